@@ -1,0 +1,101 @@
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+
+/* Large enough that a snapshot of 200 processes needs two or three, small enough that an empty one
+ * does not matter. */
+#define BLOCK_BYTES 16384
+
+struct arena_block {
+    struct arena_block *older;
+    size_t used;
+    size_t capacity;
+    _Alignas(max_align_t) unsigned char bytes[];
+};
+
+static struct arena_block *block_new(struct arena *arena, size_t size)
+{
+    size_t capacity = MAX(size, (size_t)BLOCK_BYTES);
+
+    if (capacity > SIZE_MAX - sizeof(struct arena_block))
+        return NULL;
+
+    struct arena_block *block = malloc(sizeof(*block) + capacity);
+    if (!block)
+        return NULL;
+
+    block->older = arena->newest;
+    block->used = 0;
+    block->capacity = capacity;
+    arena->newest = block;
+    return block;
+}
+
+static void *arena_take(struct arena *arena, size_t size, size_t alignment)
+{
+    struct arena_block *block = arena->newest;
+    size_t start = block ? (block->used + alignment - 1) & ~(alignment - 1) : 0;
+
+    if (!block || start > block->capacity || size > block->capacity - start) {
+        block = block_new(arena, size);
+        if (!block)
+            return NULL;
+        start = 0;
+    }
+
+    block->used = start + size;
+    return block->bytes + start;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    return arena_take(arena, size, _Alignof(max_align_t));
+}
+
+char *arena_copy(struct arena *arena, const char *text, size_t length)
+{
+    if (length == SIZE_MAX)
+        return NULL;
+
+    char *copy = arena_take(arena, length + 1, 1);
+    if (!copy)
+        return NULL;
+
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *arena_strdup(struct arena *arena, const char *text)
+{
+    return arena_copy(arena, text, strlen(text));
+}
+
+static void blocks_free(struct arena_block *block)
+{
+    while (block) {
+        struct arena_block *older = block->older;
+        free(block);
+        block = older;
+    }
+}
+
+void arena_reset(struct arena *arena)
+{
+    if (!arena->newest)
+        return;
+
+    blocks_free(arena->newest->older);
+    arena->newest->older = NULL;
+    arena->newest->used = 0;
+}
+
+void arena_done(struct arena *arena)
+{
+    blocks_free(arena->newest);
+    arena->newest = NULL;
+}

@@ -1,0 +1,24 @@
+/* The few macros that every folder may use. Nothing here has a side effect or allocates. */
+#pragma once
+
+#include <stddef.h>
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+#define MIN(a, b)                                                                                  \
+    ({                                                                                             \
+        __typeof__(a) min_a_ = (a);                                                                \
+        __typeof__(b) min_b_ = (b);                                                                \
+        min_a_ < min_b_ ? min_a_ : min_b_;                                                         \
+    })
+#define MAX(a, b)                                                                                  \
+    ({                                                                                             \
+        __typeof__(a) max_a_ = (a);                                                                \
+        __typeof__(b) max_b_ = (b);                                                                \
+        max_a_ > max_b_ ? max_a_ : max_b_;                                                         \
+    })
+
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+#define _unused_                        __attribute__((unused))
+#define _printf_(format_arg, first_arg) __attribute__((format(printf, format_arg, first_arg)))

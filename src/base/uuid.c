@@ -1,0 +1,28 @@
+#include "base/uuid.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+
+int uuid_make(uint64_t real_ns, char ret_text[static UUID_TEXT_SIZE])
+{
+    uint64_t ms = real_ns / NS_PER_MSEC;
+    uint8_t bytes[16];
+
+    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+        return -errno;
+    for (int i = 0; i < 6; i++)
+        bytes[i] = (uint8_t)(ms >> (40 - 8 * i));
+    bytes[6] = 0x70 | (bytes[6] & 0x0F); /* version 7 */
+    bytes[8] = 0x80 | (bytes[8] & 0x3F); /* variant 10 */
+
+    char *into = ret_text;
+    for (int i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *into++ = '-';
+        into += sprintf(into, "%02x", bytes[i]);
+    }
+    return 0;
+}

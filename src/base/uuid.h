@@ -1,0 +1,9 @@
+/* UUIDv7 (RFC 9562): 48 bits of Unix milliseconds, then randomness, so that they sort by time. */
+#pragma once
+
+#include <stdint.h>
+
+#define UUID_TEXT_SIZE 37
+
+/* 0, or a negative errno if the kernel gives no randomness. */
+int uuid_make(uint64_t real_ns, char ret_text[static UUID_TEXT_SIZE]);

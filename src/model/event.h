@@ -1,0 +1,55 @@
+/* ProcessEvent: something that happened to a process; Anomaly: a rule that fired. */
+#pragma once
+
+#include "model/field.h"
+
+enum event_type {
+    EVENT_UNKNOWN,
+    EVENT_SPAWN,
+    EVENT_EXEC,
+    EVENT_EXIT,
+    EVENT_SIGNAL, /* one that did not end the process */
+    EVENT_KILL,   /* one that did */
+    EVENT_OOM,
+};
+
+struct process_event {
+    double timestamp;
+    int64_t pid;
+    int event_type; /* enum event_type */
+    int64_t exit_code;
+    int64_t signal_num;
+    const char *job_id;
+    int64_t sheet_num;
+    const char *details;
+    int64_t ppid;
+    const char *command;
+    int64_t sender_pid;
+    const char *sender_command;
+    double cpu_seconds;
+    double peak_rss_mb;
+};
+
+enum severity {
+    SEVERITY_UNKNOWN,
+    SEVERITY_LOW,
+    SEVERITY_MEDIUM,
+    SEVERITY_HIGH,
+    SEVERITY_CRITICAL,
+};
+
+struct anomaly {
+    double timestamp;
+    const char *anomaly_type;
+    int64_t pid;
+    const char *job_id;
+    int64_t sheet_num;
+    const char *description;
+    int severity; /* enum severity */
+    double metric_value;
+    double threshold;
+    double cleared_at;
+};
+
+extern const struct record process_event_record;
+extern const struct record anomaly_record;

@@ -1,0 +1,133 @@
+/* The field table: what sonde's records are made of, said once.
+ *
+ * A record is a C struct described by a table of fields: name, type, place in the struct, unit,
+ * origin, cost of reading, storage resolution, width on a screen. JSON both ways, the store's
+ * columns, `sonde ps`, `sonde top` and docs/FIELDS.md come from these tables; adding a field is one
+ * member in a struct and one line in its table.
+ *
+ * Unknown is not zero. A value that could not be read is INT_UNKNOWN, REAL_UNKNOWN, a NULL text, a
+ * NUL character or an enumerator 0, and null in JSON; record_init() makes all fields so. */
+#pragma once
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+#define INT_UNKNOWN  INT64_MIN
+#define REAL_UNKNOWN ((double)NAN)
+
+static inline bool int_is_known(int64_t value)
+{
+    return value != INT_UNKNOWN;
+}
+
+static inline bool real_is_known(double value)
+{
+    return !isnan(value);
+}
+
+enum field_type {
+    FIELD_INT,     /* int64_t */
+    FIELD_REAL,    /* double */
+    FIELD_TEXT,    /* const char *, valid UTF-8 */
+    FIELD_CHAR,    /* char */
+    FIELD_ENUM,    /* int, names in `names`, 0 unknown */
+    FIELD_RECORD,  /* a struct in place, described by `record` */
+    FIELD_RECORDS, /* LIST() of structs described by `record` */
+    FIELD_KEYED,   /* the same, in JSON an object keyed by the first field of the record */
+    FIELD_INTS,    /* LIST(int64_t) */
+    FIELD_TEXTS,   /* LIST(const char *) */
+    FIELD_TALLY,   /* LIST(struct tally): {name: number}; null while `items` is NULL */
+};
+
+enum field_unit {
+    UNIT_NONE,
+    UNIT_COUNT,
+    UNIT_PERCENT, /* 100 is one core, where it is CPU */
+    UNIT_MB,      /* MiB */
+    UNIT_BYTES,
+    UNIT_SECONDS,
+    UNIT_EPOCH, /* Unix seconds: labels, never arithmetic */
+    UNIT_CELSIUS,
+    UNIT_MHZ,
+    UNIT_WATT,
+};
+
+enum field_cost {
+    COST_NONE,   /* computed, or known anyway */
+    COST_CORE,   /* read for every process at every tick */
+    COST_ONCE,   /* read at first sight and after an exec */
+    COST_EXTRA,  /* read at every tick, for the processes of jobs only */
+    COST_TRACED, /* only where a tracer or the kernel collector supplies it */
+};
+
+struct field {
+    const char *name; /* in JSON and SQLite */
+    enum field_type type;
+    size_t offset;
+    enum field_unit unit;
+    enum field_cost cost;
+    const char *origin; /* where the value comes from, for people */
+    double resolution;  /* what storage and JSON keep; 0: all of it */
+    const char *title;  /* column heading; NULL: not shown in columns */
+    unsigned width;     /* columns on a screen */
+    bool required;      /* decoding fails without it, or with null */
+    const char *const *names;
+    size_t name_count;
+    const struct record *record;
+    const char *meaning; /* one line, for the documentation */
+};
+
+struct record {
+    const char *name;
+    size_t size;
+    const struct field *fields;
+    size_t field_count;
+};
+
+#define LIST(type)                                                                                 \
+    {                                                                                              \
+        type *items;                                                                               \
+        size_t count;                                                                              \
+    }
+
+struct tally {
+    const char *name;
+    double value;
+};
+
+struct tally_list LIST(struct tally);
+struct int_list LIST(int64_t);
+struct text_list LIST(const char *);
+/* What a FIELD_RECORDS looks like to code that does not know its item type. */
+struct any_list LIST(void);
+
+void record_init(const struct record *record, void *object);
+
+const struct field *record_find(const struct record *record, const char *name);
+
+/* Digits after the point that show a value at the field's resolution; -1 for all of them. */
+int field_decimals(const struct field *field);
+
+const char *field_unit_name(enum field_unit unit);
+const char *field_cost_name(enum field_cost cost);
+const char *field_type_name(enum field_type type);
+
+/* An enumerator's name, or NULL for unknown and out of range. */
+const char *field_enum_name(const struct field *field, int value);
+
+/* For the tables: FIELD_OF(struct process_metric, pid, FIELD_INT, …) */
+#define FIELD_OF(struct_type, member, field_type, ...)                                             \
+    {                                                                                              \
+        .name = #member, .type = (field_type), .offset = offsetof(struct_type, member),            \
+        __VA_ARGS__                                                                                \
+    }
+
+#define RECORD_OF(struct_type, record_name, table)                                                 \
+    {                                                                                              \
+        .name = (record_name), .size = sizeof(struct_type), .fields = (table),                     \
+        .field_count = sizeof(table) / sizeof((table)[0]),                                         \
+    }

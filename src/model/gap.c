@@ -1,0 +1,40 @@
+#include "model/gap.h"
+
+/* A suspend shows on the boot clock alone. Reading the clocks one after the other differs by
+ * microseconds; a real suspend takes longer than this. */
+#define SUSPEND_MIN_NS (NS_PER_SEC / 2)
+/* NTP slews by at most 500 ppm, which is 2.5 ms in 5 s; what is above this was set. */
+#define STEP_MIN_NS (NS_PER_SEC / 2)
+
+struct gap gap_between(const struct moment *earlier, const struct moment *later,
+                       uint64_t interval_ns)
+{
+    uint64_t mono_ns = later->mono_ns - earlier->mono_ns;
+    int64_t slept_ns = (int64_t)(later->boot_ns - earlier->boot_ns - mono_ns);
+    int64_t stepped_ns =
+        (int64_t)(later->real_ns - earlier->real_ns) - (int64_t)(later->boot_ns - earlier->boot_ns);
+    struct gap gap = {.timestamp = ns_to_sec(later->real_ns)};
+
+    if (slept_ns > (int64_t)SUSPEND_MIN_NS) {
+        gap.kind = GAP_SUSPEND;
+        gap.seconds = (double)slept_ns / 1e9;
+    } else if (stepped_ns > (int64_t)STEP_MIN_NS || stepped_ns < -(int64_t)STEP_MIN_NS) {
+        gap.kind = GAP_CLOCK_STEP;
+        gap.seconds = (double)stepped_ns / 1e9;
+    } else if (interval_ns && mono_ns > interval_ns * 3 / 2) {
+        gap.kind = GAP_MISSED_TICKS;
+        gap.seconds = (double)(mono_ns - interval_ns) / 1e9;
+    }
+    return gap;
+}
+
+const char *gap_kind_name(enum gap_kind kind)
+{
+    static const char *const names[] = {
+        [GAP_NONE] = "none",
+        [GAP_MISSED_TICKS] = "missed_ticks",
+        [GAP_SUSPEND] = "suspend",
+        [GAP_CLOCK_STEP] = "clock_step",
+    };
+    return names[kind];
+}

@@ -1,0 +1,27 @@
+/* A gap: time that the samples do not cover, or a clock that moved. Stored and shown, never hidden.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+
+enum gap_kind {
+    GAP_NONE,
+    GAP_MISSED_TICKS, /* sonde was late: stopped, starved or blocked */
+    GAP_SUSPEND,      /* the machine slept */
+    GAP_CLOCK_STEP,   /* the wall clock was set */
+};
+
+struct gap {
+    enum gap_kind kind;
+    double timestamp; /* wall clock after it */
+    double seconds;   /* how long; for a step by how much, negative if backwards */
+};
+
+/* What lies between two moments that were meant to be `interval_ns` apart (0: any distance). The
+ * gravest kind is named where several apply. */
+struct gap gap_between(const struct moment *earlier, const struct moment *later,
+                       uint64_t interval_ns);
+
+const char *gap_kind_name(enum gap_kind kind);

@@ -1,0 +1,175 @@
+#include "model/job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/utf8.h"
+
+static const char *const outcome_names[] = {
+    [OUTCOME_UNKNOWN_YET] = NULL,  [OUTCOME_RUNNING] = "running", [OUTCOME_SUCCESS] = "success",
+    [OUTCOME_FAILURE] = "failure", [OUTCOME_UNKNOWN] = "unknown",
+};
+
+static const char *const exactness_names[] = {
+    [EXACTNESS_UNKNOWN] = NULL,
+    [EXACT] = "exact",
+    [SAMPLED] = "sampled",
+    [LOWER_BOUND] = "lower_bound",
+};
+
+static const struct field run_exactness_fields[] = {
+#define FIELD(member)                                                                              \
+    FIELD_OF(struct run_exactness, member, FIELD_ENUM, .names = exactness_names,                   \
+             .name_count = ARRAY_SIZE(exactness_names),                                            \
+             .meaning = "exact, sampled or lower_bound")
+    FIELD(cpu_seconds),   FIELD(user_seconds),   FIELD(system_seconds), FIELD(peak_rss_mb),
+    FIELD(peak_total_mb), FIELD(peak_unique_mb), FIELD(processes),
+#undef FIELD
+};
+static const struct record run_exactness_record =
+    RECORD_OF(struct run_exactness, "RunExactness", run_exactness_fields);
+
+static const struct field left_process_fields[] = {
+#define FIELD(member, type, ...) FIELD_OF(struct left_process, member, type, __VA_ARGS__)
+    FIELD(pid, FIELD_INT, .required = true, .meaning = "process id"),
+    FIELD(command, FIELD_TEXT, .meaning = "command line"),
+#undef FIELD
+};
+static const struct record left_process_record =
+    RECORD_OF(struct left_process, "LeftProcess", left_process_fields);
+
+static const struct field run_summary_fields[] = {
+#define FIELD(member, type, ...) FIELD_OF(struct run_summary, member, type, __VA_ARGS__)
+    FIELD(run_id, FIELD_TEXT, .required = true, .meaning = "this run (UUIDv7)"),
+    FIELD(job_id, FIELD_TEXT, .required = true, .meaning = "the job"),
+    FIELD(job_type, FIELD_TEXT, .meaning = "what runs of the same work share"),
+    FIELD(sheet_num, FIELD_INT, .meaning = "the step, if it is one"),
+    FIELD(command, FIELD_TEXT, .meaning = "command line, cut at 500 bytes"),
+    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = ARRAY_SIZE(outcome_names),
+          .meaning = "running, success, failure or unknown"),
+    FIELD(exit_code, FIELD_INT, .meaning = "exit status, if the command ended by itself"),
+    FIELD(signal_num, FIELD_INT, .meaning = "the signal that ended it, if one did"),
+    FIELD(cause, FIELD_TEXT, .meaning = "why it ended as it did, in words"),
+    FIELD(started_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
+          .meaning = "when it started"),
+    FIELD(wall_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
+          .meaning = "from start to end"),
+    FIELD(cpu_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
+          .meaning = "CPU time of all its processes"),
+    FIELD(user_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
+          .meaning = "the part spent in programs"),
+    FIELD(system_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
+          .meaning = "the part spent in the kernel"),
+    FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
+          .meaning = "RSS of its largest process"),
+    FIELD(peak_total_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
+          .meaning = "largest sum of RSS, shared pages counted in each process"),
+    FIELD(peak_unique_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
+          .meaning = "largest sum of RSS less shared, and the largest shared part once"),
+    FIELD(processes, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how many there were"),
+    FIELD(left_running, FIELD_RECORDS, .record = &left_process_record,
+          .meaning = "what the command left behind"),
+    FIELD(num_samples, FIELD_INT, .unit = UNIT_COUNT, .meaning = "samples taken"),
+    FIELD(anomalies, FIELD_RECORDS, .record = &anomaly_record, .meaning = "what was noticed"),
+    FIELD(collector, FIELD_TEXT, .meaning = "where the facts come from"),
+    FIELD(exactness, FIELD_RECORD, .record = &run_exactness_record,
+          .meaning = "how far each figure can be trusted"),
+#undef FIELD
+};
+const struct record run_summary_record =
+    RECORD_OF(struct run_summary, "RunSummary", run_summary_fields);
+
+int job_id_check(const char *job_id, const char **ret_reason)
+{
+    size_t length = strlen(job_id);
+    const char *reason = NULL;
+
+    if (!length)
+        reason = "is empty";
+    else if (length > JOB_ID_MAX_BYTES)
+        reason = "is longer than 128 bytes";
+    else if (strchr(job_id, '~'))
+        reason = "contains '~', which names earlier runs (JOB~1)";
+
+    for (size_t i = 0; i < length && !reason;) {
+        uint32_t character;
+        size_t size = utf8_decode(job_id + i, length - i, &character);
+        if (!size)
+            reason = "is not valid UTF-8";
+        else if (utf8_is_control(character))
+            reason = "contains a control character";
+        i += size;
+    }
+    if (!reason)
+        return 0;
+    *ret_reason = reason;
+    return -EINVAL;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* The program's name as part of an id: valid, short, without the characters that ids refuse. */
+static void program_name(const char *argv0, char *into, size_t size)
+{
+    const char *name = base_name(argv0);
+
+    utf8_clean(into, size, name, strlen(name));
+    for (char *at = into; *at; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7F || *at == '~' || *at == ' ')
+            *at = '_';
+    const char *reason;
+    if (job_id_check(into, &reason) < 0)
+        snprintf(into, size, "job");
+}
+
+void job_id_format(const char *const *argv, unsigned random16, char *into, size_t size)
+{
+    char program[64];
+
+    program_name(argv[0], program, sizeof(program));
+    snprintf(into, size, "%s-%04x", program, random16 & 0xFFFF);
+}
+
+void job_type_format(const char *const *argv, const char *cwd, char *into, size_t size)
+{
+    char program[64], word[80] = "", place[80] = "";
+    const char *first_word = NULL;
+
+    program_name(argv[0], program, sizeof(program));
+    for (size_t i = 1; argv[i] && !first_word; i++)
+        if (argv[i][0] != '-' && argv[i][0] != '\0')
+            first_word = argv[i];
+    if (first_word) {
+        word[0] = ' ';
+        utf8_clean(word + 1, 32, first_word, strlen(first_word));
+    }
+    if (cwd) {
+        const char *directory = base_name(cwd);
+        place[0] = ' ';
+        place[1] = '@';
+        utf8_clean(place + 2, 32, directory, strlen(directory));
+    }
+
+    char joined[256];
+    snprintf(joined, sizeof(joined), "%s%s%s", program, word, place);
+    for (char *at = joined; *at; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7F)
+            *at = ' ';
+    utf8_clean(into, MIN(size, (size_t)JOB_ID_MAX_BYTES + 1), joined, strlen(joined));
+}
+
+const char *exactness_name(int exactness)
+{
+    return exactness_names[exactness];
+}
+
+const char *outcome_name(int outcome)
+{
+    return outcome_names[outcome];
+}

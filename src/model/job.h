@@ -1,0 +1,84 @@
+/* Job (one run of it), Sheet, JobProfile, and the summary that `sonde run --summary` writes. */
+#pragma once
+
+#include "model/event.h"
+#include "model/field.h"
+
+/* The limit of a job id and of a job type, which reach file names, logs and screens. */
+#define JOB_ID_MAX_BYTES 128
+
+enum outcome {
+    OUTCOME_UNKNOWN_YET, /* null */
+    OUTCOME_RUNNING,
+    OUTCOME_SUCCESS,
+    OUTCOME_FAILURE,
+    OUTCOME_UNKNOWN,
+};
+
+/* How far a figure that stands for a whole run can be trusted. */
+enum exactness {
+    EXACTNESS_UNKNOWN,
+    EXACT,
+    SAMPLED,     /* the largest value seen; a higher one may have come and gone between samples */
+    LOWER_BOUND, /* something was certainly or possibly missed */
+};
+
+struct run_exactness {
+    int cpu_seconds; /* enum exactness, all of them */
+    int user_seconds;
+    int system_seconds;
+    int peak_rss_mb;
+    int peak_total_mb;
+    int peak_unique_mb;
+    int processes;
+};
+
+struct left_process {
+    int64_t pid;
+    const char *command;
+};
+
+struct left_process_list LIST(struct left_process);
+struct anomaly_list LIST(struct anomaly);
+
+struct run_summary {
+    const char *run_id;
+    const char *job_id;
+    const char *job_type;
+    int64_t sheet_num;
+    const char *command;
+    int outcome; /* enum outcome */
+    int64_t exit_code;
+    int64_t signal_num;
+    const char *cause;
+    double started_at;
+    double wall_seconds;
+    double cpu_seconds;
+    double user_seconds;
+    double system_seconds;
+    double peak_rss_mb;
+    double peak_total_mb;
+    double peak_unique_mb;
+    int64_t processes;
+    struct left_process_list left_running;
+    int64_t num_samples;
+    struct anomaly_list anomalies;
+    const char *collector;
+    struct run_exactness exactness;
+};
+
+extern const struct record run_summary_record;
+
+/* 0, or -EINVAL with the reason in words: empty, too long, `~` (which names earlier runs), control
+ * characters, bad UTF-8. */
+int job_id_check(const char *job_id, const char **ret_reason);
+
+/* The default job type, readable from the command: program name, first word that is no option,
+ * base name of the working directory: `make test @parser`. */
+void job_type_format(const char *const *argv, const char *cwd, char *into, size_t size);
+
+/* The default job id: program name and four hex digits (`make-7f3a`). */
+void job_id_format(const char *const *argv, unsigned random16, char *into, size_t size);
+
+const char *exactness_name(int exactness);
+const char *outcome_name(int outcome);

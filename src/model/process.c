@@ -1,0 +1,76 @@
+#include "model/process.h"
+
+#include "base/macros.h"
+
+static const char *const syscall_source_names[] = {
+    [SYSCALLS_UNKNOWN] = NULL,
+    [SYSCALLS_SAMPLED] = "sampled",
+    [SYSCALLS_BPF] = "bpf",
+    [SYSCALLS_STRACE] = "strace",
+};
+
+/* One page: what the kernel counts memory in. */
+#define PAGE_MB (4096.0 / 1048576.0)
+
+#define FIELD(member, type, ...) FIELD_OF(struct process_metric, member, type, __VA_ARGS__)
+
+static const struct field process_metric_fields[] = {
+    FIELD(pid, FIELD_INT, .required = true, .cost = COST_CORE, .origin = "stat", .title = "PID",
+          .width = 7, .meaning = "process id, in sonde's own pid namespace"),
+    FIELD(ppid, FIELD_INT, .cost = COST_CORE, .origin = "stat", .title = "PPID", .width = 7,
+          .meaning = "parent's process id"),
+    FIELD(command, FIELD_TEXT, .cost = COST_ONCE, .origin = "cmdline", .title = "COMMAND",
+          .width = 40, .meaning = "command line, cut at 500 bytes; [name] where there is none"),
+    FIELD(state, FIELD_CHAR, .cost = COST_CORE, .origin = "stat", .title = "S", .width = 1,
+          .meaning = "R running, S sleeping, D waiting for a device, Z zombie, T stopped, …"),
+    FIELD(cpu_percent, FIELD_REAL, .unit = UNIT_PERCENT, .cost = COST_CORE, .origin = "CPU clock",
+          .resolution = 0.01, .title = "CPU%", .width = 6,
+          .meaning = "over the last interval, or the life of a process born within it"),
+    FIELD(rss_mb, FIELD_REAL, .unit = UNIT_MB, .cost = COST_CORE, .origin = "statm",
+          .resolution = PAGE_MB, .title = "RSS", .width = 9, .meaning = "memory in RAM"),
+    FIELD(vms_mb, FIELD_REAL, .unit = UNIT_MB, .cost = COST_CORE, .origin = "stat",
+          .resolution = PAGE_MB, .title = "VIRT", .width = 10, .meaning = "address space"),
+    FIELD(threads, FIELD_INT, .unit = UNIT_COUNT, .cost = COST_CORE, .origin = "stat",
+          .title = "THR", .width = 4, .meaning = "threads"),
+    FIELD(open_fds, FIELD_INT, .unit = UNIT_COUNT, .cost = COST_CORE, .origin = "fd",
+          .title = "FDS", .width = 5, .meaning = "open file descriptors"),
+    FIELD(age_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .cost = COST_CORE, .origin = "stat",
+          .resolution = 0.01, .title = "AGE", .width = 9, .meaning = "time since it started"),
+    FIELD(job_id, FIELD_TEXT, .origin = "jobs", .title = "JOB", .width = 16,
+          .meaning = "the job it belongs to"),
+    FIELD(sheet_num, FIELD_INT, .origin = "jobs", .title = "SHEET", .width = 5,
+          .meaning = "the step of that job"),
+    FIELD(syscall_counts, FIELD_TALLY, .unit = UNIT_COUNT, .cost = COST_TRACED, .origin = "tracer",
+          .meaning = "calls by name"),
+    FIELD(syscall_time_pct, FIELD_TALLY, .unit = UNIT_PERCENT, .cost = COST_TRACED,
+          .origin = "tracer", .resolution = 0.01,
+          .meaning = "share of wall time in system calls, by name"),
+    FIELD(run_id, FIELD_TEXT, .origin = "jobs", .meaning = "the run of that job (UUIDv7)"),
+    FIELD(start_time, FIELD_REAL, .unit = UNIT_EPOCH, .cost = COST_CORE, .origin = "stat",
+          .resolution = 0.01, .meaning = "when it started"),
+    FIELD(uid, FIELD_INT, .cost = COST_ONCE, .origin = "status", .title = "UID", .width = 6,
+          .meaning = "real user id"),
+    FIELD(cpu_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .cost = COST_CORE, .origin = "CPU clock",
+          .resolution = 0.001, .title = "TIME", .width = 10,
+          .meaning = "CPU time of all its threads, ended ones included"),
+    FIELD(shared_mb, FIELD_REAL, .unit = UNIT_MB, .cost = COST_CORE, .origin = "statm",
+          .resolution = PAGE_MB, .title = "SHR", .width = 9,
+          .meaning = "the part of RSS that is file-backed or shared memory"),
+    FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .cost = COST_EXTRA, .origin = "status",
+          .resolution = PAGE_MB, .title = "PEAK", .width = 9,
+          .meaning = "the kernel's high-water mark of RSS"),
+    FIELD(fd_limit, FIELD_INT, .unit = UNIT_COUNT, .cost = COST_EXTRA, .origin = "limits",
+          .title = "FDLIM", .width = 7, .meaning = "soft limit of open file descriptors"),
+    FIELD(read_bytes, FIELD_INT, .unit = UNIT_BYTES, .cost = COST_EXTRA, .origin = "io",
+          .title = "READ", .width = 12, .meaning = "bytes fetched from storage"),
+    FIELD(write_bytes, FIELD_INT, .unit = UNIT_BYTES, .cost = COST_EXTRA, .origin = "io",
+          .title = "WRITE", .width = 12, .meaning = "bytes sent to storage"),
+    FIELD(gpu_memory_mb, FIELD_REAL, .unit = UNIT_MB, .cost = COST_TRACED, .origin = "gpu",
+          .resolution = 0.01, .meaning = "GPU memory of the process"),
+    FIELD(syscall_source, FIELD_ENUM, .origin = "tracer", .names = syscall_source_names,
+          .name_count = ARRAY_SIZE(syscall_source_names),
+          .meaning = "where the system call figures come from"),
+};
+
+const struct record process_metric_record =
+    RECORD_OF(struct process_metric, "ProcessMetric", process_metric_fields);

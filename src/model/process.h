@@ -1,0 +1,48 @@
+/* ProcessMetric: one process at one instant (SPEC "Data model"). */
+#pragma once
+
+#include "model/field.h"
+
+/* A command line is cut here, on a character boundary. */
+#define COMMAND_MAX_BYTES 500
+
+enum syscall_source {
+    SYSCALLS_UNKNOWN,
+    SYSCALLS_SAMPLED,
+    SYSCALLS_BPF,
+    SYSCALLS_STRACE,
+};
+
+struct process_metric {
+    int64_t pid;
+    int64_t ppid;
+    const char *command;
+    char state;
+    double cpu_percent;
+    double rss_mb;
+    double vms_mb;
+    int64_t threads;
+    int64_t open_fds;
+    double age_seconds;
+    const char *job_id;
+    int64_t sheet_num;
+    struct tally_list syscall_counts;
+    struct tally_list syscall_time_pct;
+    const char *run_id;
+    double start_time;
+    int64_t uid;
+    double cpu_seconds;
+    double shared_mb;
+    double peak_rss_mb;
+    int64_t fd_limit;
+    int64_t read_bytes;
+    int64_t write_bytes;
+    double gpu_memory_mb;
+    int syscall_source; /* enum syscall_source */
+
+    /* Half of the process's identity, which start_time is derived from. Not a field: it means
+     * nothing without the boot id, which a session stores once. */
+    uint64_t start_ticks;
+};
+
+extern const struct record process_metric_record;

@@ -1,0 +1,290 @@
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "model/record-json.h"
+
+/* Where in the text the decoder is, as a chain from the innermost outwards. */
+struct place {
+    const struct place *outer;
+    const char *name; /* NULL: an array index */
+    size_t index;
+};
+
+struct decoder {
+    struct arena *arena;
+    struct decode_error *error;
+};
+
+static size_t format_place(const struct place *place, char *into, size_t size)
+{
+    if (!place)
+        return 0;
+
+    size_t used = format_place(place->outer, into, size);
+    if (used >= size)
+        return used;
+    int n = place->name ? snprintf(into + used, size - used, "%s%s", used ? "." : "", place->name)
+                        : snprintf(into + used, size - used, "[%zu]", place->index);
+    return used + (size_t)n;
+}
+
+static int refuse(struct decoder *decoder, const struct place *place, const char *expected,
+                  const json_t *found)
+{
+    static const char *const kinds[] = {
+        [JSON_OBJECT] = "an object",   [JSON_ARRAY] = "an array",  [JSON_STRING] = "text",
+        [JSON_INTEGER] = "an integer", [JSON_REAL] = "a fraction", [JSON_TRUE] = "true",
+        [JSON_FALSE] = "false",        [JSON_NULL] = "null",
+    };
+    char path[160];
+
+    if (format_place(place, path, sizeof(path)) == 0)
+        snprintf(path, sizeof(path), "top level");
+    snprintf(decoder->error->text, sizeof(decoder->error->text), "%s: expected %s, found %s", path,
+             expected, found ? kinds[json_typeof(found)] : "nothing");
+    return -EBADMSG;
+}
+
+static int decode_object(struct decoder *decoder, const struct place *place,
+                         const struct record *record, const json_t *json, void *object);
+
+static int decode_int(struct decoder *decoder, const struct place *place, const json_t *json,
+                      int64_t *ret)
+{
+    if (!json_is_integer(json))
+        return refuse(decoder, place, "an integer", json);
+    *ret = json_integer_value(json);
+    return 0;
+}
+
+static int decode_real(struct decoder *decoder, const struct place *place, const json_t *json,
+                       double *ret)
+{
+    if (!json_is_number(json))
+        return refuse(decoder, place, "a number", json);
+    *ret = json_number_value(json);
+    return 0;
+}
+
+static int decode_text(struct decoder *decoder, const struct place *place, const json_t *json,
+                       const char **ret)
+{
+    if (!json_is_string(json))
+        return refuse(decoder, place, "text", json);
+    *ret = arena_copy(decoder->arena, json_string_value(json), json_string_length(json));
+    return *ret ? 0 : -ENOMEM;
+}
+
+static int decode_char(struct decoder *decoder, const struct place *place, const json_t *json,
+                       char *ret)
+{
+    if (!json_is_string(json) || json_string_length(json) != 1 ||
+        (unsigned char)json_string_value(json)[0] >= 0x80)
+        return refuse(decoder, place, "one character", json);
+    *ret = json_string_value(json)[0];
+    return 0;
+}
+
+static int decode_enum(struct decoder *decoder, const struct place *place,
+                       const struct field *field, const json_t *json, int *ret)
+{
+    for (size_t i = 1; json_is_string(json) && i < field->name_count; i++)
+        if (strcmp(json_string_value(json), field->names[i]) == 0) {
+            *ret = (int)i;
+            return 0;
+        }
+    return refuse(decoder, place, "a known word", json);
+}
+
+/* Room for `count` items in the arena; an empty list still gets an address, because NULL means
+ * unknown to some fields. */
+static void *list_room(struct decoder *decoder, size_t count, size_t item_size)
+{
+    return arena_alloc(decoder->arena, count ? count * item_size : 1);
+}
+
+static int decode_records(struct decoder *decoder, const struct place *place,
+                          const struct record *record, const json_t *json, struct any_list *ret)
+{
+    if (!json_is_array(json))
+        return refuse(decoder, place, "an array", json);
+
+    size_t count = json_array_size(json);
+    struct any_list list = {.items = list_room(decoder, count, record->size), .count = count};
+    if (!list.items)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        const struct place item_place = {.outer = place, .index = i};
+        int r = decode_object(decoder, &item_place, record, json_array_get(json, i),
+                              (char *)list.items + i * record->size);
+        if (r < 0)
+            return r;
+    }
+    *ret = list;
+    return 0;
+}
+
+static int decode_keyed(struct decoder *decoder, const struct place *place,
+                        const struct record *record, json_t *json, struct any_list *ret)
+{
+    const struct record rest = {
+        .size = record->size, .fields = record->fields + 1, .field_count = record->field_count - 1};
+    if (!json_is_object(json))
+        return refuse(decoder, place, "an object", json);
+
+    struct any_list list = {.items = list_room(decoder, json_object_size(json), record->size)};
+    if (!list.items)
+        return -ENOMEM;
+
+    const char *key;
+    json_t *value;
+    json_object_foreach(json, key, value)
+    {
+        const struct place item_place = {.outer = place, .name = key};
+        char *item = (char *)list.items + list.count++ * record->size;
+        char *end;
+        errno = 0;
+        *(int64_t *)(item + record->fields[0].offset) = strtoll(key, &end, 10);
+        if (errno || end == key || *end)
+            return refuse(decoder, &item_place, "a number as key", NULL);
+        int r = decode_object(decoder, &item_place, &rest, value, item);
+        if (r < 0)
+            return r;
+    }
+    *ret = list;
+    return 0;
+}
+
+static int decode_tally(struct decoder *decoder, const struct place *place, json_t *json,
+                        struct tally_list *ret)
+{
+    if (!json_is_object(json))
+        return refuse(decoder, place, "an object", json);
+
+    struct tally_list list = {.items =
+                                  list_room(decoder, json_object_size(json), sizeof(struct tally))};
+    if (!list.items)
+        return -ENOMEM;
+
+    const char *key;
+    json_t *value;
+    json_object_foreach(json, key, value)
+    {
+        const struct place item_place = {.outer = place, .name = key};
+        struct tally *item = &list.items[list.count++];
+        item->name = arena_strdup(decoder->arena, key);
+        if (!item->name)
+            return -ENOMEM;
+        int r = decode_real(decoder, &item_place, value, &item->value);
+        if (r < 0)
+            return r;
+    }
+    *ret = list;
+    return 0;
+}
+
+static int decode_ints(struct decoder *decoder, const struct place *place, const json_t *json,
+                       struct int_list *ret)
+{
+    if (!json_is_array(json))
+        return refuse(decoder, place, "an array", json);
+
+    struct int_list list = {.items = list_room(decoder, json_array_size(json), sizeof(int64_t))};
+    if (!list.items)
+        return -ENOMEM;
+    for (; list.count < json_array_size(json); list.count++) {
+        const struct place item_place = {.outer = place, .index = list.count};
+        int r = decode_int(decoder, &item_place, json_array_get(json, list.count),
+                           &list.items[list.count]);
+        if (r < 0)
+            return r;
+    }
+    *ret = list;
+    return 0;
+}
+
+static int decode_texts(struct decoder *decoder, const struct place *place, const json_t *json,
+                        struct text_list *ret)
+{
+    if (!json_is_array(json))
+        return refuse(decoder, place, "an array", json);
+
+    struct text_list list = {.items = list_room(decoder, json_array_size(json), sizeof(char *))};
+    if (!list.items)
+        return -ENOMEM;
+    for (; list.count < json_array_size(json); list.count++) {
+        const struct place item_place = {.outer = place, .index = list.count};
+        int r = decode_text(decoder, &item_place, json_array_get(json, list.count),
+                            &list.items[list.count]);
+        if (r < 0)
+            return r;
+    }
+    *ret = list;
+    return 0;
+}
+
+static int decode_field(struct decoder *decoder, const struct place *place,
+                        const struct field *field, json_t *json, void *value)
+{
+    switch (field->type) {
+    case FIELD_INT: return decode_int(decoder, place, json, value);
+    case FIELD_REAL: return decode_real(decoder, place, json, value);
+    case FIELD_TEXT: return decode_text(decoder, place, json, value);
+    case FIELD_CHAR: return decode_char(decoder, place, json, value);
+    case FIELD_ENUM: return decode_enum(decoder, place, field, json, value);
+    case FIELD_RECORD: return decode_object(decoder, place, field->record, json, value);
+    case FIELD_RECORDS: return decode_records(decoder, place, field->record, json, value);
+    case FIELD_KEYED: return decode_keyed(decoder, place, field->record, json, value);
+    case FIELD_INTS: return decode_ints(decoder, place, json, value);
+    case FIELD_TEXTS: return decode_texts(decoder, place, json, value);
+    case FIELD_TALLY: return decode_tally(decoder, place, json, value);
+    }
+    return -EINVAL;
+}
+
+static int decode_object(struct decoder *decoder, const struct place *place,
+                         const struct record *record, const json_t *json, void *object)
+{
+    record_init(record, object);
+    if (!json_is_object(json))
+        return refuse(decoder, place, "an object", json);
+
+    for (size_t i = 0; i < record->field_count; i++) {
+        const struct field *field = &record->fields[i];
+        const struct place field_place = {.outer = place, .name = field->name};
+        json_t *value = json_object_get(json, field->name);
+
+        if (!value || json_is_null(value)) {
+            if (field->required)
+                return refuse(decoder, &field_place, field_type_name(field->type), value);
+            continue;
+        }
+        int r = decode_field(decoder, &field_place, field, value, (char *)object + field->offset);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int record_decode(const struct record *record, const char *bytes, size_t length,
+                  struct arena *arena, void *object, struct decode_error *error)
+{
+    struct decoder decoder = {.arena = arena, .error = error};
+    json_error_t syntax;
+
+    record_init(record, object);
+    _cleanup_(json_decrefp) json_t *json =
+        json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &syntax);
+    if (!json) {
+        if (json_error_code(&syntax) == json_error_out_of_memory)
+            return -ENOMEM;
+        snprintf(error->text, sizeof(error->text), "line %d, column %d: %s", syntax.line,
+                 syntax.column, syntax.text);
+        return -EBADMSG;
+    }
+    return decode_object(&decoder, NULL, record, json, object);
+}

@@ -1,0 +1,113 @@
+#include <stdio.h>
+
+#include "model/record-json.h"
+
+static void encode_real(const struct field *field, double value, struct json_writer *json)
+{
+    int decimals = field_decimals(field);
+
+    if (decimals < 0)
+        json_write_real(json, value);
+    else
+        json_write_decimal(json, value, (unsigned)decimals);
+}
+
+static void encode_int(int64_t value, struct json_writer *json)
+{
+    if (int_is_known(value))
+        json_write_int(json, value);
+    else
+        json_write_null(json);
+}
+
+static void encode_records(const struct record *record, const struct any_list *list,
+                           struct json_writer *json)
+{
+    json_write_begin_array(json);
+    for (size_t i = 0; i < list->count; i++)
+        record_encode(record, (const char *)list->items + i * record->size, json);
+    json_write_end_array(json);
+}
+
+/* The key is the record's first field, an integer, and is left out of the object itself. */
+static void encode_keyed(const struct record *record, const struct any_list *list,
+                         struct json_writer *json)
+{
+    const struct record rest = {.name = record->name,
+                                .size = record->size,
+                                .fields = record->fields + 1,
+                                .field_count = record->field_count - 1};
+    char key[24];
+
+    json_write_begin_object(json);
+    for (size_t i = 0; i < list->count; i++) {
+        const char *item = (const char *)list->items + i * record->size;
+        snprintf(key, sizeof(key), "%lld",
+                 (long long)*(const int64_t *)(item + record->fields[0].offset));
+        json_write_key(json, key);
+        record_encode(&rest, item, json);
+    }
+    json_write_end_object(json);
+}
+
+static void encode_tally(const struct field *field, const struct tally_list *list,
+                         struct json_writer *json)
+{
+    if (!list->items) {
+        json_write_null(json);
+        return;
+    }
+    json_write_begin_object(json);
+    for (size_t i = 0; i < list->count; i++) {
+        json_write_key(json, list->items[i].name);
+        encode_real(field, list->items[i].value, json);
+    }
+    json_write_end_object(json);
+}
+
+static void encode_ints(const struct int_list *list, struct json_writer *json)
+{
+    json_write_begin_array(json);
+    for (size_t i = 0; i < list->count; i++)
+        encode_int(list->items[i], json);
+    json_write_end_array(json);
+}
+
+static void encode_texts(const struct text_list *list, struct json_writer *json)
+{
+    json_write_begin_array(json);
+    for (size_t i = 0; i < list->count; i++)
+        json_write_string(json, list->items[i]);
+    json_write_end_array(json);
+}
+
+static void encode_field(const struct field *field, const void *value, struct json_writer *json)
+{
+    switch (field->type) {
+    case FIELD_INT: encode_int(*(const int64_t *)value, json); break;
+    case FIELD_REAL: encode_real(field, *(const double *)value, json); break;
+    case FIELD_TEXT: json_write_string(json, *(const char *const *)value); break;
+    case FIELD_CHAR: {
+        const char text[] = {*(const char *)value, '\0'};
+        json_write_string(json, *text ? text : NULL);
+        break;
+    }
+    case FIELD_ENUM: json_write_string(json, field_enum_name(field, *(const int *)value)); break;
+    case FIELD_RECORD: record_encode(field->record, value, json); break;
+    case FIELD_RECORDS: encode_records(field->record, value, json); break;
+    case FIELD_KEYED: encode_keyed(field->record, value, json); break;
+    case FIELD_INTS: encode_ints(value, json); break;
+    case FIELD_TEXTS: encode_texts(value, json); break;
+    case FIELD_TALLY: encode_tally(field, value, json); break;
+    }
+}
+
+void record_encode(const struct record *record, const void *object, struct json_writer *json)
+{
+    json_write_begin_object(json);
+    for (size_t i = 0; i < record->field_count; i++) {
+        json_write_key(json, record->fields[i].name);
+        encode_field(&record->fields[i], (const char *)object + record->fields[i].offset, json);
+    }
+    json_write_end_object(json);
+}

@@ -1,0 +1,104 @@
+/* SystemSnapshot: everything known about the machine and its processes at one instant.
+ *
+ * A snapshot owns all it points to (its arena and the process array), so that it can be handed
+ * over whole from one thread to another. */
+#pragma once
+
+#include "model/process.h"
+
+struct gpu_metric {
+    int64_t index;
+    double utilization_pct;
+    double memory_used_mb;
+    double memory_total_mb;
+    double temperature_c;
+    const char *name;
+    const char *vendor;
+    double clock_mhz;
+    double power_w;
+};
+
+struct job_progress {
+    const char *job_id;
+    int64_t total_sheets;
+    int64_t last_completed_sheet;
+    int64_t current_sheet;
+    const char *status;
+};
+
+/* What a job uses as a whole: its CPU is the ledger's, its memory the sum over its processes. */
+struct job_usage {
+    const char *job_id;
+    double cpu_percent;
+    double cpu_seconds;
+    double rss_mb;
+    double unique_mb;
+    int64_t processes;
+};
+
+struct psi_line {
+    double some_avg10;
+    double full_avg10;
+};
+
+struct psi {
+    struct psi_line cpu;
+    struct psi_line memory;
+    struct psi_line io;
+};
+
+enum pressure {
+    PRESSURE_UNKNOWN,
+    PRESSURE_NONE,
+    PRESSURE_LOW,
+    PRESSURE_MEDIUM,
+    PRESSURE_HIGH,
+    PRESSURE_CRITICAL,
+};
+
+struct process_list LIST(struct process_metric);
+struct gpu_list LIST(struct gpu_metric);
+struct job_usage_list LIST(struct job_usage);
+struct job_progress_list LIST(struct job_progress);
+
+struct snapshot {
+    double timestamp;
+    int64_t daemon_pid;
+    double system_memory_total_mb;
+    double system_memory_available_mb;
+    double system_memory_used_mb;
+    double daemon_rss_mb;
+    double load_avg_1;
+    double load_avg_5;
+    double load_avg_15;
+    struct process_list processes;
+    struct gpu_list gpus;
+    int pressure_level; /* enum pressure */
+    int64_t running_jobs;
+    int64_t active_sheets;
+    int64_t zombie_count;
+    struct int_list zombie_pids;
+    struct job_progress_list job_progress;
+    double conductor_uptime_seconds;
+    int64_t id;
+    const char *host;
+    double cpu_count; /* cores that may be used: a cgroup may allow 1.5 */
+    double system_cpu_percent;
+    struct psi psi;
+    struct job_usage_list jobs;
+    double daemon_cpu_percent;
+    double collect_ms;
+    int64_t process_total;
+
+    struct arena arena; /* holds every text and list above */
+};
+
+extern const struct record gpu_metric_record;
+extern const struct record job_progress_record;
+extern const struct record job_usage_record;
+extern const struct record snapshot_record;
+
+/* All unknown; NULL if there is no memory. */
+struct snapshot *snapshot_new(void);
+void snapshot_free(struct snapshot *snapshot);
+void snapshot_freep(struct snapshot **snapshot);
