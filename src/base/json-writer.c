@@ -133,8 +133,9 @@ void json_write_decimal(struct json_writer *json, double value, unsigned decimal
     static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
     double scaled = round(fabs(value) * powers[decimals]);
 
-    /* Past 2^53 the scaled value is no longer exact. */
-    if (!(scaled < 9007199254740992.0)) {
+    /* Up to 2^51 the digits written read back as themselves; past it two roundings, of the text's
+     * value and of its product here, may change the last one. */
+    if (!(scaled < 2251799813685248.0)) {
         json_write_real(json, value);
         return;
     }
@@ -164,6 +165,8 @@ void json_write_real(struct json_writer *json, double value)
         json_write_null(json);
         return;
     }
+    if (value == 0)
+        value = 0; /* -0 would read back as the integer 0 */
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(shortest, sizeof(shortest), "%.*g", digits, value);
         if (strtod(shortest, NULL) == value)

@@ -9,7 +9,7 @@
 
 static int is_quiet;
 
-static void log_line(const char *format, va_list arguments)
+_printf_(1, 0) static void log_line(const char *format, va_list arguments)
 {
     _cleanup_text_ struct text message = {0};
     _cleanup_text_ struct text line = {0};

@@ -2,6 +2,11 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/param.h>
+
+/* That header has its own, which evaluate an argument twice. */
+#undef MIN
+#undef MAX
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 

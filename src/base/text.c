@@ -102,7 +102,7 @@ size_t text_append_visible(struct text *text, const char *bytes, size_t length, 
             character = (unsigned char)bytes[i];
         size_t width = show_character(character, size > 0, shown);
         if (columns + width > max_columns) {
-            if (!text->bytes || !max_columns)
+            if (!max_columns)
                 return columns;
             text->length = cut_length;
             text_append_string(text, "…");

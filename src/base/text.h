@@ -22,7 +22,7 @@ void text_append_string(struct text *text, const char *string);
 void text_append_char(struct text *text, char character);
 void text_append_repeated(struct text *text, char character, size_t times);
 void text_printf(struct text *text, const char *format, ...) _printf_(2, 3);
-void text_vprintf(struct text *text, const char *format, va_list arguments);
+void text_vprintf(struct text *text, const char *format, va_list arguments) _printf_(2, 0);
 
 /* As a terminal or a log may show it: control characters and bad UTF-8 as \n, \t, \x1b, \u202e.
  * At most `max_columns` wide; what is cut ends in "…". Returns the columns used. */

@@ -46,7 +46,6 @@ struct run_summary {
     const char *job_id;
     const char *job_type;
     int64_t sheet_num;
-    const char *command;
     int outcome; /* enum outcome */
     int64_t exit_code;
     int64_t signal_num;
@@ -62,6 +61,7 @@ struct run_summary {
     int64_t processes;
     struct left_process_list left_running;
     int64_t num_samples;
+    double gap_seconds;
     struct anomaly_list anomalies;
     const char *collector;
     struct run_exactness exactness;

@@ -1,0 +1,133 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/load-config.h"
+#include "cli/process-table.h"
+#include "model/record-json.h"
+#include "sample/collector.h"
+
+/* Long enough for a CPU percentage that means something, short enough not to be felt. */
+#define PAUSE_NS (200 * NS_PER_MSEC)
+
+static void pause_between(void)
+{
+    struct timespec left = {.tv_nsec = PAUSE_NS};
+
+    while (nanosleep(&left, &left) < 0 && errno == EINTR)
+        ;
+}
+
+static int take_snapshot(bool is_instant, enum scope scope, struct snapshot **ret)
+{
+    const struct collect_request request = {.scope = scope};
+    _cleanup_(collector_freep) struct collector *collector = NULL;
+    struct moment moment;
+
+    int r = collector_new(&(struct collector_options){0}, &collector);
+    if (r == 0 && !is_instant) {
+        _cleanup_(snapshot_freep) struct snapshot *first = NULL;
+        r = collector_take(collector, &request, &first, &moment);
+        pause_between();
+    }
+    return r < 0 ? r : collector_take(collector, &request, ret, &moment);
+}
+
+static int format_json(const struct snapshot *snapshot, struct text *out)
+{
+    struct json_writer json = {.out = out};
+
+    record_encode(&snapshot_record, snapshot, &json);
+    text_append_char(out, '\n');
+    return text_error(out);
+}
+
+static size_t terminal_columns(void)
+{
+    struct winsize size;
+
+    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_col)
+        return SIZE_MAX;
+    return size.ws_col;
+}
+
+static int format_table(const struct snapshot *snapshot, bool as_tree, struct text *out)
+{
+    const char *no_color = getenv("NO_COLOR");
+    const struct process_table_options options = {
+        .columns = terminal_columns(),
+        .as_tree = as_tree,
+        .with_bold_heading = isatty(STDOUT_FILENO) && !(no_color && *no_color),
+    };
+    return process_table_format(snapshot, &options, out);
+}
+
+static void say_what_is_missing(const struct snapshot *snapshot)
+{
+    if (snapshot->processes.count < (size_t)snapshot->process_total && isatty(STDERR_FILENO))
+        log_note("%zu of %lld processes: jobs, zombies, those with most CPU and most memory; "
+                 "--all shows every one",
+                 snapshot->processes.count, (long long)snapshot->process_total);
+}
+
+static int print(const struct arguments *arguments, const struct snapshot *snapshot)
+{
+    _cleanup_text_ struct text out = {0};
+    bool as_json = arguments_has(arguments, "json");
+
+    int r = as_json ? format_json(snapshot, &out)
+                    : format_table(snapshot, arguments_has(arguments, "tree"), &out);
+    if (r < 0)
+        return r;
+    fwrite(out.bytes, 1, out.length, stdout);
+    fflush(stdout);
+    if (!as_json)
+        say_what_is_missing(snapshot);
+    return 0;
+}
+
+static int run(const struct command_context *context, struct arguments *arguments)
+{
+    _cleanup_config_ struct config *config = NULL;
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
+
+    if (arguments->count)
+        return command_misused(&command_ps, "takes no words, found '%s'", arguments->words[0]);
+    if (load_config(context, &config) < 0)
+        return EXIT_USAGE;
+
+    enum scope scope = arguments_has(arguments, "all") ? SCOPE_ALL : config->scope;
+    int r = take_snapshot(arguments_has(arguments, "instant"), scope, &snapshot);
+    if (r == 0)
+        r = print(arguments, snapshot);
+    if (r < 0) {
+        log_error("ps: cannot read the processes: %s", strerror(-r));
+        return 1;
+    }
+    return 0;
+}
+
+static const struct command_option options[] = {
+    {"all", 'a', NULL, "every process, not only those that matter (profiler.scope)"},
+    {"tree", 't', NULL, "children below their parents"},
+    {"instant", 0, NULL, "one reading only: no wait, no CPU percentages"},
+    {"json", 0, NULL, "a SystemSnapshot as JSON"},
+};
+
+const struct command command_ps = {
+    .name = "ps",
+    .summary = "Show processes, with CPU over the last 200 ms.",
+    .usage = "ps [--all] [--tree] [--instant] [--json]",
+    .details = "Shows the processes of jobs, zombies, and the 20 with most CPU and most memory.\n",
+    .options = options,
+    .option_count = ARRAY_SIZE(options),
+    .run = run,
+};

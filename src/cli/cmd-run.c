@@ -1,0 +1,248 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd-io.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "base/uuid.h"
+#include "cli/command.h"
+#include "cli/load-config.h"
+#include "cli/print-summary.h"
+#include "engine/job-run.h"
+#include "model/record-json.h"
+
+/* As `env`, `nohup` and `timeout` have it. */
+#define EXIT_OURS           125
+#define EXIT_NOT_EXECUTABLE 126
+#define EXIT_NOT_FOUND      127
+
+/* Dense enough to see a build step, sparse enough not to be felt. */
+#define DEFAULT_INTERVAL "100ms"
+#define MIN_INTERVAL_NS  (10 * NS_PER_MSEC)
+#define MAX_INTERVAL_NS  (3600 * NS_PER_SEC)
+
+/* What the command line asks for, checked. */
+struct request {
+    char run_id[UUID_TEXT_SIZE];
+    char job_id[JOB_ID_MAX_BYTES + 1];
+    char job_type[JOB_ID_MAX_BYTES + 1];
+    struct job_run_options job;
+    const char *summary_path;
+    int summary_fd;
+    bool is_quiet;
+};
+
+static int misused(const char *option, const char *value, const char *why)
+{
+    return command_misused(&command_run, "--%s: '%s' %s", option, value, why);
+}
+
+static int read_interval(const struct arguments *arguments, uint64_t *ret_ns)
+{
+    const char *text = arguments_value(arguments, "interval");
+
+    if (!text)
+        text = DEFAULT_INTERVAL;
+    if (number_parse_duration(text, ret_ns) < 0)
+        return misused("interval", text, "is not a duration; write 100ms, 2s or 1m");
+    if (*ret_ns < MIN_INTERVAL_NS || *ret_ns > MAX_INTERVAL_NS)
+        return misused("interval", text, "is out of range (allowed: 10ms to 1h)");
+    return 0;
+}
+
+static int read_sheet(const struct arguments *arguments, int64_t *ret)
+{
+    const char *text = arguments_value(arguments, "sheet");
+
+    *ret = INT_UNKNOWN;
+    if (text && (number_parse_int(text, ret) < 0 || *ret < 0))
+        return misused("sheet", text, "is not a sheet number (allowed: 0 or more)");
+    return 0;
+}
+
+/* The job's name and type: as given, else readable from the command. */
+static int read_names(const struct arguments *arguments, struct request *request)
+{
+    const char *given_id = arguments_value(arguments, "job");
+    const char *given_type = arguments_value(arguments, "type");
+    const char *const *argv = (const char *const *)arguments->words;
+    const char *reason;
+
+    if (given_id && job_id_check(given_id, &reason) < 0)
+        return misused("job", given_id, reason);
+    if (given_type && job_id_check(given_type, &reason) < 0)
+        return misused("type", given_type, reason);
+
+    if (given_id) {
+        strcpy(request->job_id, given_id);
+    } else {
+        uint16_t random = 0;
+        getrandom(&random, sizeof(random), 0);
+        job_id_format(argv, random, request->job_id, sizeof(request->job_id));
+    }
+    if (given_type) {
+        strcpy(request->job_type, given_type);
+    } else {
+        _cleanup_free_ char *cwd = getcwd(NULL, 0);
+        job_type_format(argv, cwd, request->job_type, sizeof(request->job_type));
+    }
+    return 0;
+}
+
+/* Opened before the command starts: a summary that cannot be written should not cost a day's run.
+ * The command's own redirections are not touched. */
+static int open_summary(struct request *request)
+{
+    if (!request->summary_path)
+        return 0;
+    request->summary_fd = fd_open_output(request->summary_path, O_CREAT | O_TRUNC, 0600);
+    if (request->summary_fd >= 0)
+        return 0;
+    log_error("run: cannot write the summary to %s: %s", request->summary_path,
+              strerror(-request->summary_fd));
+    return EXIT_OURS;
+}
+
+static int read_request(struct arguments *arguments, struct request *ret)
+{
+    if (!arguments->count)
+        return command_misused(&command_run, "no command given; write: sonde run -- CMD");
+
+    int status = read_interval(arguments, &ret->job.interval_ns);
+    if (status == 0)
+        status = read_sheet(arguments, &ret->job.sheet_num);
+    if (status == 0)
+        status = read_names(arguments, ret);
+    if (status)
+        return status;
+
+    if (uuid_make(clock_real_ns(), ret->run_id) < 0) {
+        log_error("run: the kernel gives no random numbers");
+        return EXIT_OURS;
+    }
+    ret->job.argv = arguments->words;
+    ret->job.run_id = ret->run_id;
+    ret->job.job_id = ret->job_id;
+    ret->job.job_type = ret->job_type;
+    ret->job.wait_for_all = arguments_has(arguments, "wait");
+    ret->summary_path = arguments_value(arguments, "summary");
+    ret->is_quiet = arguments_has(arguments, "quiet");
+    return 0;
+}
+
+static int not_started(const struct request *request, int error, int exec_errno)
+{
+    const char *command = request->job.argv[0];
+
+    if (error != -ECHILD) {
+        log_error("run: cannot start '%s': %s", command, strerror(-error));
+        return EXIT_OURS;
+    }
+    if (exec_errno == ENOENT && !strchr(command, '/')) {
+        log_error("run: '%s' is not in PATH", command);
+        return EXIT_NOT_FOUND;
+    }
+    log_error("run: cannot execute '%s': %s", command, strerror(exec_errno));
+    return exec_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+}
+
+static void write_summary(const struct request *request, const struct run_summary *summary)
+{
+    _cleanup_text_ struct text text = {0};
+    struct json_writer json = {.out = &text};
+
+    record_encode(&run_summary_record, summary, &json);
+    text_append_char(&text, '\n');
+    int r = text_error(&text);
+    if (r == 0)
+        r = fd_write_all(request->summary_fd, text.bytes, text.length);
+    if (r < 0)
+        log_error("run: cannot write the summary to %s: %s", request->summary_path, strerror(-r));
+}
+
+static void report(const struct request *request, const struct job_run_result *result)
+{
+    if (!result->has_summary) {
+        log_error("run: no memory left for the summary");
+        return;
+    }
+    if (result->sampling_error)
+        log_error("run: could not sample '%s': %s; its figures are the kernel's accounting alone",
+                  request->job_id, strerror(-result->sampling_error));
+    if (request->summary_fd >= 0)
+        write_summary(request, &result->summary);
+    if (!request->is_quiet)
+        print_summary(&result->summary);
+}
+
+static int exit_status(int wait_status)
+{
+    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+static int run(const struct command_context *context, struct arguments *arguments)
+{
+    struct request request = {.summary_fd = -1};
+    struct job_run_result result;
+    int exec_errno = 0;
+
+    int status = read_request(arguments, &request);
+    if (status)
+        return status;
+    /* Checked although nothing of it concerns a single run yet: a broken configuration is told of
+     * before a job starts, not after. */
+    _cleanup_config_ struct config *config = NULL;
+    if (load_config(context, &config) < 0)
+        return EXIT_OURS;
+    status = open_summary(&request);
+    if (status)
+        return status;
+
+    int r = job_run(&request.job, &result, &exec_errno);
+    if (r < 0) {
+        status = not_started(&request, r, exec_errno);
+    } else {
+        report(&request, &result);
+        status = exit_status(result.wait_status);
+    }
+    job_run_result_done(&result);
+    close_fd(request.summary_fd);
+    return status;
+}
+
+static const struct command_option options[] = {
+    {"job", 'j', "ID", "name the job (default: program name and four hex digits)"},
+    {"type", 't', "TYPE", "what runs of the same work share (default: from the command)"},
+    {"sheet", 0, "N", "the number of this step of the job"},
+    {"interval", 'i', "TIME", "time between samples, 10ms to 1h (default 100ms)"},
+    {"wait", 'w', NULL, "also wait for what the command leaves running"},
+    {"summary", 's', "FILE", "write the summary to FILE as one JSON object"},
+    {"no-store", 0, NULL, "keep nothing of this run"},
+    {"quiet", 'q', NULL, "print no summary"},
+};
+
+const struct command command_run = {
+    .name = "run",
+    .summary = "Run a command as a job and tell what it used.",
+    .usage = "run [OPTIONS] -- CMD [ARGUMENT…]",
+    .details =
+        "CMD runs as `env CMD` would run it. sonde ends when CMD ends, with CMD's exit status: "
+        "128+N\n"
+        "if signal N killed it, 126 or 127 if it could not be executed, 125 if sonde failed "
+        "before\n"
+        "it started. The summary goes to stderr; ≥ marks a figure that may be too low, ~ the\n"
+        "largest value that was sampled.\n",
+    .options = options,
+    .option_count = ARRAY_SIZE(options),
+    .stops_at_word = true,
+    .usage_status = EXIT_OURS,
+    .run = run,
+};

@@ -1,0 +1,19 @@
+#include "cli/command.h"
+
+#include <stdarg.h>
+
+#include "base/log.h"
+#include "base/text.h"
+
+int command_misused(const struct command *command, const char *format, ...)
+{
+    _cleanup_text_ struct text message = {0};
+    va_list arguments;
+
+    va_start(arguments, format);
+    text_vprintf(&message, format, arguments);
+    va_end(arguments);
+    log_error("%s: %s (see 'sonde %s --help')", command->name, text_string(&message),
+              command->name);
+    return command->usage_status ? command->usage_status : EXIT_USAGE;
+}

@@ -1,0 +1,35 @@
+/* A verb: one const entry a file (cmd-VERB.c). Dispatch and help come from these entries. */
+#pragma once
+
+#include <stddef.h>
+
+#include "cli/arguments.h"
+
+#define EXIT_USAGE 2
+
+/* The options that every verb takes; NULL if not given. */
+struct command_context {
+    const char *config_path;
+    const char *state_dir;
+    const char *socket_path;
+};
+
+struct command {
+    const char *name;
+    const char *summary; /* one line, for the list of verbs */
+    const char *usage;   /* after "sonde " */
+    const char *details; /* more help, ends in a newline; may be NULL */
+    const struct command_option *options;
+    size_t option_count;
+    bool stops_at_word; /* the first word and all after it are not sonde's */
+    int usage_status;   /* exit status for wrong usage; 0: EXIT_USAGE */
+    int (*run)(const struct command_context *context, struct arguments *arguments);
+};
+
+extern const struct command command_config;
+extern const struct command command_ps;
+extern const struct command command_run;
+extern const struct command command_version;
+
+/* Says what is wrong with the command line and how to go on; returns the verb's usage status. */
+int command_misused(const struct command *command, const char *format, ...) _printf_(2, 3);

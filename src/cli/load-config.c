@@ -1,0 +1,49 @@
+#include "cli/load-config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd-io.h"
+#include "base/log.h"
+
+void load_config_report(const struct config_errors *errors, int error)
+{
+    _cleanup_text_ struct text lines = {0};
+
+    for (size_t i = 0; i < errors->count; i++)
+        text_printf(&lines, "%s\n", errors->lines[i]);
+    if (errors->left_out)
+        text_printf(&lines, "and %zu more errors\n", errors->left_out);
+    fd_write_all(STDERR_FILENO, text_string(&lines), lines.length);
+    if (!errors->count)
+        log_error("cannot load the configuration: %s", strerror(-error));
+}
+
+static int find_and_load(const struct command_context *context, struct config **ret,
+                         struct config_errors *errors)
+{
+    _cleanup_free_ char *path = NULL;
+
+    int r = config_find_file(context->config_path, getenv, &path, errors);
+    if (r < 0)
+        return r;
+    if (path)
+        return config_load(path, ret, errors);
+
+    struct config *config = config_new();
+    if (!config)
+        return -ENOMEM;
+    *ret = config;
+    return 0;
+}
+
+int load_config(const struct command_context *context, struct config **ret)
+{
+    _cleanup_config_errors_ struct config_errors errors = {0};
+    int r = find_and_load(context, ret, &errors);
+
+    if (r < 0)
+        load_config_report(&errors, r);
+    return r;
+}

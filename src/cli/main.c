@@ -1,0 +1,131 @@
+/* Finds the verb, parses its options, and runs it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "model/suggest.h"
+
+static const struct command *const commands[] = {
+    &command_run,
+    &command_ps,
+    &command_config,
+    &command_version,
+};
+
+static const struct command_option common_options[] = {
+    {"config", 0, "FILE", "read the configuration from FILE"},
+    {"state-dir", 0, "DIR", "keep state in DIR (or SONDE_STATE_DIR)"},
+    {"socket", 0, "PATH", "talk to the daemon at PATH (or SONDE_SOCKET)"},
+    {"help", 'h', NULL, "show this help"},
+};
+
+/* ---- help ---- */
+
+static void print_overview(FILE *into)
+{
+    fputs("sonde: a job-aware resource profiler\n\nusage: sonde VERB [OPTIONS]\n\n", into);
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        fprintf(into, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fputs("\n'sonde VERB --help' tells more about each.\n", into);
+}
+
+static void print_options(const struct command_option *options, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char left[64], letter[8] = "    ";
+        if (options[i].short_name)
+            snprintf(letter, sizeof(letter), "-%c, ", options[i].short_name);
+        snprintf(left, sizeof(left), "%s--%s%s%s", letter, options[i].name,
+                 options[i].argument ? " " : "", options[i].argument ? options[i].argument : "");
+        printf("  %-26s %s\n", left, options[i].help);
+    }
+}
+
+static void print_help(const struct command *command)
+{
+    printf("usage: sonde %s\n\n%s\n", command->usage, command->summary);
+    if (command->details)
+        printf("\n%s", command->details);
+    puts("\nOptions:");
+    print_options(command->options, command->option_count);
+    print_options(common_options, ARRAY_SIZE(common_options));
+}
+
+/* ---- dispatch ---- */
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+    struct command_option options[ARGUMENTS_MAX_OPTIONS];
+    struct arguments arguments;
+    char error[256];
+
+    memcpy(options, command->options, command->option_count * sizeof(*options));
+    memcpy(options + command->option_count, common_options, sizeof(common_options));
+    if (arguments_parse(argc, argv, options, command->option_count + ARRAY_SIZE(common_options),
+                        command->stops_at_word, &arguments, error, sizeof(error)) < 0)
+        return command_misused(command, "%s", error);
+    if (arguments_has(&arguments, "help")) {
+        print_help(command);
+        return 0;
+    }
+    const struct command_context context = {
+        .config_path = arguments_value(&arguments, "config"),
+        .state_dir = arguments_value(&arguments, "state-dir"),
+        .socket_path = arguments_value(&arguments, "socket"),
+    };
+    return command->run(&context, &arguments);
+}
+
+static int unknown_verb(const char *name)
+{
+    struct suggestion near = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        suggestion_consider(&near, name, strlen(name), commands[i]->name,
+                            strlen(commands[i]->name));
+    if (near.name)
+        log_error("unknown verb '%s'; did you mean '%s'?", name, near.name);
+    else
+        log_error("unknown verb '%s'; 'sonde --help' lists them", name);
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_overview(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        const struct command *asked = argc > 2 ? find_command(argv[2]) : NULL;
+        if (asked)
+            print_help(asked);
+        else
+            print_overview(stdout);
+        return 0;
+    }
+    const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
+    const struct command *command = find_command(name);
+    if (!command)
+        return unknown_verb(name);
+
+    int status = run_command(command, argc - 2, argv + 2);
+    /* A reader that went away early (`| head`) is no failure; a full disk is. */
+    if (fflush(stdout) != 0 && errno != EPIPE && status == 0) {
+        log_error("cannot write to standard output: %s", strerror(errno));
+        status = 1;
+    }
+    return status;
+}

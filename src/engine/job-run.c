@@ -1,0 +1,307 @@
+#include "engine/job-run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd-io.h"
+#include "base/macros.h"
+#include "engine/engine.h"
+#include "engine/run-summary.h"
+#include "loop/reaper.h"
+#include "loop/signals.h"
+#include "loop/spawn.h"
+#include "probe/connector.h"
+#include "probe/proc-cmdline.h"
+
+struct job_runner {
+    const struct job_run_options *options;
+    uv_loop_t loop;
+    struct signal_state original_signals;
+    struct signal_watch *signals;
+    struct registry *registry;
+    struct run *run;
+    struct connector *connector;
+    struct engine *engine;
+    struct snapshot *latest;
+
+    pid_t command_pid;
+    uint64_t started_mono_ns;
+    bool has_loop;
+    bool command_ended;
+    bool is_over;
+    bool stopped_with_command; /* and not yet told of what became of the command since */
+    struct run_facts facts;
+};
+
+/* ---- signals ---- */
+
+/* Who sent a signal, as far as it can still be told. */
+static void note_sender(struct job_runner *runner, int number, pid_t sender)
+{
+    struct sent_signal *sent = &runner->facts.passed_on;
+    char path[32], raw[256];
+
+    *sent = (struct sent_signal){.number = number, .sender_pid = sender};
+    snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)sender);
+    ssize_t length = fd_read_file(AT_FDCWD, path, raw, sizeof(raw));
+    if (length > 0)
+        proc_cmdline_parse(raw, (size_t)length, sent->sender_command, sizeof(sent->sender_command));
+}
+
+static void pass_on(struct job_runner *runner, const struct signalfd_siginfo *info)
+{
+    int number = (int)info->ssi_signo;
+
+    note_sender(runner, number, (pid_t)info->ssi_pid);
+    if (info->ssi_code == SI_QUEUE)
+        sigqueue(runner->command_pid, number, (union sigval){.sival_ptr = (void *)info->ssi_ptr});
+    else
+        kill(runner->command_pid, number);
+}
+
+static void on_child(void *context, pid_t pid, int status, const struct rusage *usage);
+
+static void collect_children(struct job_runner *runner)
+{
+    bool none_left = reaper_collect(on_child, runner) == -ECHILD;
+
+    if (runner->command_ended && (none_left || !runner->options->wait_for_all))
+        runner->is_over = true;
+}
+
+/* The shell continues the whole group after a stop: the command has its SIGCONT already, unless
+ * only sonde was continued. */
+static bool command_was_continued_too(struct job_runner *runner)
+{
+    return TAKE(runner->stopped_with_command, false) && !runner->facts.command_is_stopped;
+}
+
+static void on_signal(void *context, const struct signalfd_siginfo *info)
+{
+    struct job_runner *runner = context;
+    int number = (int)info->ssi_signo;
+
+    if (number == SIGCHLD || number == SIGCONT)
+        collect_children(runner);
+    if (number == SIGCHLD)
+        return;
+    /* What is left of the job is not sonde's to kill, but sonde need not wait any longer. */
+    if (runner->command_ended) {
+        if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+            runner->is_over = true;
+        return;
+    }
+    /* Sent by the kernel: the terminal has sent it to the whole group. */
+    if (info->ssi_code > 0) {
+        runner->facts.from_terminal = number;
+        return;
+    }
+    if (number == SIGCONT && command_was_continued_too(runner))
+        return;
+    pass_on(runner, info);
+}
+
+/* ---- children ---- */
+
+static bool is_terminal_stop(int number)
+{
+    return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+}
+
+/* The shell waits for sonde, not for the command: if the terminal has stopped the command, sonde
+ * must stop too. A SIGSTOP was sent to the command alone and concerns nobody else. */
+static void on_command_stopped(struct job_runner *runner, int number)
+{
+    runner->facts.command_is_stopped = true;
+    if (!is_terminal_stop(number))
+        return;
+    runner->stopped_with_command = true;
+    signals_stop_self(number);
+}
+
+static void on_command_ended(struct job_runner *runner, int status)
+{
+    runner->command_ended = true;
+    runner->facts.wait_status = status;
+    runner->facts.wall_ns = clock_mono_ns() - runner->started_mono_ns;
+}
+
+static void on_child(void *context, pid_t pid, int status, const struct rusage *usage)
+{
+    struct job_runner *runner = context;
+    bool is_command = pid == runner->command_pid;
+
+    if (is_command && WIFSTOPPED(status))
+        on_command_stopped(runner, WSTOPSIG(status));
+    if (is_command && WIFCONTINUED(status))
+        runner->facts.command_is_stopped = false;
+    if (WIFSTOPPED(status) || WIFCONTINUED(status))
+        return;
+
+    run_facts_add_reaped(&runner->facts, usage);
+    if (is_command)
+        on_command_ended(runner, status);
+    if (runner->engine)
+        engine_reaped(runner->engine, pid, usage);
+}
+
+/* ---- the engine's reports ---- */
+
+static void on_snapshot(void *context, struct snapshot *snapshot)
+{
+    struct job_runner *runner = context;
+
+    snapshot_free(runner->latest);
+    runner->latest = snapshot;
+}
+
+static void on_gap(void *context, const struct gap *gap)
+{
+    struct job_runner *runner = context;
+
+    if (gap->kind == GAP_MISSED_TICKS || gap->kind == GAP_SUSPEND)
+        runner->facts.gap_seconds += gap->seconds;
+}
+
+/* ---- from start to end ---- */
+
+static int prepare(struct job_runner *runner)
+{
+    const struct job_run_options *options = runner->options;
+
+    int r = registry_new(&runner->registry);
+    if (r == 0)
+        r = registry_add_run(runner->registry, options->run_id, options->job_id, options->sheet_num,
+                             &runner->run);
+    if (r == 0)
+        r = reaper_become_subreaper();
+    return r;
+}
+
+/* The command first, everything else after: it must not wait for us, and it is charged with the
+ * memory that sonde has when it forks. Only the connector comes before, or it would miss forks. */
+static int start_command(struct job_runner *runner, int *ret_exec_errno)
+{
+    signals_take_over(&runner->original_signals);
+    runner->facts.connector_error = connector_open(&runner->connector);
+    runner->started_mono_ns = clock_mono_ns();
+    runner->facts.started_real_ns = clock_real_ns();
+    return spawn_command(runner->options->argv, &runner->original_signals, &runner->command_pid,
+                         ret_exec_errno);
+}
+
+static int start_sampling(struct job_runner *runner)
+{
+    const struct engine_options options = {
+        .interval_ns = runner->options->interval_ns,
+        .scope = SCOPE_ALL,
+        .only_jobs = true,
+        .registry = runner->registry,
+        .connector = TAKE_PTR(runner->connector),
+        .on_snapshot = on_snapshot,
+        .on_gap = on_gap,
+        .context = runner,
+    };
+    registry_set_foster(runner->registry, getpid(), runner->run);
+    int r = registry_add(runner->registry, runner->run, runner->command_pid);
+    if (r < 0) {
+        connector_close(options.connector);
+        return r;
+    }
+    return engine_start(&runner->loop, &options, &runner->engine);
+}
+
+static int open_loop(struct job_runner *runner)
+{
+    int r = uv_loop_init(&runner->loop);
+    if (r < 0)
+        return r;
+    runner->has_loop = true;
+    return signal_watch_start(&runner->loop, on_signal, runner, &runner->signals);
+}
+
+/* Not even a loop to wait in: then wait as simply as can be. */
+static void wait_plainly(struct job_runner *runner)
+{
+    struct rusage usage;
+    int status;
+
+    while (wait4(runner->command_pid, &status, 0, &usage) < 0 && errno == EINTR)
+        ;
+    on_child(runner, runner->command_pid, status, &usage);
+}
+
+/* Whatever fails from here on, the command runs, and is waited for. */
+static void wait_for_command(struct job_runner *runner)
+{
+    int r = open_loop(runner);
+    if (r < 0) {
+        runner->facts.sampling_error = r;
+        wait_plainly(runner);
+        return;
+    }
+    runner->facts.sampling_error = start_sampling(runner);
+    collect_children(runner);
+    while (!runner->is_over)
+        uv_run(&runner->loop, UV_RUN_ONCE);
+}
+
+static void shut_down(struct job_runner *runner)
+{
+    engine_close(runner->engine);
+    signal_watch_close(runner->signals);
+    connector_close(runner->connector);
+    if (runner->has_loop) {
+        uv_run(&runner->loop, UV_RUN_DEFAULT); /* the close callbacks */
+        uv_loop_close(&runner->loop);
+    }
+    snapshot_free(runner->latest);
+    registry_free(runner->registry);
+}
+
+static void summarise(struct job_runner *runner, struct job_run_result *ret)
+{
+    struct run_facts *facts = &runner->facts;
+
+    /* Once more, for what is left running and for figures that were on their way. */
+    if (runner->engine) {
+        engine_collect(runner->engine);
+        facts->usage = engine_usage(runner->engine, runner->run);
+        facts->saw_every_process = engine_saw_every_process(runner->engine);
+    }
+    facts->processes = runner->run->processes;
+    facts->latest = runner->latest;
+    ret->wait_status = facts->wait_status;
+    ret->sampling_error = facts->sampling_error;
+    ret->connector_error = facts->connector_error;
+    ret->has_summary = run_summary_make(facts, runner->options, &ret->arena, &ret->summary) == 0;
+}
+
+int job_run(const struct job_run_options *options, struct job_run_result *ret, int *ret_exec_errno)
+{
+    struct job_runner runner = {.options = options};
+
+    *ret = (struct job_run_result){0};
+    int r = prepare(&runner);
+    if (r == 0)
+        r = start_command(&runner, ret_exec_errno);
+    if (r == 0) {
+        wait_for_command(&runner);
+        summarise(&runner, ret);
+    }
+    shut_down(&runner);
+    return r;
+}
+
+void job_run_result_done(struct job_run_result *result)
+{
+    arena_done(&result->arena);
+}

@@ -1,0 +1,37 @@
+/* One command as a job: `sonde run` without its words.
+ *
+ * sonde is the command's parent and a subreaper; the command is started before anything else, finds
+ * the world as `env CMD` would leave it, and lives on if sonde is killed. Signals sent to sonde are
+ * passed on, those that the terminal sent to the whole group are not sent twice; a stop of the
+ * command by the terminal stops sonde as well, so that the shell gets its prompt. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "model/job.h"
+
+struct job_run_options {
+    char *const *argv;
+    const char *run_id;
+    const char *job_id;
+    const char *job_type;
+    int64_t sheet_num;
+    uint64_t interval_ns;
+    bool wait_for_all; /* not only for the command but for all that it left running */
+};
+
+struct job_run_result {
+    int wait_status;  /* of the command */
+    bool has_summary; /* false: memory ran out while it was made */
+    struct run_summary summary;
+    struct arena arena;  /* holds its texts */
+    int sampling_error;  /* 0, or why nothing could be sampled */
+    int connector_error; /* 0, or why births and deaths had to be looked for */
+};
+
+/* Blocks until the command has ended. 0; -ECHILD with *ret_exec_errno if the command could not be
+ * executed; another negative errno if it could not be started for sonde's own reasons. */
+int job_run(const struct job_run_options *options, struct job_run_result *ret, int *ret_exec_errno);
+void job_run_result_done(struct job_run_result *result);

@@ -1,0 +1,44 @@
+/* The summary of a finished run, out of what is known at its end. No I/O. */
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "engine/job-run.h"
+#include "model/snapshot.h"
+#include "sample/ledger.h"
+
+/* A signal that came to sonde and was passed on to the command. */
+struct sent_signal {
+    int number; /* 0: none */
+    pid_t sender_pid;
+    char sender_command[128];
+};
+
+struct run_facts {
+    int wait_status;
+    uint64_t started_real_ns;
+    uint64_t wall_ns;
+    uint64_t processes;
+    bool saw_every_process;
+    bool command_is_stopped;
+    struct sent_signal passed_on;
+    int from_terminal;   /* the last signal that the terminal sent to all; 0: none */
+    int sampling_error;  /* 0, or why there were no samples */
+    int connector_error; /* 0, or why births and deaths had to be looked for */
+    double gap_seconds;
+
+    const struct run_usage *usage; /* NULL: nothing was sampled */
+    const struct snapshot *latest; /* after the command's end; NULL: none */
+
+    /* by the kernel's accounting alone, for when nothing was sampled */
+    uint64_t reaped_user_ns;
+    uint64_t reaped_system_ns;
+    int64_t reaped_peak_bytes;
+};
+
+void run_facts_add_reaped(struct run_facts *facts, const struct rusage *usage);
+
+/* Texts are placed in `arena`. 0 or -ENOMEM. */
+int run_summary_make(const struct run_facts *facts, const struct job_run_options *options,
+                     struct arena *arena, struct run_summary *ret);

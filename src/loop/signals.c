@@ -1,0 +1,125 @@
+#include "loop/signals.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/macros.h"
+#include "loop/fd-watch.h"
+
+struct signal_watch {
+    struct fd_watch *watch;
+    signal_fn on_signal;
+    void *context;
+};
+
+/* Faults of our own keep their default effect, and so do the limits on our own CPU time and files.
+ */
+static void fill_watched(sigset_t *set)
+{
+    static const int not_watched[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL,  SIGTRAP,
+                                      SIGABRT, SIGSYS, SIGXCPU, SIGXFSZ, SIGPIPE};
+
+    sigfillset(set);
+    for (size_t i = 0; i < ARRAY_SIZE(not_watched); i++)
+        sigdelset(set, not_watched[i]);
+}
+
+void signals_take_over(struct signal_state *ret_original)
+{
+    sigset_t watched;
+
+    sigemptyset(&ret_original->ignored);
+    for (int number = 1; number < NSIG; number++) {
+        struct sigaction action;
+        if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+            sigaddset(&ret_original->ignored, number);
+    }
+    fill_watched(&watched);
+    sigprocmask(SIG_BLOCK, &watched, &ret_original->mask);
+
+    signal(SIGPIPE, SIG_IGN);
+    /* An ignored signal is thrown away even while it is blocked: none would be read. */
+    for (int number = 1; number < NSIG; number++)
+        if (sigismember(&watched, number) == 1 && sigismember(&ret_original->ignored, number) == 1)
+            signal(number, SIG_DFL);
+}
+
+void signals_restore(const struct signal_state *original)
+{
+    for (int number = 1; number < NSIG; number++) {
+        int is_ignored = sigismember(&original->ignored, number);
+        if (is_ignored == 1 || number == SIGPIPE)
+            signal(number, is_ignored == 1 ? SIG_IGN : SIG_DFL);
+    }
+    sigprocmask(SIG_SETMASK, &original->mask, NULL);
+}
+
+static void on_readable(void *context, int fd)
+{
+    struct signal_watch *watch = context;
+    struct signalfd_siginfo info;
+
+    /* One at a time: the handler may close the watch. */
+    if (read(fd, &info, sizeof(info)) == sizeof(info))
+        watch->on_signal(watch->context, &info);
+}
+
+int signal_watch_start(uv_loop_t *loop, signal_fn on_signal, void *context,
+                       struct signal_watch **ret)
+{
+    sigset_t watched;
+    _cleanup_free_ struct signal_watch *watch = calloc(1, sizeof(*watch));
+    if (!watch)
+        return -ENOMEM;
+
+    fill_watched(&watched);
+    _cleanup_close_ int fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    *watch = (struct signal_watch){.on_signal = on_signal, .context = context};
+    int r = fd_watch_start(loop, fd, true, on_readable, watch, &watch->watch);
+    if (r < 0)
+        return r;
+    TAKE_FD(fd);
+    *ret = TAKE_PTR(watch);
+    return 0;
+}
+
+void signal_watch_close(struct signal_watch *watch)
+{
+    if (!watch)
+        return;
+    fd_watch_close(watch->watch);
+    free(watch);
+}
+
+void signals_stop_self(int stop_signal)
+{
+    const struct timespec at_once = {0};
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, stop_signal);
+    /* The terminal's own copy may still be waiting to be read: it would stop us a second time. */
+    while (sigtimedwait(&set, NULL, &at_once) == stop_signal)
+        ;
+    raise(stop_signal);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+const char *signal_name(int number)
+{
+    static char text[32];
+    const char *abbreviation = sigabbrev_np(number);
+
+    if (abbreviation)
+        snprintf(text, sizeof(text), "SIG%s", abbreviation);
+    else
+        snprintf(text, sizeof(text), "signal %d", number);
+    return text;
+}

@@ -1,0 +1,224 @@
+#include "probe/connector.h"
+
+#include <errno.h>
+#include <linux/cn_proc.h>
+#include <linux/connector.h>
+#include <linux/netlink.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* Room for a burst while the reader sleeps: an event takes 768 bytes of it. The kernel allows an
+ * ordinary user up to net.core.rmem_max. */
+#define QUEUE_BYTES    (16 << 20)
+#define DATAGRAM_BYTES 4096
+
+struct connector {
+    int fd;
+};
+
+/* Which events are wanted, understood since Linux 6.6; older headers do not have it. */
+struct listen_request {
+    uint32_t operation;
+    uint32_t event_types;
+};
+
+#define WANTED_EVENTS (PROC_EVENT_FORK | PROC_EVENT_EXEC | PROC_EVENT_EXIT)
+
+static int send_request(int fd, const void *payload, size_t length)
+{
+    struct {
+        struct nlmsghdr header;
+        struct cn_msg message;
+        unsigned char payload[sizeof(struct listen_request)];
+    } __attribute__((packed)) request = {
+        .header = {.nlmsg_len = (uint32_t)(NLMSG_LENGTH(sizeof(struct cn_msg)) + length),
+                   .nlmsg_type = NLMSG_DONE},
+        .message = {.id = {.idx = CN_IDX_PROC, .val = CN_VAL_PROC}, .len = (uint16_t)length},
+    };
+
+    memcpy(request.payload, payload, length);
+    return send(fd, &request, request.header.nlmsg_len, 0) < 0 ? -errno : 0;
+}
+
+/* Steps to the next connector message of the process group in a datagram; NULL at its end. */
+static const struct proc_event *next_event(const unsigned char **at, size_t *left, int *ret_error)
+{
+    while (*left >= sizeof(struct nlmsghdr)) {
+        struct nlmsghdr header;
+        struct cn_msg message;
+        memcpy(&header, *at, sizeof(header));
+
+        if (header.nlmsg_len < NLMSG_LENGTH(0) || header.nlmsg_len > *left) {
+            *ret_error = -EBADMSG;
+            return NULL;
+        }
+        const unsigned char *body = *at + NLMSG_HDRLEN;
+        size_t body_length = header.nlmsg_len - NLMSG_HDRLEN;
+        size_t step = NLMSG_ALIGN(header.nlmsg_len);
+        *at += step < *left ? step : *left;
+        *left -= step < *left ? step : *left;
+
+        if (body_length < sizeof(message))
+            continue;
+        memcpy(&message, body, sizeof(message));
+        if (message.id.idx == CN_IDX_PROC && message.id.val == CN_VAL_PROC &&
+            message.len >= sizeof(struct proc_event) &&
+            body_length >= sizeof(message) + sizeof(struct proc_event))
+            return (const struct proc_event *)(body + sizeof(message));
+    }
+    return NULL;
+}
+
+static bool translate(const struct proc_event *raw, struct lifecycle_event *ret)
+{
+    struct proc_event event;
+
+    memcpy(&event, raw, sizeof(event)); /* the datagram need not be aligned for it */
+    *ret = (struct lifecycle_event){.mono_ns = event.timestamp_ns};
+    switch (event.what) {
+    case PROC_EVENT_FORK:
+        ret->pid = event.event_data.fork.child_tgid;
+        ret->tid = event.event_data.fork.child_pid;
+        ret->ppid = event.event_data.fork.parent_tgid;
+        ret->kind = ret->pid == ret->tid ? LIFECYCLE_FORK : LIFECYCLE_THREAD;
+        return true;
+    case PROC_EVENT_EXEC:
+        ret->kind = LIFECYCLE_EXEC;
+        ret->pid = event.event_data.exec.process_tgid;
+        ret->tid = event.event_data.exec.process_pid;
+        return true;
+    case PROC_EVENT_EXIT:
+        ret->kind = LIFECYCLE_EXIT;
+        ret->pid = event.event_data.exit.process_tgid;
+        ret->tid = event.event_data.exit.process_pid;
+        ret->wait_status = (int)event.event_data.exit.exit_code;
+        return true;
+    default: return false;
+    }
+}
+
+int connector_parse(const void *bytes, size_t length, lifecycle_fn on_event, void *context)
+{
+    const unsigned char *at = bytes;
+    int error = 0;
+
+    for (const struct proc_event *raw; (raw = next_event(&at, &length, &error));) {
+        struct lifecycle_event event;
+        if (translate(raw, &event))
+            on_event(context, &event);
+    }
+    return error;
+}
+
+/* Receives one datagram that came from the kernel itself; others are passed over. */
+static ssize_t receive(int fd, void *into, size_t size)
+{
+    for (;;) {
+        struct sockaddr_nl from = {0};
+        socklen_t from_length = sizeof(from);
+        ssize_t n = recvfrom(fd, into, size, MSG_DONTWAIT, (struct sockaddr *)&from, &from_length);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (from.nl_pid == 0)
+            return n;
+    }
+}
+
+/* The kernel's answer to a request to listen lies in the queue as soon as the request was sent, as
+ * an event of type NONE. 0, a negative errno, or -EOPNOTSUPP if there was no answer. */
+static int read_answer(int fd)
+{
+    _Alignas(struct nlmsghdr) unsigned char bytes[DATAGRAM_BYTES];
+    ssize_t length;
+
+    while ((length = receive(fd, bytes, sizeof(bytes))) >= 0) {
+        const unsigned char *at = bytes;
+        size_t left = (size_t)length;
+        int error = 0;
+
+        for (const struct proc_event *raw; (raw = next_event(&at, &left, &error));) {
+            struct proc_event event;
+            memcpy(&event, raw, sizeof(event));
+            if (event.what == PROC_EVENT_NONE)
+                return -(int)event.event_data.ack.err;
+        }
+    }
+    return -EOPNOTSUPP;
+}
+
+static int start_listening(int fd)
+{
+    const uint32_t plain = PROC_CN_MCAST_LISTEN;
+    const struct listen_request filtered = {.operation = PROC_CN_MCAST_LISTEN,
+                                            .event_types = (uint32_t)WANTED_EVENTS};
+
+    int r = send_request(fd, &plain, sizeof(plain));
+    if (r == 0)
+        r = read_answer(fd);
+    /* Second, because the filter would drop the answer; kernels without it pass this over. */
+    return r < 0 ? r : send_request(fd, &filtered, sizeof(filtered));
+}
+
+int connector_open(struct connector **ret)
+{
+    struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
+    const int queue_bytes = QUEUE_BYTES;
+    _cleanup_close_ int fd =
+        socket(PF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_CONNECTOR);
+    if (fd < 0)
+        return errno == EPROTONOSUPPORT ? -EOPNOTSUPP : -errno;
+
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &queue_bytes, sizeof(queue_bytes)) < 0)
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &queue_bytes, sizeof(queue_bytes));
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+        return -errno;
+    int r = start_listening(fd);
+    if (r < 0)
+        return r;
+
+    struct connector *connector = malloc(sizeof(*connector));
+    if (!connector)
+        return -ENOMEM;
+    connector->fd = TAKE_FD(fd);
+    *ret = connector;
+    return 0;
+}
+
+void connector_close(struct connector *connector)
+{
+    if (!connector)
+        return;
+    close_fd(connector->fd);
+    free(connector);
+}
+
+int connector_fd(const struct connector *connector)
+{
+    return connector->fd;
+}
+
+int connector_drain(struct connector *connector, lifecycle_fn on_event, void *context)
+{
+    _Alignas(struct nlmsghdr) unsigned char bytes[DATAGRAM_BYTES];
+    int lost = 0;
+
+    for (;;) {
+        ssize_t length = receive(connector->fd, bytes, sizeof(bytes));
+        if (length == -EAGAIN)
+            return lost;
+        /* The queue overflowed: what is still in it is good, what came after is gone. */
+        if (length == -ENOBUFS ||
+            (length >= 0 && connector_parse(bytes, (size_t)length, on_event, context) < 0))
+            lost = 1;
+        else if (length < 0)
+            return (int)length;
+    }
+}

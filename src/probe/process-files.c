@@ -1,0 +1,412 @@
+#include "probe/process-files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/fd-io.h"
+#include "probe/proc-cmdline.h"
+#include "probe/proc-io.h"
+#include "probe/proc-limits.h"
+#include "probe/proc-statm.h"
+#include "probe/proc-status.h"
+
+/* "4194304/task/4194304/statm" and the like. */
+#define PATH_SIZE 64
+/* stat is at most a few hundred bytes, status about 1.5 KB, limits 1.3 KB. */
+#define FILE_SIZE 4096
+/* A user id can change without an exec (a server that drops its rights), so it is looked at again
+ * once in so many readings. */
+#define UID_REFRESH 64
+
+static const char *const file_names[PROCESS_FILE_COUNT] = {
+    [FILE_STAT] = "stat",     [FILE_STATM] = "statm", [FILE_FD_DIRECTORY] = "fd",
+    [FILE_STATUS] = "status", [FILE_IO] = "io",
+};
+
+struct process_files *process_files_new(pid_t pid)
+{
+    struct process_files *files = calloc(1, sizeof(*files));
+    if (!files)
+        return NULL;
+
+    files->pid = pid;
+    files->uid = files->fd_limit = INT_UNKNOWN;
+    for (int i = 0; i < PROCESS_FILE_COUNT; i++)
+        files->fds[i] = -1;
+    if (clock_getcpuclockid(pid, &files->cpu_clock) != 0)
+        files->cpu_clock = CLOCK_REALTIME; /* stands for none */
+    return files;
+}
+
+void process_files_release(struct proc_tree *tree, struct process_files *files)
+{
+    for (int i = 0; i < PROCESS_FILE_COUNT; i++)
+        if (files->fds[i] >= 0) {
+            files->fds[i] = close_fd(files->fds[i]);
+            tree->kept--;
+        }
+}
+
+void process_files_free(struct proc_tree *tree, struct process_files *files)
+{
+    if (!files)
+        return;
+    process_files_release(tree, files);
+    free(files->command);
+    free(files);
+}
+
+static int open_below(const struct proc_tree *tree, pid_t pid, const char *name, int flags)
+{
+    char path[PATH_SIZE];
+
+    snprintf(path, sizeof(path), "%d/%s", (int)pid, name);
+    int fd = openat(tree->root_fd, path, flags | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+/* The kept descriptor of a file, opened now if it can be kept. -ENFILE: over the budget. */
+static int kept_fd(struct proc_tree *tree, struct process_files *files, enum process_file file)
+{
+    if (files->fds[file] >= 0)
+        return files->fds[file];
+    if (tree->kept >= tree->budget)
+        return -ENFILE;
+
+    int flags = file == FILE_FD_DIRECTORY ? O_PATH | O_DIRECTORY : O_RDONLY;
+    int fd = open_below(tree, files->pid, file_names[file], flags);
+    if (fd >= 0) {
+        files->fds[file] = fd;
+        tree->kept++;
+    }
+    return fd;
+}
+
+static ssize_t read_below(const struct proc_tree *tree, pid_t pid, const char *name, char *into,
+                          size_t size)
+{
+    _cleanup_close_ int fd = open_below(tree, pid, name, O_RDONLY);
+    return fd < 0 ? fd : fd_read_start(fd, into, size);
+}
+
+static ssize_t read_file(struct proc_tree *tree, struct process_files *files,
+                         enum process_file file, char *into, size_t size)
+{
+    int fd = kept_fd(tree, files, file);
+
+    if (fd >= 0)
+        return fd_read_start(fd, into, size);
+    /* No room for one more descriptor, in our own reckoning or in the kernel's. */
+    if (fd == -ENFILE || fd == -EMFILE)
+        return read_below(tree, files->pid, file_names[file], into, size);
+    return fd;
+}
+
+static int as_gone(ssize_t error)
+{
+    return error == -ENOENT || error == -ESRCH || error == -ENOTDIR ? -ESRCH : (int)error;
+}
+
+static int read_stat(struct proc_tree *tree, struct process_files *files, struct proc_stat *ret)
+{
+    char bytes[FILE_SIZE];
+    ssize_t length = read_file(tree, files, FILE_STAT, bytes, sizeof(bytes));
+
+    if (length < 0)
+        return as_gone(length);
+    /* A process on its way out may give an empty file. */
+    if (length == 0)
+        return -ESRCH;
+    return proc_stat_parse(bytes, (size_t)length, ret);
+}
+
+static int64_t ticks_to_ns(const struct proc_tree *tree, uint64_t ticks)
+{
+    uint64_t ns;
+
+    if (__builtin_mul_overflow(ticks, tree->ns_per_tick, &ns) || ns > INT64_MAX)
+        return INT_UNKNOWN;
+    return (int64_t)ns;
+}
+
+static int64_t pages_to_bytes(const struct proc_tree *tree, uint64_t pages)
+{
+    uint64_t bytes;
+
+    if (__builtin_mul_overflow(pages, tree->page_bytes, &bytes) || bytes > INT64_MAX)
+        return INT_UNKNOWN;
+    return (int64_t)bytes;
+}
+
+/* CPU time by the process's own clock, in nanoseconds; INT_UNKNOWN where it cannot be asked. Ticks
+ * would show a busy loop at 80 to 110 % over 100 ms. */
+static int64_t cpu_clock_ns(const struct proc_tree *tree, const struct process_files *files)
+{
+    struct timespec ts;
+
+    if (!tree->is_live || files->cpu_clock == CLOCK_REALTIME ||
+        clock_gettime(files->cpu_clock, &ts) < 0)
+        return INT_UNKNOWN;
+    return (int64_t)ts.tv_sec * (int64_t)NS_PER_SEC + ts.tv_nsec;
+}
+
+static void fill_from_stat(const struct proc_tree *tree, const struct proc_stat *stat,
+                           struct process_reading *reading)
+{
+    reading->pid = stat->pid;
+    reading->ppid = stat->ppid;
+    reading->start_ticks = stat->start_ticks;
+    reading->state = stat->state;
+    reading->threads = stat->threads;
+    reading->vsize_bytes =
+        stat->vsize_bytes <= INT64_MAX ? (int64_t)stat->vsize_bytes : INT_UNKNOWN;
+    reading->user_ns = ticks_to_ns(tree, stat->user_ticks);
+    reading->system_ns = ticks_to_ns(tree, stat->system_ticks);
+    reading->reaped_user_ns = ticks_to_ns(tree, stat->children_user_ticks);
+    reading->reaped_system_ns = ticks_to_ns(tree, stat->children_system_ticks);
+    if (!int_is_known(reading->cpu_ns) && int_is_known(reading->user_ns) &&
+        int_is_known(reading->system_ns))
+        reading->cpu_ns = reading->user_ns + reading->system_ns;
+}
+
+static void fill_from_statm(const struct proc_tree *tree, const char *bytes, ssize_t length,
+                            struct process_reading *reading)
+{
+    struct proc_statm statm;
+
+    if (length < 0 || proc_statm_parse(bytes, (size_t)length, &statm) < 0)
+        return;
+    reading->rss_bytes = pages_to_bytes(tree, statm.resident_pages);
+    reading->shared_bytes = pages_to_bytes(tree, statm.shared_pages);
+}
+
+static int64_t count_entries(const struct proc_tree *tree, pid_t pid, const char *name)
+{
+    int fd = open_below(tree, pid, name, O_RDONLY | O_DIRECTORY);
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+    int64_t count = 0;
+
+    if (!directory) {
+        close_fd(fd);
+        return INT_UNKNOWN;
+    }
+    for (struct dirent *entry; (entry = readdir(directory));)
+        count += entry->d_name[0] != '.';
+    closedir(directory);
+    return count;
+}
+
+/* `name` is the fd directory of the process or of one of its threads. */
+static int64_t count_fds(struct proc_tree *tree, struct process_files *files, const char *name)
+{
+    struct stat st;
+    bool is_thread = strcmp(name, file_names[FILE_FD_DIRECTORY]) != 0;
+
+    if (!tree->fd_size_counts)
+        return count_entries(tree, files->pid, name);
+
+    int fd = is_thread ? -ENFILE : kept_fd(tree, files, FILE_FD_DIRECTORY);
+    if (fd >= 0)
+        return fstat(fd, &st) < 0 ? INT_UNKNOWN : st.st_size;
+
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "%d/%s", (int)files->pid, name);
+    return fstatat(tree->root_fd, path, &st, 0) < 0 ? INT_UNKNOWN : st.st_size;
+}
+
+/* A thread of the process that has not ended; 0 if there is none. */
+static pid_t find_live_thread(const struct proc_tree *tree, pid_t pid, char *ret_state)
+{
+    int fd = open_below(tree, pid, "task", O_RDONLY | O_DIRECTORY);
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+    pid_t found = 0;
+
+    if (!directory) {
+        close_fd(fd);
+        return 0;
+    }
+    for (struct dirent *entry; !found && (entry = readdir(directory));) {
+        char path[PATH_SIZE], bytes[FILE_SIZE];
+        struct proc_stat stat;
+        pid_t thread = (pid_t)atoi(entry->d_name);
+
+        if (thread <= 0)
+            continue;
+        snprintf(path, sizeof(path), "task/%d/stat", (int)thread);
+        ssize_t length = read_below(tree, pid, path, bytes, sizeof(bytes));
+        if (length > 0 && proc_stat_parse(bytes, (size_t)length, &stat) == 0 && stat.state != 'Z' &&
+            stat.state != 'X') {
+            *ret_state = stat.state;
+            found = thread;
+        }
+    }
+    closedir(directory);
+    return found;
+}
+
+/* A leader that has ended while other threads run on shows no memory and no descriptors; they are
+ * those of a thread that lives. */
+static void fill_through_thread(struct proc_tree *tree, struct process_files *files,
+                                struct process_reading *reading)
+{
+    char path[PATH_SIZE], bytes[FILE_SIZE];
+    pid_t thread = find_live_thread(tree, files->pid, &reading->state);
+
+    if (!thread)
+        return;
+    snprintf(path, sizeof(path), "task/%d/statm", (int)thread);
+    fill_from_statm(tree, bytes, read_below(tree, files->pid, path, bytes, sizeof(bytes)), reading);
+    snprintf(path, sizeof(path), "task/%d/fd", (int)thread);
+    reading->open_fds = count_fds(tree, files, path);
+}
+
+static void fill_memory_and_fds(struct proc_tree *tree, struct process_files *files,
+                                const struct proc_stat *stat, struct process_reading *reading)
+{
+    char bytes[FILE_SIZE];
+
+    /* They have neither, so three reads are saved. */
+    if (proc_stat_is_kernel_thread(stat)) {
+        reading->rss_bytes = reading->shared_bytes = reading->open_fds = 0;
+        return;
+    }
+    if (stat->state == 'Z' && stat->threads > 1) {
+        fill_through_thread(tree, files, reading);
+        return;
+    }
+    fill_from_statm(tree, bytes, read_file(tree, files, FILE_STATM, bytes, sizeof(bytes)), reading);
+    reading->open_fds = count_fds(tree, files, file_names[FILE_FD_DIRECTORY]);
+}
+
+static void fill_status(struct proc_tree *tree, struct process_files *files,
+                        struct process_reading *reading)
+{
+    char bytes[FILE_SIZE];
+    struct proc_status status;
+    ssize_t length = read_file(tree, files, FILE_STATUS, bytes, sizeof(bytes));
+
+    if (length <= 0 || proc_status_parse(bytes, (size_t)length, &status) < 0)
+        return;
+    files->uid = status.uid;
+    reading->peak_rss_bytes = status.peak_rss_bytes;
+    reading->ignores_sigchld = status.ignores_sigchld;
+}
+
+static void fill_extras(struct proc_tree *tree, struct process_files *files,
+                        struct process_reading *reading)
+{
+    char bytes[FILE_SIZE];
+    struct proc_io io;
+
+    fill_status(tree, files, reading);
+    ssize_t length = read_file(tree, files, FILE_IO, bytes, sizeof(bytes));
+    if (length > 0 && proc_io_parse(bytes, (size_t)length, &io) == 0) {
+        reading->read_bytes = io.read_bytes;
+        reading->write_bytes = io.write_bytes;
+    }
+    if (!int_is_known(files->fd_limit)) {
+        length = read_below(tree, files->pid, "limits", bytes, sizeof(bytes));
+        if (length > 0)
+            proc_limits_parse_fds(bytes, (size_t)length, &files->fd_limit);
+    }
+}
+
+/* A command line is read at first sight, again after an exec, and again while there was none: a
+ * process seen between its fork and its exec still carries its parent's. One that has become a
+ * zombie keeps the one it had. */
+static bool command_is_stale(const struct process_files *files, const struct proc_stat *stat)
+{
+    if (!files->command)
+        return true;
+    if (stat->state == 'Z')
+        return false;
+    return files->is_named_only || files->arg_start != stat->arg_start ||
+           strcmp(files->name, stat->name) != 0;
+}
+
+static int refresh_command(struct proc_tree *tree, struct process_files *files,
+                           const struct proc_stat *stat)
+{
+    char raw[COMMAND_MAX_BYTES + 16], command[COMMAND_MAX_BYTES + 1];
+    bool is_kernel = proc_stat_is_kernel_thread(stat);
+    ssize_t raw_length = is_kernel ? 0 : read_below(tree, files->pid, "cmdline", raw, sizeof(raw));
+    size_t length = 0;
+
+    if (raw_length > 0)
+        length = proc_cmdline_parse(raw, (size_t)raw_length, command, sizeof(command));
+    files->is_named_only = length == 0 && !is_kernel;
+    if (length == 0)
+        proc_cmdline_from_name(stat->name, command, sizeof(command));
+
+    char *copy = strdup(command);
+    if (!copy)
+        return -ENOMEM;
+    free(files->command);
+    files->command = copy;
+    files->arg_start = stat->arg_start;
+    strcpy(files->name, stat->name);
+    /* What an exec may change besides. */
+    files->fd_limit = files->uid = INT_UNKNOWN;
+    return 0;
+}
+
+static void reading_init(struct process_reading *reading)
+{
+    *reading = (struct process_reading){
+        .cpu_ns = INT_UNKNOWN,
+        .rss_bytes = INT_UNKNOWN,
+        .shared_bytes = INT_UNKNOWN,
+        .open_fds = INT_UNKNOWN,
+        .peak_rss_bytes = INT_UNKNOWN,
+        .fd_limit = INT_UNKNOWN,
+        .read_bytes = INT_UNKNOWN,
+        .write_bytes = INT_UNKNOWN,
+        .uid = INT_UNKNOWN,
+    };
+}
+
+int process_files_begin(struct proc_tree *tree, struct process_files *files,
+                        struct proc_stat *ret_stat, struct process_reading *ret)
+{
+    reading_init(ret);
+    /* The clock first: that the stat file of the same process can be read after it proves whose
+     * clock it was. */
+    ret->cpu_ns = cpu_clock_ns(tree, files);
+    ret->mono_ns = clock_mono_ns();
+    int r = read_stat(tree, files, ret_stat);
+    if (r < 0)
+        return r;
+    if (files->start_ticks && files->start_ticks != ret_stat->start_ticks)
+        return -EAGAIN;
+    files->start_ticks = ret_stat->start_ticks;
+    fill_from_stat(tree, ret_stat, ret);
+    return 0;
+}
+
+int process_files_finish(struct proc_tree *tree, struct process_files *files,
+                         const struct proc_stat *stat, bool with_extras,
+                         struct process_reading *reading)
+{
+    fill_memory_and_fds(tree, files, stat, reading);
+    if (command_is_stale(files, stat)) {
+        int r = refresh_command(tree, files, stat);
+        if (r < 0)
+            return r;
+    }
+    if (with_extras)
+        fill_extras(tree, files, reading);
+    else if (!int_is_known(files->uid) || files->readings % UID_REFRESH == 0)
+        fill_status(tree, files, reading);
+    files->readings++;
+
+    reading->uid = files->uid;
+    reading->fd_limit = files->fd_limit;
+    reading->command = files->command;
+    return 0;
+}

@@ -1,0 +1,264 @@
+#include "probe/procfs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/number.h"
+#include "base/vec.h"
+#include "probe/process-files.h"
+
+/* Descriptors left to the rest of the program. */
+#define BUDGET_RESERVE 256
+/* A kept descriptor costs the kernel about 4 KB; this many, 64 MB. */
+#define BUDGET_MAX 16384
+
+struct procfs {
+    struct proc_tree tree;
+    DIR *directory;
+    struct map processes; /* pid → struct process_files */
+    unsigned generation;
+};
+
+/* Whether the tree is that of our own pid namespace: its `self` must be us. */
+static bool tree_is_live(int root_fd)
+{
+    char target[32];
+    int64_t pid;
+    ssize_t length = readlinkat(root_fd, "self", target, sizeof(target) - 1);
+
+    if (length <= 0)
+        return false;
+    target[length] = '\0';
+    return number_parse_int(target, &pid) == 0 && pid == getpid();
+}
+
+static bool fd_size_counts(int root_fd)
+{
+    struct stat st;
+
+    /* We have descriptors open, so that a kernel which counts them gives more than 0. */
+    return fstatat(root_fd, "self/fd", &st, 0) == 0 && st.st_size > 0;
+}
+
+int procfs_new(const char *root, unsigned descriptor_budget, struct procfs **ret)
+{
+    _cleanup_(procfs_freep) struct procfs *procfs = calloc(1, sizeof(*procfs));
+    if (!procfs)
+        return -ENOMEM;
+
+    procfs->directory = opendir(root);
+    if (!procfs->directory)
+        return -errno;
+    int root_fd = dirfd(procfs->directory);
+    bool is_live = tree_is_live(root_fd);
+    procfs->tree = (struct proc_tree){
+        .root_fd = root_fd,
+        .is_live = is_live,
+        .fd_size_counts = is_live && fd_size_counts(root_fd),
+        .budget = descriptor_budget,
+        .ns_per_tick = NS_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK),
+        .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+    };
+    *ret = TAKE_PTR(procfs);
+    return 0;
+}
+
+void procfs_free(struct procfs *procfs)
+{
+    size_t position = 0;
+
+    if (!procfs)
+        return;
+    for (struct process_files *files; (files = map_next(&procfs->processes, &position));)
+        process_files_free(&procfs->tree, files);
+    map_done(&procfs->processes);
+    if (procfs->directory)
+        closedir(procfs->directory);
+    free(procfs);
+}
+
+void procfs_freep(struct procfs **procfs)
+{
+    procfs_free(*procfs);
+}
+
+unsigned procfs_default_budget(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur <= BUDGET_RESERVE)
+        return 0;
+    return (unsigned)MIN(limit.rlim_cur - BUDGET_RESERVE, (rlim_t)BUDGET_MAX);
+}
+
+static void forget(struct procfs *procfs, pid_t pid)
+{
+    process_files_free(&procfs->tree, map_remove(&procfs->processes, (uint64_t)pid));
+}
+
+/* What is known of a pid, made new if nothing is. NULL: no memory. */
+static struct process_files *remember(struct procfs *procfs, pid_t pid)
+{
+    struct process_files *files = map_get(&procfs->processes, (uint64_t)pid);
+    if (files)
+        return files;
+
+    files = process_files_new(pid);
+    if (files && map_put(&procfs->processes, (uint64_t)pid, files) < 0) {
+        process_files_free(&procfs->tree, files);
+        return NULL;
+    }
+    return files;
+}
+
+/* Drops what this generation did not see. */
+static int sweep(struct procfs *procfs)
+{
+    struct VEC(pid_t) gone = {0};
+    size_t position = 0;
+    int r = 0;
+
+    for (struct process_files *files; (files = map_next(&procfs->processes, &position));)
+        if (files->generation != procfs->generation && r == 0)
+            r = VEC_PUSH(&gone, files->pid);
+    for (size_t i = 0; i < gone.count; i++)
+        forget(procfs, gone.items[i]);
+    VEC_DONE(&gone);
+    return r;
+}
+
+/* Begins the reading of a pid; what was known of it is made anew if the pid has changed hands.
+ * -ESRCH: there is no such process now. */
+static int begin_process(struct procfs *procfs, pid_t pid, struct process_files **ret_files,
+                         struct proc_stat *ret_stat, struct process_reading *ret_reading)
+{
+    for (int attempt = 0; attempt < 2; attempt++) {
+        struct process_files *files = remember(procfs, pid);
+        if (!files)
+            return -ENOMEM;
+        int r = process_files_begin(&procfs->tree, files, ret_stat, ret_reading);
+        if (r == 0) {
+            files->generation = procfs->generation;
+            *ret_files = files;
+            return 0;
+        }
+        /* A kept file of a process that is gone says so even if its pid lives again. */
+        bool may_be_another = r == -EAGAIN || files->start_ticks;
+        forget(procfs, pid);
+        if (!may_be_another)
+            break;
+    }
+    return -ESRCH;
+}
+
+/* A refusal is remembered, except while the parent is unknown here: a child with a smaller pid is
+ * met before its parent, and may be wanted once that one is. */
+static void skip(struct procfs *procfs, struct process_files *files, pid_t ppid, uint64_t inode)
+{
+    process_files_release(&procfs->tree, files);
+    files->is_skipped = map_get(&procfs->processes, (uint64_t)ppid) != NULL;
+    files->inode = inode;
+}
+
+/* Whether the process was refused before and is still the same one: the same pid in a new directory
+ * is a new process. */
+static bool is_skipped(struct procfs *procfs, pid_t pid, uint64_t inode)
+{
+    struct process_files *files = map_get(&procfs->processes, (uint64_t)pid);
+
+    if (!files || !files->is_skipped)
+        return false;
+    if (files->inode != inode) {
+        forget(procfs, pid);
+        return false;
+    }
+    files->generation = procfs->generation;
+    return true;
+}
+
+static int scan_one(struct procfs *procfs, pid_t pid, uint64_t inode, probe_depth_fn depth,
+                    void *context, struct readings *out)
+{
+    struct process_files *files;
+    struct proc_stat stat;
+
+    if (is_skipped(procfs, pid, inode))
+        return 0;
+    int r = VEC_RESERVE(out, out->count + 1);
+    if (r < 0)
+        return r;
+    struct process_reading *reading = &out->items[out->count];
+    r = begin_process(procfs, pid, &files, &stat, reading);
+    if (r < 0)
+        return r == -ESRCH ? 0 : r;
+
+    enum probe_depth wanted =
+        depth ? depth(context, stat.pid, stat.ppid, stat.start_ticks) : PROBE_CORE;
+    if (wanted == PROBE_SKIP) {
+        skip(procfs, files, stat.ppid, inode);
+        return 0;
+    }
+    r = process_files_finish(&procfs->tree, files, &stat, wanted == PROBE_EXTRAS, reading);
+    if (r == 0)
+        out->count++;
+    return r;
+}
+
+static void begin_reading(struct procfs *procfs, struct readings *out)
+{
+    procfs->generation++;
+    out->count = 0;
+    out->moment = moment_now();
+}
+
+int procfs_scan(struct procfs *procfs, probe_depth_fn depth, void *context, struct readings *out,
+                size_t *ret_total)
+{
+    size_t total = 0;
+
+    begin_reading(procfs, out);
+    rewinddir(procfs->directory);
+    for (struct dirent *entry; (entry = readdir(procfs->directory));) {
+        int64_t pid;
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
+            number_parse_int(entry->d_name, &pid) < 0 || pid > INT32_MAX)
+            continue;
+        total++;
+        int r = scan_one(procfs, (pid_t)pid, entry->d_ino, depth, context, out);
+        if (r < 0)
+            return r;
+    }
+    *ret_total = total;
+    return sweep(procfs);
+}
+
+static enum probe_depth want_extras(void *context _unused_, pid_t pid _unused_, pid_t ppid _unused_,
+                                    uint64_t start_ticks _unused_)
+{
+    return PROBE_EXTRAS;
+}
+
+int procfs_read_pids(struct procfs *procfs, const pid_t *pids, size_t count, struct readings *out)
+{
+    begin_reading(procfs, out);
+    for (size_t i = 0; i < count; i++) {
+        int r = scan_one(procfs, pids[i], 0, want_extras, NULL, out);
+        if (r < 0)
+            return r;
+    }
+    return sweep(procfs);
+}
+
+void readings_done(struct readings *readings)
+{
+    VEC_DONE(readings);
+}

@@ -1,0 +1,97 @@
+#include "sample/collector.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "probe/system.h"
+
+#define PROC_ROOT   "/proc"
+#define CGROUP_ROOT "/sys/fs/cgroup"
+
+struct collector {
+    struct procfs *procfs;
+    struct system_probe *system;
+    struct sampler *sampler;
+    struct readings readings;
+};
+
+int collector_new(const struct collector_options *options, struct collector **ret)
+{
+    const char *proc_root = options->proc_root ? options->proc_root : PROC_ROOT;
+    const char *cgroup_root = options->cgroup_root ? options->cgroup_root : CGROUP_ROOT;
+    const struct sampler_options sampler_options = {.own_pid = getpid(),
+                                                    .registry = options->registry};
+    _cleanup_(collector_freep) struct collector *collector = calloc(1, sizeof(*collector));
+    if (!collector)
+        return -ENOMEM;
+
+    int r = procfs_new(proc_root, procfs_default_budget(), &collector->procfs);
+    if (r == 0)
+        r = system_probe_new(proc_root, cgroup_root, &collector->system);
+    if (r == 0)
+        r = sampler_new(&sampler_options, &collector->sampler);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(collector);
+    return 0;
+}
+
+void collector_free(struct collector *collector)
+{
+    if (!collector)
+        return;
+    procfs_free(collector->procfs);
+    system_probe_free(collector->system);
+    sampler_free(collector->sampler);
+    readings_done(&collector->readings);
+    free(collector);
+}
+
+void collector_freep(struct collector **collector)
+{
+    collector_free(*collector);
+}
+
+static int read_processes(struct collector *collector, const struct collect_request *request,
+                          size_t *ret_total)
+{
+    struct readings *readings = &collector->readings;
+
+    if (!request->pids)
+        return procfs_scan(collector->procfs, request->depth, request->context, readings,
+                           ret_total);
+    int r = procfs_read_pids(collector->procfs, request->pids, request->pid_count, readings);
+    *ret_total = readings->count;
+    return r;
+}
+
+int collector_take(struct collector *collector, const struct collect_request *request,
+                   struct snapshot **ret, struct moment *ret_moment)
+{
+    struct system_reading system;
+    size_t total = 0;
+    uint64_t started_ns = clock_mono_ns();
+
+    int r = read_processes(collector, request, &total);
+    if (r < 0)
+        return r;
+    system_probe_read(collector->system, &system);
+    r = sampler_take(collector->sampler,
+                     &(struct sampler_input){.readings = &collector->readings,
+                                             .system = &system,
+                                             .process_total = total,
+                                             .scope = request->scope},
+                     ret);
+    if (r < 0)
+        return r;
+    (*ret)->collect_ms = (double)(clock_mono_ns() - started_ns) / 1e6;
+    *ret_moment = collector->readings.moment;
+    return 0;
+}
+
+struct sampler *collector_sampler(struct collector *collector)
+{
+    return collector->sampler;
+}

@@ -1,0 +1,34 @@
+/* Facts to snapshot in one call: the probes and the sampler together, for whoever wants snapshots:
+ * the engine at its ticks, `sonde ps` twice, libsonde in its thread. */
+#pragma once
+
+#include "probe/procfs.h"
+#include "sample/sampler.h"
+
+struct collector;
+
+struct collector_options {
+    const char *proc_root;     /* NULL: /proc */
+    const char *cgroup_root;   /* NULL: /sys/fs/cgroup */
+    struct registry *registry; /* not the collector's; NULL: no jobs */
+};
+
+/* 0 or a negative errno. */
+int collector_new(const struct collector_options *options, struct collector **ret);
+void collector_free(struct collector *collector);
+void collector_freep(struct collector **collector);
+
+/* Which processes are read: all for which `depth` says so (NULL: all), or just `pids`, deeply. */
+struct collect_request {
+    enum scope scope;
+    probe_depth_fn depth;
+    void *context;
+    const pid_t *pids; /* NULL: look for them */
+    size_t pid_count;
+};
+
+/* 0 or a negative errno. `ret_moment` is when it was taken. */
+int collector_take(struct collector *collector, const struct collect_request *request,
+                   struct snapshot **ret, struct moment *ret_moment);
+
+struct sampler *collector_sampler(struct collector *collector);

@@ -1,0 +1,62 @@
+/* The ledger: what each run has used, children that came and went included.
+ *
+ * CPU time of a run = what its ended processes used + what the living ones have used, and it never
+ * falls. The kernel adds a child's time to its parent's account when the parent reaps it, and so on
+ * up to sonde, whose own wait4 gives exact figures. So a process that vanishes is no loss: its time
+ * turns up as `reaped` of its parent. The ledger checks that it does. What a vanished process was
+ * last seen with is held as a debit of its parent until the parent's reaped time has risen by as
+ * much; if it never does (the parent ignores SIGCHLD, and the kernel throws the figures away), the
+ * debit stays in the sum, and the run's CPU time is a lower bound.
+ *
+ * Memory: the largest process (high-water mark), the largest sum, the largest unique sum.
+ *
+ * No I/O, no clock: readings come in, sums go out. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/resource.h>
+
+#include "jobs/registry.h"
+#include "probe/reading.h"
+
+struct cpu_time {
+    uint64_t total_ns;
+    uint64_t user_ns;
+};
+
+/* What a run has used so far. */
+struct run_usage {
+    struct cpu_time cpu;       /* never falls */
+    struct cpu_time accounted; /* as the accounts stand: dips while figures pass from child to
+                                  parent; exact once the run is over */
+    int64_t peak_rss_bytes;
+    int64_t peak_total_bytes;
+    int64_t peak_unique_bytes;
+    uint64_t samples;       /* ticks at which it had a process to look at */
+    bool cpu_is_incomplete; /* a process vanished and nobody accounts for it, or might have */
+    bool rss_is_incomplete; /* the same for the high-water mark */
+
+    /* at the last tick */
+    int64_t rss_bytes;
+    int64_t unique_bytes;
+    int64_t processes;
+};
+
+struct ledger;
+
+/* `own_pid` is sonde's: its children end by ledger_reaped(), never by vanishing. */
+int ledger_new(pid_t own_pid, struct ledger **ret);
+void ledger_free(struct ledger *ledger);
+void ledger_freep(struct ledger **ledger);
+
+/* One tick: begin, observe every member that could be read, end. 0 or -ENOMEM. */
+void ledger_begin(struct ledger *ledger);
+int ledger_observe(struct ledger *ledger, struct run *run, const struct process_reading *reading);
+void ledger_end(struct ledger *ledger);
+
+/* sonde itself reaped this member: its own figures and those of all that it had reaped, exact.
+ * They count from the next ledger_end() on. 0 or -ENOMEM. */
+int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struct rusage *usage);
+
+/* Valid until the next call; NULL if nothing was ever observed of the run. */
+const struct run_usage *ledger_find(const struct ledger *ledger, const struct run *run);

@@ -1,0 +1,461 @@
+#include "sample/sampler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+#define BYTES_PER_MB 1048576.0
+/* The wall clock at boot is held fixed, so that a process's start_time does not waver with every
+ * reading; it follows when the clock was set by more than this. */
+#define BOOT_TIME_SLACK_NS (NS_PER_SEC / 2)
+
+/* The last reading of a process, as far as rates need it. */
+struct previous {
+    pid_t pid;
+    uint64_t start_ticks;
+    int64_t cpu_ns;
+    uint64_t mono_ns;
+    unsigned generation;
+};
+
+/* A run's CPU time at the last snapshot. */
+struct previous_usage {
+    const struct run *run;
+    uint64_t cpu_ns;
+};
+
+struct sampler {
+    pid_t own_pid;
+    uint64_t ns_per_tick;
+    struct registry *registry;
+    struct ledger *ledger;
+    char host[256];
+
+    unsigned generation;
+    struct map processes; /* pid → struct previous */
+    struct VEC(pid_t) gone;
+    struct VEC(struct previous_usage) usages;
+    struct moment started;
+    struct moment last;
+    struct cpu_ticks cpu;
+    bool cpu_known;
+    uint64_t boot_real_ns; /* the wall clock at boot */
+};
+
+/* What is at hand while one snapshot is made. */
+struct taking {
+    struct sampler *sampler;
+    const struct sampler_input *input;
+    struct snapshot *snapshot;
+    bool is_first;
+    struct VEC(struct run *) runs; /* that have a process in it */
+};
+
+int sampler_new(const struct sampler_options *options, struct sampler **ret)
+{
+    _cleanup_(sampler_freep) struct sampler *sampler = calloc(1, sizeof(*sampler));
+    if (!sampler)
+        return -ENOMEM;
+
+    uint64_t ticks_per_sec =
+        options->ticks_per_sec ? options->ticks_per_sec : (uint64_t)sysconf(_SC_CLK_TCK);
+    sampler->own_pid = options->own_pid;
+    sampler->ns_per_tick = NS_PER_SEC / ticks_per_sec;
+    sampler->registry = options->registry;
+    if (gethostname(sampler->host, sizeof(sampler->host) - 1) < 0)
+        strcpy(sampler->host, "localhost");
+    int r = ledger_new(options->own_pid, &sampler->ledger);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(sampler);
+    return 0;
+}
+
+void sampler_free(struct sampler *sampler)
+{
+    size_t position = 0;
+
+    if (!sampler)
+        return;
+    for (struct previous *previous; (previous = map_next(&sampler->processes, &position));)
+        free(previous);
+    map_done(&sampler->processes);
+    VEC_DONE(&sampler->gone);
+    VEC_DONE(&sampler->usages);
+    ledger_free(sampler->ledger);
+    free(sampler);
+}
+
+void sampler_freep(struct sampler **sampler)
+{
+    sampler_free(*sampler);
+}
+
+static double bytes_to_mb(int64_t bytes)
+{
+    return int_is_known(bytes) ? (double)bytes / BYTES_PER_MB : REAL_UNKNOWN;
+}
+
+/* ---- one process ---- */
+
+static double percent(uint64_t part_ns, uint64_t whole_ns)
+{
+    return whole_ns ? 100.0 * (double)part_ns / (double)whole_ns : REAL_UNKNOWN;
+}
+
+/* How long the process had lived when it was read, on the boot clock, which its start is on. */
+static int64_t age_ns(const struct taking *taking, const struct process_reading *reading)
+{
+    const struct moment *moment = &taking->input->readings->moment;
+    uint64_t read_at_boot_ns = reading->mono_ns - moment->mono_ns + moment->boot_ns;
+    uint64_t start_ns = reading->start_ticks * taking->sampler->ns_per_tick;
+
+    return (int64_t)(read_at_boot_ns - start_ns);
+}
+
+/* Over the last interval; over its life for one born within it; unknown for one that was there
+ * before the first reading, and for a counter that ran backwards. */
+static double process_cpu_percent(const struct taking *taking,
+                                  const struct process_reading *reading)
+{
+    const struct sampler *sampler = taking->sampler;
+    const struct previous *previous = map_get(&sampler->processes, (uint64_t)reading->pid);
+
+    if (!int_is_known(reading->cpu_ns))
+        return REAL_UNKNOWN;
+    if (previous && previous->start_ticks == reading->start_ticks) {
+        if (!int_is_known(previous->cpu_ns) || reading->cpu_ns < previous->cpu_ns ||
+            reading->mono_ns <= previous->mono_ns)
+            return REAL_UNKNOWN;
+        return percent((uint64_t)(reading->cpu_ns - previous->cpu_ns),
+                       reading->mono_ns - previous->mono_ns);
+    }
+
+    /* Starts are rounded down to ticks, so one that seems a tick too old may be new. */
+    uint64_t born_ns = (reading->start_ticks + 1) * sampler->ns_per_tick;
+    int64_t life_ns = age_ns(taking, reading);
+    if (taking->is_first || born_ns < sampler->last.boot_ns || life_ns <= 0)
+        return REAL_UNKNOWN;
+    return percent((uint64_t)reading->cpu_ns, (uint64_t)life_ns);
+}
+
+static int remember_process(struct sampler *sampler, const struct process_reading *reading)
+{
+    struct previous *previous = map_get(&sampler->processes, (uint64_t)reading->pid);
+
+    if (!previous) {
+        previous = malloc(sizeof(*previous));
+        if (!previous || map_put(&sampler->processes, (uint64_t)reading->pid, previous) < 0) {
+            free(previous);
+            return -ENOMEM;
+        }
+    }
+    *previous = (struct previous){.pid = reading->pid,
+                                  .start_ticks = reading->start_ticks,
+                                  .cpu_ns = reading->cpu_ns,
+                                  .mono_ns = reading->mono_ns,
+                                  .generation = sampler->generation};
+    return 0;
+}
+
+static int forget_gone(struct sampler *sampler)
+{
+    size_t position = 0;
+    int r = 0;
+
+    sampler->gone.count = 0;
+    for (struct previous *previous; (previous = map_next(&sampler->processes, &position));)
+        if (previous->generation != sampler->generation && r == 0)
+            r = VEC_PUSH(&sampler->gone, previous->pid);
+    for (size_t i = 0; i < sampler->gone.count; i++)
+        free(map_remove(&sampler->processes, (uint64_t)sampler->gone.items[i]));
+    return r;
+}
+
+static int note_run(struct taking *taking, struct run *run)
+{
+    for (size_t i = 0; i < taking->runs.count; i++)
+        if (taking->runs.items[i] == run)
+            return 0;
+    return VEC_PUSH(&taking->runs, run);
+}
+
+/* Whose the process is, and its entry in the ledger. */
+static int attribute(struct taking *taking, const struct process_reading *reading,
+                     struct process_metric *metric)
+{
+    struct sampler *sampler = taking->sampler;
+    struct member *member = NULL;
+
+    if (!sampler->registry)
+        return 0;
+    int r = registry_place(sampler->registry, reading->pid, reading->ppid, reading->start_ticks,
+                           &member);
+    if (r < 0 || !member)
+        return r;
+
+    metric->job_id = arena_strdup(&taking->snapshot->arena, member->run->job_id);
+    metric->run_id = arena_strdup(&taking->snapshot->arena, member->run->run_id);
+    metric->sheet_num = member->run->sheet_num;
+    if (!metric->job_id || !metric->run_id)
+        return -ENOMEM;
+    r = note_run(taking, member->run);
+    return r < 0 ? r : ledger_observe(sampler->ledger, member->run, reading);
+}
+
+static int fill_process(struct taking *taking, const struct process_reading *reading,
+                        struct process_metric *metric)
+{
+    struct sampler *sampler = taking->sampler;
+
+    record_init(&process_metric_record, metric);
+    metric->pid = reading->pid;
+    metric->ppid = reading->ppid;
+    metric->start_ticks = reading->start_ticks;
+    metric->state = reading->state;
+    metric->threads = reading->threads;
+    metric->uid = reading->uid;
+    metric->open_fds = reading->open_fds;
+    metric->fd_limit = reading->fd_limit;
+    metric->read_bytes = reading->read_bytes;
+    metric->write_bytes = reading->write_bytes;
+    metric->rss_mb = bytes_to_mb(reading->rss_bytes);
+    metric->vms_mb = bytes_to_mb(reading->vsize_bytes);
+    metric->shared_mb = bytes_to_mb(reading->shared_bytes);
+    metric->peak_rss_mb = bytes_to_mb(reading->peak_rss_bytes);
+    metric->cpu_percent = process_cpu_percent(taking, reading);
+    metric->cpu_seconds =
+        int_is_known(reading->cpu_ns) ? (double)reading->cpu_ns / 1e9 : REAL_UNKNOWN;
+    metric->age_seconds = MAX((double)age_ns(taking, reading) / 1e9, 0.0);
+    metric->start_time =
+        ns_to_sec(sampler->boot_real_ns + reading->start_ticks * sampler->ns_per_tick);
+    metric->command = arena_strdup(&taking->snapshot->arena, reading->command);
+    if (!metric->command)
+        return -ENOMEM;
+    return attribute(taking, reading, metric);
+}
+
+/* ---- the machine ---- */
+
+static void fill_own(const struct taking *taking)
+{
+    struct snapshot *snapshot = taking->snapshot;
+
+    for (size_t i = 0; i < snapshot->processes.count; i++)
+        if (snapshot->processes.items[i].pid == taking->sampler->own_pid) {
+            snapshot->daemon_rss_mb = snapshot->processes.items[i].rss_mb;
+            snapshot->daemon_cpu_percent = snapshot->processes.items[i].cpu_percent;
+        }
+}
+
+static double system_cpu_percent(const struct sampler *sampler, const struct system_reading *now)
+{
+    uint64_t busy = now->cpu.busy - sampler->cpu.busy;
+    uint64_t idle = now->cpu.idle - sampler->cpu.idle;
+    uint64_t all = busy + idle + now->cpu.stolen - sampler->cpu.stolen;
+
+    if (!sampler->cpu_known || !now->cpu_known || now->cpu.busy < sampler->cpu.busy ||
+        now->cpu.idle < sampler->cpu.idle || now->cpu.stolen < sampler->cpu.stolen || !all)
+        return REAL_UNKNOWN;
+    /* Ticks count all cores that are there, whatever part of them may be used. */
+    return 100.0 * (double)busy / (double)all * (double)now->cpu_online;
+}
+
+static void fill_system(const struct taking *taking)
+{
+    const struct system_reading *system = taking->input->system;
+    struct sampler *sampler = taking->sampler;
+    struct snapshot *snapshot = taking->snapshot;
+
+    if (!system)
+        return;
+    snapshot->system_memory_total_mb = bytes_to_mb(system->memory_total_bytes);
+    snapshot->system_memory_available_mb = bytes_to_mb(system->memory_available_bytes);
+    snapshot->system_memory_used_mb =
+        snapshot->system_memory_total_mb - snapshot->system_memory_available_mb;
+    snapshot->load_avg_1 = system->load.avg_1;
+    snapshot->load_avg_5 = system->load.avg_5;
+    snapshot->load_avg_15 = system->load.avg_15;
+    snapshot->cpu_count = system->cpu_count;
+    snapshot->psi = system->psi;
+    snapshot->system_cpu_percent = system_cpu_percent(sampler, system);
+    sampler->cpu = system->cpu;
+    sampler->cpu_known = system->cpu_known;
+}
+
+static int fill_zombies(const struct taking *taking)
+{
+    struct snapshot *snapshot = taking->snapshot;
+    const struct process_list *processes = &snapshot->processes;
+
+    snapshot->zombie_count = 0;
+    for (size_t i = 0; i < processes->count; i++)
+        snapshot->zombie_count += processes->items[i].state == 'Z';
+    if (!snapshot->zombie_count)
+        return 0;
+
+    struct int_list *pids = &snapshot->zombie_pids;
+    pids->items =
+        arena_alloc(&snapshot->arena, (size_t)snapshot->zombie_count * sizeof(*pids->items));
+    if (!pids->items)
+        return -ENOMEM;
+    for (size_t i = 0; i < processes->count; i++)
+        if (processes->items[i].state == 'Z')
+            pids->items[pids->count++] = processes->items[i].pid;
+    return 0;
+}
+
+/* ---- jobs ---- */
+
+/* The run's share of CPU since the last snapshot, by the ledger. */
+static double run_cpu_percent(struct sampler *sampler, const struct run *run, uint64_t cpu_ns,
+                              uint64_t interval_ns, int *ret_error)
+{
+    for (size_t i = 0; i < sampler->usages.count; i++) {
+        struct previous_usage *previous = &sampler->usages.items[i];
+        if (previous->run != run)
+            continue;
+        uint64_t used_ns = cpu_ns - previous->cpu_ns;
+        previous->cpu_ns = cpu_ns;
+        return percent(used_ns, interval_ns);
+    }
+    *ret_error = VEC_PUSH(&sampler->usages, (struct previous_usage){.run = run, .cpu_ns = cpu_ns});
+    return REAL_UNKNOWN;
+}
+
+static int fill_jobs(struct taking *taking)
+{
+    struct sampler *sampler = taking->sampler;
+    struct snapshot *snapshot = taking->snapshot;
+    uint64_t interval_ns = taking->input->readings->moment.mono_ns - sampler->last.mono_ns;
+    size_t count = taking->runs.count;
+
+    snapshot->running_jobs = (int64_t)count;
+    snapshot->active_sheets = 0;
+    if (!count)
+        return 0;
+    struct job_usage *usages = arena_alloc(&snapshot->arena, count * sizeof(*usages));
+    if (!usages)
+        return -ENOMEM;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct run *run = taking->runs.items[i];
+        const struct run_usage *used = ledger_find(sampler->ledger, run);
+        int r = 0;
+
+        record_init(&job_usage_record, &usages[i]);
+        usages[i].job_id = arena_strdup(&snapshot->arena, run->job_id);
+        if (!usages[i].job_id || !used)
+            return -ENOMEM;
+        usages[i].cpu_percent = run_cpu_percent(sampler, run, used->cpu.total_ns, interval_ns, &r);
+        usages[i].cpu_seconds = ns_to_sec(used->cpu.total_ns);
+        usages[i].rss_mb = bytes_to_mb(used->rss_bytes);
+        usages[i].unique_mb = bytes_to_mb(used->unique_bytes);
+        usages[i].processes = used->processes;
+        snapshot->active_sheets += int_is_known(run->sheet_num);
+        if (r < 0)
+            return r;
+    }
+    snapshot->jobs = (struct job_usage_list){.items = usages, .count = count};
+    return 0;
+}
+
+/* ---- all of it ---- */
+
+static void follow_clocks(struct sampler *sampler, const struct moment *now)
+{
+    uint64_t boot_real_ns = now->real_ns - now->boot_ns;
+    int64_t moved_ns = (int64_t)(boot_real_ns - sampler->boot_real_ns);
+
+    if (moved_ns > (int64_t)BOOT_TIME_SLACK_NS || moved_ns < -(int64_t)BOOT_TIME_SLACK_NS)
+        sampler->boot_real_ns = boot_real_ns;
+}
+
+static int take_processes(struct taking *taking)
+{
+    const struct readings *readings = taking->input->readings;
+    struct sampler *sampler = taking->sampler;
+    struct process_list *processes = &taking->snapshot->processes;
+
+    processes->items = arena_alloc(&taking->snapshot->arena,
+                                   MAX(readings->count, (size_t)1) * sizeof(*processes->items));
+    if (!processes->items)
+        return -ENOMEM;
+
+    ledger_begin(sampler->ledger);
+    if (sampler->registry)
+        registry_begin(sampler->registry);
+    for (size_t i = 0; i < readings->count; i++) {
+        int r = fill_process(taking, &readings->items[i], &processes->items[i]);
+        if (r == 0)
+            r = remember_process(sampler, &readings->items[i]);
+        if (r < 0)
+            return r;
+        processes->count++;
+    }
+    ledger_end(sampler->ledger);
+    if (sampler->registry)
+        registry_drop_unplaced(sampler->registry);
+    return forget_gone(sampler);
+}
+
+static int take(struct taking *taking)
+{
+    struct snapshot *snapshot = taking->snapshot;
+
+    snapshot->host = arena_strdup(&snapshot->arena, taking->sampler->host);
+    if (!snapshot->host)
+        return -ENOMEM;
+    int r = take_processes(taking);
+    if (r < 0)
+        return r;
+    fill_own(taking);
+    fill_system(taking);
+    r = fill_zombies(taking);
+    if (r == 0)
+        r = fill_jobs(taking);
+    return r < 0 ? r : scope_apply(taking->input->scope, &snapshot->processes);
+}
+
+int sampler_take(struct sampler *sampler, const struct sampler_input *input, struct snapshot **ret)
+{
+    const struct moment *now = &input->readings->moment;
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = snapshot_new();
+    struct taking taking = {.sampler = sampler, .input = input, .snapshot = snapshot};
+
+    if (!snapshot)
+        return -ENOMEM;
+    taking.is_first = sampler->generation == 0;
+    if (taking.is_first)
+        sampler->started = *now;
+    sampler->generation++;
+    follow_clocks(sampler, now);
+
+    snapshot->timestamp = ns_to_sec(now->real_ns);
+    snapshot->daemon_pid = sampler->own_pid;
+    snapshot->conductor_uptime_seconds = ns_to_sec(now->mono_ns - sampler->started.mono_ns);
+    snapshot->process_total = (int64_t)input->process_total;
+    int r = take(&taking);
+    sampler->last = *now;
+    VEC_DONE(&taking.runs);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(snapshot);
+    return 0;
+}
+
+int sampler_reaped(struct sampler *sampler, struct run *run, pid_t pid, const struct rusage *usage)
+{
+    return ledger_reaped(sampler->ledger, run, pid, usage);
+}
+
+const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run *run)
+{
+    return ledger_find(sampler->ledger, run);
+}

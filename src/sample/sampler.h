@@ -1,0 +1,44 @@
+/* The profiler's heart, without a loop: readings come in, a finished snapshot goes out.
+ *
+ * Keeps the last reading of each process to make rates, asks the registry whose each process is,
+ * keeps the ledger of runs. Rates use the monotonic clock and the process's identity: right for
+ * exits, new processes, a pid that changed hands, a clock that was set. No I/O, no clock of its
+ * own, no threads: libsonde stands on it too. */
+#pragma once
+
+#include "jobs/registry.h"
+#include "model/gap.h"
+#include "model/snapshot.h"
+#include "probe/reading.h"
+#include "probe/system.h"
+#include "sample/ledger.h"
+#include "sample/scope.h"
+
+struct sampler;
+
+struct sampler_options {
+    pid_t own_pid;             /* sonde's */
+    uint64_t ticks_per_sec;    /* of process start times; 0: the system's */
+    struct registry *registry; /* not the sampler's; NULL: no jobs */
+};
+
+int sampler_new(const struct sampler_options *options, struct sampler **ret);
+void sampler_free(struct sampler *sampler);
+void sampler_freep(struct sampler **sampler);
+
+struct sampler_input {
+    const struct readings *readings;
+    const struct system_reading *system; /* NULL: the machine's figures are unknown */
+    size_t process_total;
+    enum scope scope; /* what the snapshot holds; rates and the ledger always see all */
+};
+
+/* The readings must hold every member of a run that is there: the registry drops the others. 0 or
+ * -ENOMEM. */
+int sampler_take(struct sampler *sampler, const struct sampler_input *input, struct snapshot **ret);
+
+/* A member that sonde itself has reaped. 0 or -ENOMEM. */
+int sampler_reaped(struct sampler *sampler, struct run *run, pid_t pid, const struct rusage *usage);
+
+/* What a run has used, as of the last snapshot; NULL if nothing was ever seen of it. */
+const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run *run);
