@@ -1,4 +1,5 @@
 /* sonde config: checks a configuration, or shows the one in force. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,17 +13,16 @@
 #include "cli/load-config.h"
 #include "model/paths.h"
 
-#define EXIT_BAD 2 /* a bad configuration, or wrong usage */
-
 static int print(struct text *out)
 {
     int r = text_error(out);
 
     if (r == 0)
         r = fd_write_all(STDOUT_FILENO, out->bytes, out->length);
-    if (r < 0)
-        log_error("config: cannot write: %s", strerror(-r));
-    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (r == 0 || r == -EPIPE) /* a reader that went away early is no failure */
+        return EXIT_SUCCESS;
+    log_error("config: cannot write: %s", strerror(-r));
+    return EXIT_FAILURE;
 }
 
 /* `file` is NULL where there is none. */
@@ -75,7 +75,7 @@ static int check(const struct command_context *context, const char *file, bool a
         if (r == 0)
             return status;
     }
-    return EXIT_BAD;
+    return EXIT_USAGE;
 }
 
 static int show(const struct command_context *context, bool as_json)
@@ -85,7 +85,7 @@ static int show(const struct command_context *context, bool as_json)
     _cleanup_text_ struct text out = {0};
 
     if (load_config(context, &config) < 0)
-        return EXIT_BAD;
+        return EXIT_USAGE;
     /* Without a home there is no state directory, and a relative one cannot stand in a file; the
      * paths then stay comments. */
     if (paths_state_dir(context->state_dir, getenv, geteuid(), &state_dir) == 0 &&
@@ -113,13 +113,11 @@ static int run_config(const struct command_context *context, struct arguments *a
         return show(context, as_json);
 
     if (!action)
-        log_error("config: say what to do: 'sonde config check [FILE]' or 'sonde config show'");
-    else if (strcmp(action, "check") == 0 || strcmp(action, "show") == 0)
-        log_error("config %s: '%s' is one word too many; see 'sonde config --help'", action,
-                  arguments->words[arguments->count - 1]);
-    else
-        log_error("config: '%s' is unknown; use 'check' or 'show'", action);
-    return EXIT_BAD;
+        return command_misused(&command_config, "say what to do: 'check' or 'show'");
+    if (strcmp(action, "check") == 0 || strcmp(action, "show") == 0)
+        return command_misused(&command_config, "'%s' is one word too many",
+                               arguments->words[arguments->count - 1]);
+    return command_misused(&command_config, "'%s' is unknown; use 'check' or 'show'", action);
 }
 
 static const struct command_option options[] = {
@@ -129,7 +127,7 @@ static const struct command_option options[] = {
 const struct command command_config = {
     .name = "config",
     .summary = "check a configuration, or show the one in force",
-    .usage = "sonde config check [--json] [FILE]\n"
+    .usage = "config check [--json] [FILE]\n"
              "       sonde config show [--json]",
     .details = "check reads FILE, or else the file that sonde would read, and reports everything\n"
                "that is wrong with it, each with file, line and column; exit status 2.\n"
@@ -137,7 +135,7 @@ const struct command command_config = {
                "prints can be used as a configuration file.\n"
                "\n"
                "The file is the first of --config, $SONDE_CONFIG,\n"
-               "$XDG_CONFIG_HOME/sonde/sonde.yaml (~/.config) and /etc/sonde/sonde.yaml.",
+               "$XDG_CONFIG_HOME/sonde/sonde.yaml (~/.config) and /etc/sonde/sonde.yaml.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run_config,

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,13 +98,49 @@ static int read_names(const struct arguments *arguments, struct request *request
     return 0;
 }
 
+/* The number of a descriptor that a path names, as /dev/stdout does; -1 if it names none. */
+static int64_t descriptor_of(const char *path)
+{
+    static const char *const directories[] = {"/dev/fd/", "/proc/self/fd/"};
+    int64_t fd;
+
+    if (strcmp(path, "/dev/stdout") == 0)
+        return STDOUT_FILENO;
+    if (strcmp(path, "/dev/stderr") == 0)
+        return STDERR_FILENO;
+    for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
+        size_t length = strlen(directories[i]);
+        if (strncmp(path, directories[i], length) == 0 &&
+            number_parse_int(path + length, &fd) == 0 && fd >= 0 && fd <= INT_MAX)
+            return fd;
+    }
+    return -1;
+}
+
+/* An open file is used as it is: opened a second time, what the command writes to it would be cut
+ * off and covered. */
+static int duplicate(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0)
+        return -errno;
+    if ((flags & O_PATH) || (flags & O_ACCMODE) == O_RDONLY)
+        return -EBADF;
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return copy < 0 ? -errno : copy;
+}
+
 /* Opened before the command starts: a summary that cannot be written should not cost a day's run.
  * The command's own redirections are not touched. */
 static int open_summary(struct request *request)
 {
     if (!request->summary_path)
         return 0;
-    request->summary_fd = fd_open_output(request->summary_path, O_CREAT | O_TRUNC, 0600);
+    int64_t named_fd = descriptor_of(request->summary_path);
+    request->summary_fd =
+        named_fd >= 0 ? duplicate((int)named_fd)
+                      : fd_open_output(request->summary_path, O_CREAT | O_TRUNC, 0600);
     if (request->summary_fd >= 0)
         return 0;
     log_error("run: cannot write the summary to %s: %s", request->summary_path,

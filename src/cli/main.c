@@ -1,5 +1,6 @@
 /* Finds the verb, parses its options, and runs it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -101,8 +102,19 @@ static int unknown_verb(const char *name)
     return EXIT_USAGE;
 }
 
+/* A standard stream that was closed must not become the number of a file that sonde opens: what is
+ * said on stderr would end up there. The place is taken by something that can be neither read nor
+ * written, and that a command does not inherit: it finds the stream closed. */
+static void hold_closed_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            open("/", O_PATH | O_CLOEXEC); /* the lowest that is free: fd */
+}
+
 int main(int argc, char **argv)
 {
+    hold_closed_streams();
     if (argc < 2) {
         print_overview(stderr);
         return EXIT_USAGE;

@@ -219,9 +219,27 @@ static int start_sampling(struct job_runner *runner)
     return engine_start(&runner->loop, &options, &runner->engine);
 }
 
+/* libuv aborts where it should fail if, after its epoll descriptor, it cannot make a pipe: there
+ * must be three descriptors left. */
+static int check_descriptors(void)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -errno;
+    int third = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+    int r = third < 0 ? -errno : 0;
+    close_fd(third);
+    close_fd(fds[0]);
+    close_fd(fds[1]);
+    return r;
+}
+
 static int open_loop(struct job_runner *runner)
 {
-    int r = uv_loop_init(&runner->loop);
+    int r = check_descriptors();
+    if (r == 0)
+        r = uv_loop_init(&runner->loop);
     if (r < 0)
         return r;
     runner->has_loop = true;
@@ -277,7 +295,8 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
         facts->usage = engine_usage(runner->engine, runner->run);
         facts->saw_every_process = engine_saw_every_process(runner->engine);
     }
-    facts->processes = runner->run->processes;
+    /* The command itself was there even if nothing could be noted. */
+    facts->processes = MAX(runner->run->processes, (uint64_t)1);
     facts->latest = runner->latest;
     ret->wait_status = facts->wait_status;
     ret->sampling_error = facts->sampling_error;

@@ -31,6 +31,98 @@ static const struct field run_exactness_fields[] = {
 static const struct record run_exactness_record =
     RECORD_OF(struct run_exactness, "RunExactness", run_exactness_fields);
 
+static const struct field sheet_metric_fields[] = {
+#define FIELD(member, type, ...) FIELD_OF(struct sheet_metric, member, type, __VA_ARGS__)
+    /* the key of the object, so it stands first */
+    FIELD(sheet_num, FIELD_INT, .required = true, .meaning = "the step"),
+    FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
+          .meaning = "RSS of its largest process"),
+    FIELD(max_cpu_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01,
+          .meaning = "largest CPU of one interval"),
+#undef FIELD
+};
+static const struct record sheet_metric_record =
+    RECORD_OF(struct sheet_metric, "SheetMetric", sheet_metric_fields);
+
+static const struct field job_profile_fields[] = {
+#define FIELD(member, type, ...) FIELD_OF(struct job_profile, member, type, __VA_ARGS__)
+    FIELD(job_id, FIELD_TEXT, .meaning = "the job"),
+    FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
+          .meaning = "RSS of its largest process"),
+    FIELD(total_cpu_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
+          .meaning = "CPU time of all its processes"),
+    FIELD(process_spawn_count, FIELD_INT, .unit = UNIT_COUNT, .meaning = "processes started"),
+    FIELD(unique_pid_count, FIELD_INT, .unit = UNIT_COUNT, .meaning = "process ids seen"),
+    FIELD(syscall_hotspots, FIELD_TALLY, .unit = UNIT_PERCENT, .resolution = 0.01,
+          .meaning = "share of system call time, by name"),
+    FIELD(sheet_metrics, FIELD_KEYED, .record = &sheet_metric_record,
+          .meaning = "by number of the step"),
+    FIELD(peak_total_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
+          .meaning = "largest sum of RSS"),
+    FIELD(peak_unique_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
+          .meaning = "largest sum of RSS less shared, and the largest shared part once"),
+    FIELD(wall_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
+          .meaning = "from start to end"),
+    FIELD(user_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
+          .meaning = "CPU time in programs"),
+    FIELD(system_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
+          .meaning = "CPU time in the kernel"),
+    FIELD(read_bytes, FIELD_INT, .unit = UNIT_BYTES, .meaning = "fetched from storage"),
+    FIELD(write_bytes, FIELD_INT, .unit = UNIT_BYTES, .meaning = "sent to storage"),
+    FIELD(syscall_counts, FIELD_TALLY, .unit = UNIT_COUNT, .meaning = "calls by name"),
+    FIELD(exactness, FIELD_RECORD, .record = &run_exactness_record,
+          .meaning = "how far each figure can be trusted"),
+#undef FIELD
+};
+const struct record job_profile_record =
+    RECORD_OF(struct job_profile, "JobProfile", job_profile_fields);
+
+static const struct field job_fields[] = {
+#define FIELD(member, type, ...) FIELD_OF(struct job, member, type, __VA_ARGS__)
+    FIELD(run_id, FIELD_TEXT, .required = true, .meaning = "this run (UUIDv7)"),
+    FIELD(job_id, FIELD_TEXT, .required = true, .meaning = "the job"),
+    FIELD(job_type, FIELD_TEXT, .meaning = "what runs of the same work share"),
+    FIELD(command, FIELD_TEXT, .meaning = "its command line"),
+    FIELD(cwd, FIELD_TEXT, .meaning = "where it was started"),
+    FIELD(uid, FIELD_INT, .meaning = "whose it is"),
+    FIELD(host, FIELD_TEXT, .meaning = "name of the machine"),
+    FIELD(started_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
+          .meaning = "when it started"),
+    FIELD(ended_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
+          .meaning = "when it ended"),
+    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = ARRAY_SIZE(outcome_names),
+          .meaning = "running, success, failure or unknown"),
+    FIELD(exit_code, FIELD_INT, .meaning = "exit status, if it ended by itself"),
+    FIELD(signal_num, FIELD_INT, .meaning = "the signal that ended it, if one did"),
+    FIELD(cause, FIELD_TEXT, .meaning = "why it ended as it did, in words"),
+    FIELD(total_sheets, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how many steps it has"),
+    FIELD(parent_run_id, FIELD_TEXT, .meaning = "the run that it was started in"),
+    FIELD(profile, FIELD_RECORD, .record = &job_profile_record, .meaning = "what it used"),
+#undef FIELD
+};
+const struct record job_record = RECORD_OF(struct job, "Job", job_fields);
+
+static const struct field sheet_fields[] = {
+#define FIELD(member, type, ...) FIELD_OF(struct sheet, member, type, __VA_ARGS__)
+    FIELD(run_id, FIELD_TEXT, .required = true, .meaning = "the run"),
+    FIELD(sheet_num, FIELD_INT, .required = true, .meaning = "its number, from 0"),
+    FIELD(name, FIELD_TEXT, .meaning = "in the conductor's words"),
+    FIELD(started_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
+          .meaning = "when it started"),
+    FIELD(ended_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
+          .meaning = "when it ended"),
+    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = ARRAY_SIZE(outcome_names),
+          .meaning = "running, success, failure or unknown"),
+    FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
+          .meaning = "RSS of its largest process"),
+    FIELD(max_cpu_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01,
+          .meaning = "largest CPU of one interval"),
+    FIELD(cpu_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
+          .meaning = "CPU time of all its processes"),
+#undef FIELD
+};
+const struct record sheet_record = RECORD_OF(struct sheet, "Sheet", sheet_fields);
+
 static const struct field left_process_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct left_process, member, type, __VA_ARGS__)
     FIELD(pid, FIELD_INT, .required = true, .meaning = "process id"),

@@ -33,6 +33,67 @@ struct run_exactness {
     int processes;
 };
 
+/* What a whole run used. */
+struct sheet_metric {
+    int64_t sheet_num;
+    double peak_rss_mb;
+    double max_cpu_pct;
+};
+
+struct sheet_metric_list LIST(struct sheet_metric);
+
+struct job_profile {
+    const char *job_id;
+    double peak_rss_mb;
+    double total_cpu_seconds;
+    int64_t process_spawn_count;
+    int64_t unique_pid_count;
+    struct tally_list syscall_hotspots;
+    struct sheet_metric_list sheet_metrics;
+    double peak_total_mb;
+    double peak_unique_mb;
+    double wall_seconds;
+    double user_seconds;
+    double system_seconds;
+    int64_t read_bytes;
+    int64_t write_bytes;
+    struct tally_list syscall_counts;
+    struct run_exactness exactness;
+};
+
+/* One run of a job. */
+struct job {
+    const char *run_id;
+    const char *job_id;
+    const char *job_type;
+    const char *command;
+    const char *cwd;
+    int64_t uid;
+    const char *host;
+    double started_at;
+    double ended_at;
+    int outcome; /* enum outcome */
+    int64_t exit_code;
+    int64_t signal_num;
+    const char *cause;
+    int64_t total_sheets;
+    const char *parent_run_id;
+    struct job_profile profile;
+};
+
+/* One step of a run. */
+struct sheet {
+    const char *run_id;
+    int64_t sheet_num;
+    const char *name;
+    double started_at;
+    double ended_at;
+    int outcome; /* enum outcome */
+    double peak_rss_mb;
+    double max_cpu_pct;
+    double cpu_seconds;
+};
+
 struct left_process {
     int64_t pid;
     const char *command;
@@ -67,6 +128,9 @@ struct run_summary {
     struct run_exactness exactness;
 };
 
+extern const struct record job_record;
+extern const struct record job_profile_record;
+extern const struct record sheet_record;
 extern const struct record run_summary_record;
 
 /* 0, or -EINVAL with the reason in words: empty, too long, `~` (which names earlier runs), control

@@ -1,10 +1,10 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/number.h"
 #include "model/record-json.h"
 
 /* Where in the text the decoder is, as a chain from the innermost outwards. */
@@ -57,6 +57,8 @@ static int decode_int(struct decoder *decoder, const struct place *place, const 
 {
     if (!json_is_integer(json))
         return refuse(decoder, place, "an integer", json);
+    if (!int_is_known(json_integer_value(json)))
+        return refuse(decoder, place, "a larger integer", json);
     *ret = json_integer_value(json);
     return 0;
 }
@@ -142,14 +144,11 @@ static int decode_keyed(struct decoder *decoder, const struct place *place,
 
     const char *key;
     json_t *value;
-    json_object_foreach(json, key, value)
-    {
+    json_object_foreach (json, key, value) {
         const struct place item_place = {.outer = place, .name = key};
         char *item = (char *)list.items + list.count++ * record->size;
-        char *end;
-        errno = 0;
-        *(int64_t *)(item + record->fields[0].offset) = strtoll(key, &end, 10);
-        if (errno || end == key || *end)
+        int64_t *item_key = (int64_t *)(item + record->fields[0].offset);
+        if (number_parse_int(key, item_key) < 0 || !int_is_known(*item_key))
             return refuse(decoder, &item_place, "a number as key", NULL);
         int r = decode_object(decoder, &item_place, &rest, value, item);
         if (r < 0)
@@ -172,8 +171,7 @@ static int decode_tally(struct decoder *decoder, const struct place *place, json
 
     const char *key;
     json_t *value;
-    json_object_foreach(json, key, value)
-    {
+    json_object_foreach (json, key, value) {
         const struct place item_place = {.outer = place, .name = key};
         struct tally *item = &list.items[list.count++];
         item->name = arena_strdup(decoder->arena, key);

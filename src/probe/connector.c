@@ -31,18 +31,17 @@ struct listen_request {
 
 static int send_request(int fd, const void *payload, size_t length)
 {
-    struct {
-        struct nlmsghdr header;
-        struct cn_msg message;
-        unsigned char payload[sizeof(struct listen_request)];
-    } __attribute__((packed)) request = {
-        .header = {.nlmsg_len = (uint32_t)(NLMSG_LENGTH(sizeof(struct cn_msg)) + length),
-                   .nlmsg_type = NLMSG_DONE},
-        .message = {.id = {.idx = CN_IDX_PROC, .val = CN_VAL_PROC}, .len = (uint16_t)length},
-    };
+    const struct nlmsghdr header = {.nlmsg_len =
+                                        (uint32_t)(NLMSG_LENGTH(sizeof(struct cn_msg)) + length),
+                                    .nlmsg_type = NLMSG_DONE};
+    const struct cn_msg message = {.id = {.idx = CN_IDX_PROC, .val = CN_VAL_PROC},
+                                   .len = (uint16_t)length};
+    unsigned char request[NLMSG_SPACE(sizeof(struct cn_msg) + sizeof(struct listen_request))] = {0};
 
-    memcpy(request.payload, payload, length);
-    return send(fd, &request, request.header.nlmsg_len, 0) < 0 ? -errno : 0;
+    memcpy(request, &header, sizeof(header));
+    memcpy(request + NLMSG_HDRLEN, &message, sizeof(message));
+    memcpy(request + NLMSG_HDRLEN + sizeof(message), payload, length);
+    return send(fd, request, header.nlmsg_len, 0) < 0 ? -errno : 0;
 }
 
 /* Steps to the next connector message of the process group in a datagram; NULL at its end. */

@@ -284,12 +284,16 @@ static void fill_memory_and_fds(struct proc_tree *tree, struct process_files *fi
     reading->open_fds = count_fds(tree, files, file_names[FILE_FD_DIRECTORY]);
 }
 
-static void fill_status(struct proc_tree *tree, struct process_files *files,
+/* The file is kept open only where it is read every time: elsewhere its descriptor is worth more to
+ * another process's stat. */
+static void fill_status(struct proc_tree *tree, struct process_files *files, bool every_time,
                         struct process_reading *reading)
 {
     char bytes[FILE_SIZE];
     struct proc_status status;
-    ssize_t length = read_file(tree, files, FILE_STATUS, bytes, sizeof(bytes));
+    ssize_t length =
+        every_time ? read_file(tree, files, FILE_STATUS, bytes, sizeof(bytes))
+                   : read_below(tree, files->pid, file_names[FILE_STATUS], bytes, sizeof(bytes));
 
     if (length <= 0 || proc_status_parse(bytes, (size_t)length, &status) < 0)
         return;
@@ -298,13 +302,19 @@ static void fill_status(struct proc_tree *tree, struct process_files *files,
     reading->ignores_sigchld = status.ignores_sigchld;
 }
 
+/* Spread over the readings by pid, or one reading in so many would pay for all processes. */
+static bool uid_is_due(const struct process_files *files)
+{
+    return (files->readings + (unsigned)files->pid) % UID_REFRESH == 0;
+}
+
 static void fill_extras(struct proc_tree *tree, struct process_files *files,
                         struct process_reading *reading)
 {
     char bytes[FILE_SIZE];
     struct proc_io io;
 
-    fill_status(tree, files, reading);
+    fill_status(tree, files, true, reading);
     ssize_t length = read_file(tree, files, FILE_IO, bytes, sizeof(bytes));
     if (length > 0 && proc_io_parse(bytes, (size_t)length, &io) == 0) {
         reading->read_bytes = io.read_bytes;
@@ -401,8 +411,8 @@ int process_files_finish(struct proc_tree *tree, struct process_files *files,
     }
     if (with_extras)
         fill_extras(tree, files, reading);
-    else if (!int_is_known(files->uid) || files->readings % UID_REFRESH == 0)
-        fill_status(tree, files, reading);
+    else if (!int_is_known(files->uid) || uid_is_due(files))
+        fill_status(tree, files, false, reading);
     files->readings++;
 
     reading->uid = files->uid;

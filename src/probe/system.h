@@ -13,7 +13,8 @@ struct system_reading {
     struct loadavg load;
     struct cpu_ticks cpu; /* cumulative: two readings make a percentage */
     bool cpu_known;
-    double cpu_count;
+    double cpu_online; /* cores that there are */
+    double cpu_count;  /* the part of them that may be used */
     struct psi psi;
 };
 

@@ -1,0 +1,55 @@
+# The front door. meson and ninja do the work; this installs what is missing and calls them.
+#
+#   make           build/sonde
+#   make run       build, run a real job under sonde, show its report
+#   make test      the whole test suite, with gcc, and with clang under ASan and UBSan
+#   make bench     every benchmark, beside its peers
+#   make fuzz      every fuzz target for FUZZ_SECONDS (60)
+#   make install   with DESTDIR and PREFIX (/usr/local)
+#   make format    clang-format over the tree
+#   make docs      regenerates the generated parts of docs/
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+FUZZ_SECONDS ?= 60
+BUILD := build
+SANITIZED := build-sanitized
+FUZZED := build-fuzz
+
+.PHONY: all run test bench fuzz install format docs clean
+
+all: $(BUILD)/build.ninja
+	ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@packaging/dependencies build
+	meson setup $(BUILD) --prefix=$(PREFIX) -Dtests=false
+
+run: all
+	@packaging/demo $(BUILD)/sonde
+
+test:
+	@packaging/dependencies test
+	@tests/run-suite $(BUILD) $(SANITIZED)
+
+bench: all
+	@packaging/dependencies bench
+	@tests/bench/all $(BUILD)/sonde
+
+fuzz:
+	@packaging/dependencies test
+	@tests/fuzz/fuzz-all $(FUZZED) $(FUZZ_SECONDS)
+
+install: all
+	DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+docs: all
+	meson configure $(BUILD) -Dtests=true
+	ninja -C $(BUILD) docs/generate
+	cd docs && ../$(BUILD)/docs/generate
+
+clean:
+	rm -rf $(BUILD) $(SANITIZED) $(FUZZED)

@@ -1,0 +1,121 @@
+/* Writes the parts of the documentation that come from tables in the code: they stand between
+ * `<!-- generated: NAME -->` and `<!-- end -->`.
+ *
+ *     generate          rewrites the files of this directory
+ *     generate --check DIR   says, as TAP, whether the files of DIR are up to date */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fd-io.h"
+#include "base/text.h"
+#include "model/config.h"
+#include "model/event.h"
+#include "model/job.h"
+#include "model/pattern.h"
+#include "model/snapshot.h"
+
+#define DOCUMENT_MAX_BYTES (256 * 1024)
+
+static void append_resolution(const struct field *field, struct text *out)
+{
+    if (field->resolution == 0)
+        text_append_string(out, field->type == FIELD_REAL ? "full" : "");
+    else
+        text_printf(out, "%g", field->resolution);
+}
+
+static void append_record(const struct record *record, struct text *out)
+{
+    text_printf(out, "\n## %s\n\n", record->name);
+    text_append_string(out, "| field | type | unit | from | cost | resolution | meaning |\n"
+                            "| --- | --- | --- | --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < record->field_count; i++) {
+        const struct field *field = &record->fields[i];
+        text_printf(out, "| `%s` | %s%s%s | %s | %s | %s | ", field->name,
+                    field_type_name(field->type), field->record ? ": " : "",
+                    field->record ? field->record->name : "", field_unit_name(field->unit),
+                    field->origin ? field->origin : "",
+                    field->cost ? field_cost_name(field->cost) : "");
+        append_resolution(field, out);
+        text_printf(out, " | %s |\n", field->meaning);
+    }
+}
+
+static void append_fields(struct text *out)
+{
+    static const struct record *const records[] = {
+        &process_metric_record, &snapshot_record,      &gpu_metric_record, &job_progress_record,
+        &job_usage_record,      &process_event_record, &anomaly_record,    &job_record,
+        &sheet_record,          &job_profile_record,   &pattern_record,    &run_summary_record,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(records); i++)
+        append_record(records[i], out);
+}
+
+static const struct part {
+    const char *file;
+    const char *name;
+    void (*append)(struct text *out);
+} parts[] = {
+    {"FIELDS.md", "fields", append_fields},
+    {"CONFIGURATION.md", "keys", config_schema_markdown},
+};
+
+/* The document with its part made anew. 0, -EBADMSG if the markers are not there, or -ENOMEM. */
+static int renew(const char *document, const struct part *part, struct text *out)
+{
+    char opening[64];
+    static const char closing[] = "<!-- end -->";
+
+    snprintf(opening, sizeof(opening), "<!-- generated: %s -->\n", part->name);
+    const char *start = strstr(document, opening);
+    const char *end = start ? strstr(start, closing) : NULL;
+    if (!end)
+        return -EBADMSG;
+    start += strlen(opening);
+    text_append(out, document, (size_t)(start - document));
+    part->append(out);
+    text_append_string(out, end);
+    return text_error(out);
+}
+
+static int write_document(int dir_fd, const char *file, const struct text *text)
+{
+    _cleanup_close_ int fd = openat(dir_fd, file, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    return fd < 0 ? -errno : fd_write_all(fd, text->bytes, text->length);
+}
+
+/* Whether the document was up to date, or could be made so. */
+static bool handle(int dir_fd, const struct part *part, bool only_check)
+{
+    static char document[DOCUMENT_MAX_BYTES];
+    _cleanup_text_ struct text renewed = {0};
+
+    if (fd_read_file(dir_fd, part->file, document, sizeof(document)) < 0 ||
+        renew(document, part, &renewed) < 0)
+        return false;
+    if (only_check)
+        return strcmp(document, text_string(&renewed)) == 0;
+    return write_document(dir_fd, part->file, &renewed) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    bool only_check = argc > 2 && strcmp(argv[1], "--check") == 0;
+    _cleanup_close_ int dir_fd = open(only_check ? argv[2] : ".", O_RDONLY | O_DIRECTORY);
+    int failed = 0;
+
+    printf("1..%zu\n", ARRAY_SIZE(parts));
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        bool is_good = handle(dir_fd, &parts[i], only_check);
+        failed += !is_good;
+        printf("%sok %zu - %s is up to date (else: make docs)\n", is_good ? "" : "not ", i + 1,
+               parts[i].file);
+    }
+    return failed != 0;
+}

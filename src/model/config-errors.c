@@ -1,0 +1,32 @@
+#include <errno.h>
+#include <string.h>
+
+#include "model/config-load.h"
+
+void config_errors_add(struct config_errors *errors, const char *file, unsigned line,
+                       unsigned column, const char *message)
+{
+    _cleanup_text_ struct text text = {0};
+
+    if (errors->count == CONFIG_ERRORS_MAX) {
+        errors->left_out++;
+        return;
+    }
+
+    text_append_visible(&text, file, strlen(file), SIZE_MAX);
+    if (line)
+        text_printf(&text, ":%u:%u", line, column);
+    text_printf(&text, ": %s", message);
+
+    char *copy = text_error(&text) < 0 ? NULL : arena_copy(&errors->arena, text.bytes, text.length);
+    if (copy)
+        errors->lines[errors->count++] = copy;
+    else
+        errors->error = -ENOMEM;
+}
+
+void config_errors_done(struct config_errors *errors)
+{
+    arena_done(&errors->arena);
+    *errors = (struct config_errors){0};
+}

@@ -1,0 +1,170 @@
+/* The configuration: one plain struct, filled from the defaults of the schema table
+ * (config-schema.c) and then from a YAML file.
+ *
+ * A file that is not entirely right gives no configuration at all but a list of errors, each with
+ * file, line and column. All text lives in the configuration's own arena. A loaded configuration
+ * does not change any more and may be shared between threads. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "model/field.h"
+#include "model/job-rule.h"
+#include "model/paths.h"
+
+/* Limits of what a file may hold. A hand-written configuration is a few kilobytes. */
+#define CONFIG_FILE_MAX_BYTES (1024 * 1024)
+#define CONFIG_NODES_MAX      10000 /* keys, values and lists in all */
+#define CONFIG_DEPTH_MAX      16    /* the schema needs 5 */
+#define CONFIG_ERRORS_MAX     20
+#define CONFIG_WORDS_MAX      256 /* items of `redact` and of a rule's `env` */
+#define CONFIG_WORD_MAX_BYTES 128
+#define CONFIG_RULES_MAX      256
+/* Numbers end here, so that nobody's arithmetic on them overflows: nanoseconds in 64 bits for
+ * times, bytes in 64 bits for MiB. */
+#define CONFIG_TIME_MAX_YEARS 100
+#define CONFIG_NUMBER_MAX     1e12
+
+enum scope {
+    SCOPE_JOBS,
+    SCOPE_ALL,
+};
+
+enum collector_choice {
+    COLLECTOR_CHOICE_AUTO,
+    COLLECTOR_CHOICE_BPF,
+    COLLECTOR_CHOICE_PROCFS,
+};
+
+enum syscalls_choice {
+    SYSCALLS_CHOICE_AUTO,
+    SYSCALLS_CHOICE_BPF,
+    SYSCALLS_CHOICE_STRACE,
+    SYSCALLS_CHOICE_OFF,
+};
+
+enum auto_switch {
+    SWITCH_AUTO,
+    SWITCH_ON,
+    SWITCH_OFF,
+};
+
+enum access_kind {
+    ACCESS_OWNER,
+    ACCESS_GROUP,
+    ACCESS_EVERYONE,
+};
+
+struct retention_config {
+    double full_resolution_hours;
+    double downsampled_days;
+    double events_days;
+    double jobs_days;
+};
+
+struct anomaly_config {
+    double memory_spike_threshold;
+    double memory_spike_window_seconds;
+    double memory_spike_min_mb;
+    double runaway_cpu_threshold;
+    double runaway_duration_seconds;
+    int64_t fd_exhaustion_threshold;
+    double fd_exhaustion_ratio;
+    double memory_pressure_fraction;
+};
+
+struct correlation_config {
+    double interval_minutes;
+    int64_t min_sample_size;
+};
+
+struct limits_config {
+    double max_memory_mb;  /* REAL_UNKNOWN: auto */
+    int64_t max_processes; /* INT_UNKNOWN: auto */
+};
+
+struct access_config {
+    enum access_kind kind;
+    const char *group; /* for ACCESS_GROUP */
+};
+
+struct config {
+    bool enabled;
+    double interval_seconds;
+    enum scope scope;
+    enum collector_choice collector;
+    bool strace_enabled;
+    bool strace_full_on_demand;
+    enum syscalls_choice syscalls;
+    enum auto_switch gpu_enabled;
+    const char *storage_path; /* NULL until config_resolve_paths(): derived from the state dir */
+    const char *jsonl_path;   /* the same; empty: none is written */
+    int64_t jsonl_max_bytes;
+    struct text_list redact;
+    struct retention_config retention;
+    struct anomaly_config anomaly;
+    struct correlation_config correlation;
+    struct limits_config limits;
+    struct access_config daemon_access;
+    struct {
+        struct job_rule_list rules;
+    } jobs;
+
+    const char *file;       /* where it was read from; NULL: built-in defaults */
+    unsigned *origin_lines; /* by index into config_keys; 0: default */
+    struct arena arena;
+};
+
+/* What was wrong, one line of text each, as `sonde.yaml:7:23: profiler.scope: …`. Zero-initialised
+ * is empty and valid. */
+struct config_errors {
+    const char *lines[CONFIG_ERRORS_MAX];
+    size_t count;
+    size_t left_out; /* found beyond CONFIG_ERRORS_MAX */
+    int error;       /* 0, or -ENOMEM: some could not be kept */
+    struct arena arena;
+};
+
+void config_errors_done(struct config_errors *errors);
+
+/* The built-in defaults; NULL if memory is short. */
+struct config *config_new(void);
+void config_free(struct config *config);
+DEFINE_CLEANUP(struct config *, config_free);
+
+#define _cleanup_config_        _cleanup_(config_freep)
+#define _cleanup_config_errors_ _cleanup_(config_errors_done)
+
+/* Reads `path`. 0, or a negative errno: with lines in `errors`, except for -ENOMEM, which may come
+ * without. `~` in paths is $HOME. */
+int config_load(const char *path, struct config **ret, struct config_errors *errors);
+
+/* The same from memory; `name` stands for the file in errors and origins. */
+int config_load_bytes(const char *name, const char *bytes, size_t length, struct config **ret,
+                      struct config_errors *errors);
+
+/* Where the configuration is: `option` (--config, or NULL), $SONDE_CONFIG,
+ * $XDG_CONFIG_HOME/sonde/sonde.yaml (~/.config without that variable), /etc/sonde/sonde.yaml. The
+ * first two must exist. *ret_path is the caller's to free, and NULL if there is no file. */
+int config_find_file(const char *option, environment_getter *get, char **ret_path,
+                     struct config_errors *errors);
+
+/* Puts monitor.db and monitor.jsonl below `state_dir` where the file names no paths. 0 or -ENOMEM.
+ */
+int config_resolve_paths(struct config *config, const char *state_dir);
+
+/* The line of the file that set a key (such as `profiler.scope`), 0 if it has its default. */
+unsigned config_origin_line(const struct config *config, const char *key);
+
+/* The configuration in force with the origin of each value: as YAML that loads again, or as JSON.
+ * Errors are the buffer's. */
+void config_show(const struct config *config, struct text *out);
+void config_show_json(const struct config *config, struct text *out);
+
+/* The table of keys for docs/CONFIGURATION.md. */
+void config_schema_markdown(struct text *out);

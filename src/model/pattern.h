@@ -1,0 +1,18 @@
+/* Pattern: something learned about resource use, and kept. */
+#pragma once
+
+#include "model/field.h"
+
+struct pattern {
+    const char *pattern_type; /* RESOURCE_ANOMALY or RESOURCE_CORRELATION */
+    const char *pattern_name;
+    const char *description;
+    struct text_list context_tags;
+    const char *suggested_action;
+    double confidence;
+    double first_seen;
+    double last_seen;
+    int64_t occurrences;
+};
+
+extern const struct record pattern_record;

@@ -1,0 +1,237 @@
+/* Which limits apply, and how much room they leave.
+ *
+ * A limit holds for everything below it: the walk goes from sonde's own cgroup up to the root of
+ * the mount. Of version 2 only memory.max counts: memory.high slows down, it does not refuse.
+ *
+ * Room is limit − (usage − inactive file cache). The active file cache could be reclaimed as well,
+ * but a job that keeps using it would then read it from storage again and again: it is not
+ * promised to the next job. */
+#include "probe/cgroup.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd-io.h"
+#include "base/macros.h"
+#include "probe/cgroup-files.h"
+#include "probe/known.h"
+#include "probe/lines.h"
+
+/* Room for the largest memory.stat there is, version 1's of some 60 lines. */
+#define FILE_SIZE 8192
+
+/* One cgroup in a hierarchy: its directory, relative to where the hierarchies are mounted. */
+struct group {
+    int root_fd;
+    char path[CGROUP_PATH_SIZE + 16];
+};
+
+/* Whether one of the words between commas is `word`; an empty list has the one word "". */
+static bool list_has(struct line list, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (;;) {
+        const char *comma = memchr(list.at, ',', (size_t)(list.end - list.at));
+        const char *end = comma ? comma : list.end;
+        if ((size_t)(end - list.at) == length && memcmp(list.at, word, length) == 0)
+            return true;
+        if (!comma)
+            return false;
+        list.at = comma + 1;
+    }
+}
+
+static bool path_is_sound(struct line path)
+{
+    size_t length = (size_t)(path.end - path.at);
+
+    if (length == 0 || length >= CGROUP_PATH_SIZE || *path.at != '/' ||
+        memchr(path.at, '\0', length))
+        return false;
+    for (const char *at = path.at; at < path.end; at++)
+        if (path.end - at >= 3 && memcmp(at, "/..", 3) == 0 && (at + 3 == path.end || at[3] == '/'))
+            return false;
+    return true;
+}
+
+/* `ID:CONTROLLER,CONTROLLER:PATH`; the path may hold colons. */
+static int split_line(struct line line, struct line *ret_controllers, struct line *ret_path)
+{
+    const char *first = memchr(line.at, ':', (size_t)(line.end - line.at));
+    if (!first)
+        return -EBADMSG;
+    const char *second = memchr(first + 1, ':', (size_t)(line.end - first - 1));
+    if (!second)
+        return -EBADMSG;
+
+    *ret_controllers = (struct line){.at = first + 1, .end = second};
+    *ret_path = (struct line){.at = second + 1, .end = line.end};
+    return 0;
+}
+
+static void copy_path(char into[static CGROUP_PATH_SIZE], struct line path)
+{
+    size_t length = (size_t)(path.end - path.at);
+
+    if (length)
+        memcpy(into, path.at, length);
+    into[length] = '\0';
+}
+
+int cgroup_paths_parse(const char *bytes, size_t length, struct cgroup_paths *ret)
+{
+    char *const into[] = {ret->unified, ret->memory, ret->cpu, ret->pids};
+    static const char *const names[] = {"", "memory", "cpu", "pids"};
+    struct line found[ARRAY_SIZE(names)] = {0};
+    const char *at = bytes;
+    struct line line;
+
+    while (lines_next(&at, bytes + length, &line)) {
+        struct line controllers, path;
+        if (split_line(line, &controllers, &path) < 0)
+            return -EBADMSG;
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+            if (!list_has(controllers, names[i]))
+                continue;
+            if (!path_is_sound(path))
+                return -EBADMSG;
+            found[i] = path;
+        }
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        copy_path(into[i], found[i]);
+    return 0;
+}
+
+static ssize_t read_file(const struct group *group, const char *name, char into[static FILE_SIZE])
+{
+    char path[sizeof(group->path) + 64];
+
+    snprintf(path, sizeof(path), "%s/%s", group->path, name);
+    return fd_read_file(group->root_fd, path, into, FILE_SIZE);
+}
+
+/* INT_UNKNOWN also where the file is missing, unreadable or garbled. */
+static int64_t read_number(const struct group *group, const char *name)
+{
+    char bytes[FILE_SIZE];
+    int64_t number = INT_UNKNOWN;
+
+    ssize_t length = read_file(group, name, bytes);
+    if (length > 0)
+        cgroup_number_parse(bytes, (size_t)length, &number);
+    return number;
+}
+
+static int64_t read_inactive_file(const struct group *group)
+{
+    char bytes[FILE_SIZE];
+    int64_t inactive = INT_UNKNOWN;
+
+    ssize_t length = read_file(group, "memory.stat", bytes);
+    if (length > 0)
+        cgroup_memory_stat_parse(bytes, (size_t)length, &inactive);
+    return int_is_known(inactive) ? inactive : 0;
+}
+
+static void apply_memory(const struct group *group, const char *limit_name, const char *usage_name,
+                         struct cgroup_limits *limits)
+{
+    int64_t limit = read_number(group, limit_name);
+    if (!int_is_known(limit))
+        return;
+    limits->memory_limit_bytes = known_min(limits->memory_limit_bytes, limit);
+
+    int64_t usage = read_number(group, usage_name);
+    if (!int_is_known(usage))
+        return;
+    /* The statistics lag behind the usage and may exceed it. */
+    int64_t used = usage - MIN(read_inactive_file(group), usage);
+    limits->memory_available_bytes =
+        known_min(limits->memory_available_bytes, MAX(limit - used, (int64_t)0));
+}
+
+static void apply_cpu_count(double cpu_count, struct cgroup_limits *limits)
+{
+    limits->cpu_count = fmin(limits->cpu_count, cpu_count); /* which ignores unknown, a NaN */
+}
+
+static void apply_pids(const struct group *group, struct cgroup_limits *limits)
+{
+    limits->pids_limit = known_min(limits->pids_limit, read_number(group, "pids.max"));
+}
+
+static void apply_unified(const struct group *group, struct cgroup_limits *limits)
+{
+    char bytes[FILE_SIZE];
+    double cpu_count = REAL_UNKNOWN;
+
+    apply_memory(group, "memory.max", "memory.current", limits);
+    apply_pids(group, limits);
+    ssize_t length = read_file(group, "cpu.max", bytes);
+    if (length > 0)
+        cgroup_cpu_max_parse(bytes, (size_t)length, &cpu_count);
+    apply_cpu_count(cpu_count, limits);
+}
+
+static void apply_v1_memory(const struct group *group, struct cgroup_limits *limits)
+{
+    apply_memory(group, "memory.limit_in_bytes", "memory.usage_in_bytes", limits);
+}
+
+static void apply_v1_cpu(const struct group *group, struct cgroup_limits *limits)
+{
+    int64_t quota_us = read_number(group, "cpu.cfs_quota_us");
+    if (quota_us <= 0)
+        return; /* unknown is negative, too */
+
+    int64_t period_us = read_number(group, "cpu.cfs_period_us");
+    if (period_us > 0)
+        apply_cpu_count((double)quota_us / (double)period_us, limits);
+}
+
+/* Applies `apply` to the cgroup `path` of the hierarchy mounted at `mount` and to all above it. In
+ * a container without a cgroup namespace the path is the host's and not there: the mount's root
+ * is then the container's own cgroup, and what stands between, if anything, is someone else's. */
+static void walk(int root_fd, const char *mount, const char *path,
+                 void (*apply)(const struct group *group, struct cgroup_limits *limits),
+                 struct cgroup_limits *limits)
+{
+    struct group group = {.root_fd = root_fd};
+    size_t mount_length = strlen(mount);
+
+    if (!*path)
+        return;
+    snprintf(group.path, sizeof(group.path), "%s%s", mount, strcmp(path, "/") == 0 ? "" : path);
+    if (faccessat(root_fd, group.path, F_OK, 0) < 0)
+        group.path[mount_length] = '\0';
+    for (;;) {
+        apply(&group, limits);
+        char *slash = strrchr(group.path, '/');
+        if (!slash || (size_t)(slash - group.path) < mount_length)
+            return;
+        *slash = '\0';
+    }
+}
+
+void cgroup_limits_read(int cgroup_root_fd, const struct cgroup_paths *paths,
+                        struct cgroup_limits *ret)
+{
+    bool root_is_unified = faccessat(cgroup_root_fd, "cgroup.controllers", F_OK, 0) == 0;
+
+    *ret = (struct cgroup_limits){
+        .memory_limit_bytes = INT_UNKNOWN,
+        .memory_available_bytes = INT_UNKNOWN,
+        .cpu_count = REAL_UNKNOWN,
+        .pids_limit = INT_UNKNOWN,
+    };
+    walk(cgroup_root_fd, root_is_unified ? "." : "unified", paths->unified, apply_unified, ret);
+    walk(cgroup_root_fd, "memory", paths->memory, apply_v1_memory, ret);
+    walk(cgroup_root_fd, "cpu", paths->cpu, apply_v1_cpu, ret);
+    walk(cgroup_root_fd, "pids", paths->pids, apply_pids, ret);
+}

@@ -1,0 +1,11 @@
+/* The smaller of two values of which either may be unknown. For reals, fmin() does the same. */
+#pragma once
+
+#include "model/field.h"
+
+static inline int64_t known_min(int64_t a, int64_t b)
+{
+    if (!int_is_known(a))
+        return b;
+    return int_is_known(b) && b < a ? b : a;
+}

@@ -1,0 +1,113 @@
+#include "probe/proc-stat.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "probe/lines.h"
+
+#define FLAG_KERNEL_THREAD 0x00200000u /* PF_KTHREAD, include/linux/sched.h */
+
+/* The fields after the name, one blank between them. A failure sticks, so that the fields can be
+ * written down as the list they are. */
+struct fields {
+    struct line rest;
+    bool failed;
+};
+
+static void skip(struct fields *fields, unsigned count)
+{
+    const char *at = fields->rest.at;
+
+    for (; count; count--) {
+        while (at < fields->rest.end && *at != ' ')
+            at++;
+        if (at == fields->rest.end) {
+            fields->failed = true;
+            return;
+        }
+        at++;
+    }
+    fields->rest.at = at;
+}
+
+static uint64_t take_uint(struct fields *fields, uint64_t max)
+{
+    uint64_t value = 0;
+
+    if (line_take_uint(&fields->rest, &value) < 0 || value > max)
+        fields->failed = true;
+    return value;
+}
+
+static char take_state(struct fields *fields)
+{
+    char state = fields->rest.at < fields->rest.end ? *fields->rest.at : '\0';
+
+    if (!((state >= 'A' && state <= 'Z') || (state >= 'a' && state <= 'z')))
+        fields->failed = true;
+    skip(fields, 1);
+    return state;
+}
+
+/* `PID (NAME) `: leaves `ret_rest` at the state. */
+static int parse_head(const char *bytes, size_t length, struct proc_stat *stat,
+                      struct line *ret_rest)
+{
+    struct line head = {.at = bytes, .end = bytes + length};
+    uint64_t pid;
+
+    if (line_take_uint(&head, &pid) < 0 || pid > INT32_MAX || head.at == head.end ||
+        *head.at != '(')
+        return -EBADMSG;
+
+    const char *name = head.at + 1;
+    const char *close = memrchr(name, ')', (size_t)(head.end - name));
+    if (!close || head.end - close < 2 || close[1] != ' ')
+        return -EBADMSG;
+
+    size_t name_length = MIN((size_t)(close - name), sizeof(stat->name) - 1);
+    memcpy(stat->name, name, name_length);
+    stat->name[name_length] = '\0';
+    stat->pid = (pid_t)pid;
+    *ret_rest = (struct line){.at = close + 2, .end = head.end};
+    return 0;
+}
+
+int proc_stat_parse(const char *bytes, size_t length, struct proc_stat *ret)
+{
+    struct proc_stat stat;
+    struct fields fields = {0};
+
+    int r = parse_head(bytes, length, &stat, &fields.rest);
+    if (r < 0)
+        return r;
+
+    stat.state = take_state(&fields);
+    stat.ppid = (pid_t)take_uint(&fields, INT32_MAX);
+    skip(&fields, 4); /* process group to terminal's process group */
+    stat.flags = take_uint(&fields, UINT64_MAX);
+    skip(&fields, 4); /* faults */
+    stat.user_ticks = take_uint(&fields, UINT64_MAX);
+    stat.system_ticks = take_uint(&fields, UINT64_MAX);
+    stat.children_user_ticks = take_uint(&fields, UINT64_MAX);
+    stat.children_system_ticks = take_uint(&fields, UINT64_MAX);
+    skip(&fields, 2); /* priority, nice */
+    stat.threads = (int64_t)take_uint(&fields, INT64_MAX);
+    skip(&fields, 1); /* a timer that is no longer filled in */
+    stat.start_ticks = take_uint(&fields, UINT64_MAX);
+    stat.vsize_bytes = take_uint(&fields, UINT64_MAX);
+    skip(&fields, 24); /* rss to start of the heap */
+    stat.arg_start = take_uint(&fields, UINT64_MAX);
+
+    /* More fields follow on every kernel: if none does, arg_start itself may be cut. */
+    if (fields.failed || fields.rest.at == fields.rest.end)
+        return -EBADMSG;
+    *ret = stat;
+    return 0;
+}
+
+bool proc_stat_is_kernel_thread(const struct proc_stat *stat)
+{
+    return stat->flags & FLAG_KERNEL_THREAD;
+}

@@ -1,0 +1,65 @@
+#include "probe/proc-status.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "model/field.h"
+#include "probe/lines.h"
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return -1;
+}
+
+/* A signal mask may be wider than 64 bits (MIPS has 128 signals): the lowest 64 are kept. */
+static int take_mask(struct line *line, uint64_t *ret)
+{
+    uint64_t mask = 0;
+
+    if (line->at == line->end)
+        return -EBADMSG;
+    for (; line->at < line->end; line->at++) {
+        int digit = hex_digit(*line->at);
+        if (digit < 0)
+            return -EBADMSG;
+        mask = mask << 4 | (uint64_t)digit;
+    }
+    *ret = mask;
+    return 0;
+}
+
+static int parse_line(struct line line, struct proc_status *status)
+{
+    if (line_take_key(&line, "Uid:")) {
+        if (line_take_int(&line, &status->uid) < 0 || status->uid > UINT32_MAX)
+            return -EBADMSG;
+    } else if (line_take_key(&line, "VmHWM:")) {
+        return line_take_kb(&line, &status->peak_rss_bytes);
+    } else if (line_take_key(&line, "SigIgn:")) {
+        uint64_t mask;
+        int r = take_mask(&line, &mask);
+        if (r < 0)
+            return r;
+        status->ignores_sigchld = mask >> (SIGCHLD - 1) & 1;
+    }
+    return 0;
+}
+
+int proc_status_parse(const char *bytes, size_t length, struct proc_status *ret)
+{
+    struct proc_status status = {.uid = INT_UNKNOWN, .peak_rss_bytes = INT_UNKNOWN};
+    const char *at = bytes;
+    struct line line;
+
+    while (lines_next(&at, bytes + length, &line)) {
+        int r = parse_line(line, &status);
+        if (r < 0)
+            return r;
+    }
+    *ret = status;
+    return 0;
+}

@@ -1,0 +1,152 @@
+#include "probe/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/fd-io.h"
+#include "probe/known.h"
+#include "probe/lines.h"
+
+/* The longest part that is needed is the lines of `stat` about CPUs, 80 bytes each on a machine
+ * that has been up for months: enough for 3,000 of them. Pages that no file fills are never
+ * touched. */
+#define BUFFER_SIZE (256 * 1024)
+
+enum kept_file { MEMINFO, LOADAVG, STAT, PSI_CPU, PSI_MEMORY, PSI_IO, KEPT_FILES };
+
+static const char *const kept_names[KEPT_FILES] = {
+    [MEMINFO] = "meminfo",
+    [LOADAVG] = "loadavg",
+    [STAT] = "stat",
+    [PSI_CPU] = "pressure/cpu",
+    [PSI_MEMORY] = "pressure/memory",
+    [PSI_IO] = "pressure/io",
+};
+
+struct system_probe {
+    int proc_fd;
+    int cgroup_fd; /* -1: no limits */
+    int kept_fds[KEPT_FILES];
+    struct cgroup_paths paths;
+    char buffer[BUFFER_SIZE];
+};
+
+int system_probe_new(const char *proc_root, const char *cgroup_root, struct system_probe **ret)
+{
+    _cleanup_(system_probe_freep) struct system_probe *probe = malloc(sizeof(*probe));
+    if (!probe)
+        return -ENOMEM;
+
+    for (size_t i = 0; i < KEPT_FILES; i++)
+        probe->kept_fds[i] = -1;
+    probe->cgroup_fd = open(cgroup_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    probe->proc_fd = open(proc_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (probe->proc_fd < 0)
+        return -errno;
+    *ret = TAKE_PTR(probe);
+    return 0;
+}
+
+void system_probe_free(struct system_probe *probe)
+{
+    if (!probe)
+        return;
+    for (size_t i = 0; i < KEPT_FILES; i++)
+        close_fd(probe->kept_fds[i]);
+    close_fd(probe->cgroup_fd);
+    close_fd(probe->proc_fd);
+    free(probe);
+}
+
+void system_probe_freep(struct system_probe **probe)
+{
+    system_probe_free(*probe);
+}
+
+/* The file's length in the buffer, or 0 for one that cannot be read: no parser takes that for
+ * anything known. */
+static size_t read_kept(struct system_probe *probe, enum kept_file file)
+{
+    int *fd = &probe->kept_fds[file];
+
+    if (*fd < 0)
+        *fd = openat(probe->proc_fd, kept_names[file], O_RDONLY | O_CLOEXEC);
+    if (*fd < 0)
+        return 0;
+    ssize_t length = fd_read_start(*fd, probe->buffer, sizeof(probe->buffer));
+    return length < 0 ? 0 : (size_t)length;
+}
+
+/* The CPUs that are online have a line each, after the one about all of them. */
+static double count_cpus(const char *bytes, size_t length)
+{
+    const char *at = bytes;
+    struct line line;
+    unsigned lines = 0;
+
+    while (lines_next(&at, bytes + length, &line) && line_take_key(&line, "cpu"))
+        lines++;
+    return lines > 1 ? lines - 1 : REAL_UNKNOWN;
+}
+
+static void read_psi(struct system_probe *probe, enum kept_file file, struct psi_line *ret)
+{
+    size_t length = read_kept(probe, file);
+
+    *ret = (struct psi_line){.some_avg10 = REAL_UNKNOWN, .full_avg10 = REAL_UNKNOWN};
+    psi_parse(probe->buffer, length, ret);
+}
+
+static void read_host(struct system_probe *probe, struct system_reading *ret)
+{
+    struct meminfo meminfo = {.total_bytes = INT_UNKNOWN, .available_bytes = INT_UNKNOWN};
+
+    size_t length = read_kept(probe, MEMINFO);
+    meminfo_parse(probe->buffer, length, &meminfo);
+    ret->memory_total_bytes = meminfo.total_bytes;
+    ret->memory_available_bytes = meminfo.available_bytes;
+
+    length = read_kept(probe, LOADAVG);
+    ret->load = (struct loadavg){REAL_UNKNOWN, REAL_UNKNOWN, REAL_UNKNOWN};
+    loadavg_parse(probe->buffer, length, &ret->load);
+
+    length = read_kept(probe, STAT);
+    ret->cpu_known = cpu_ticks_parse(probe->buffer, length, &ret->cpu) == 0;
+    ret->cpu_online = ret->cpu_count = count_cpus(probe->buffer, length);
+
+    read_psi(probe, PSI_CPU, &ret->psi.cpu);
+    read_psi(probe, PSI_MEMORY, &ret->psi.memory);
+    read_psi(probe, PSI_IO, &ret->psi.io);
+}
+
+static void apply_limits(struct system_probe *probe, struct system_reading *reading)
+{
+    struct cgroup_limits limits;
+
+    if (probe->cgroup_fd < 0)
+        return;
+    ssize_t length =
+        fd_read_file(probe->proc_fd, "self/cgroup", probe->buffer, sizeof(probe->buffer));
+    if (length < 0 || cgroup_paths_parse(probe->buffer, (size_t)length, &probe->paths) < 0)
+        return;
+
+    cgroup_limits_read(probe->cgroup_fd, &probe->paths, &limits);
+    reading->memory_total_bytes = known_min(reading->memory_total_bytes, limits.memory_limit_bytes);
+    reading->memory_available_bytes =
+        known_min(reading->memory_available_bytes, limits.memory_available_bytes);
+    /* A limit whose usage cannot be read still bounds what is left. */
+    if (int_is_known(reading->memory_available_bytes))
+        reading->memory_available_bytes =
+            known_min(reading->memory_available_bytes, reading->memory_total_bytes);
+    reading->cpu_count = fmin(reading->cpu_count, limits.cpu_count);
+}
+
+void system_probe_read(struct system_probe *probe, struct system_reading *ret)
+{
+    *ret = (struct system_reading){0};
+    read_host(probe, ret);
+    apply_limits(probe, ret);
+}

@@ -1,0 +1,449 @@
+"""What the end-to-end tests share: the real binary in a world of its own, and TAP.
+
+    SONDE=build/sonde HELPERS=build/tests/e2e tests/e2e/test_run_status.py [SONDE] [-v] [NAME…]
+
+Each test has a temporary directory, an environment without any user's configuration, and a deadline
+for every process it starts; whatever it leaves behind is killed. NAME selects the tests whose names
+contain it. tests/run-suite adds up the points that main() prints.
+"""
+import ctypes
+import faulthandler
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+# Long enough for a loaded machine under sanitizers; a test never waits for it unless it fails.
+DEADLINE = 60
+# A test that hangs in Python itself shows where, just before meson's own timeout.
+HANG_SECONDS = 280
+
+PR_SET_CHILD_SUBREAPER = 36
+NOBODY = 65534
+
+IS_GIVEN = len(sys.argv) > 1 and os.path.isfile(sys.argv[1])
+SONDE = os.path.abspath(sys.argv[1] if IS_GIVEN else os.environ.get("SONDE", "build/sonde"))
+HELPERS = os.path.abspath(os.environ.get("HELPERS", "build/tests/e2e"))
+
+SANITIZER_WORDS = re.compile(rb"AddressSanitizer|LeakSanitizer|runtime error:|UndefinedBehavior")
+
+
+class Result:
+    """How a program ended and what it wrote."""
+
+    def __init__(self, status, stdout, stderr, summary=None):
+        self.status = status  # negative: the signal that killed it
+        self.stdout = stdout
+        self.stderr = stderr.decode("utf-8", "backslashreplace")
+        self.summary = summary
+
+    def __repr__(self):
+        return f"status {self.status}, stdout {self.stdout!r}, stderr {self.stderr!r}"
+
+    def figure(self, name):
+        """The number on the line "NAME NUMBER" that the command itself printed."""
+        for line in self.stdout.decode("utf-8", "replace").splitlines():
+            words = line.split()
+            if len(words) == 2 and words[0] == name:
+                return float(words[1])
+        raise AssertionError(f"the command printed no '{name}': {self!r}")
+
+
+# ---- what there is to test with ----
+
+
+def is_sanitized():
+    """Whether sonde was built with AddressSanitizer, which takes memory and signals of its own."""
+    with open(SONDE, "rb") as binary:
+        return b"__asan_init" in binary.read()
+
+
+def is_root():
+    return os.geteuid() == 0
+
+
+def available_mb():
+    with open("/proc/meminfo", encoding="ascii") as meminfo:
+        for line in meminfo:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) // 1024
+    return 0
+
+
+def needs_program(name):
+    return unittest.skipUnless(shutil.which(name), f"needs {name}")
+
+
+def needs_root():
+    return unittest.skipUnless(is_root(), "needs root")
+
+
+def needs_memory(megabytes):
+    return unittest.skipUnless(available_mb() >= megabytes, f"needs {megabytes} MB of free memory")
+
+
+def as_nobody():
+    """The words that start a program without any privileges."""
+    if not is_root():
+        return ()
+    return ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+            "--bounding-set=-all", "--inh-caps=-all")
+
+
+def has_connector(prefix=()):
+    """Whether births and deaths are told by the kernel here, as sonde itself finds."""
+    with tempfile.TemporaryDirectory(prefix="sonde-") as directory:
+        os.chmod(directory, 0o777)
+        path = os.path.join(directory, "summary")
+        subprocess.run([*prefix, SONDE, "run", "-q", "--summary", path, "--", "true"],
+                       env=clean_environment(directory), timeout=DEADLINE, check=True)
+        with open(path, encoding="utf-8") as summary:
+            return json.load(summary)["exactness"]["processes"] == "exact"
+
+
+def clean_environment(home):
+    environment = {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "HOME": home,
+        "XDG_CONFIG_HOME": f"{home}/config",
+        "XDG_STATE_HOME": f"{home}/state",
+        "XDG_RUNTIME_DIR": f"{home}/run",
+        "LANG": "C.UTF-8",
+        "TERM": "xterm",
+    }
+    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+        if name in os.environ:
+            environment[name] = os.environ[name]
+    return environment
+
+
+def without_leak_check(environment):
+    """LeakSanitizer does not work under ptrace, and starts a process of its own at the end."""
+    given = environment.get("ASAN_OPTIONS", "")
+    return dict(environment, ASAN_OPTIONS=f"{given}:detect_leaks=0" if given else "detect_leaks=0")
+
+
+# ---- processes ----
+
+
+def wait_until(condition, what, timeout=DEADLINE):
+    """Waits for what gives no event of its own; returns what the condition gave."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {timeout} s in vain: {what}")
+        time.sleep(0.01)
+
+
+def process_state(pid):
+    """The state letter of a process, or None if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            return stat.read().rsplit(b")", 1)[1].split()[0].decode()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def is_alive(pid):
+    return process_state(pid) not in (None, "Z", "X")
+
+
+def children_of(pid):
+    """All descendants, parents first. Not /proc/PID/task/TID/children: not every kernel has it."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as stat:
+                parents[int(name)] = int(stat.read().rsplit(b")", 1)[1].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    found = [pid]
+    for parent in found:
+        found += [child for child, its_parent in parents.items() if its_parent == parent]
+    return found[1:]
+
+
+def kill_all_below():
+    """Kills what is left of a test: as a subreaper, this process inherits all of it."""
+    while True:
+        left = children_of(os.getpid())
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        try:
+            while os.waitpid(-1, 0 if left else os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        if not left:
+            return
+
+
+class TestCase(unittest.TestCase):
+    """A test with a directory, an environment and programs of its own."""
+
+    def setUp(self):
+        # Everyone may enter, because some tests go on as another user.
+        self.directory = tempfile.mkdtemp(prefix="sonde-e2e-")
+        os.chmod(self.directory, 0o755)
+        self.environment = clean_environment(self.directory)
+        # An empty file, so that one in /etc does not matter.
+        os.makedirs(self.path("config/sonde"))
+        self.write("config/sonde/sonde.yaml", "")
+        self.started = []
+
+    def tearDown(self):
+        for process in self.started:
+            for stream in (process.stdin, process.stdout):
+                if stream:
+                    stream.close()
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        kill_all_below()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    # ---- files ----
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def write(self, name, text, mode=0o644):
+        path = self.path(name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, mode)
+        return path
+
+    def read(self, name):
+        return pathlib.Path(self.path(name)).read_bytes()
+
+    def victim(self, *words):
+        return (os.path.join(HELPERS, "victim"), *map(str, words))
+
+    def open_directory(self):
+        """A directory that an unprivileged user may write to."""
+        path = self.path("open")
+        os.makedirs(path, exist_ok=True)
+        os.chmod(path, 0o777)
+        return path
+
+    # ---- running ----
+
+    def run_program(self, *words, stdin=b"", prefix=(), **options):
+        """Runs a program to its end. Its output goes to files: a process that it leaves behind must
+        not keep the test waiting."""
+        environment = options.pop("env", self.environment)
+        timeout = options.pop("timeout", DEADLINE)
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, \
+                tempfile.TemporaryFile() as given:
+            if isinstance(stdin, bytes):
+                given.write(stdin)
+                given.seek(0)
+                stdin = given
+            options.setdefault("stdout", out)
+            options.setdefault("stderr", err)
+            process = subprocess.Popen([*prefix, *words], env=environment, stdin=stdin, **options)
+            self.started.append(process)
+            try:
+                status = process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                err.seek(0)
+                self.fail(f"{words} did not end within {timeout} s; stderr: {err.read()!r}")
+            out.seek(0)
+            err.seek(0)
+            result = Result(status, out.read(), err.read())
+        self.check_sanitizers(result.stderr.encode())
+        return result
+
+    def run_sonde(self, *words, **options):
+        """Runs sonde. `sonde run` is given a --summary, unless it has one, which is then read."""
+        words = list(words)
+        own = words[:words.index("--")] if "--" in words else words
+        summary_path = None
+        if words and words[0] == "run" and not any("--summary" in str(word) for word in own):
+            summary_path = os.path.join(self.open_directory(), f"summary-{len(self.started)}")
+            words[1:1] = ["--summary", summary_path]
+        result = self.run_program(SONDE, *words, **options)
+        if summary_path and os.path.exists(summary_path):
+            text = pathlib.Path(summary_path).read_text(encoding="utf-8")
+            result.summary = strict_json(text) if text else None
+        return result
+
+    def run_job(self, *command, options=(), **more):
+        """Runs a command that is expected to succeed under `sonde run`."""
+        result = self.run_sonde("run", *options, "--", *command, **more)
+        self.assertEqual(result.status, 0, result)
+        self.assertIsNotNone(result.summary, result)
+        return result
+
+    def start(self, *words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options):
+        """Starts a program that goes on beside the test."""
+        environment = options.pop("env", self.environment)
+        process = subprocess.Popen(words, stdin=stdin, stdout=stdout, env=environment, **options)
+        self.started.append(process)
+        return process
+
+    def start_victim(self, *words, **options):
+        """Starts a helper and waits until it is ready; gives it and what it said before."""
+        process = self.start(*self.victim(*words), **options)
+        return process, self.await_ready(process)
+
+    def start_sonde(self, *words, **options):
+        """Starts `sonde run` beside the test, with its words in files; `finish` ends it."""
+        number = len(self.started)
+        summary_path = self.path(f"summary-{number}")
+        self.errors_path = self.path(f"stderr-{number}")
+        with open(self.errors_path, "wb") as errors:
+            process = self.start(SONDE, "run", "--summary", summary_path, *words, stderr=errors,
+                                 **options)
+        process.summary_path = summary_path
+        process.errors_path = self.errors_path
+        return process
+
+    def finish(self, process, timeout=DEADLINE):
+        if process.stdin:
+            process.stdin.close()
+        status = process.wait(timeout)
+        out = process.stdout.read() if process.stdout else b""
+        errors = pathlib.Path(process.errors_path).read_bytes()
+        self.check_sanitizers(errors)
+        summary = None
+        if os.path.exists(process.summary_path) and os.path.getsize(process.summary_path):
+            summary = strict_json(pathlib.Path(process.summary_path).read_text(encoding="utf-8"))
+        return Result(status, out, errors, summary)
+
+    def await_ready(self, process):
+        """Reads a helper's output up to its "ready PID"; gives the pid and the lines before."""
+        lines = []
+        for raw in process.stdout:
+            words = raw.decode("utf-8", "replace").split()
+            if words and words[0] == "ready":
+                return int(words[1]), lines
+            lines.append(words)
+        self.fail(f"the helper ended before it was ready: {lines}")
+
+    # ---- claims ----
+
+    def check_sanitizers(self, errors):
+        self.assertIsNone(SANITIZER_WORDS.search(errors), errors.decode("utf-8", "replace"))
+
+    def assert_near(self, value, truth, ratio=0.02, slack=0.010, what="value"):
+        """Within the ratio or the slack, whichever allows more."""
+        allowed = max(abs(truth) * ratio, slack)
+        self.assertLessEqual(abs(value - truth), allowed,
+                             f"{what} {value} is not within {allowed:.6f} of {truth}")
+
+
+def strict_json(text):
+    """JSON as the standard has it: no NaN, no key twice."""
+    def no_constant(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    def once(pairs):
+        keys = [key for key, _ in pairs]
+        if len(keys) != len(set(keys)):
+            raise AssertionError(f"a key stands twice: {keys}")
+        return dict(pairs)
+
+    return json.loads(text, parse_constant=no_constant, object_pairs_hook=once)
+
+
+# ---- TAP ----
+
+
+class TapResult(unittest.TestResult):
+    """Prints a point for each test as it ends."""
+
+    def __init__(self, is_verbose):
+        super().__init__()
+        self.count = 0
+        self.is_verbose = is_verbose
+        self.began = 0.0
+        self.has_failed = None
+        self.skip_reason = None
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.began = time.monotonic()
+        self.has_failed = None
+        self.skip_reason = None
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.skip_reason = reason
+
+    def note(self, test, error):
+        self.has_failed = (self.has_failed or "") + self._exc_info_to_string(error, test)
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.note(test, err)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.note(test, err)
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err:
+            self.note(test, err)
+            self.has_failed += f"with {dict(subtest.params)}\n"
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        self.count += 1
+        name = test.id().split(".", 1)[1]
+        if self.has_failed:
+            print(f"not ok {self.count} - {name}")
+            for line in self.has_failed.splitlines():
+                print(f"# {line}")
+        elif self.skip_reason is not None:
+            print(f"ok {self.count} - {name} # SKIP {self.skip_reason}")
+        else:
+            print(f"ok {self.count} - {name}")
+        if self.is_verbose:
+            print(f"# {time.monotonic() - self.began:.2f} s")
+        sys.stdout.flush()
+
+
+def select(suite, names):
+    """The tests of a suite, flat, whose names contain one of the names."""
+    tests = []
+    for item in suite:
+        tests += select(item, names) if isinstance(item, unittest.TestSuite) else [item]
+    return [test for test in tests if not names or any(name in test.id() for name in names)]
+
+
+def main():
+    words = sys.argv[2 if IS_GIVEN else 1:]
+    is_verbose = "-v" in words
+    names = [word for word in words if word != "-v"]
+
+    for path in (SONDE, os.path.join(HELPERS, "victim")):
+        if not os.access(path, os.X_OK):
+            print(f"Bail out! {path} is not there; set SONDE and HELPERS")
+            sys.exit(1)
+    faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    tests = select(suite, names)
+    print(f"1..{len(tests)}", flush=True)
+    result = TapResult(is_verbose)
+    for test in tests:
+        test(result)
+    sys.exit(0 if tests and result.wasSuccessful() else 1)

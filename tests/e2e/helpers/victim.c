@@ -1,0 +1,612 @@
+/* What the end-to-end tests let sonde watch: one program, a sub-command each.
+ *
+ * A sub-command that uses CPU prints what its own getrusage says, so that a test has a truth to
+ * compare with. One that has to be looked at while it lives prints "ready PID" and stays until its
+ * stdin ends; nothing here waits for a time to pass unless the time is its argument. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+
+static _Noreturn void fail(const char *what)
+{
+    fprintf(stderr, "victim: %s: %s\n", what, strerror(errno));
+    exit(99);
+}
+
+static long number(const char *text)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+
+    if (!*text || *end || value < 0) {
+        fprintf(stderr, "victim: '%s' is not a number\n", text);
+        exit(99);
+    }
+    return value;
+}
+
+/* ---- CPU and time ---- */
+
+static int64_t clock_ms(clockid_t clock)
+{
+    struct timespec now;
+
+    if (clock_gettime(clock, &now) < 0)
+        fail("clock_gettime");
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void sleep_ms(long ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    while (nanosleep(&left, &left) < 0 && errno == EINTR)
+        ;
+}
+
+/* Uses this much CPU time of the calling thread. */
+static void burn_ms(long ms)
+{
+    int64_t end = clock_ms(CLOCK_THREAD_CPUTIME_ID) + ms;
+    volatile uint64_t sink = 0;
+
+    while (clock_ms(CLOCK_THREAD_CPUTIME_ID) < end)
+        for (int i = 0; i < 200000; i++)
+            sink = sink + (uint64_t)i;
+}
+
+static double seconds(struct timeval time)
+{
+    return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+}
+
+static double cpu_of(int who)
+{
+    struct rusage usage;
+
+    if (getrusage(who, &usage) < 0)
+        fail("getrusage");
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+static void print_cpu(void)
+{
+    printf("cpu %.6f\n", cpu_of(RUSAGE_SELF) + cpu_of(RUSAGE_CHILDREN));
+    fflush(stdout);
+}
+
+static void say_ready(void)
+{
+    printf("ready %d\n", (int)getpid());
+    fflush(stdout);
+}
+
+static void wait_for_end_of_stdin(void)
+{
+    char byte;
+    ssize_t n;
+
+    while ((n = read(STDIN_FILENO, &byte, 1)) > 0 || (n < 0 && errno == EINTR))
+        ;
+}
+
+static pid_t fork_or_fail(void)
+{
+    pid_t pid = fork();
+
+    if (pid < 0)
+        fail("fork");
+    return pid;
+}
+
+static void reap_all(void)
+{
+    while (wait(NULL) > 0 || errno == EINTR)
+        ;
+}
+
+static void *burn_thread(void *ms)
+{
+    burn_ms(*(const long *)ms);
+    return NULL;
+}
+
+/* burn MS [THREADS]: MS of CPU in each thread. */
+static int burn(char **words)
+{
+    long ms = number(words[0]);
+    long threads = words[1] ? number(words[1]) : 1;
+    pthread_t started[64];
+
+    if (threads > 64)
+        fail("too many threads");
+    for (long i = 1; i < threads; i++)
+        if (pthread_create(&started[i], NULL, burn_thread, &ms) != 0)
+            fail("pthread_create");
+    burn_ms(ms);
+    for (long i = 1; i < threads; i++)
+        pthread_join(started[i], NULL);
+    print_cpu();
+    return 0;
+}
+
+/* burn-children COUNT MS: that many at once, and reaps them. */
+static int burn_children(char **words)
+{
+    long count = number(words[0]), ms = number(words[1]);
+
+    for (long i = 0; i < count; i++)
+        if (fork_or_fail() == 0) {
+            burn_ms(ms);
+            _exit(0);
+        }
+    reap_all();
+    print_cpu();
+    return 0;
+}
+
+/* busy: until stdin ends. */
+static int busy(char **words)
+{
+    (void)words;
+    fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
+    say_ready();
+    for (char byte; read(STDIN_FILENO, &byte, 1) != 0;)
+        burn_ms(1);
+    return 0;
+}
+
+/* ---- memory ---- */
+
+static void touch(size_t bytes)
+{
+    char *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED)
+        fail("mmap");
+    for (size_t i = 0; i < bytes; i += 4096)
+        memory[i] = 1;
+}
+
+/* alloc MIB MS: touches so much, and ends after so long. */
+static int alloc(char **words)
+{
+    touch((size_t)number(words[0]) * MIB);
+    sleep_ms(number(words[1]));
+    return 0;
+}
+
+/* overlap COUNT MIB MS: that many processes of that size, all there for at least MS together. */
+static int overlap(char **words)
+{
+    long count = number(words[0]), mib = number(words[1]), ms = number(words[2]);
+    int ready[2], go[2];
+    char byte = 0;
+
+    if (pipe(ready) < 0 || pipe(go) < 0)
+        fail("pipe");
+    for (long i = 0; i < count; i++)
+        if (fork_or_fail() == 0) {
+            close(go[1]);
+            touch((size_t)mib * MIB);
+            if (write(ready[1], &byte, 1) != 1)
+                fail("write");
+            _exit(read(go[0], &byte, 1) == 0 ? 0 : 1);
+        }
+    for (long i = 0; i < count; i++)
+        if (read(ready[0], &byte, 1) != 1)
+            fail("read");
+    sleep_ms(ms);
+    close(go[1]);
+    reap_all();
+    return 0;
+}
+
+/* ---- families ---- */
+
+/* fork-storm COUNT [vfork]: children that end at once, one after the other. */
+static int fork_storm(char **words)
+{
+    long count = number(words[0]);
+    bool by_vfork = words[1] && strcmp(words[1], "vfork") == 0;
+
+    for (long i = 0; i < count; i++) {
+        pid_t pid = by_vfork ? vfork() : fork();
+        if (pid == 0)
+            _exit(0);
+        if (pid < 0)
+            fail("fork");
+        if (waitpid(pid, NULL, 0) != pid)
+            fail("waitpid");
+    }
+    print_cpu();
+    return 0;
+}
+
+/* crowd COUNT MS: that many children at once, each sleeping for MS. */
+static int crowd(char **words)
+{
+    long count = number(words[0]), ms = number(words[1]);
+
+    for (long i = 0; i < count; i++)
+        if (fork_or_fail() == 0) {
+            sleep_ms(ms);
+            _exit(0);
+        }
+    reap_all();
+    return 0;
+}
+
+/* ignore-children COUNT MS: SIGCHLD is ignored, so the kernel throws away what the children used;
+ * they tell it themselves. */
+static int ignore_children(char **words)
+{
+    long count = number(words[0]), ms = number(words[1]);
+    double *used = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    double sum = 0;
+
+    if (used == MAP_FAILED || count > 64)
+        fail("mmap");
+    signal(SIGCHLD, SIG_IGN);
+    for (long i = 0; i < count; i++)
+        if (fork_or_fail() == 0) {
+            burn_ms(ms);
+            used[i] = cpu_of(RUSAGE_SELF);
+            _exit(0);
+        }
+    reap_all();
+    for (long i = 0; i < count; i++)
+        sum += used[i];
+    printf("cpu %.6f\nkernel %.6f\n", sum + cpu_of(RUSAGE_SELF), cpu_of(RUSAGE_CHILDREN));
+    return 0;
+}
+
+/* Forks twice and detaches, as a daemon does; true in the grandchild. The child in between is
+ * reaped. */
+static bool become_daemon(void)
+{
+    pid_t pid = fork_or_fail();
+
+    if (pid > 0) {
+        waitpid(pid, NULL, 0);
+        return false;
+    }
+    if (setsid() < 0)
+        fail("setsid");
+    if (fork_or_fail() > 0)
+        _exit(0);
+    return true;
+}
+
+/* orphan MS: a daemon that burns MS; ends after it, without being its parent. */
+static int orphan(char **words)
+{
+    struct {
+        pid_t pid;
+        double cpu;
+    } daemon;
+    int told[2], seen[2];
+
+    if (pipe(told) < 0 || pipe(seen) < 0)
+        fail("pipe");
+    if (become_daemon()) {
+        close(seen[1]);
+        burn_ms(number(words[0]));
+        daemon.pid = getpid();
+        daemon.cpu = cpu_of(RUSAGE_SELF);
+        if (write(told[1], &daemon, sizeof(daemon)) < 0)
+            fail("write");
+        _exit((int)read(seen[0], &daemon, 1));
+    }
+    if (read(told[0], &daemon, sizeof(daemon)) != sizeof(daemon))
+        fail("the daemon said nothing");
+    struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, daemon.pid, 0), .events = POLLIN};
+    close(seen[1]);
+    poll(&ended, 1, -1);
+    printf("cpu %.6f\n", daemon.cpu + cpu_of(RUSAGE_SELF) + cpu_of(RUSAGE_CHILDREN));
+    return 0;
+}
+
+/* daemon FIFO [MS]: leaves a daemon behind that writes its pid to FIFO, burns MS, and ends when
+ * that was taken and FIFO.end can be read to its end. */
+static int leave_daemon(char **words)
+{
+    char path[4096];
+
+    if (!become_daemon())
+        return 0;
+    FILE *fifo = fopen(words[0], "w");
+    if (!fifo)
+        fail(words[0]);
+    fprintf(fifo, "%d\n", (int)getpid());
+    fclose(fifo);
+    snprintf(path, sizeof(path), "%s.end", words[0]);
+    int end = open(path, O_RDONLY);
+    if (words[1])
+        burn_ms(number(words[1]));
+    while (read(end, path, sizeof(path)) > 0)
+        ;
+    return 0;
+}
+
+static void *leaderless(void *ms)
+{
+    burn_ms(*(const long *)ms);
+    print_cpu();
+    exit(0);
+}
+
+/* leader-exit MS [MIB]: the main thread ends, another one burns on. */
+static int leader_exit(char **words)
+{
+    static long ms;
+    pthread_t thread;
+
+    ms = number(words[0]);
+    if (words[1])
+        touch((size_t)number(words[1]) * MIB);
+    if (pthread_create(&thread, NULL, leaderless, &ms) != 0)
+        fail("pthread_create");
+    pthread_exit(NULL);
+}
+
+/* zombies COUNT: ended children that nobody reaps, until stdin ends. */
+static int zombies(char **words)
+{
+    long count = number(words[0]);
+    siginfo_t info;
+
+    for (long i = 0; i < count; i++) {
+        pid_t pid = fork_or_fail();
+        if (pid == 0)
+            _exit(0);
+        waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT); /* it has ended, and stays */
+        printf("zombie %d\n", (int)pid);
+    }
+    say_ready();
+    wait_for_end_of_stdin();
+    return 0;
+}
+
+/* ---- signals ---- */
+
+/* count-signals FILE: appends "NUMBER SENDER" for each signal that comes; SIGPROF ends it. */
+static int count_signals(char **words)
+{
+    int file = open(words[0], O_WRONLY | O_CREAT | O_APPEND, 0600);
+    sigset_t all;
+
+    if (file < 0)
+        fail(words[0]);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    say_ready();
+    for (;;) {
+        siginfo_t info;
+        int received = sigwaitinfo(&all, &info);
+        if (received == SIGPROF)
+            return 0;
+        if (received > 0)
+            dprintf(file, "%d %d\n", received, (int)info.si_pid);
+    }
+}
+
+static int handled_file;
+
+static void note_signal(int received, siginfo_t *info, void *context)
+{
+    int saved = errno;
+
+    (void)context;
+    dprintf(handled_file, "%d %d\n", received, (int)info->si_pid);
+    errno = saved;
+}
+
+/* handle FILE SIGNAL…: the same for just these, by handlers; ends with status 7 when stdin ends or
+ * FILE.end is there. */
+static int handle(char **words)
+{
+    struct sigaction action = {.sa_sigaction = note_signal, .sa_flags = SA_SIGINFO};
+    char end[4096];
+
+    handled_file = open(words[0], O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (handled_file < 0)
+        fail(words[0]);
+    snprintf(end, sizeof(end), "%s.end", words[0]);
+    for (char **word = words + 1; *word; word++)
+        sigaction((int)number(*word), &action, NULL);
+    say_ready();
+    while (access(end, F_OK) != 0)
+        sleep_ms(10);
+    return 7;
+}
+
+/* ---- names ---- */
+
+/* named NAME [ARGUMENT…]: takes the name; its arguments are there to be seen. */
+static int named(char **words)
+{
+    if (prctl(PR_SET_NAME, words[0]) < 0)
+        fail("prctl");
+    say_ready();
+    wait_for_end_of_stdin();
+    return 0;
+}
+
+static void *idle_thread(void *unused)
+{
+    while (true)
+        pause();
+    return unused;
+}
+
+/* shape THREADS FDS MIB: that many threads, descriptors beyond the standard ones, and memory. */
+static int shape(char **words)
+{
+    pthread_t thread;
+
+    for (long i = 1; i < number(words[0]); i++)
+        if (pthread_create(&thread, NULL, idle_thread, NULL) != 0)
+            fail("pthread_create");
+    for (long i = 0; i < number(words[1]); i++)
+        if (dup(STDIN_FILENO) < 0)
+            fail("dup");
+    touch((size_t)number(words[2]) * MIB);
+    say_ready();
+    wait_for_end_of_stdin();
+    return 0;
+}
+
+/* ---- the state that a process is started with ---- */
+
+static bool is_passed_on(const char *line)
+{
+    static const char *const names[] = {"SigPnd",     "ShdPnd", "SigBlk", "SigIgn", "SigCgt",
+                                        "Cap",        "Cpus",   "Umask",  "Uid",    "Gid",
+                                        "NoNewPrivs", "Groups"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (strncmp(line, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+/* By the kernel's word: libc hides the two signals that it keeps for itself. */
+static void print_status(FILE *out)
+{
+    char line[256];
+    FILE *status = fopen("/proc/self/status", "r");
+
+    if (!status)
+        fail("/proc/self/status");
+    while (fgets(line, sizeof(line), status))
+        if (is_passed_on(line))
+            fputs(line, out);
+    fclose(status);
+}
+
+static void print_limits(FILE *out)
+{
+    for (int i = 0; i < RLIM_NLIMITS; i++) {
+        struct rlimit limit;
+        if (getrlimit((__rlimit_resource_t)i, &limit) == 0)
+            fprintf(out, "limit %d %llu %llu\n", i, (unsigned long long)limit.rlim_cur,
+                    (unsigned long long)limit.rlim_max);
+    }
+}
+
+static void print_descriptors(FILE *out)
+{
+    for (int fd = 0; fd < 1024; fd++) {
+        char link[64], target[4096];
+        int flags = fcntl(fd, F_GETFD);
+
+        if (flags < 0)
+            continue;
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        ssize_t length = readlink(link, target, sizeof(target) - 1);
+        target[length < 0 ? 0 : length] = '\0';
+        fprintf(out, "fd %d %s flags %x mode %x\n", fd, target, (unsigned)flags,
+                (unsigned)fcntl(fd, F_GETFL));
+    }
+}
+
+static int asked(int option)
+{
+    int value = -1;
+
+    prctl(option, &value, 0, 0, 0);
+    return value;
+}
+
+static void print_place(FILE *out)
+{
+    char cwd[4096];
+
+    fprintf(out, "cwd %s\n", getcwd(cwd, sizeof(cwd)));
+    fprintf(out, "nice %d\n", getpriority(PRIO_PROCESS, 0));
+    fprintf(out, "pgid %d\nsid %d\n", (int)getpgrp(), (int)getsid(0));
+    fprintf(out, "foreground %d\n", (int)tcgetpgrp(STDIN_FILENO));
+    fprintf(out, "scheduler %d\n", sched_getscheduler(0));
+    fprintf(out, "ioprio %ld\n", syscall(SYS_ioprio_get, 1, 0));
+    fprintf(out, "timer slack %d\n", prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0));
+    fprintf(out, "dumpable %d\n", prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
+    fprintf(out, "death signal %d\n", asked(PR_GET_PDEATHSIG));
+    fprintf(out, "subreaper %d\n", asked(PR_GET_CHILD_SUBREAPER));
+}
+
+/* state FILE: everything that must be as `env PROGRAM` would pass it. FILE is opened last, so that
+ * it is not among the descriptors. */
+static int state(char **words)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+
+    if (!out)
+        fail("open_memstream");
+    print_descriptors(out);
+    print_status(out);
+    print_limits(out);
+    print_place(out);
+    for (char **variable = environ; *variable; variable++)
+        fprintf(out, "environment %s\n", *variable);
+    fclose(out);
+
+    int file = open(words[0], O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (file < 0 || write(file, text, length) != (ssize_t)length)
+        fail(words[0]);
+    free(text);
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int least_words;
+    int (*run)(char **words);
+} commands[] = {
+    {"burn", 1, burn},
+    {"burn-children", 2, burn_children},
+    {"busy", 0, busy},
+    {"alloc", 2, alloc},
+    {"overlap", 3, overlap},
+    {"fork-storm", 1, fork_storm},
+    {"crowd", 2, crowd},
+    {"ignore-children", 2, ignore_children},
+    {"orphan", 1, orphan},
+    {"daemon", 1, leave_daemon},
+    {"leader-exit", 1, leader_exit},
+    {"zombies", 1, zombies},
+    {"count-signals", 1, count_signals},
+    {"handle", 1, handle},
+    {"named", 1, named},
+    {"shape", 3, shape},
+    {"state", 1, state},
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(*commands); i++)
+        if (strcmp(commands[i].name, argv[1]) == 0 && argc - 2 >= commands[i].least_words)
+            return commands[i].run(argv + 2);
+    fprintf(stderr, "victim: unknown command, or words are missing\n");
+    return 99;
+}

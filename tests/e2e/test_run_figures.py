@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""sonde run: CPU and memory against the truth: the commands' own getrusage, or GNU time's."""
+import unittest
+
+import harness
+
+LS_LOOP = 'i=0; while [ $i -lt 1500 ]; do ls -l /var/run >/dev/null; i=$((i+1)); done'
+
+
+class Cpu(harness.TestCase):
+    def assert_cpu(self, result, exactness="exact"):
+        self.assert_near(result.summary["cpu_seconds"], result.figure("cpu"), what="cpu_seconds")
+        self.assertEqual(result.summary["exactness"]["cpu_seconds"], exactness)
+
+    def test_one_process(self):
+        result = self.run_job(*self.victim("burn", 400))
+        self.assert_cpu(result)
+        # It burns in its own code, not in the kernel.
+        self.assertGreater(result.summary["user_seconds"], result.summary["system_seconds"])
+
+    def test_too_short_to_be_sampled(self):
+        self.assert_cpu(self.run_job(*self.victim("burn", 20), options=("--interval", "10s")))
+
+    def test_threads(self):
+        result = self.run_job(*self.victim("burn", 250, 3))
+        self.assertGreaterEqual(result.summary["cpu_seconds"], 0.75)
+        self.assertEqual(result.summary["processes"], 1)
+        self.assert_cpu(result)
+
+    def test_leader_that_ended_before_its_threads(self):
+        result = self.run_job(*self.victim("leader-exit", 500, 60), options=("--interval", "50ms"))
+        self.assert_cpu(result)
+        self.assertEqual(result.summary["processes"], 1)
+        self.assertGreaterEqual(result.summary["peak_rss_mb"], 60)
+
+    def test_reaped_children(self):
+        result = self.run_job(*self.victim("burn-children", 4, 150))
+        self.assertGreaterEqual(result.summary["cpu_seconds"], 0.6)
+        self.assertEqual(result.summary["processes"], 5)
+        self.assert_cpu(result)
+
+    def test_daemon_that_forked_twice(self):
+        result = self.run_job(*self.victim("orphan", 300))
+        self.assertGreaterEqual(result.summary["cpu_seconds"], 0.3)
+        self.assertEqual(result.summary["processes"], 3)
+        self.assert_cpu(result)
+
+    @harness.needs_program("setsid")
+    def test_session_of_its_own(self):
+        result = self.run_job("setsid", "--fork", "--wait", *self.victim("burn", 200))
+        self.assertEqual(result.summary["processes"], 2)
+        self.assert_cpu(result)
+
+    def test_parent_that_ignores_its_children(self):
+        """The kernel throws their figures away; what was sampled remains, and is called so."""
+        result = self.run_job(*self.victim("ignore-children", 2, 1500))
+        self.assertEqual(result.figure("kernel"), 0)  # or the test tests nothing
+        burned = result.figure("cpu")
+        self.assertEqual(result.summary["exactness"]["cpu_seconds"], "lower_bound")
+        self.assertLessEqual(result.summary["cpu_seconds"], burned * 1.02)
+        self.assertGreaterEqual(result.summary["cpu_seconds"], burned * 0.80)
+        self.assertIn("≥", result.stderr)
+
+    @harness.needs_program("time")
+    def test_many_short_processes(self):
+        """1,500 times ls: none lives long enough to be sampled."""
+        result = self.run_sonde("run", "--", "time", "-o", self.path("time"), "-f", "%U %S",
+                                "sh", "-c", LS_LOOP)
+        self.assertEqual(result.status, 0, result)
+        truth = sum(map(float, self.read("time").split()))
+        # GNU time rounds each of the two down to 10 ms.
+        self.assert_near(result.summary["cpu_seconds"], truth, ratio=0.02, slack=0.025,
+                         what="cpu_seconds")
+        self.assertEqual(result.summary["exactness"]["cpu_seconds"], "exact")
+        if result.summary["exactness"]["processes"] == "exact":
+            self.assertEqual(result.summary["processes"], 1502)  # time, sh and the ls
+
+    def test_of_a_command_that_was_killed(self):
+        result = self.run_sonde("run", "--", "sh", "-c",
+                                " ".join(self.victim("burn", 300)) + "; kill -KILL $$")
+        self.assertEqual(result.status, 137, result)
+        self.assert_cpu(result)
+
+    def test_wall_time(self):
+        result = self.run_job("sleep", "0.3")
+        self.assertGreaterEqual(result.summary["wall_seconds"], 0.3)
+        self.assertLess(result.summary["cpu_seconds"], 0.1)
+        self.assertLess(result.summary["wall_seconds"], harness.DEADLINE)
+
+
+class Memory(harness.TestCase):
+    @unittest.skipIf(harness.is_sanitized(),
+                     "AddressSanitizer makes sonde large, and ru_maxrss survives exec")
+    def test_small_command_is_not_charged_with_sonde(self):
+        summary = self.run_job("true").summary
+        self.assertLess(summary["peak_rss_mb"], 4)
+        self.assertGreater(summary["peak_rss_mb"], 0)
+
+    @harness.needs_memory(3072)
+    def test_large_and_brief(self):
+        """2 GiB for 20 ms, between two samples."""
+        summary = self.run_job(*self.victim("alloc", 2048, 20), options=("--interval", "10m")).summary
+        self.assertGreaterEqual(summary["peak_rss_mb"], 2048)
+        self.assertLess(summary["peak_rss_mb"], 2048 + 16)
+        self.assertEqual(summary["exactness"]["peak_rss_mb"], "exact")
+        self.assertGreaterEqual(summary["peak_total_mb"], summary["peak_rss_mb"])
+
+    @harness.needs_program("time")
+    def test_peak_is_the_kernels(self):
+        result = self.run_sonde("run", "--", "time", "-o", self.path("time"), "-f", "%M",
+                                *self.victim("alloc", 150, 0))
+        self.assertEqual(result.status, 0, result)
+        truth_mb = int(self.read("time")) / 1024
+        self.assertGreaterEqual(truth_mb, 150)
+        self.assert_near(result.summary["peak_rss_mb"], truth_mb, ratio=0, slack=0.5,
+                         what="peak_rss_mb")
+
+    @harness.needs_memory(1024)
+    def test_two_at_once(self):
+        summary = self.run_job(*self.victim("overlap", 2, 200, 600)).summary
+        self.assertGreaterEqual(summary["peak_total_mb"], 400)
+        self.assertLess(summary["peak_total_mb"], 420)
+        self.assertGreaterEqual(summary["peak_unique_mb"], 400)
+        self.assertLessEqual(summary["peak_unique_mb"], summary["peak_total_mb"])
+        self.assertGreaterEqual(summary["peak_rss_mb"], 200)
+        self.assertLess(summary["peak_rss_mb"], 216)
+        self.assertEqual(summary["exactness"]["peak_total_mb"], "sampled")
+
+    def test_two_one_after_the_other(self):
+        """The largest process and the largest sum, not the sum of peaks."""
+        script = "; ".join(" ".join(self.victim("alloc", 120, 300)) for _ in range(2))
+        summary = self.run_job("sh", "-c", script).summary
+        self.assertGreaterEqual(summary["peak_rss_mb"], 120)
+        self.assertLess(summary["peak_total_mb"], 150)
+
+    def test_of_a_daemon(self):
+        """The peak of a process that sonde inherits and reaps."""
+        script = "(" + " ".join(self.victim("alloc", 120, 0)) + " & ) ; sleep 0.001"
+        summary = self.run_job("sh", "-c", script, options=("--wait", "--interval", "10m")).summary
+        self.assertGreaterEqual(summary["peak_rss_mb"], 120)
+
+
+class Nested(harness.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.environment = harness.without_leak_check(self.environment)
+
+    def test_both_figures_make_sense(self):
+        """The outer one includes the inner one's job and sonde itself; the inner one does not."""
+        inner_path = self.path("inner")
+        result = self.run_job(harness.SONDE, "run", "--summary", inner_path, "--",
+                              *self.victim("burn-children", 2, 200))
+        inner = harness.strict_json(self.read("inner").decode())
+        self.assert_near(inner["cpu_seconds"], result.figure("cpu"), what="inner cpu_seconds")
+        self.assertEqual(inner["processes"], 3)
+        self.assertEqual(result.summary["processes"], 4)
+        self.assertGreaterEqual(result.summary["cpu_seconds"], inner["cpu_seconds"])
+        self.assertLess(result.summary["cpu_seconds"], inner["cpu_seconds"] + 0.25)
+        self.assertNotEqual(result.summary["run_id"], inner["run_id"])
+        self.assertEqual(result.stderr.count("success"), 2)
+
+    def test_status_and_signals_go_through_both(self):
+        for script, status in (("exit 5", 5), ("kill -USR1 $$", 138)):
+            with self.subTest(script=script):
+                result = self.run_sonde("run", "--", harness.SONDE, "run", "-q", "--", "sh", "-c",
+                                        script)
+                self.assertEqual(result.status, status, result)
+
+    def test_orphan_is_the_inner_ones(self):
+        inner_path = self.path("inner")
+        result = self.run_job(harness.SONDE, "run", "-q", "--summary", inner_path, "--",
+                              *self.victim("orphan", 150))
+        inner = harness.strict_json(self.read("inner").decode())
+        self.assertEqual(inner["processes"], 3)
+        self.assertEqual(result.summary["processes"], 4)
+        self.assert_near(inner["cpu_seconds"], result.figure("cpu"))
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""sonde run: whose the processes are, how many there were, and what is left of them."""
+import os
+import signal
+import subprocess
+import unittest
+
+import harness
+
+
+def needs_connector(prefix=()):
+    return unittest.skipUnless(harness.has_connector(prefix),
+                               "needs the process connector (Linux 6.6, or root), in the first "
+                               "pid namespace")
+
+
+class Storm(harness.TestCase):
+    @needs_connector()
+    def test_ten_thousand_forks(self):
+        summary = self.run_job(*self.victim("fork-storm", 10000)).summary
+        self.assertEqual(summary["processes"], 10001)
+        self.assertEqual(summary["exactness"]["processes"], "exact")
+
+    @needs_connector()
+    def test_ten_thousand_vforks(self):
+        result = self.run_job(*self.victim("fork-storm", 10000, "vfork"))
+        self.assertEqual(result.summary["processes"], 10001)
+        self.assert_near(result.summary["cpu_seconds"], result.figure("cpu"))
+
+    @needs_connector(harness.as_nobody())
+    @harness.needs_program("setpriv")
+    def test_as_an_unprivileged_user(self):
+        """The kernel's queue is smaller for an ordinary user, and still does not overflow."""
+        result = self.run_job(*self.victim("fork-storm", 10000), prefix=harness.as_nobody())
+        self.assertEqual(result.summary["exactness"]["processes"], "exact")
+        self.assertEqual(result.summary["processes"], 10001)
+        self.assert_near(result.summary["cpu_seconds"], result.figure("cpu"))
+
+    @needs_connector()
+    def test_crowd(self):
+        summary = self.run_job(*self.victim("crowd", 300, 300)).summary
+        self.assertEqual(summary["processes"], 301)
+
+    @needs_connector()
+    def test_threads_are_no_processes(self):
+        summary = self.run_job(*self.victim("burn", 30, 20)).summary
+        self.assertEqual(summary["processes"], 1)
+
+
+class WithoutConnector(harness.TestCase):
+    """Births and deaths are not told: what is there is found by looking."""
+
+    # In a pid namespace of its own the kernel refuses the connector.
+    namespace = ("unshare", "--fork", "--pid", "--mount-proc")
+
+    def polled(self, *command, options=()):
+        result = self.run_job(*command, options=options, prefix=self.namespace)
+        self.assertEqual(result.summary["exactness"]["processes"], "lower_bound")
+        return result
+
+    @harness.needs_root()
+    @harness.needs_program("unshare")
+    def test_crowd_is_found(self):
+        result = self.polled(*self.victim("crowd", 300, 300))
+        self.assertGreaterEqual(result.summary["processes"], 300)
+        self.assertLessEqual(result.summary["processes"], 301)
+        self.assertIn("≥", result.stderr)
+
+    @harness.needs_root()
+    @harness.needs_program("unshare")
+    def test_cpu_is_still_exact(self):
+        for command in (("fork-storm", 1000), ("burn-children", 3, 150), ("orphan", 200),
+                        ("burn", 100, 2)):
+            with self.subTest(command=command):
+                result = self.polled(*self.victim(*command))
+                self.assert_near(result.summary["cpu_seconds"], result.figure("cpu"))
+                self.assertEqual(result.summary["exactness"]["cpu_seconds"], "exact")
+
+    @harness.needs_root()
+    @harness.needs_program("unshare")
+    def test_left_running_is_found(self):
+        result = self.polled("sh", "-c", "sleep 300 & exit 0")
+        self.assertEqual([left["command"] for left in result.summary["left_running"]],
+                         ["sleep 300"])
+
+    @harness.needs_root()
+    @harness.needs_program("unshare")
+    def test_ignored_children(self):
+        result = self.polled(*self.victim("ignore-children", 2, 1000))
+        burned = result.figure("cpu")
+        self.assertEqual(result.summary["exactness"]["cpu_seconds"], "lower_bound")
+        self.assertGreaterEqual(result.summary["cpu_seconds"], burned * 0.75)
+        self.assertLessEqual(result.summary["cpu_seconds"], burned * 1.02)
+
+    @harness.needs_program("strace")
+    def test_kernel_without_it(self):
+        """The kernel has no such protocol; sonde says nothing of it but what it means."""
+        self.environment = harness.without_leak_check(self.environment)
+        traced = ("strace", "-o", self.path("trace"), "-e", "trace=socket", "-e",
+                  "inject=socket:error=EPROTONOSUPPORT")
+        if subprocess.run([*traced, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("strace may not trace here")
+        result = self.run_job(*self.victim("burn-children", 2, 150), prefix=traced)
+        self.assertIn(b"(INJECTED)", self.read("trace"))
+        self.assertEqual(result.summary["exactness"]["processes"], "lower_bound")
+        self.assertEqual(result.summary["processes"], 3)
+        self.assert_near(result.summary["cpu_seconds"], result.figure("cpu"))
+
+
+class LeftRunning(harness.TestCase):
+    def test_is_named_and_lives_on(self):
+        result = self.run_job("sh", "-c", "sleep 300 & echo left $!")
+        pid = int(result.figure("left"))
+        self.assertEqual(result.summary["left_running"], [{"pid": pid, "command": "sleep 300"}])
+        self.assertIn(f"pid {pid} still running: sleep 300", result.stderr)
+        self.assertTrue(harness.is_alive(pid))
+        self.assertEqual(result.summary["outcome"], "success")
+
+    def test_each_is_named(self):
+        result = self.run_job("sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 30$i & done")
+        self.assertEqual(sorted(left["command"] for left in result.summary["left_running"]),
+                         [f"sleep 30{i}" for i in range(1, 9)])
+        self.assertIn("and 3 more", result.stderr)
+
+    def test_daemon_is_named(self):
+        """One that forked twice and left its session."""
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        os.mkfifo(fifo + ".end")
+        process = self.start_sonde("--", *self.victim("daemon", fifo))
+        with open(fifo, encoding="ascii") as told:
+            pid = int(told.read())
+        result = self.finish(process)
+        self.assertEqual([left["pid"] for left in result.summary["left_running"]], [pid])
+        self.assertTrue(harness.is_alive(pid))
+        self.assertEqual(result.summary["processes"], 3)
+
+    def test_hostile_name_is_clean_on_stderr(self):
+        name = b"\x1b[31mred\x07\xff\xe2\x80\xae"
+        script = 'exec 3<&0; "$0" named "$1" <&3 >"$2" & read line <"$2"'
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        read_end, write_end = os.pipe()
+        with open(self.path("err"), "wb") as errors:
+            process = self.start(harness.SONDE, "run", "--summary", self.path("summary"), "--",
+                                 "sh", "-c", script, *self.victim(), name, fifo, stdin=read_end,
+                                 stderr=errors)
+            self.assertEqual(process.wait(harness.DEADLINE), 0)
+        os.close(read_end)
+        os.close(write_end)
+        text = self.read("err").decode("utf-8")
+        self.assertIn("still running", text)
+        self.assertIn("\\x1b[31mred\\a\\xff\\u202e", text)
+        self.assertNotRegex(text, r"[\x00-\x09\x0b-\x1f\x7f\u202e]")
+        summary = harness.strict_json(self.read("summary").decode("utf-8"))
+        self.assertIn("\x1b[31mred", summary["left_running"][0]["command"])
+
+    def test_wait_waits_for_it(self):
+        """What the command left running is waited for and counts."""
+        burn = " ".join(self.victim("burn", 300))
+        result = self.run_sonde("run", "--wait", "--", "sh", "-c", f"{burn} & exit 3")
+        self.assertEqual(result.status, 3, result)
+        self.assert_near(result.summary["cpu_seconds"], result.figure("cpu"))
+        self.assertEqual(result.summary["left_running"], [])
+        self.assertEqual(result.summary["processes"], 2)
+
+    def test_wait_waits_for_a_daemon(self):
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        os.mkfifo(fifo + ".end")
+        process = self.start_sonde("--wait", "--", *self.victim("daemon", fifo, 200))
+        with open(fifo, encoding="ascii") as told:
+            pid = int(told.read())
+        with open(fifo + ".end", "wb"):
+            # It lives as long as this is open; sonde has nobody else to wait for.
+            harness.wait_until(lambda: harness.children_of(process.pid) == [pid],
+                               "the daemon is sonde's only child")
+            self.assertIsNone(process.poll())
+        result = self.finish(process)
+        self.assertEqual(result.status, 0, result)
+        self.assertEqual(result.summary["left_running"], [])
+        self.assertGreaterEqual(result.summary["cpu_seconds"], 0.2)
+
+    def test_waiting_can_be_ended(self):
+        """A signal ends the waiting, not what is waited for; the status is the command's."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(signal=number.name):
+                process = self.start_sonde("--wait", "--", "sh", "-c",
+                                           "sleep 300 & echo ready $!; exit 4")
+                pid, _ = self.await_ready(process)
+                harness.wait_until(lambda: harness.children_of(process.pid) == [pid],
+                                   "the command has ended")
+                process.send_signal(number)
+                result = self.finish(process)
+                self.assertEqual(result.status, 4, result)
+                self.assertEqual([left["pid"] for left in result.summary["left_running"]], [pid])
+                self.assertTrue(harness.is_alive(pid))
+                os.kill(pid, signal.SIGKILL)
+
+    def test_zombies_are_not_left_running(self):
+        """Children that the command never reaped: dead with it, and counted."""
+        result = self.run_job(*self.victim("zombies", 3))
+        self.assertEqual(result.summary["left_running"], [])
+        if result.summary["exactness"]["processes"] == "exact":
+            self.assertEqual(result.summary["processes"], 4)
+
+    def test_stopped_one_is_left_running(self):
+        result = self.run_job("sh", "-c", "sleep 300 & kill -STOP $!; echo left $!")
+        pid = int(result.figure("left"))
+        self.assertEqual([left["pid"] for left in result.summary["left_running"]], [pid])
+        self.assertTrue(harness.is_alive(pid))
+
+
+class Strangers(harness.TestCase):
+    """Children that sonde had before it became sonde, as after `exec sonde run` in a script."""
+
+    def test_do_not_count(self):
+        burn = " ".join(self.victim("burn", 200))
+        script = f'{burn} >/dev/null & exec "$0" "$@"'
+        path = self.path("summary")
+        # The command outlives the stranger, so that sonde reaps it during the run.
+        result = self.run_program("sh", "-c", script, harness.SONDE, "run", "--summary", path, "--",
+                                  "sh", "-c", 'while kill -0 $1 2>/dev/null; do sleep 0.01; done',
+                                  "sh", "0")
+        self.assertEqual(result.status, 0, result)
+
+    def test_are_not_waited_for(self):
+        """A reader of sonde's own output ends when sonde does: to wait for it would be for ever."""
+        script = 'exec "$0" run --wait -- echo hello > >(cat >"$1")'
+        target = self.path("out")
+        result = self.run_program("bash", "-c", script, harness.SONDE, target)
+        self.assertEqual(result.status, 0, result)
+        harness.wait_until(lambda: os.path.exists(target) and self.read("out") == b"hello\n",
+                           "the reader's file")
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,297 @@
+#include "unit.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+#include "model/field.h"
+#include "sample/ledger.h"
+
+#define MS   NS_PER_MSEC
+#define MB   (INT64_C(1) << 20)
+#define SELF 10 /* sonde's own pid */
+
+static struct ledger *ledger;
+static struct run run = {.run_id = "r", .job_id = "j", .processes = 1};
+
+static int set_up(void **state _unused_)
+{
+    run.processes = 1;
+    return ledger_new(SELF, &ledger);
+}
+
+static int tear_down(void **state _unused_)
+{
+    ledger_free(ledger);
+    return 0;
+}
+
+struct seen {
+    pid_t pid, ppid;
+    uint64_t own_ms, reaped_ms;
+    int64_t rss, shared, peak;
+    bool ignores_sigchld;
+};
+
+/* One tick at which these processes were read. */
+static void tick(const struct seen *processes, size_t count)
+{
+    ledger_begin(ledger);
+    for (size_t i = 0; i < count; i++) {
+        const struct seen *p = &processes[i];
+        struct process_reading reading = {
+            .pid = p->pid,
+            .ppid = p->ppid,
+            .start_ticks = (uint64_t)p->pid, /* children have greater pids here */
+            .cpu_ns = (int64_t)(p->own_ms * MS),
+            .user_ns = (int64_t)(p->own_ms * MS),
+            .system_ns = 0,
+            .reaped_user_ns = (int64_t)(p->reaped_ms * MS),
+            .rss_bytes = p->rss ? p->rss * MB : 0,
+            .shared_bytes = p->shared * MB,
+            .peak_rss_bytes = p->peak ? p->peak * MB : INT_UNKNOWN,
+            .ignores_sigchld = p->ignores_sigchld,
+        };
+        assert_int_equal(ledger_observe(ledger, &run, &reading), 0);
+    }
+    ledger_end(ledger);
+}
+
+#define TICK(...)                                                                                  \
+    do {                                                                                           \
+        const struct seen seen_[] = {__VA_ARGS__};                                                 \
+        tick(seen_, ARRAY_SIZE(seen_));                                                            \
+    } while (0)
+
+static void reap(pid_t pid, uint64_t user_ms, uint64_t system_ms, long peak_kb)
+{
+    struct rusage usage = {.ru_maxrss = peak_kb};
+    usage.ru_utime.tv_sec = (time_t)(user_ms / 1000);
+    usage.ru_utime.tv_usec = (suseconds_t)(user_ms % 1000 * 1000);
+    usage.ru_stime.tv_sec = (time_t)(system_ms / 1000);
+    usage.ru_stime.tv_usec = (suseconds_t)(system_ms % 1000 * 1000);
+    assert_int_equal(ledger_reaped(ledger, &run, pid, &usage), 0);
+}
+
+static uint64_t cpu_ms(void)
+{
+    return ledger_find(ledger, &run)->cpu.total_ns / MS;
+}
+
+static bool is_incomplete(void)
+{
+    return ledger_find(ledger, &run)->cpu_is_incomplete;
+}
+
+static void test_living_processes_add_up(void **state _unused_)
+{
+    TICK({100, SELF, 500, 0}, {101, 100, 300, 0});
+    assert_int_equal(cpu_ms(), 800);
+    TICK({100, SELF, 600, 0}, {101, 100, 350, 0});
+    assert_int_equal(cpu_ms(), 950);
+    assert_false(is_incomplete());
+}
+
+static void test_children_that_were_never_seen_count(void **state _unused_)
+{
+    TICK({100, SELF, 10, 0});
+    TICK({100, SELF, 20, 5000}); /* it has reaped a thousand short ones */
+    assert_int_equal(cpu_ms(), 5020);
+    assert_false(is_incomplete());
+}
+
+static void test_a_reaped_child_passes_to_its_parent(void **state _unused_)
+{
+    TICK({100, SELF, 10, 0}, {101, 100, 700, 0});
+    TICK({100, SELF, 10, 720});
+    assert_int_equal(cpu_ms(), 730);
+    assert_false(is_incomplete());
+    reap(100, 600, 130, 1000);
+}
+
+static void test_never_falls_while_a_figure_is_on_its_way(void **state _unused_)
+{
+    TICK({100, SELF, 10, 1000}, {101, 100, 700, 0});
+    /* the parent was read before it reaped the child, the child after */
+    TICK({100, SELF, 10, 1000});
+    assert_int_equal(cpu_ms(), 1710);
+    TICK({100, SELF, 10, 1705});
+    assert_int_equal(cpu_ms(), 1715);
+    assert_false(is_incomplete());
+}
+
+static void test_a_child_read_just_before_it_was_reaped_is_not_counted_twice(void **state _unused_)
+{
+    TICK({100, SELF, 10, 0}, {101, 100, 700, 0});
+    /* the child was read, then reaped, then the parent was read: 700 stand in both for a moment */
+    TICK({101, 100, 700, 0}, {100, SELF, 10, 700});
+    TICK({100, SELF, 10, 700});
+    TICK({100, SELF, 20, 700});
+    assert_int_equal(ledger_find(ledger, &run)->accounted.total_ns / MS, 720);
+    reap(100, 720, 0, 1000);
+    tick(NULL, 0);
+    assert_int_equal(ledger_find(ledger, &run)->accounted.total_ns / MS, 720);
+    assert_false(is_incomplete());
+}
+
+static void test_ignored_children_are_a_lower_bound(void **state _unused_)
+{
+    TICK({100, SELF, 10, 0}, {101, 100, 700, 0});
+    TICK({100, SELF, 10, 0}); /* gone, and the parent was credited nothing */
+    assert_int_equal(cpu_ms(), 710);
+    TICK({100, SELF, 10, 0});
+    assert_int_equal(cpu_ms(), 710);
+    reap(100, 10, 0, 1000);
+    tick(NULL, 0);
+    assert_int_equal(cpu_ms(), 710);
+    assert_true(is_incomplete());
+    assert_true(ledger_find(ledger, &run)->rss_is_incomplete);
+}
+
+static void test_a_parent_that_ignores_sigchld_is_enough(void **state _unused_)
+{
+    TICK({.pid = 100, .ppid = SELF, .own_ms = 10, .ignores_sigchld = true});
+    assert_false(is_incomplete()); /* it has no children */
+    run.processes = 2;
+    TICK({.pid = 100, .ppid = SELF, .own_ms = 10, .ignores_sigchld = true});
+    assert_true(is_incomplete());
+}
+
+static void test_a_whole_branch_vanishes_at_once(void **state _unused_)
+{
+    TICK({100, SELF, 10, 0}, {101, 100, 20, 30}, {102, 101, 400, 0}, {103, 102, 500, 0});
+    TICK({100, SELF, 10, 970});
+    assert_int_equal(cpu_ms(), 980);
+    assert_false(is_incomplete());
+    reap(100, 980, 0, 1);
+    tick(NULL, 0);
+    assert_int_equal(cpu_ms(), 980);
+    assert_false(is_incomplete());
+}
+
+static void test_rounding_does_not_add_up(void **state _unused_)
+{
+    /* A thousand children of 15 ms, of which the kernel's ticks show 10 or 20. */
+    uint64_t credited = 0;
+    for (int i = 1; i <= 1000; i++) {
+        TICK({100, SELF, 0, credited}, {100 + i, 100, 15, 0});
+        credited = (uint64_t)i * 15 / 10 * 10;
+    }
+    TICK({100, SELF, 0, credited});
+    assert_in_range(cpu_ms(), 14980, 15040);
+    reap(100, 15000, 0, 1);
+    tick(NULL, 0);
+    assert_int_equal(ledger_find(ledger, &run)->accounted.total_ns / MS, 15000);
+    assert_false(is_incomplete());
+}
+
+static void test_children_of_a_reaped_parent_are_not_counted_again(void **state _unused_)
+{
+    TICK({100, SELF, 10, 0}, {101, 100, 700, 0});
+    /* between two ticks the child ends, its parent reaps it and ends, and sonde reaps that */
+    reap(100, 715, 0, 1);
+    tick(NULL, 0);
+    assert_int_equal(cpu_ms(), 715);
+    assert_false(is_incomplete());
+}
+
+static void test_an_orphan_goes_on_after_its_parent(void **state _unused_)
+{
+    TICK({100, SELF, 10, 0}, {101, 100, 700, 0});
+    reap(100, 12, 0, 1);
+    TICK({101, SELF, 800, 0});
+    assert_int_equal(cpu_ms(), 812);
+    reap(101, 850, 0, 1);
+    tick(NULL, 0);
+    assert_int_equal(cpu_ms(), 862);
+    assert_false(is_incomplete());
+}
+
+static void test_reaped_without_ever_being_read(void **state _unused_)
+{
+    reap(100, 3, 2, 1500);
+    tick(NULL, 0);
+    const struct run_usage *usage = ledger_find(ledger, &run);
+    assert_int_equal(usage->cpu.total_ns / MS, 5);
+    assert_int_equal(usage->cpu.user_ns / MS, 3);
+    assert_true(usage->peak_rss_bytes == 1500 * 1024);
+    assert_false(int_is_known(usage->peak_total_bytes));
+    assert_int_equal(usage->samples, 0);
+}
+
+static void test_a_reused_pid_does_not_mix(void **state _unused_)
+{
+    TICK({100, SELF, 10, 0}, {101, 100, 700, 0});
+    ledger_begin(ledger);
+    struct process_reading other = {.pid = 101, .ppid = 100, .start_ticks = 5000, .cpu_ns = 5 * (int64_t)MS};
+    struct process_reading parent = {.pid = 100, .ppid = SELF, .start_ticks = 100, .cpu_ns = 10 * (int64_t)MS};
+    ledger_observe(ledger, &run, &parent);
+    ledger_observe(ledger, &run, &other);
+    ledger_end(ledger);
+    assert_int_equal(cpu_ms(), 715);
+}
+
+static void test_counters_that_run_backwards(void **state _unused_)
+{
+    TICK({100, SELF, 500, 300});
+    TICK({100, SELF, 400, 200});
+    assert_int_equal(cpu_ms(), 800);
+}
+
+static void test_memory(void **state _unused_)
+{
+    TICK({.pid = 100, .ppid = SELF, .rss = 100, .shared = 40, .peak = 110},
+         {.pid = 101, .ppid = 100, .rss = 50, .shared = 30, .peak = 300});
+    TICK({.pid = 100, .ppid = SELF, .rss = 60, .shared = 40, .peak = 110});
+    const struct run_usage *usage = ledger_find(ledger, &run);
+    assert_true(usage->peak_rss_bytes == 300 * MB);   /* the high-water mark of the larger one */
+    assert_true(usage->peak_total_bytes == 150 * MB);
+    assert_true(usage->peak_unique_bytes == (60 + 20 + 40) * MB);
+    assert_true(usage->rss_bytes == 60 * MB);
+    assert_int_equal(usage->processes, 1);
+    assert_int_equal(usage->samples, 2);
+    reap(100, 1, 0, 400 * 1024);
+    assert_true(ledger_find(ledger, &run)->peak_rss_bytes == 400 * MB);
+}
+
+static void test_unknown_values_add_nothing(void **state _unused_)
+{
+    ledger_begin(ledger);
+    struct process_reading reading = {.pid = 100,
+                                      .ppid = SELF,
+                                      .start_ticks = 1,
+                                      .cpu_ns = INT_UNKNOWN,
+                                      .user_ns = INT_UNKNOWN,
+                                      .reaped_user_ns = INT_UNKNOWN,
+                                      .reaped_system_ns = INT_UNKNOWN,
+                                      .rss_bytes = INT_UNKNOWN,
+                                      .shared_bytes = INT_UNKNOWN,
+                                      .peak_rss_bytes = INT_UNKNOWN};
+    ledger_observe(ledger, &run, &reading);
+    ledger_end(ledger);
+    assert_int_equal(cpu_ms(), 0);
+    assert_false(int_is_known(ledger_find(ledger, &run)->peak_rss_bytes));
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(test_living_processes_add_up),
+        T(test_children_that_were_never_seen_count),
+        T(test_a_reaped_child_passes_to_its_parent),
+        T(test_never_falls_while_a_figure_is_on_its_way),
+        T(test_a_child_read_just_before_it_was_reaped_is_not_counted_twice),
+        T(test_ignored_children_are_a_lower_bound),
+        T(test_a_parent_that_ignores_sigchld_is_enough),
+        T(test_a_whole_branch_vanishes_at_once),
+        T(test_rounding_does_not_add_up),
+        T(test_children_of_a_reaped_parent_are_not_counted_again),
+        T(test_an_orphan_goes_on_after_its_parent),
+        T(test_reaped_without_ever_being_read),
+        T(test_a_reused_pid_does_not_mix),
+        T(test_counters_that_run_backwards),
+        T(test_memory),
+        T(test_unknown_values_add_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
