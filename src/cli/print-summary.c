@@ -22,7 +22,7 @@ static const char *mark(int exactness)
 
 static void append_label(struct text *out, const char *label)
 {
-    text_printf(out, "  %-9s", label);
+    text_printf(out, "  %-11s", label);
 }
 
 static void format_outcome(const struct run_summary *summary, struct text *out)
@@ -74,7 +74,7 @@ static void format_processes(const struct run_summary *summary, struct text *out
     struct human count, gap;
 
     append_label(out, "processes");
-    text_printf(out, " %s%s\n", mark(summary->exactness.processes),
+    text_printf(out, "%s%s\n", mark(summary->exactness.processes),
                 human_count(&count, (uint64_t)summary->processes));
     if (summary->gap_seconds > 0) {
         append_label(out, "gaps");

@@ -319,7 +319,11 @@ class TestCase(unittest.TestCase):
         if process.stdin:
             process.stdin.close()
         status = process.wait(timeout)
-        out = process.stdout.read() if process.stdout else b""
+        out = b""
+        if process.stdout:
+            # What is left running may hold the other end: only what is there already.
+            os.set_blocking(process.stdout.fileno(), False)
+            out = process.stdout.read() or b""
         errors = pathlib.Path(process.errors_path).read_bytes()
         self.check_sanitizers(errors)
         summary = None

@@ -215,14 +215,27 @@ class Strangers(harness.TestCase):
     """Children that sonde had before it became sonde, as after `exec sonde run` in a script."""
 
     def test_do_not_count(self):
-        burn = " ".join(self.victim("burn", 200))
-        script = f'{burn} >/dev/null & exec "$0" "$@"'
-        path = self.path("summary")
-        # The command outlives the stranger, so that sonde reaps it during the run.
-        result = self.run_program("sh", "-c", script, harness.SONDE, "run", "--summary", path, "--",
-                                  "sh", "-c", 'while kill -0 $1 2>/dev/null; do sleep 0.01; done',
-                                  "sh", "0")
+        """One that ends, and is reaped by sonde, while the command waits for just that."""
+        burn = " ".join(self.victim("burn", 250))
+        script = f'{burn} >/dev/null & exec "$0" run --summary "$1" -- ' \
+                 'tail -s 0.02 --pid=$! -f /dev/null'
+        result = self.run_program("sh", "-c", script, harness.SONDE, self.path("summary"))
         self.assertEqual(result.status, 0, result)
+        summary = harness.strict_json(self.read("summary").decode())
+        self.assertEqual(summary["processes"], 1)
+        self.assertLess(summary["cpu_seconds"], 0.2)
+        self.assertEqual(summary["exactness"]["cpu_seconds"], "exact")
+
+    def test_are_not_named(self):
+        script = 'sleep 300 & exec "$0" run --summary "$1" -- sleep 0.25'
+        for prefix in ((), WithoutConnector.namespace if harness.is_root() else ()):
+            with self.subTest(prefix=prefix):
+                result = self.run_program("sh", "-c", script, harness.SONDE, self.path("summary"),
+                                          prefix=prefix)
+                self.assertEqual(result.status, 0, result)
+                summary = harness.strict_json(self.read("summary").decode())
+                self.assertEqual(summary["left_running"], [])
+                self.assertEqual(summary["processes"], 1)
 
     def test_are_not_waited_for(self):
         """A reader of sonde's own output ends when sonde does: to wait for it would be for ever."""

@@ -1,0 +1,204 @@
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/macros.h"
+#include "cli/arguments.h"
+#include "cli/print-summary.h"
+#include "cli/process-table.h"
+
+/* ---- arguments ---- */
+
+static const struct command_option options[] = {
+    {"job", 'j', "ID", ""},
+    {"wait", 'w', NULL, ""},
+    {"interval", 0, "TIME", ""},
+};
+
+static char error[256];
+
+static int parse(struct arguments *arguments, bool stops_at_word, char **argv)
+{
+    int argc = 0;
+    while (argv[argc])
+        argc++;
+    return arguments_parse(argc, argv, options, ARRAY_SIZE(options), stops_at_word, arguments,
+                           error, sizeof(error));
+}
+
+#define ARGV(...) ((char *[]){__VA_ARGS__, NULL})
+/* String literals are const, argv is not. */
+#define W(text) ((char[]){text})
+
+static void test_options_and_words(void **state _unused_)
+{
+    struct arguments arguments;
+
+    assert_int_equal(parse(&arguments, false, ARGV(W("a"), W("--job=x"), W("b"), W("-w"))), 0);
+    assert_int_equal(arguments.count, 2);
+    assert_string_equal(arguments.words[1], "b");
+    assert_null(arguments.words[2]);
+    assert_string_equal(arguments_value(&arguments, "job"), "x");
+    assert_true(arguments_has(&arguments, "wait"));
+    assert_false(arguments_has(&arguments, "interval"));
+
+    assert_int_equal(parse(&arguments, false, ARGV(W("-j"), W("1"), W("--job"), W("2"))), 0);
+    assert_string_equal(arguments_value(&arguments, "job"), "2"); /* the last wins */
+    assert_int_equal(parse(&arguments, false, ARGV(W("--"), W("--job"))), 0);
+    assert_string_equal(arguments.words[0], "--job");
+    assert_int_equal(parse(&arguments, false, ARGV(W("-"))), 0);
+    assert_int_equal(arguments.count, 1);
+}
+
+static void test_the_command_s_own_options_are_not_ours(void **state _unused_)
+{
+    struct arguments arguments;
+
+    assert_int_equal(parse(&arguments, true, ARGV(W("-w"), W("make"), W("--job"), W("-j8"))), 0);
+    assert_int_equal(arguments.count, 3);
+    assert_string_equal(arguments.words[2], "-j8");
+    assert_false(arguments_has(&arguments, "job"));
+    assert_int_equal(parse(&arguments, true, ARGV(W("--"), W("-w"), W("--"))), 0);
+    assert_int_equal(arguments.count, 2);
+    assert_string_equal(arguments.words[1], "--");
+}
+
+static void assert_misused(char **argv, const char *reason)
+{
+    struct arguments arguments;
+    assert_int_equal(parse(&arguments, false, argv), -EINVAL);
+    assert_string_equal(error, reason);
+}
+
+static void test_wrong_usage_is_named(void **state _unused_)
+{
+    assert_misused(ARGV(W("--intervall=3")),
+                   "unknown option '--intervall'; did you mean '--interval'?");
+    assert_misused(ARGV(W("--zzz")), "unknown option '--zzz'");
+    assert_misused(ARGV(W("-x")), "unknown option '-x'");
+    assert_misused(ARGV(W("--job")), "option '--job' needs a value (ID)");
+    assert_misused(ARGV(W("--wait=1")), "option '--wait' takes no value");
+}
+
+/* ---- the table ---- */
+
+static struct process_metric make(int64_t pid, int64_t ppid, double cpu, const char *command)
+{
+    struct process_metric process;
+
+    record_init(&process_metric_record, &process);
+    process.pid = pid;
+    process.ppid = ppid;
+    process.start_ticks = (uint64_t)pid;
+    process.cpu_percent = cpu;
+    process.command = command;
+    return process;
+}
+
+static void format(struct process_metric *processes, size_t count,
+                   struct process_table_options table_options, struct text *out)
+{
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = snapshot_new();
+    snapshot->processes = (struct process_list){.items = processes, .count = count};
+    assert_int_equal(process_table_format(snapshot, &table_options, out), 0);
+}
+
+static void test_table_by_use(void **state _unused_)
+{
+    struct process_metric processes[] = {make(1, 0, 0, "idle"), make(2, 1, NAN, "unknown"),
+                                         make(3, 1, 50, "busy\033[2J\nname")};
+    _cleanup_text_ struct text out = {0};
+
+    format(processes, 3, (struct process_table_options){.columns = 120}, &out);
+    const char *busy = strstr(out.bytes, "busy\\x1b[2J\\nname");
+    const char *idle = strstr(out.bytes, "idle"), *unknown = strstr(out.bytes, "unknown");
+    assert_true(busy && busy < idle && idle < unknown);
+    assert_null(strchr(out.bytes, '\033'));
+    assert_null(strstr(out.bytes, "JOB")); /* no job, no column */
+}
+
+static void test_table_as_tree(void **state _unused_)
+{
+    struct process_metric processes[] = {make(1, 0, 0, "root"), make(9, 1, 0, "second"),
+                                         make(2, 1, 0, "first"), make(5, 2, 0, "below")};
+    _cleanup_text_ struct text out = {0};
+
+    format(processes, 4, (struct process_table_options){.columns = SIZE_MAX, .as_tree = true},
+           &out);
+    const char *root = strstr(out.bytes, " root\n"), *second = strstr(out.bytes, "   second\n");
+    const char *first = strstr(out.bytes, "   first\n");
+    const char *below = strstr(out.bytes, "     below\n");
+    assert_true(root && root < second && second < first && first < below);
+}
+
+static void test_a_circle_of_parents_ends(void **state _unused_)
+{
+    struct process_metric processes[] = {make(1, 2, 0, "a"), make(2, 1, 0, "b"),
+                                         make(3, 3, 0, "c")};
+    _cleanup_text_ struct text out = {0};
+
+    processes[0].start_ticks = processes[1].start_ticks = 7;
+    format(processes, 3, (struct process_table_options){.columns = 80, .as_tree = true}, &out);
+    assert_non_null(strstr(out.bytes, " c\n"));
+}
+
+static void test_table_fits_the_terminal(void **state _unused_)
+{
+    struct process_metric processes[] = {make(1, 0, 0, "日本語の長い名前日本語の長い名前日本語")};
+    _cleanup_text_ struct text out = {0};
+
+    format(processes, 1, (struct process_table_options){.columns = 100}, &out);
+    assert_non_null(strstr(out.bytes, "…\n"));
+}
+
+/* ---- the summary ---- */
+
+static void test_summary(void **state _unused_)
+{
+    _cleanup_text_ struct text out = {0};
+    struct left_process left[] = {{4242, "sleep\033[1m 100"}};
+    struct run_summary summary;
+
+    record_init(&run_summary_record, &summary);
+    summary.job_id = "make-7f3a";
+    summary.outcome = OUTCOME_FAILURE;
+    summary.cause = "exit status 2";
+    summary.wall_seconds = 12.3;
+    summary.cpu_seconds = 23.4;
+    summary.user_seconds = 20.1;
+    summary.system_seconds = 3.3;
+    summary.peak_rss_mb = 812.4;
+    summary.peak_total_mb = 1945.6;
+    summary.peak_unique_mb = 1900;
+    summary.processes = 1501;
+    summary.exactness.cpu_seconds = LOWER_BOUND;
+    summary.exactness.peak_total_mb = SAMPLED;
+    summary.left_running = (struct left_process_list){left, 1};
+    format_summary(&summary, &out);
+    assert_string_equal(text_string(&out),
+                        "sonde: make-7f3a: failure, exit status 2\n"
+                        "  wall       12.30 s\n"
+                        "  CPU        ≥ 23.40 s (user 20.10 s, system 3.30 s), 1.90 cores\n"
+                        "  memory     812.4 MB peak of one process, ~ 1.90 GB together "
+                        "(1.86 GB not shared)\n"
+                        "  processes  1,501\n"
+                        "  left       pid 4242 still running: sleep\\x1b[1m 100\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_options_and_words),
+        cmocka_unit_test(test_the_command_s_own_options_are_not_ours),
+        cmocka_unit_test(test_wrong_usage_is_named),
+        cmocka_unit_test(test_table_by_use),
+        cmocka_unit_test(test_table_as_tree),
+        cmocka_unit_test(test_a_circle_of_parents_ends),
+        cmocka_unit_test(test_table_fits_the_terminal),
+        cmocka_unit_test(test_summary),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

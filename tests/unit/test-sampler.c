@@ -1,0 +1,255 @@
+#include "unit.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/macros.h"
+#include "model/field.h"
+#include "sample/sampler.h"
+
+#define SELF 10
+
+/* The clock is ours: seconds since some start, on three clocks that begin apart. */
+static struct moment at(double seconds)
+{
+    uint64_t ns = (uint64_t)(seconds * 1e9);
+    return (struct moment){.mono_ns = 1000 * NS_PER_SEC + ns,
+                           .boot_ns = 5000 * NS_PER_SEC + ns,
+                           .real_ns = 1700000000 * NS_PER_SEC + ns};
+}
+
+/* In ticks of 10 ms on the boot clock. */
+static uint64_t born_at(double seconds)
+{
+    return (uint64_t)((5000 + seconds) * 100);
+}
+
+static struct process_reading process(pid_t pid, double born, double now, double cpu_seconds)
+{
+    return (struct process_reading){
+        .pid = pid,
+        .ppid = 1,
+        .start_ticks = born_at(born),
+        .mono_ns = at(now).mono_ns,
+        .state = 'S',
+        .threads = 1,
+        .cpu_ns = (int64_t)(cpu_seconds * 1e9),
+        .rss_bytes = 4 << 20,
+        .shared_bytes = 1 << 20,
+        .vsize_bytes = 8 << 20,
+        .open_fds = 3,
+        .uid = 1000,
+        .fd_limit = INT_UNKNOWN,
+        .read_bytes = INT_UNKNOWN,
+        .write_bytes = INT_UNKNOWN,
+        .peak_rss_bytes = INT_UNKNOWN,
+        .command = "sleep 5",
+    };
+}
+
+static struct sampler *sampler;
+static struct registry *registry;
+
+static int set_up(void **state _unused_)
+{
+    registry_new(&registry);
+    return sampler_new(
+        &(struct sampler_options){.own_pid = SELF, .ticks_per_sec = 100, .registry = registry},
+        &sampler);
+}
+
+static int tear_down(void **state _unused_)
+{
+    sampler_free(sampler);
+    registry_free(registry);
+    return 0;
+}
+
+static struct snapshot *take(double now, struct process_reading *processes, size_t count)
+{
+    const struct readings readings = {.items = processes, .count = count, .moment = at(now)};
+    struct snapshot *snapshot = NULL;
+
+    assert_int_equal(sampler_take(sampler,
+                                  &(struct sampler_input){.readings = &readings,
+                                                          .process_total = count,
+                                                          .scope = SCOPE_ALL},
+                                  &snapshot),
+                     0);
+    return snapshot;
+}
+
+static double cpu_of(double now, struct process_reading reading)
+{
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = take(now, &reading, 1);
+    return snapshot->processes.items[0].cpu_percent;
+}
+
+#define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
+
+static void test_there_before_the_first_reading_is_unknown(void **state _unused_)
+{
+    assert_true(isnan(cpu_of(0, process(100, -50, 0, 30))));
+    assert_near(cpu_of(1, process(100, -50, 1, 30.5)), 50, 1e-6);
+}
+
+static void test_the_moment_of_each_reading_counts(void **state _unused_)
+{
+    cpu_of(0, process(100, -50, 0, 30));
+    /* the scan began at 1.0 but reached this process at 1.2 */
+    assert_near(cpu_of(1.0, process(100, -50, 1.2, 31.2)), 100, 1e-6);
+}
+
+static void test_born_within_the_interval_is_over_its_life(void **state _unused_)
+{
+    cpu_of(0, process(1, -50, 0, 1));
+    assert_near(cpu_of(1, process(100, 0.8, 1, 0.1)), 50, 1e-3);
+}
+
+static void test_old_but_first_seen_now_is_unknown(void **state _unused_)
+{
+    cpu_of(0, process(1, -50, 0, 1));
+    assert_true(isnan(cpu_of(1, process(100, -40, 1, 3))));
+}
+
+static void test_several_threads_exceed_one_core(void **state _unused_)
+{
+    cpu_of(0, process(100, -50, 0, 10));
+    assert_near(cpu_of(1, process(100, -50, 1, 13.5)), 350, 1e-6);
+}
+
+static void test_a_pid_that_changed_hands(void **state _unused_)
+{
+    cpu_of(0, process(100, -50, 0, 30));
+    assert_near(cpu_of(1, process(100, 0.5, 1, 0.25)), 50, 1e-3);
+}
+
+static void test_a_counter_that_runs_backwards_is_unknown(void **state _unused_)
+{
+    cpu_of(0, process(100, -50, 0, 30));
+    assert_true(isnan(cpu_of(1, process(100, -50, 1, 29))));
+    assert_near(cpu_of(2, process(100, -50, 2, 29.25)), 25, 1e-6);
+}
+
+static void test_a_clock_step_changes_labels_only(void **state _unused_)
+{
+    struct process_reading first = process(100, -50, 0, 30), second = process(100, -50, 1, 30.5);
+    snapshot_free(take(0, &first, 1));
+
+    struct readings readings = {.items = &second, .count = 1, .moment = at(1)};
+    readings.moment.real_ns -= 3600 * NS_PER_SEC; /* set back by an hour */
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
+    sampler_take(sampler, &(struct sampler_input){.readings = &readings, .scope = SCOPE_ALL},
+                 &snapshot);
+    assert_near(snapshot->processes.items[0].cpu_percent, 50, 1e-6);
+    assert_near(snapshot->processes.items[0].age_seconds, 51, 0.011);
+    assert_near(snapshot->timestamp, 1700000001 - 3600, 1e-3);
+    assert_near(snapshot->processes.items[0].start_time, 1700000000 - 50 - 3600, 0.011);
+}
+
+static void test_start_time_does_not_waver(void **state _unused_)
+{
+    struct process_reading reading = process(100, -50, 0, 30);
+    _cleanup_(snapshot_freep) struct snapshot *first = take(0, &reading, 1);
+    struct readings readings = {.items = &reading, .count = 1, .moment = at(1)};
+    readings.moment.real_ns += 2 * NS_PER_MSEC; /* slewed a little */
+    _cleanup_(snapshot_freep) struct snapshot *second = NULL;
+    sampler_take(sampler, &(struct sampler_input){.readings = &readings, .scope = SCOPE_ALL},
+                 &second);
+    assert_true(first->processes.items[0].start_time == second->processes.items[0].start_time);
+}
+
+static void test_jobs(void **state _unused_)
+{
+    struct run *run;
+    registry_add_run(registry, "run-1", "build", 4, &run);
+    registry_add(registry, run, 100);
+
+    struct process_reading first[] = {process(100, -1, 0, 1), process(7, -1, 0, 5)};
+    snapshot_free(take(0, first, 2));
+    struct process_reading second[] = {process(100, -1, 1, 1.5), process(101, 0.5, 1, 0.25),
+                                       process(7, -1, 1, 6)};
+    second[1].ppid = 100;
+    second[0].reaped_user_ns = (int64_t)(NS_PER_SEC / 4); /* children that came and went */
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = take(1, second, 3);
+
+    assert_string_equal(snapshot->processes.items[1].job_id, "build");
+    assert_string_equal(snapshot->processes.items[1].run_id, "run-1");
+    assert_int_equal(snapshot->processes.items[1].sheet_num, 4);
+    assert_null(snapshot->processes.items[2].job_id);
+    assert_int_equal(snapshot->jobs.count, 1);
+    const struct job_usage *usage = &snapshot->jobs.items[0];
+    assert_near(usage->cpu_seconds, 1.5 + 0.25 + 0.25, 1e-6);
+    assert_near(usage->cpu_percent, 100, 1e-6);
+    assert_int_equal(usage->processes, 2);
+    assert_near(usage->rss_mb, 8, 1e-6);
+    assert_near(usage->unique_mb, 7, 1e-6);
+    assert_int_equal(snapshot->running_jobs, 1);
+    assert_int_equal(snapshot->active_sheets, 1);
+}
+
+static void test_zombies_and_sonde_itself(void **state _unused_)
+{
+    struct process_reading readings[] = {process(SELF, -1, 0, 1), process(8, -1, 0, 1)};
+    readings[1].state = 'Z';
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = take(0, readings, 2);
+
+    assert_int_equal(snapshot->zombie_count, 1);
+    assert_int_equal(snapshot->zombie_pids.items[0], 8);
+    assert_int_equal(snapshot->daemon_pid, SELF);
+    assert_near(snapshot->daemon_rss_mb, 4, 1e-6);
+    assert_true(isnan(snapshot->system_memory_total_mb)); /* nobody has read it */
+    assert_int_equal(snapshot->pressure_level, PRESSURE_UNKNOWN);
+}
+
+static void test_scope_keeps_what_matters(void **state _unused_)
+{
+    struct process_metric items[200];
+    struct process_list list = {.items = items, .count = ARRAY_SIZE(items)};
+
+    for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
+        record_init(&process_metric_record, &items[i]);
+        items[i].pid = (int64_t)i;
+        items[i].state = 'S';
+        items[i].cpu_percent = i < 100 ? (double)i : REAL_UNKNOWN;
+        items[i].rss_mb = (double)(200 - i);
+    }
+    items[150].job_id = "job";
+    items[160].state = 'Z';
+    assert_int_equal(scope_apply(SCOPE_JOBS, &list), 0);
+    assert_int_equal(list.count, 20 + 20 + 2);
+    for (size_t i = 0; i < 20; i++)
+        assert_int_equal(items[i].pid, i);           /* most memory */
+    for (size_t i = 0; i < 20; i++)
+        assert_int_equal(items[20 + i].pid, 80 + i); /* most CPU */
+    assert_int_equal(items[40].pid, 150);
+    assert_int_equal(items[41].pid, 160);
+}
+
+static void test_scope_of_nothing(void **state _unused_)
+{
+    struct process_list list = {0};
+    assert_int_equal(scope_apply(SCOPE_JOBS, &list), 0);
+    assert_int_equal(list.count, 0);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(test_there_before_the_first_reading_is_unknown),
+        T(test_the_moment_of_each_reading_counts),
+        T(test_born_within_the_interval_is_over_its_life),
+        T(test_old_but_first_seen_now_is_unknown),
+        T(test_several_threads_exceed_one_core),
+        T(test_a_pid_that_changed_hands),
+        T(test_a_counter_that_runs_backwards_is_unknown),
+        T(test_a_clock_step_changes_labels_only),
+        T(test_start_time_does_not_waver),
+        T(test_jobs),
+        T(test_zombies_and_sonde_itself),
+        T(test_scope_keeps_what_matters),
+        T(test_scope_of_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
