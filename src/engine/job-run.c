@@ -37,6 +37,7 @@ struct job_runner {
     bool has_loop;
     bool command_ended;
     bool is_over;
+    bool has_family; /* found children of the run, when they were last listed */
     bool stopped_with_command; /* and not yet told of what became of the command since */
     struct run_facts facts;
 };
@@ -69,11 +70,29 @@ static void pass_on(struct job_runner *runner, const struct signalfd_siginfo *in
 
 static void on_child(void *context, pid_t pid, int status, const struct rusage *usage);
 
+static void note_family(void *context, pid_t pid)
+{
+    struct job_runner *runner = context;
+
+    if (!registry_is_stranger(runner->registry, pid))
+        runner->has_family = true;
+}
+
+/* Children that sonde had before are not waited for. */
+static bool only_strangers_are_left(struct job_runner *runner)
+{
+    runner->has_family = false;
+    return registry_stranger_count(runner->registry) &&
+           reaper_list_children(note_family, runner) == 0 && !runner->has_family;
+}
+
 static void collect_children(struct job_runner *runner)
 {
     bool none_left = reaper_collect(on_child, runner) == -ECHILD;
 
-    if (runner->command_ended && (none_left || !runner->options->wait_for_all))
+    if (!runner->command_ended)
+        return;
+    if (none_left || !runner->options->wait_for_all || only_strangers_are_left(runner))
         runner->is_over = true;
 }
 
@@ -145,6 +164,10 @@ static void on_child(void *context, pid_t pid, int status, const struct rusage *
         runner->facts.command_is_stopped = false;
     if (WIFSTOPPED(status) || WIFCONTINUED(status))
         return;
+    if (registry_is_stranger(runner->registry, pid)) {
+        registry_remove(runner->registry, pid);
+        return;
+    }
 
     run_facts_add_reaped(&runner->facts, usage);
     if (is_command)
@@ -173,6 +196,13 @@ static void on_gap(void *context, const struct gap *gap)
 
 /* ---- from start to end ---- */
 
+static void note_stranger(void *context, pid_t pid)
+{
+    struct job_runner *runner = context;
+
+    registry_add_stranger(runner->registry, pid); /* without memory, it counts as one of the run */
+}
+
 static int prepare(struct job_runner *runner)
 {
     const struct job_run_options *options = runner->options;
@@ -181,6 +211,9 @@ static int prepare(struct job_runner *runner)
     if (r == 0)
         r = registry_add_run(runner->registry, options->run_id, options->job_id, options->sheet_num,
                              &runner->run);
+    /* A script that ends in `exec sonde run` leaves its own children to sonde. */
+    if (r == 0)
+        reaper_list_children(note_stranger, runner);
     if (r == 0)
         r = reaper_become_subreaper();
     return r;

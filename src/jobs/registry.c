@@ -21,6 +21,7 @@ struct registry {
     struct VEC(struct run *) runs;
     pid_t foster_pid;
     struct run *foster_run;
+    struct VEC(pid_t) strangers; /* children that the foster parent had before */
 };
 
 int registry_new(struct registry **ret)
@@ -43,6 +44,7 @@ void registry_free(struct registry *registry)
     for (size_t i = 0; i < registry->runs.count; i++)
         free(registry->runs.items[i]);
     VEC_DONE(&registry->runs);
+    VEC_DONE(&registry->strangers);
     free(registry);
 }
 
@@ -97,6 +99,24 @@ void registry_set_foster(struct registry *registry, pid_t pid, struct run *run)
     registry->foster_run = run;
 }
 
+int registry_add_stranger(struct registry *registry, pid_t pid)
+{
+    return VEC_PUSH(&registry->strangers, pid);
+}
+
+bool registry_is_stranger(const struct registry *registry, pid_t pid)
+{
+    for (size_t i = 0; i < registry->strangers.count; i++)
+        if (registry->strangers.items[i] == pid)
+            return true;
+    return false;
+}
+
+size_t registry_stranger_count(const struct registry *registry)
+{
+    return registry->strangers.count;
+}
+
 int registry_fork(struct registry *registry, pid_t parent, pid_t child)
 {
     struct member_entry *entry = find_entry(registry, parent);
@@ -140,12 +160,13 @@ void registry_exit(struct registry *registry, pid_t pid)
 }
 
 /* The run that a process seen for the first time belongs to by its parent, or NULL. */
-static struct run *run_by_parent(const struct registry *registry, pid_t ppid, uint64_t start_ticks)
+static struct run *run_by_parent(const struct registry *registry, pid_t pid, pid_t ppid,
+                                 uint64_t start_ticks)
 {
     struct member_entry *parent = find_entry(registry, ppid);
 
     if (registry->foster_run && ppid == registry->foster_pid)
-        return registry->foster_run;
+        return registry_is_stranger(registry, pid) ? NULL : registry->foster_run;
     /* A parent that is younger than its child is a stranger with its pid. */
     if (parent && parent->member.start_ticks <= start_ticks)
         return parent->member.run;
@@ -162,7 +183,7 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
         entry = NULL;
     }
     if (!entry) {
-        struct run *run = run_by_parent(registry, ppid, start_ticks);
+        struct run *run = run_by_parent(registry, pid, ppid, start_ticks);
         int r = run ? registry_add(registry, run, pid) : 0;
         if (r < 0)
             return r;
@@ -208,6 +229,9 @@ void registry_remove(struct registry *registry, pid_t pid)
 {
     struct member_entry *entry = map_remove(&registry->members, (uint64_t)pid);
 
+    for (size_t i = 0; i < registry->strangers.count; i++)
+        if (registry->strangers.items[i] == pid)
+            registry->strangers.items[i] = registry->strangers.items[--registry->strangers.count];
     if (!entry)
         return;
     TAILQ_REMOVE(&registry->by_age, entry, neighbours);

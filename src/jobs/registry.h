@@ -50,6 +50,11 @@ int registry_add(struct registry *registry, struct run *run, pid_t pid);
  * of a run inherits its orphans. */
 void registry_set_foster(struct registry *registry, pid_t pid, struct run *run);
 
+/* A child that the foster parent had already: it belongs to no run. 0 or -ENOMEM. */
+int registry_add_stranger(struct registry *registry, pid_t pid);
+bool registry_is_stranger(const struct registry *registry, pid_t pid);
+size_t registry_stranger_count(const struct registry *registry);
+
 /* The run of a process that `pid` above has reaped: its own, or as an orphan that was never seen,
  * which then counts as one more process of it. NULL: none of ours. */
 struct run *registry_run_of_reaped(struct registry *registry, pid_t pid);
@@ -71,7 +76,7 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
 
 struct member *registry_find(const struct registry *registry, pid_t pid);
 
-/* The process is gone for good: reaped. */
+/* The process is gone for good: reaped. A stranger's pid is free for others then. */
 void registry_remove(struct registry *registry, pid_t pid);
 
 size_t registry_count(const struct registry *registry);

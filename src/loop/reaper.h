@@ -12,5 +12,9 @@ typedef void (*child_fn)(void *context, pid_t pid, int wait_status, const struct
  * are children left, -ECHILD when there are none. */
 int reaper_collect(child_fn on_child, void *context);
 
+/* Names every child there is now, ended ones included, whether or not it was started here. 0 or a
+ * negative errno: the kernel need not be able to tell (CONFIG_PROC_CHILDREN). */
+int reaper_list_children(void (*on_child)(void *context, pid_t pid), void *context);
+
 /* Orphaned descendants are to be reparented to this process. 0 or a negative errno. */
 int reaper_become_subreaper(void);

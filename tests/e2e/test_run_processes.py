@@ -8,6 +8,10 @@ import unittest
 import harness
 
 
+# A background job of a shell carries the shell's command line until it is executed.
+AWAIT_EXEC = "until grep -q ^sleep /proc/$!/cmdline; do :; done"
+
+
 def needs_connector(prefix=()):
     return unittest.skipUnless(harness.has_connector(prefix),
                                "needs the process connector (Linux 6.6, or root), in the first "
@@ -79,7 +83,7 @@ class WithoutConnector(harness.TestCase):
     @harness.needs_root()
     @harness.needs_program("unshare")
     def test_left_running_is_found(self):
-        result = self.polled("sh", "-c", "sleep 300 & exit 0")
+        result = self.polled("sh", "-c", f"sleep 300 & {AWAIT_EXEC}")
         self.assertEqual([left["command"] for left in result.summary["left_running"]],
                          ["sleep 300"])
 
@@ -109,7 +113,7 @@ class WithoutConnector(harness.TestCase):
 
 class LeftRunning(harness.TestCase):
     def test_is_named_and_lives_on(self):
-        result = self.run_job("sh", "-c", "sleep 300 & echo left $!")
+        result = self.run_job("sh", "-c", f"sleep 300 & {AWAIT_EXEC}; echo left $!")
         pid = int(result.figure("left"))
         self.assertEqual(result.summary["left_running"], [{"pid": pid, "command": "sleep 300"}])
         self.assertIn(f"pid {pid} still running: sleep 300", result.stderr)
@@ -117,7 +121,8 @@ class LeftRunning(harness.TestCase):
         self.assertEqual(result.summary["outcome"], "success")
 
     def test_each_is_named(self):
-        result = self.run_job("sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 30$i & done")
+        result = self.run_job("sh", "-c", "for i in 1 2 3 4 5 6 7 8; do "
+                              f"sleep 30$i & {AWAIT_EXEC}; done")
         self.assertEqual(sorted(left["command"] for left in result.summary["left_running"]),
                          [f"sleep 30{i}" for i in range(1, 9)])
         self.assertIn("and 3 more", result.stderr)
@@ -150,7 +155,7 @@ class LeftRunning(harness.TestCase):
         os.close(write_end)
         text = self.read("err").decode("utf-8")
         self.assertIn("still running", text)
-        self.assertIn("\\x1b[31mred\\a\\xff\\u202e", text)
+        self.assertIn("\\x1b[31mred\\a\ufffd\\u202e", text)
         self.assertNotRegex(text, r"[\x00-\x09\x0b-\x1f\x7f\u202e]")
         summary = harness.strict_json(self.read("summary").decode("utf-8"))
         self.assertIn("\x1b[31mred", summary["left_running"][0]["command"])

@@ -91,7 +91,7 @@ static char tree[] = "/tmp/sonde-proc.XXXXXX";
 
 static void write_file(const char *path, const char *text)
 {
-    char full[PATH_MAX];
+    char full[PATH_MAX + sizeof(tree)];
     snprintf(full, sizeof(full), "%s/%s", tree, path);
     FILE *file = fopen(full, "w");
     fputs(text, file);
