@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/suggest.h"
+#include "base/suggest.h"
 
 struct parser {
     const struct command_option *options;

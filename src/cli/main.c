@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/suggest.h"
 #include "cli/command.h"
-#include "model/suggest.h"
 
 static const struct command *const commands[] = {
     &command_run,

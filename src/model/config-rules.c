@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/suggest.h"
 #include "model/config-load.h"
 #include "model/job.h"
 #include "model/rule-pattern.h"
-#include "model/suggest.h"
 
 /* What stands in a rule, by key. */
 enum rule_part {

@@ -5,8 +5,8 @@
 
 #include "base/json-writer.h"
 #include "base/macros.h"
+#include "base/suggest.h"
 #include "model/config.h"
-#include "model/suggest.h"
 
 #define MINUTE 60.0
 #define HOUR   3600.0

@@ -6,9 +6,9 @@
 
 #include "base/macros.h"
 #include "base/number.h"
+#include "base/suggest.h"
 #include "base/utf8.h"
 #include "model/config-load.h"
-#include "model/suggest.h"
 
 /* The longest name that group databases take is shorter. */
 #define GROUP_MAX_BYTES 64

@@ -8,7 +8,7 @@
 #include "base/macros.h"
 #include "model/config-schema.h"
 #include "model/config.h"
-#include "model/suggest.h"
+#include "base/suggest.h"
 
 static struct config *load_fine(const char *yaml)
 {

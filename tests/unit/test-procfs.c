@@ -385,7 +385,7 @@ static void test_a_leader_that_has_left_its_threads(void **state _unused_)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         static char memory[8 << 20];
         pthread_t thread;
-        memset(memory, 1, sizeof(memory));
+        explicit_bzero(memory, sizeof(memory)); /* touches it, and is not optimised away */
         pthread_create(&thread, NULL, stay_behind, NULL);
         pthread_exit(NULL);
     }
