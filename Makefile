@@ -41,6 +41,7 @@ fuzz:
 	@tests/fuzz/fuzz-all $(FUZZED) $(FUZZ_SECONDS)
 
 install: all
+	meson configure $(BUILD) --prefix=$(PREFIX)
 	DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
 
 format:

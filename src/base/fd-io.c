@@ -72,6 +72,18 @@ static int open_component(int dir_fd, const char *name, int flags, mode_t mode)
     return fd < 0 ? -errno : fd;
 }
 
+static int open_last(int dir_fd, const char *name, int flags, mode_t mode)
+{
+    _cleanup_close_ int fd = open_component(dir_fd, name, flags | O_WRONLY | O_NONBLOCK, mode);
+
+    if (fd < 0)
+        return TAKE_FD(fd);
+    int set = fcntl(fd, F_GETFL);
+    if (set < 0 || fcntl(fd, F_SETFL, set & ~O_NONBLOCK) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
 int fd_open_output(const char *path, int flags, mode_t mode)
 {
     char name[NAME_MAX + 1];
@@ -91,7 +103,7 @@ int fd_open_output(const char *path, int flags, mode_t mode)
         name[length] = '\0';
         at += length;
         if (!*at)
-            return open_component(dir_fd, name, flags | O_WRONLY, mode);
+            return open_last(dir_fd, name, flags, mode);
 
         int next = open_component(dir_fd, name, O_PATH | O_DIRECTORY, 0);
         if (next < 0)

@@ -14,5 +14,7 @@ ssize_t fd_read_file(int dir_fd, const char *path, char *into, size_t capacity);
 int fd_write_all(int fd, const void *bytes, size_t length);
 
 /* Opens `path` for writing, made with `mode` where it is missing. A symbolic link in a directory
- * that others can write is not followed (-ELOOP): whoever planted it chose the target. */
+ * that others can write is not followed (-ELOOP): whoever planted it chose the target. (One in a
+ * directory of our own is, wherever it leads: it was put there by us.) A pipe that
+ * nobody reads is not waited for (-ENXIO). */
 int fd_open_output(const char *path, int flags, mode_t mode);

@@ -7,8 +7,6 @@
 #include "base/fd-io.h"
 #include "base/text.h"
 
-static int is_quiet;
-
 _printf_(1, 0) static void log_line(const char *format, va_list arguments)
 {
     _cleanup_text_ struct text message = {0};
@@ -33,15 +31,8 @@ void log_error(const char *format, ...)
 
 void log_note(const char *format, ...)
 {
-    if (is_quiet)
-        return;
     va_list arguments;
     va_start(arguments, format);
     log_line(format, arguments);
     va_end(arguments);
-}
-
-void log_set_quiet(int quiet)
-{
-    is_quiet = quiet;
 }

@@ -5,6 +5,5 @@
 #include "base/macros.h"
 
 void log_error(const char *format, ...) _printf_(1, 2);
-/* Something worth knowing that is no failure; log_set_quiet() silences these, never errors. */
+/* Something worth knowing that is no failure. */
 void log_note(const char *format, ...) _printf_(1, 2);
-void log_set_quiet(int quiet);

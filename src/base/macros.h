@@ -23,7 +23,5 @@
         max_a_ > max_b_ ? max_a_ : max_b_;                                                         \
     })
 
-#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
-
 #define _unused_                        __attribute__((unused))
 #define _printf_(format_arg, first_arg) __attribute__((format(printf, format_arg, first_arg)))

@@ -89,7 +89,7 @@ static int parse_option(const struct parser *parser, int argc, char **argv,
 
     if (!option)
         return refuse_unknown(parser, word, name, length);
-    if (option->argument && !value && argc > 1) {
+    if (option->argument && !value && argc > 1 && strcmp(argv[1], "--") != 0) {
         value = argv[1];
         taken = 2;
     }

@@ -78,7 +78,8 @@ static void say_what_is_missing(const struct snapshot *snapshot)
                  snapshot->processes.count, (long long)snapshot->process_total);
 }
 
-static int print(const struct arguments *arguments, const struct snapshot *snapshot)
+static int print(const struct arguments *arguments, const struct snapshot *snapshot,
+                 int *ret_status)
 {
     _cleanup_text_ struct text out = {0};
     bool as_json = arguments_has(arguments, "json");
@@ -88,8 +89,8 @@ static int print(const struct arguments *arguments, const struct snapshot *snaps
     if (r < 0)
         return r;
     fwrite(out.bytes, 1, out.length, stdout);
-    fflush(stdout);
-    if (!as_json)
+    *ret_status = finish_output();
+    if (!as_json && *ret_status == 0)
         say_what_is_missing(snapshot);
     return 0;
 }
@@ -105,14 +106,15 @@ static int run(const struct command_context *context, struct arguments *argument
         return EXIT_USAGE;
 
     enum scope scope = arguments_has(arguments, "all") ? SCOPE_ALL : config->scope;
+    int status = 0;
     int r = take_snapshot(arguments_has(arguments, "instant"), scope, &snapshot);
     if (r == 0)
-        r = print(arguments, snapshot);
+        r = print(arguments, snapshot, &status);
     if (r < 0) {
-        log_error("ps: cannot read the processes: %s", strerror(-r));
+        log_error("ps: cannot read the processes: %s", collector_strerror(r));
         return 1;
     }
-    return 0;
+    return status;
 }
 
 static const struct command_option options[] = {

@@ -19,6 +19,7 @@
 #include "cli/print-summary.h"
 #include "engine/job-run.h"
 #include "model/record-json.h"
+#include "sample/collector.h"
 
 /* As `env`, `nohup` and `timeout` have it. */
 #define EXIT_OURS           125
@@ -43,7 +44,8 @@ struct request {
 
 static int misused(const char *option, const char *value, const char *why)
 {
-    return command_misused(&command_run, "--%s: '%s' %s", option, value, why);
+    return command_misused(&command_run, "--%s: '%.60s%s' %s", option, value,
+                           strlen(value) > 60 ? "…" : "", why);
 }
 
 static int read_interval(const struct arguments *arguments, uint64_t *ret_ns)
@@ -98,13 +100,13 @@ static int read_names(const struct arguments *arguments, struct request *request
     return 0;
 }
 
-/* The number of a descriptor that a path names, as /dev/stdout does; -1 if it names none. */
+/* The number of a descriptor that a path names, as - and /dev/stdout do; -1 if it names none. */
 static int64_t descriptor_of(const char *path)
 {
     static const char *const directories[] = {"/dev/fd/", "/proc/self/fd/"};
     int64_t fd;
 
-    if (strcmp(path, "/dev/stdout") == 0)
+    if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0)
         return STDOUT_FILENO;
     if (strcmp(path, "/dev/stderr") == 0)
         return STDERR_FILENO;
@@ -131,6 +133,15 @@ static int duplicate(int fd)
     return copy < 0 ? -errno : copy;
 }
 
+static const char *why_not_opened(int error)
+{
+    switch (error) {
+    case ELOOP: return "it is a symbolic link in a directory that others can write";
+    case ENXIO: return "it is a pipe that nobody reads";
+    default: return strerror(error);
+    }
+}
+
 /* Opened before the command starts: a summary that cannot be written should not cost a day's run.
  * The command's own redirections are not touched. */
 static int open_summary(struct request *request)
@@ -138,13 +149,12 @@ static int open_summary(struct request *request)
     if (!request->summary_path)
         return 0;
     int64_t named_fd = descriptor_of(request->summary_path);
-    request->summary_fd =
-        named_fd >= 0 ? duplicate((int)named_fd)
-                      : fd_open_output(request->summary_path, O_CREAT | O_TRUNC, 0600);
+    request->summary_fd = named_fd >= 0 ? duplicate((int)named_fd)
+                                        : fd_open_output(request->summary_path, O_CREAT, 0600);
     if (request->summary_fd >= 0)
         return 0;
-    log_error("run: cannot write the summary to %s: %s", request->summary_path,
-              strerror(-request->summary_fd));
+    log_error("run: cannot write the summary to '%s': %s", request->summary_path,
+              why_not_opened(-request->summary_fd));
     return EXIT_OURS;
 }
 
@@ -199,10 +209,13 @@ static void write_summary(const struct request *request, const struct run_summar
     record_encode(&run_summary_record, summary, &json);
     text_append_char(&text, '\n');
     int r = text_error(&text);
+    /* Emptied only now: a command that could not start costs nobody the summary of the last one. */
+    if (r == 0 && ftruncate(request->summary_fd, 0) < 0 && errno != EINVAL)
+        r = -errno;
     if (r == 0)
         r = fd_write_all(request->summary_fd, text.bytes, text.length);
     if (r < 0)
-        log_error("run: cannot write the summary to %s: %s", request->summary_path, strerror(-r));
+        log_error("run: cannot write the summary to '%s': %s", request->summary_path, strerror(-r));
 }
 
 static void report(const struct request *request, const struct job_run_result *result)
@@ -213,11 +226,15 @@ static void report(const struct request *request, const struct job_run_result *r
     }
     if (result->sampling_error)
         log_error("run: could not sample '%s': %s; its figures are the kernel's accounting alone",
-                  request->job_id, strerror(-result->sampling_error));
+                  request->job_id, collector_strerror(result->sampling_error));
+    if (result->failed_samples)
+        log_error("run: %llu samples of '%s' could not be taken",
+                  (unsigned long long)result->failed_samples, request->job_id);
     if (request->summary_fd >= 0)
         write_summary(request, &result->summary);
     if (!request->is_quiet)
-        print_summary(&result->summary);
+        print_summary(&result->summary,
+                      result->connector_error ? strerror(-result->connector_error) : NULL);
 }
 
 static int exit_status(int wait_status)
@@ -261,7 +278,7 @@ static const struct command_option options[] = {
     {"sheet", 0, "N", "the number of this step of the job"},
     {"interval", 'i', "TIME", "time between samples, 10ms to 1h (default 100ms)"},
     {"wait", 'w', NULL, "also wait for what the command leaves running"},
-    {"summary", 's', "FILE", "write the summary to FILE as one JSON object"},
+    {"summary", 's', "FILE", "write the summary to FILE as one JSON object (-: stdout)"},
     {"no-store", 0, NULL, "keep nothing of this run"},
     {"quiet", 'q', NULL, "print no summary"},
 };

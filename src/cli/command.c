@@ -1,6 +1,9 @@
 #include "cli/command.h"
 
+#include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -16,4 +19,13 @@ int command_misused(const struct command *command, const char *format, ...)
     log_error("%s: %s (see 'sonde %s --help')", command->name, text_string(&message),
               command->name);
     return command->usage_status ? command->usage_status : EXIT_USAGE;
+}
+
+int finish_output(void)
+{
+    /* A reader that went away early (`| head`) is no failure; a full disk is. */
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)
+        return 0;
+    log_error("cannot write to standard output: %s", strerror(errno));
+    return 1;
 }

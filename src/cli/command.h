@@ -31,5 +31,8 @@ extern const struct command command_ps;
 extern const struct command command_run;
 extern const struct command command_version;
 
+/* Writes out what stands in stdout's buffer: 0, or 1 once it was said why it cannot be. */
+int finish_output(void);
+
 /* Says what is wrong with the command line and how to go on; returns the verb's usage status. */
 int command_misused(const struct command *command, const char *format, ...) _printf_(2, 3);

@@ -1,5 +1,4 @@
 /* Finds the verb, parses its options, and runs it. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,6 +91,11 @@ static int unknown_verb(const char *name)
 {
     struct suggestion near = {0};
 
+    if (*name == '-') {
+        log_error("'%s' stands before the verb; write: sonde VERB %s", name, name);
+        return EXIT_USAGE;
+    }
+
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
         suggestion_consider(&near, name, strlen(name), commands[i]->name,
                             strlen(commands[i]->name));
@@ -126,7 +130,7 @@ int main(int argc, char **argv)
             print_help(asked);
         else
             print_overview(stdout);
-        return 0;
+        return finish_output();
     }
     const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
     const struct command *command = find_command(name);
@@ -134,10 +138,5 @@ int main(int argc, char **argv)
         return unknown_verb(name);
 
     int status = run_command(command, argc - 2, argv + 2);
-    /* A reader that went away early (`| head`) is no failure; a full disk is. */
-    if (fflush(stdout) != 0 && errno != EPIPE && status == 0) {
-        log_error("cannot write to standard output: %s", strerror(errno));
-        status = 1;
-    }
-    return status;
+    return status ? status : finish_output();
 }

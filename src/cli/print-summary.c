@@ -69,13 +69,18 @@ static void format_memory(const struct run_summary *summary, struct text *out)
     text_append_char(out, '\n');
 }
 
-static void format_processes(const struct run_summary *summary, struct text *out)
+static void format_processes(const struct run_summary *summary, const char *no_events,
+                             struct text *out)
 {
     struct human count, gap;
 
     append_label(out, "processes");
-    text_printf(out, "%s%s\n", mark(summary->exactness.processes),
+    text_printf(out, "%s%s", mark(summary->exactness.processes),
                 human_count(&count, (uint64_t)summary->processes));
+    if (no_events)
+        text_printf(out, " (no events from the kernel: %s; short-lived ones may be missing)",
+                    no_events);
+    text_append_char(out, '\n');
     if (summary->gap_seconds > 0) {
         append_label(out, "gaps");
         text_printf(out, "%s not sampled\n", human_duration(&gap, summary->gap_seconds));
@@ -89,8 +94,8 @@ static void format_left_running(const struct run_summary *summary, struct text *
     for (size_t i = 0; i < left->count && i < LEFT_RUNNING_SHOWN; i++) {
         append_label(out, i ? "" : "left");
         text_printf(out, "pid %lld still running: ", (long long)left->items[i].pid);
-        text_append_visible(out, left->items[i].command, strlen(left->items[i].command),
-                            LEFT_COMMAND_COLUMNS);
+        const char *command = left->items[i].command ? left->items[i].command : "-";
+        text_append_visible(out, command, strlen(command), LEFT_COMMAND_COLUMNS);
         text_append_char(out, '\n');
     }
     if (left->count > LEFT_RUNNING_SHOWN) {
@@ -99,20 +104,20 @@ static void format_left_running(const struct run_summary *summary, struct text *
     }
 }
 
-void format_summary(const struct run_summary *summary, struct text *out)
+void format_summary(const struct run_summary *summary, const char *no_events, struct text *out)
 {
     format_outcome(summary, out);
     format_time(summary, out);
     format_memory(summary, out);
-    format_processes(summary, out);
+    format_processes(summary, no_events, out);
     format_left_running(summary, out);
 }
 
-void print_summary(const struct run_summary *summary)
+void print_summary(const struct run_summary *summary, const char *no_events)
 {
     _cleanup_text_ struct text out = {0};
 
-    format_summary(summary, &out);
+    format_summary(summary, no_events, &out);
     /* In one piece; if nobody reads it any more, there is nobody to tell. */
     if (text_error(&out) == 0)
         fd_write_all(STDERR_FILENO, out.bytes, out.length);

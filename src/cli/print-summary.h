@@ -4,5 +4,6 @@
 #include "base/text.h"
 #include "model/job.h"
 
-void format_summary(const struct run_summary *summary, struct text *out);
-void print_summary(const struct run_summary *summary);
+/* `no_events` tells why the kernel gave no process events; NULL if it did. */
+void format_summary(const struct run_summary *summary, const char *no_events, struct text *out);
+void print_summary(const struct run_summary *summary, const char *no_events);

@@ -13,6 +13,9 @@
 #define BOLD  "\033[1m"
 #define PLAIN "\033[0m"
 
+/* Of a command line that tells anything. */
+#define COMMAND_MIN_COLUMNS 24
+
 static const char *const column_names[] = {
     "pid",     "uid",      "state",       "cpu_percent", "rss_mb", "vms_mb",
     "threads", "open_fds", "age_seconds", "cpu_seconds", "job_id", "command",
@@ -42,14 +45,41 @@ static bool has_jobs(const struct process_list *processes)
     return false;
 }
 
-static void choose_columns(const struct process_list *processes, struct columns *ret)
+/* Columns that all but the last take, with a blank after each. */
+static size_t fixed_width(const struct columns *columns)
 {
-    bool with_jobs = has_jobs(processes);
+    size_t width = 0;
+
+    for (size_t i = 0; i + 1 < columns->count; i++)
+        width += columns->fields[i]->width + 1;
+    return width;
+}
+
+static void drop_column(struct columns *columns, const char *name)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < columns->count; i++)
+        if (strcmp(columns->fields[i]->name, name) != 0)
+            columns->fields[kept++] = columns->fields[i];
+    columns->count = kept;
+}
+
+/* All columns, less what a narrow terminal has no room for. */
+static void choose_columns(const struct process_list *processes, size_t terminal_width,
+                           struct columns *ret)
+{
+    static const char *const dispensable[] = {"vms_mb",      "open_fds",    "threads",
+                                              "age_seconds", "cpu_seconds", "uid"};
 
     ret->count = 0;
     for (size_t i = 0; i < ARRAY_SIZE(column_names); i++)
-        if (with_jobs || strcmp(column_names[i], "job_id") != 0)
-            ret->fields[ret->count++] = record_find(&process_metric_record, column_names[i]);
+        ret->fields[ret->count++] = record_find(&process_metric_record, column_names[i]);
+    if (!has_jobs(processes))
+        drop_column(ret, "job_id");
+    for (size_t i = 0; i < ARRAY_SIZE(dispensable); i++)
+        if (fixed_width(ret) + COMMAND_MIN_COLUMNS > terminal_width)
+            drop_column(ret, dispensable[i]);
 }
 
 /* ---- order ---- */
@@ -219,7 +249,8 @@ static void append_line(const struct columns *columns, const struct line *line, 
         text_append_char(out, ' ');
     }
     /* Deep trees must not push the command out of sight. */
-    size_t indent = MIN((size_t)line->depth * 2, (size_t)40);
+    size_t indent = MIN((size_t)line->depth * 2, (used < width ? width - used : 0) / 2);
+    indent = MIN(indent, (size_t)40);
     text_append_repeated(out, ' ', indent);
     used += indent;
     field_format(columns->fields[columns->count - 1], line->process,
@@ -242,7 +273,7 @@ int process_table_format(const struct snapshot *snapshot,
     else if (order_as_tree(processes, &lines) < 0)
         return -ENOMEM;
 
-    choose_columns(processes, &columns);
+    choose_columns(processes, options->columns, &columns);
     append_heading(&columns, options->with_bold_heading, out);
     for (size_t i = 0; i < lines.count; i++)
         append_line(&columns, &lines.items[i], options->columns, out);

@@ -58,6 +58,7 @@ static bool members_are_known(struct engine *engine)
         return true;
     engine->counts.event_losses++;
     engine->has_lost_events = true;
+    registry_distrust_events(engine->options.registry);
     return false;
 }
 
@@ -140,9 +141,9 @@ int engine_start(uv_loop_t *loop, const struct engine_options *options, struct e
     engine->options = *options;
     int r = collector_new(&(struct collector_options){.registry = options->registry},
                           &engine->collector);
-    if (r == 0 && options->connector &&
-        lifecycle_feed_start(loop, options->connector, options->registry, &engine->feed) < 0)
-        connector_close(options->connector);
+    if (options->connector && (r < 0 || lifecycle_feed_start(loop, options->connector,
+                                                             options->registry, &engine->feed) < 0))
+        connector_close(options->connector); /* then births and deaths are looked for */
     if (r == 0)
         r = engine_collect(engine);
     if (r == 0)

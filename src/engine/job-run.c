@@ -37,7 +37,7 @@ struct job_runner {
     bool has_loop;
     bool command_ended;
     bool is_over;
-    bool has_family; /* found children of the run, when they were last listed */
+    bool has_family;           /* found children of the run, when they were last listed */
     bool stopped_with_command; /* and not yet told of what became of the command since */
     struct run_facts facts;
 };
@@ -61,7 +61,8 @@ static void pass_on(struct job_runner *runner, const struct signalfd_siginfo *in
 {
     int number = (int)info->ssi_signo;
 
-    note_sender(runner, number, (pid_t)info->ssi_pid);
+    if (info->ssi_code <= 0)
+        note_sender(runner, number, (pid_t)info->ssi_pid);
     if (info->ssi_code == SI_QUEUE)
         sigqueue(runner->command_pid, number, (union sigval){.sival_ptr = (void *)info->ssi_ptr});
     else
@@ -103,6 +104,47 @@ static bool command_was_continued_too(struct job_runner *runner)
     return TAKE(runner->stopped_with_command, false) && !runner->facts.command_is_stopped;
 }
 
+/* Whether a terminal sends it. Other signals of the kernel, such as an alarm that was set before
+ * sonde was executed, are meant for the command. */
+static bool is_of_terminals(int number)
+{
+    switch (number) {
+    case SIGINT:
+    case SIGQUIT:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+    case SIGWINCH:
+    case SIGHUP:
+    case SIGCONT: return true;
+    default: return false;
+    }
+}
+
+/* A terminal sends to the whole group, the command included; only that it hangs up is told to the
+ * leader of the session alone. */
+static bool is_for_leader_alone(int number)
+{
+    return (number == SIGHUP || number == SIGCONT) && getsid(0) == getpid();
+}
+
+static bool is_terminal_stop(int number)
+{
+    return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+}
+
+/* The command has ended, what it left is waited for: that is not sonde's to kill, but sonde itself
+ * need not wait any longer, and can be stopped like any program. */
+static void on_signal_while_waiting(struct job_runner *runner, int number)
+{
+    if (sigismember(&runner->original_signals.ignored, number) == 1)
+        return;
+    if (is_terminal_stop(number))
+        signals_stop_self(number, NULL, NULL);
+    else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+        runner->is_over = true;
+}
+
 static void on_signal(void *context, const struct signalfd_siginfo *info)
 {
     struct job_runner *runner = context;
@@ -112,16 +154,14 @@ static void on_signal(void *context, const struct signalfd_siginfo *info)
         collect_children(runner);
     if (number == SIGCHLD)
         return;
-    /* What is left of the job is not sonde's to kill, but sonde need not wait any longer. */
     if (runner->command_ended) {
-        if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
-            runner->is_over = true;
+        on_signal_while_waiting(runner, number);
         return;
     }
-    /* Sent by the kernel: the terminal has sent it to the whole group. */
-    if (info->ssi_code > 0) {
+    if (info->ssi_code > 0 && is_of_terminals(number)) {
         runner->facts.from_terminal = number;
-        return;
+        if (!is_for_leader_alone(number))
+            return;
     }
     if (number == SIGCONT && command_was_continued_too(runner))
         return;
@@ -130,9 +170,14 @@ static void on_signal(void *context, const struct signalfd_siginfo *info)
 
 /* ---- children ---- */
 
-static bool is_terminal_stop(int number)
+static bool command_is_still_stopped(void *context)
 {
-    return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+    struct job_runner *runner = context;
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)runner->command_pid, &info,
+                  WEXITED | WCONTINUED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == 0;
 }
 
 /* The shell waits for sonde, not for the command: if the terminal has stopped the command, sonde
@@ -142,8 +187,7 @@ static void on_command_stopped(struct job_runner *runner, int number)
     runner->facts.command_is_stopped = true;
     if (!is_terminal_stop(number))
         return;
-    runner->stopped_with_command = true;
-    signals_stop_self(number);
+    runner->stopped_with_command = signals_stop_self(number, command_is_still_stopped, runner);
 }
 
 static void on_command_ended(struct job_runner *runner, int status)
@@ -174,6 +218,8 @@ static void on_child(void *context, pid_t pid, int status, const struct rusage *
         on_command_ended(runner, status);
     if (runner->engine)
         engine_reaped(runner->engine, pid, usage);
+    else
+        registry_remove(runner->registry, pid);
 }
 
 /* ---- the engine's reports ---- */
@@ -282,12 +328,22 @@ static int open_loop(struct job_runner *runner)
 /* Not even a loop to wait in: then wait as simply as can be. */
 static void wait_plainly(struct job_runner *runner)
 {
-    struct rusage usage;
-    int status;
+    struct rusage usage = {0};
+    int status = 0;
 
     while (wait4(runner->command_pid, &status, 0, &usage) < 0 && errno == EINTR)
         ;
     on_child(runner, runner->command_pid, status, &usage);
+}
+
+/* Time that passed before the first sample, if it was more than between any two. */
+static void note_late_start(struct job_runner *runner)
+{
+    uint64_t late_ns = clock_mono_ns() - runner->started_mono_ns;
+    uint64_t interval_ns = runner->options->interval_ns;
+
+    if (late_ns > interval_ns * 3 / 2)
+        runner->facts.gap_seconds += ns_to_sec(late_ns - interval_ns);
 }
 
 /* Whatever fails from here on, the command runs, and is waited for. */
@@ -300,6 +356,7 @@ static void wait_for_command(struct job_runner *runner)
         return;
     }
     runner->facts.sampling_error = start_sampling(runner);
+    note_late_start(runner);
     collect_children(runner);
     while (!runner->is_over)
         uv_run(&runner->loop, UV_RUN_ONCE);
@@ -324,16 +381,21 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
 
     /* Once more, for what is left running and for figures that were on their way. */
     if (runner->engine) {
-        engine_collect(runner->engine);
+        if (engine_collect(runner->engine) == 0)
+            facts->latest = runner->latest;
+        facts->failed_samples = engine_counts(runner->engine)->failed;
         facts->usage = engine_usage(runner->engine, runner->run);
         facts->saw_every_process = engine_saw_every_process(runner->engine);
     }
     /* The command itself was there even if nothing could be noted. */
     facts->processes = MAX(runner->run->processes, (uint64_t)1);
-    facts->latest = runner->latest;
+    facts->registry = runner->registry;
+    if (runner->options->wait_for_all)
+        facts->wall_ns = clock_mono_ns() - runner->started_mono_ns;
     ret->wait_status = facts->wait_status;
     ret->sampling_error = facts->sampling_error;
     ret->connector_error = facts->connector_error;
+    ret->failed_samples = facts->failed_samples;
     ret->has_summary = run_summary_make(facts, runner->options, &ret->arena, &ret->summary) == 0;
 }
 

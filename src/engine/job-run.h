@@ -26,8 +26,9 @@ struct job_run_result {
     int wait_status;  /* of the command */
     bool has_summary; /* false: memory ran out while it was made */
     struct run_summary summary;
-    struct arena arena;  /* holds its texts */
-    int sampling_error;  /* 0, or why nothing could be sampled */
+    struct arena arena; /* holds its texts */
+    int sampling_error; /* 0, or why nothing could be sampled */
+    uint64_t failed_samples;
     int connector_error; /* 0, or why births and deaths had to be looked for */
 };
 

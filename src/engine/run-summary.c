@@ -8,14 +8,12 @@
 #include "base/macros.h"
 #include "loop/signals.h"
 
-#define BYTES_PER_MB 1048576.0
-
 void run_facts_add_reaped(struct run_facts *facts, const struct rusage *usage)
 {
-    facts->reaped_user_ns += (uint64_t)usage->ru_utime.tv_sec * NS_PER_SEC +
-                             (uint64_t)usage->ru_utime.tv_usec * NS_PER_USEC;
-    facts->reaped_system_ns += (uint64_t)usage->ru_stime.tv_sec * NS_PER_SEC +
-                               (uint64_t)usage->ru_stime.tv_usec * NS_PER_USEC;
+    struct cpu_time cpu = cpu_time_of(usage);
+
+    facts->reaped.total_ns += cpu.total_ns;
+    facts->reaped.user_ns += cpu.user_ns;
     facts->reaped_peak_bytes = MAX(facts->reaped_peak_bytes, (int64_t)usage->ru_maxrss * 1024);
 }
 
@@ -59,14 +57,13 @@ static int fill_outcome(const struct run_facts *facts, struct arena *arena,
 static void fill_cpu(const struct run_facts *facts, struct run_summary *summary)
 {
     const struct run_usage *usage = facts->usage;
-    uint64_t user_ns = usage ? usage->accounted.user_ns : facts->reaped_user_ns;
-    uint64_t total_ns =
-        usage ? usage->accounted.total_ns : facts->reaped_user_ns + facts->reaped_system_ns;
+    const struct cpu_time *cpu = usage ? &usage->accounted : &facts->reaped;
+    uint64_t user_ns = MIN(cpu->user_ns, cpu->total_ns);
     int exactness = usage && !usage->cpu_is_incomplete ? EXACT : LOWER_BOUND;
 
-    summary->cpu_seconds = ns_to_sec(total_ns);
-    summary->user_seconds = ns_to_sec(MIN(user_ns, total_ns));
-    summary->system_seconds = ns_to_sec(total_ns - MIN(user_ns, total_ns));
+    summary->cpu_seconds = ns_to_sec(cpu->total_ns);
+    summary->user_seconds = ns_to_sec(user_ns);
+    summary->system_seconds = ns_to_sec(cpu->total_ns - user_ns);
     summary->exactness.cpu_seconds = exactness;
     summary->exactness.user_seconds = exactness;
     summary->exactness.system_seconds = exactness;
@@ -94,34 +91,41 @@ static void fill_memory(const struct run_facts *facts, struct run_summary *summa
     summary->exactness.peak_unique_mb = summary->exactness.peak_total_mb;
 }
 
-static bool is_left_running(const struct process_metric *process)
+static void mark_lower_bounds(struct run_exactness *exactness)
 {
-    return process->job_id && process->state != 'Z' && process->state != 'X';
+    exactness->cpu_seconds = exactness->user_seconds = exactness->system_seconds = LOWER_BOUND;
+    exactness->peak_rss_mb = exactness->peak_total_mb = exactness->peak_unique_mb = LOWER_BOUND;
 }
 
+static const struct process_metric *find_process(const struct snapshot *snapshot, pid_t pid)
+{
+    for (size_t i = 0; snapshot && i < snapshot->processes.count; i++)
+        if (snapshot->processes.items[i].pid == pid)
+            return &snapshot->processes.items[i];
+    return NULL;
+}
+
+/* What is left of the run's members, whether it could be read or not. What it has used counts only
+ * if it could. */
 static int fill_left_running(const struct run_facts *facts, struct arena *arena,
                              struct run_summary *summary)
 {
-    const struct process_list *processes = facts->latest ? &facts->latest->processes : NULL;
-    size_t count = 0;
-
-    for (size_t i = 0; processes && i < processes->count; i++)
-        count += is_left_running(&processes->items[i]);
-    if (!count)
-        return 0;
-
     struct left_process_list *left = &summary->left_running;
-    left->items = arena_alloc(arena, count * sizeof(*left->items));
+    const struct member *member = NULL;
+
+    left->items = arena_alloc(arena, (registry_count(facts->registry) + 1) * sizeof(*left->items));
     if (!left->items)
         return -ENOMEM;
-    for (size_t i = 0; i < processes->count; i++) {
-        const struct process_metric *process = &processes->items[i];
-        if (!is_left_running(process))
+    while ((member = registry_next(facts->registry, member))) {
+        const struct process_metric *process = find_process(facts->latest, member->pid);
+        if (member->has_ended || (process && process->state == 'Z'))
             continue;
-        const char *command = arena_strdup(arena, process->command);
-        if (!command)
+        const char *command = process ? arena_strdup(arena, process->command) : NULL;
+        if (process && !command)
             return -ENOMEM;
-        left->items[left->count++] = (struct left_process){.pid = process->pid, .command = command};
+        if (!process)
+            mark_lower_bounds(&summary->exactness);
+        left->items[left->count++] = (struct left_process){.pid = member->pid, .command = command};
     }
     return 0;
 }

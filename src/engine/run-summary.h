@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "engine/job-run.h"
+#include "jobs/registry.h"
 #include "model/snapshot.h"
 #include "sample/ledger.h"
 
@@ -27,13 +28,14 @@ struct run_facts {
     int sampling_error;  /* 0, or why there were no samples */
     int connector_error; /* 0, or why births and deaths had to be looked for */
     double gap_seconds;
+    uint64_t failed_samples;
 
-    const struct run_usage *usage; /* NULL: nothing was sampled */
-    const struct snapshot *latest; /* after the command's end; NULL: none */
+    const struct run_usage *usage;   /* NULL: nothing was sampled */
+    const struct registry *registry; /* its members are what is left */
+    const struct snapshot *latest;   /* after the command's end; NULL: none */
 
     /* by the kernel's accounting alone, for when nothing was sampled */
-    uint64_t reaped_user_ns;
-    uint64_t reaped_system_ns;
+    struct cpu_time reaped;
     int64_t reaped_peak_bytes;
 };
 

@@ -122,12 +122,18 @@ int registry_fork(struct registry *registry, pid_t parent, pid_t child)
     struct member_entry *entry = find_entry(registry, parent);
     struct member_entry *known = find_entry(registry, child);
 
-    /* A scan was quicker than the event: nothing new. */
-    if (known && known->member.was_found && !known->member.has_ended) {
+    bool is_fostered = registry->foster_run && parent == registry->foster_pid &&
+                       !registry_is_stranger(registry, child);
+
+    /* A scan was quicker than the event, or this is the command itself: nothing new. */
+    if (known && !known->member.has_ended && (known->member.was_found || is_fostered)) {
         known->member.was_found = false;
         return 0;
     }
-    return entry ? registry_add(registry, entry->member.run, child) : 0;
+    if (entry)
+        return registry_add(registry, entry->member.run, child);
+    /* A child that a member has made its own sibling (CLONE_PARENT). */
+    return is_fostered ? registry_add(registry, registry->foster_run, child) : 0;
 }
 
 struct run *registry_run_of_reaped(struct registry *registry, pid_t pid)
@@ -207,16 +213,33 @@ void registry_begin(struct registry *registry)
         entry->member.was_placed = false;
 }
 
-void registry_drop_unplaced(struct registry *registry)
+void registry_drop_gone(struct registry *registry)
 {
     struct member_entry *entry = TAILQ_FIRST(&registry->by_age);
 
     while (entry) {
         struct member_entry *next = TAILQ_NEXT(entry, neighbours);
-        if (!entry->member.was_placed)
+        if (!entry->member.was_placed && (entry->member.has_ended || entry->member.was_found))
             registry_remove(registry, entry->member.pid);
         entry = next;
     }
+}
+
+void registry_distrust_events(struct registry *registry)
+{
+    struct member_entry *entry;
+
+    TAILQ_FOREACH (entry, &registry->by_age, neighbours)
+        entry->member.was_found = true;
+}
+
+struct member *registry_next(const struct registry *registry, const struct member *member)
+{
+    struct member_entry *next = TAILQ_FIRST(&registry->by_age);
+
+    if (member)
+        next = TAILQ_NEXT(find_entry(registry, member->pid), neighbours);
+    return next ? &next->member : NULL;
 }
 
 struct member *registry_find(const struct registry *registry, pid_t pid)

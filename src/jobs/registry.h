@@ -64,10 +64,14 @@ int registry_fork(struct registry *registry, pid_t parent, pid_t child);
 void registry_thread(struct registry *registry, pid_t pid);
 void registry_exit(struct registry *registry, pid_t pid);
 
-/* A reading of all members there are: begin, place each, drop those that were not there to be read.
- * Even a zombie can be read, so those are gone for good. */
+/* A reading of all members there are: begin, place each, drop those that are gone: that ended by
+ * the events, or were known by readings alone, and are not there to be read (even a zombie is). One
+ * that lives by the events and is not there is hidden from us (hidepid), and stays. */
 void registry_begin(struct registry *registry);
-void registry_drop_unplaced(struct registry *registry);
+void registry_drop_gone(struct registry *registry);
+
+/* Events were lost: from now on, members that are not there to be read are gone. */
+void registry_distrust_events(struct registry *registry);
 
 /* A process that was read: finds its membership, or makes one by its parent. A member's pid with
  * another start is another process. *ret is NULL if it belongs to no run. 0 or -ENOMEM. */
@@ -78,6 +82,9 @@ struct member *registry_find(const struct registry *registry, pid_t pid);
 
 /* The process is gone for good: reaped. A stranger's pid is free for others then. */
 void registry_remove(struct registry *registry, pid_t pid);
+
+/* Steps through all members, parents before their children: NULL begins and ends it. */
+struct member *registry_next(const struct registry *registry, const struct member *member);
 
 size_t registry_count(const struct registry *registry);
 

@@ -1,6 +1,7 @@
 #include "loop/signals.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,13 @@ struct signal_watch {
     void *context;
 };
 
-/* Faults of our own keep their default effect, and so do the limits on our own CPU time and files.
- */
+/* Those that tell of a failed write: it is enough that the write fails. */
+static bool tells_of_write(int number)
+{
+    return number == SIGPIPE || number == SIGXFSZ;
+}
+
+/* Faults of our own keep their default effect, and so does the limit on our own CPU time. */
 static void fill_watched(sigset_t *set)
 {
     static const int not_watched[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL,  SIGTRAP,
@@ -42,6 +48,7 @@ void signals_take_over(struct signal_state *ret_original)
     sigprocmask(SIG_BLOCK, &watched, &ret_original->mask);
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     /* An ignored signal is thrown away even while it is blocked: none would be read. */
     for (int number = 1; number < NSIG; number++)
         if (sigismember(&watched, number) == 1 && sigismember(&ret_original->ignored, number) == 1)
@@ -52,7 +59,7 @@ void signals_restore(const struct signal_state *original)
 {
     for (int number = 1; number < NSIG; number++) {
         int is_ignored = sigismember(&original->ignored, number);
-        if (is_ignored == 1 || number == SIGPIPE)
+        if (is_ignored == 1 || tells_of_write(number))
             signal(number, is_ignored == 1 ? SIG_IGN : SIG_DFL);
     }
     sigprocmask(SIG_SETMASK, &original->mask, NULL);
@@ -97,19 +104,33 @@ void signal_watch_close(struct signal_watch *watch)
     free(watch);
 }
 
-void signals_stop_self(int stop_signal)
+static void discard_pending(const sigset_t *set)
 {
     const struct timespec at_once = {0};
-    sigset_t set;
 
+    while (sigtimedwait(set, NULL, &at_once) > 0)
+        ;
+}
+
+bool signals_stop_self(int stop_signal, bool (*is_wanted)(void *context), void *context)
+{
+    sigset_t set, pending;
+
+    /* Continued before it has stopped: a stop signal would throw away what still is to be read. */
+    if (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1)
+        return true;
     sigemptyset(&set);
     sigaddset(&set, stop_signal);
     /* The terminal's own copy may still be waiting to be read: it would stop us a second time. */
-    while (sigtimedwait(&set, NULL, &at_once) == stop_signal)
-        ;
+    discard_pending(&set);
     raise(stop_signal);
+    if (is_wanted && !is_wanted(context)) {
+        discard_pending(&set);
+        return false;
+    }
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     sigprocmask(SIG_BLOCK, &set, NULL);
+    return true;
 }
 
 const char *signal_name(int number)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/signalfd.h>
 #include <uv.h>
 
@@ -13,7 +14,8 @@ struct signal_state {
 };
 
 /* Takes the signals over: saves how they were, blocks all that can be read as events, makes SIGCHLD
- * ordinary (an inherited "ignore" would make children vanish unreaped) and ignores SIGPIPE. */
+ * ordinary (an inherited "ignore" would make children vanish unreaped) and ignores SIGPIPE and
+ * SIGXFSZ. */
 void signals_take_over(struct signal_state *ret_original);
 
 /* In a child, before exec: everything as it was. Only async-signal-safe calls. */
@@ -28,8 +30,10 @@ int signal_watch_start(uv_loop_t *loop, signal_fn on_signal, void *context,
 void signal_watch_close(struct signal_watch *watch);
 
 /* Stops this process with `stop_signal` (SIGTSTP, SIGTTIN, SIGTTOU) as if it had never been
- * blocked; returns when it is continued. */
-void signals_stop_self(int stop_signal);
+ * blocked; returns true when it is continued. `is_wanted` (NULL: always) is asked when the stop is
+ * on its way, and a SIGCONT that comes after that takes it back, so that none is missed: false if
+ * the answer was no. */
+bool signals_stop_self(int stop_signal, bool (*is_wanted)(void *context), void *context);
 
 /* "SIGTERM", or "signal 42". The text is valid until the next call. */
 const char *signal_name(int number);

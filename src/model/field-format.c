@@ -49,7 +49,7 @@ static int format_int(const struct field *field, int64_t value, char *into, size
     if (!int_is_known(value))
         return snprintf(into, size, "-");
     if (field->unit == UNIT_BYTES)
-        return format_mb((double)value / 1048576.0, into, size);
+        return format_mb((double)value / BYTES_PER_MB, into, size);
     return snprintf(into, size, "%" PRId64, value);
 }
 

@@ -19,6 +19,9 @@
 #define INT_UNKNOWN  INT64_MIN
 #define REAL_UNKNOWN ((double)NAN)
 
+/* All `_mb` are MiB. */
+#define BYTES_PER_MB 1048576.0
+
 static inline bool int_is_known(int64_t value)
 {
     return value != INT_UNKNOWN;

@@ -27,14 +27,3 @@ struct gap gap_between(const struct moment *earlier, const struct moment *later,
     }
     return gap;
 }
-
-const char *gap_kind_name(enum gap_kind kind)
-{
-    static const char *const names[] = {
-        [GAP_NONE] = "none",
-        [GAP_MISSED_TICKS] = "missed_ticks",
-        [GAP_SUSPEND] = "suspend",
-        [GAP_CLOCK_STEP] = "clock_step",
-    };
-    return names[kind];
-}

@@ -23,5 +23,3 @@ struct gap {
  * gravest kind is named where several apply. */
 struct gap gap_between(const struct moment *earlier, const struct moment *later,
                        uint64_t interval_ns);
-
-const char *gap_kind_name(enum gap_kind kind);

@@ -207,15 +207,28 @@ static const char *base_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
+/* Replaces control characters, and those of `unwanted`, by '_', so that ids accept it. */
+static void make_plain(char *text, const char *unwanted)
+{
+    for (char *at = text; *at;) {
+        uint32_t character;
+        size_t size = utf8_decode(at, strlen(at), &character);
+        bool is_bad = !size || utf8_is_control(character) || (size == 1 && strchr(unwanted, *at));
+
+        size = size ? size : 1;
+        if (is_bad)
+            memset(at, '_', size);
+        at += size;
+    }
+}
+
 /* The program's name as part of an id: valid, short, without the characters that ids refuse. */
 static void program_name(const char *argv0, char *into, size_t size)
 {
     const char *name = base_name(argv0);
 
     utf8_clean(into, size, name, strlen(name));
-    for (char *at = into; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7F || *at == '~' || *at == ' ')
-            *at = '_';
+    make_plain(into, "~ ");
     const char *reason;
     if (job_id_check(into, &reason) < 0)
         snprintf(into, size, "job");
@@ -251,15 +264,8 @@ void job_type_format(const char *const *argv, const char *cwd, char *into, size_
 
     char joined[256];
     snprintf(joined, sizeof(joined), "%s%s%s", program, word, place);
-    for (char *at = joined; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7F)
-            *at = ' ';
+    make_plain(joined, "~");
     utf8_clean(into, MIN(size, (size_t)JOB_ID_MAX_BYTES + 1), joined, strlen(joined));
-}
-
-const char *exactness_name(int exactness)
-{
-    return exactness_names[exactness];
 }
 
 const char *outcome_name(int outcome)

@@ -144,5 +144,4 @@ void job_type_format(const char *const *argv, const char *cwd, char *into, size_
 /* The default job id: program name and four hex digits (`make-7f3a`). */
 void job_id_format(const char *const *argv, unsigned random16, char *into, size_t size);
 
-const char *exactness_name(int exactness);
 const char *outcome_name(int outcome);

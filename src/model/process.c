@@ -10,7 +10,7 @@ static const char *const syscall_source_names[] = {
 };
 
 /* One page: what the kernel counts memory in. */
-#define PAGE_MB (4096.0 / 1048576.0)
+#define PAGE_MB (4096.0 / BYTES_PER_MB)
 
 #define FIELD(member, type, ...) FIELD_OF(struct process_metric, member, type, __VA_ARGS__)
 

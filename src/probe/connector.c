@@ -16,6 +16,8 @@
  * ordinary user up to net.core.rmem_max. */
 #define QUEUE_BYTES    (16 << 20)
 #define DATAGRAM_BYTES 4096
+/* Of events at a time: others can fork as fast as we read, and the loop has more to do. */
+#define DRAIN_MAX 16384
 
 struct connector {
     int fd;
@@ -209,7 +211,7 @@ int connector_drain(struct connector *connector, lifecycle_fn on_event, void *co
     _Alignas(struct nlmsghdr) unsigned char bytes[DATAGRAM_BYTES];
     int lost = 0;
 
-    for (;;) {
+    for (unsigned drained = 0; drained < DRAIN_MAX; drained++) {
         ssize_t length = receive(connector->fd, bytes, sizeof(bytes));
         if (length == -EAGAIN)
             return lost;
@@ -220,4 +222,5 @@ int connector_drain(struct connector *connector, lifecycle_fn on_event, void *co
         else if (length < 0)
             return (int)length;
     }
+    return lost;
 }

@@ -20,7 +20,8 @@ void connector_close(struct connector *connector);
 /* Readable when there is something to drain. */
 int connector_fd(const struct connector *connector);
 
-/* Hands every queued event to `on_event`. 0; 1 if events were lost before or between them; or a
+/* Hands the queued events to `on_event`, all but those past a large number, which the descriptor
+ * stays readable for. 0; 1 if events were lost before or between them; or a
  * negative errno. */
 int connector_drain(struct connector *connector, lifecycle_fn on_event, void *context);
 

@@ -20,9 +20,9 @@
 #define PATH_SIZE 64
 /* stat is at most a few hundred bytes, status about 1.5 KB, limits 1.3 KB. */
 #define FILE_SIZE 4096
-/* A user id can change without an exec (a server that drops its rights), so it is looked at again
- * once in so many readings. */
-#define UID_REFRESH 64
+/* User and limits can change without an exec (a server that drops its rights, or raises its limit),
+ * so they are looked at again once in so many readings. */
+#define IDENTITY_REFRESH 64
 
 static const char *const file_names[PROCESS_FILE_COUNT] = {
     [FILE_STAT] = "stat",     [FILE_STATM] = "statm", [FILE_FD_DIRECTORY] = "fd",
@@ -186,16 +186,23 @@ static void fill_from_statm(const struct proc_tree *tree, const char *bytes, ssi
     reading->shared_bytes = pages_to_bytes(tree, statm.shared_pages);
 }
 
-static int64_t count_entries(const struct proc_tree *tree, pid_t pid, const char *name)
+static DIR *open_directory(const struct proc_tree *tree, pid_t pid, const char *name)
 {
     int fd = open_below(tree, pid, name, O_RDONLY | O_DIRECTORY);
     DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!directory)
+        close_fd(fd);
+    return directory;
+}
+
+static int64_t count_entries(const struct proc_tree *tree, pid_t pid, const char *name)
+{
+    DIR *directory = open_directory(tree, pid, name);
     int64_t count = 0;
 
-    if (!directory) {
-        close_fd(fd);
+    if (!directory)
         return INT_UNKNOWN;
-    }
     for (struct dirent *entry; (entry = readdir(directory));)
         count += entry->d_name[0] != '.';
     closedir(directory);
@@ -223,14 +230,11 @@ static int64_t count_fds(struct proc_tree *tree, struct process_files *files, co
 /* A thread of the process that has not ended; 0 if there is none. */
 static pid_t find_live_thread(const struct proc_tree *tree, pid_t pid, char *ret_state)
 {
-    int fd = open_below(tree, pid, "task", O_RDONLY | O_DIRECTORY);
-    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+    DIR *directory = open_directory(tree, pid, "task");
     pid_t found = 0;
 
-    if (!directory) {
-        close_fd(fd);
+    if (!directory)
         return 0;
-    }
     for (struct dirent *entry; !found && (entry = readdir(directory));) {
         char path[PATH_SIZE], bytes[FILE_SIZE];
         struct proc_stat stat;
@@ -303,9 +307,9 @@ static void fill_status(struct proc_tree *tree, struct process_files *files, boo
 }
 
 /* Spread over the readings by pid, or one reading in so many would pay for all processes. */
-static bool uid_is_due(const struct process_files *files)
+static bool identity_is_due(const struct process_files *files)
 {
-    return (files->readings + (unsigned)files->pid) % UID_REFRESH == 0;
+    return (files->readings + (unsigned)files->pid) % IDENTITY_REFRESH == 0;
 }
 
 static void fill_extras(struct proc_tree *tree, struct process_files *files,
@@ -320,7 +324,7 @@ static void fill_extras(struct proc_tree *tree, struct process_files *files,
         reading->read_bytes = io.read_bytes;
         reading->write_bytes = io.write_bytes;
     }
-    if (!int_is_known(files->fd_limit)) {
+    if (!int_is_known(files->fd_limit) || identity_is_due(files)) {
         length = read_below(tree, files->pid, "limits", bytes, sizeof(bytes));
         if (length > 0)
             proc_limits_parse_fds(bytes, (size_t)length, &files->fd_limit);
@@ -411,7 +415,7 @@ int process_files_finish(struct proc_tree *tree, struct process_files *files,
     }
     if (with_extras)
         fill_extras(tree, files, reading);
-    else if (!int_is_known(files->uid) || uid_is_due(files))
+    else if (!int_is_known(files->uid) || identity_is_due(files))
         fill_status(tree, files, false, reading);
     files->readings++;
 

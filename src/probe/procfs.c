@@ -91,6 +91,11 @@ void procfs_freep(struct procfs **procfs)
     procfs_free(*procfs);
 }
 
+bool procfs_is_live(const struct procfs *procfs)
+{
+    return procfs->tree.is_live;
+}
+
 unsigned procfs_default_budget(void)
 {
     struct rlimit limit;
@@ -137,7 +142,7 @@ static int sweep(struct procfs *procfs)
 }
 
 /* Begins the reading of a pid; what was known of it is made anew if the pid has changed hands.
- * -ESRCH: there is no such process now. */
+ * -ESRCH: there is no such process now; -EMFILE, -ENFILE, -ENOMEM: it cannot be read. */
 static int begin_process(struct procfs *procfs, pid_t pid, struct process_files **ret_files,
                          struct proc_stat *ret_stat, struct process_reading *ret_reading)
 {
@@ -151,6 +156,9 @@ static int begin_process(struct procfs *procfs, pid_t pid, struct process_files 
             *ret_files = files;
             return 0;
         }
+        /* Not gone, but out of our reach: to leave it out would be to lose it silently. */
+        if (r == -EMFILE || r == -ENFILE || r == -ENOMEM)
+            return r;
         /* A kept file of a process that is gone says so even if its pid lives again. */
         bool may_be_another = r == -EAGAIN || files->start_ticks;
         forget(procfs, pid);

@@ -30,6 +30,9 @@ int procfs_new(const char *root, unsigned descriptor_budget, struct procfs **ret
 void procfs_free(struct procfs *procfs);
 void procfs_freep(struct procfs **procfs);
 
+/* Whether the root is the proc filesystem of sonde's own pid namespace. */
+bool procfs_is_live(const struct procfs *procfs);
+
 /* A budget that leaves room for the caller's own descriptors under its RLIMIT_NOFILE. */
 unsigned procfs_default_budget(void);
 

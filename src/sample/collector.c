@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -28,6 +29,9 @@ int collector_new(const struct collector_options *options, struct collector **re
         return -ENOMEM;
 
     int r = procfs_new(proc_root, procfs_default_budget(), &collector->procfs);
+    /* Its pids would be other processes' than those that sonde knows. */
+    if (r == 0 && !options->proc_root && !procfs_is_live(collector->procfs))
+        r = -EXDEV;
     if (r == 0)
         r = system_probe_new(proc_root, cgroup_root, &collector->system);
     if (r == 0)
@@ -89,6 +93,16 @@ int collector_take(struct collector *collector, const struct collect_request *re
     (*ret)->collect_ms = (double)(clock_mono_ns() - started_ns) / 1e6;
     *ret_moment = collector->readings.moment;
     return 0;
+}
+
+const char *collector_strerror(int error)
+{
+    switch (error) {
+    case -EXDEV:
+        return "/proc is not mounted, or shows another pid namespace (unshare has --mount-proc)";
+    case -EMFILE: return "too many open files; raise the limit (ulimit -n)";
+    default: return strerror(-error);
+    }
 }
 
 struct sampler *collector_sampler(struct collector *collector)

@@ -13,7 +13,7 @@ struct collector_options {
     struct registry *registry; /* not the collector's; NULL: no jobs */
 };
 
-/* 0 or a negative errno. */
+/* 0 or a negative errno; -EXDEV if /proc is not that of sonde's own pid namespace. */
 int collector_new(const struct collector_options *options, struct collector **ret);
 void collector_free(struct collector *collector);
 void collector_freep(struct collector **collector);
@@ -30,5 +30,8 @@ struct collect_request {
 /* 0 or a negative errno. `ret_moment` is when it was taken. */
 int collector_take(struct collector *collector, const struct collect_request *request,
                    struct snapshot **ret, struct moment *ret_moment);
+
+/* What went wrong, in words that name the cause and, where there is one, the fix. */
+const char *collector_strerror(int error);
 
 struct sampler *collector_sampler(struct collector *collector);

@@ -12,6 +12,8 @@
 /* The kernel shows the reaped times of a living process in ticks of 10 ms, user and system each
  * rounded down: a debit up to this is rounding, not a loss. */
 #define ROUNDING_NS (25 * NS_PER_MSEC)
+/* wait4 is not rounded to ticks: more than was seen of it is what it should be. */
+#define FINAL_ROUNDING_NS NS_PER_MSEC
 
 /* The account of one process. */
 struct account {
@@ -72,6 +74,17 @@ static struct cpu_time account_total(const struct account *account)
 {
     struct cpu_time total = add(account->own, account->reaped);
     return is_more_than_rounding(account->debit) ? add(total, account->debit) : total;
+}
+
+static uint64_t timeval_ns(const struct timeval *time)
+{
+    return (uint64_t)time->tv_sec * NS_PER_SEC + (uint64_t)time->tv_usec * NS_PER_USEC;
+}
+
+struct cpu_time cpu_time_of(const struct rusage *usage)
+{
+    uint64_t user_ns = timeval_ns(&usage->ru_utime);
+    return (struct cpu_time){user_ns + timeval_ns(&usage->ru_stime), user_ns};
 }
 
 int ledger_new(pid_t own_pid, struct ledger **ret)
@@ -215,7 +228,7 @@ static void settle_final(struct account *account)
     struct run_account *run = account->run;
     struct cpu_time seen = add(add(account->own, account->reaped), account->debit);
 
-    if (is_more_than_rounding(subtract(seen, account->final))) {
+    if (subtract(seen, account->final).total_ns > FINAL_ROUNDING_NS) {
         run->settled = add(run->settled, seen);
         run->usage.cpu_is_incomplete = run->usage.rss_is_incomplete = true;
     } else {
@@ -283,12 +296,8 @@ int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struc
     if (!run_account || !account)
         return -ENOMEM;
 
-    uint64_t user_ns = (uint64_t)usage->ru_utime.tv_sec * NS_PER_SEC +
-                       (uint64_t)usage->ru_utime.tv_usec * NS_PER_USEC;
-    uint64_t system_ns = (uint64_t)usage->ru_stime.tv_sec * NS_PER_SEC +
-                         (uint64_t)usage->ru_stime.tv_usec * NS_PER_USEC;
     account->is_final = true;
-    account->final = (struct cpu_time){user_ns + system_ns, user_ns};
+    account->final = cpu_time_of(usage);
     run_account->usage.peak_rss_bytes =
         MAX(run_account->usage.peak_rss_bytes, (int64_t)usage->ru_maxrss * 1024);
     return 0;
@@ -311,7 +320,9 @@ static struct account *settle(const struct ledger *ledger, struct account *accou
 
     account->is_settled = true;
     if (heir) {
-        heir->debit = add(heir->debit, account_total(account));
+        struct cpu_time total = account_total(account);
+        heir->debit = add(heir->debit, subtract(total, heir->surplus));
+        heir->surplus = subtract(heir->surplus, total);
         heir->unsettled_children--;
     } else {
         run->settled = add(run->settled, account_total(account));
@@ -359,14 +370,13 @@ static void settle_vanished(struct ledger *ledger)
 
 /* Holds what the kernel has credited to a living parent since the last tick against the debits of
  * its vanished children. A child that was read just before it was reaped vanishes a tick after its
- * credit, so credit that met no debit counts once more. */
+ * credit, so credit that met no debit is kept for the next tick. */
 static void apply_credit(struct account *account)
 {
     struct cpu_time credit = subtract(account->reaped, account->reaped_then);
-    struct cpu_time all = add(credit, account->surplus);
 
     account->surplus = subtract(credit, account->debit);
-    account->debit = subtract(account->debit, all);
+    account->debit = subtract(account->debit, credit);
 }
 
 static void settle_finals(struct ledger *ledger)

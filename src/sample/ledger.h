@@ -24,6 +24,8 @@ struct cpu_time {
     uint64_t user_ns;
 };
 
+struct cpu_time cpu_time_of(const struct rusage *usage);
+
 /* What a run has used so far. */
 struct run_usage {
     struct cpu_time cpu;       /* never falls */

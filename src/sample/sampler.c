@@ -10,7 +10,6 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-#define BYTES_PER_MB 1048576.0
 /* The wall clock at boot is held fixed, so that a process's start_time does not waver with every
  * reading; it follows when the clock was set by more than this. */
 #define BOOT_TIME_SLACK_NS (NS_PER_SEC / 2)
@@ -401,7 +400,7 @@ static int take_processes(struct taking *taking)
     }
     ledger_end(sampler->ledger);
     if (sampler->registry)
-        registry_drop_unplaced(sampler->registry);
+        registry_drop_gone(sampler->registry);
     return forget_gone(sampler);
 }
 

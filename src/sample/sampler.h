@@ -33,8 +33,8 @@ struct sampler_input {
     enum scope scope; /* what the snapshot holds; rates and the ledger always see all */
 };
 
-/* The readings must hold every member of a run that is there: the registry drops the others. 0 or
- * -ENOMEM. */
+/* The readings must hold every member of a run that can be read: the registry drops the others. 0
+ * or -ENOMEM. */
 int sampler_take(struct sampler *sampler, const struct sampler_input *input, struct snapshot **ret);
 
 /* A member that sonde itself has reaped. 0 or -ENOMEM. */

@@ -134,14 +134,16 @@ def without_leak_check(environment):
 
 
 def wait_until(condition, what, timeout=DEADLINE):
-    """Waits for what gives no event of its own; returns what the condition gave."""
+    """Waits for what gives no event of its own; returns what the condition gave. `what` is said, or
+    called, if it never comes."""
     end = time.monotonic() + timeout
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"waited {timeout} s in vain: {what}")
+            raise AssertionError(
+                f"waited {timeout} s in vain: {what() if callable(what) else what}")
         time.sleep(0.01)
 
 
@@ -199,14 +201,15 @@ class TestCase(unittest.TestCase):
     def setUp(self):
         # Everyone may enter, because some tests go on as another user.
         self.directory = tempfile.mkdtemp(prefix="sonde-e2e-")
+        self.started = []
+        self.addCleanup(self.clean_up)
         os.chmod(self.directory, 0o755)
         self.environment = clean_environment(self.directory)
         # An empty file, so that one in /etc does not matter.
         os.makedirs(self.path("config/sonde"))
         self.write("config/sonde/sonde.yaml", "")
-        self.started = []
 
-    def tearDown(self):
+    def clean_up(self):
         for process in self.started:
             for stream in (process.stdin, process.stdout):
                 if stream:

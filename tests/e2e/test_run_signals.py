@@ -106,6 +106,7 @@ class PassedOn(harness.TestCase):
             signal.setitimer(signal.ITIMER_REAL, 0.3)
         result = self.run_sonde("run", "--", "sleep", "300", preexec_fn=prepare)
         self.assertEqual(result.status, 128 + signal.SIGALRM, result)
+        self.assertEqual(result.summary["cause"], "killed by SIGALRM")
 
     def test_sonde_killed_and_the_command_lives_on(self):
         done = self.path("done")
@@ -181,19 +182,23 @@ class Stopping(harness.TestCase):
         self.end(process, pid)
 
     def test_group_stopped_and_continued_in_haste(self):
-        """Whatever was half done when the last one came: continued is continued."""
-        process, pid = self.start_sleeping()
+        """However far sonde had come with stopping: continued is continued. Each time sonde must
+        pass a signal on, or it has stopped after all."""
+        process = self.start_sonde("--", *self.victim("handle", self.path("signals"),
+                                                      int(signal.SIGUSR1)), preexec_fn=own_group)
+        pid, _ = self.await_ready(process)
         for i in range(200):
-            os.killpg(process.pid, signal.SIGTSTP)
-            # From none to far more than sonde needs to follow.
-            end = time.perf_counter() + i * 10e-6
+            os.kill(pid, signal.SIGTSTP)
+            # From no time at all to more than sonde needs to follow.
+            end = time.perf_counter() + i * 5e-6
             while time.perf_counter() < end:
                 pass
             os.killpg(process.pid, signal.SIGCONT)
-        self.await_state(pid, False)
-        self.await_state(process.pid, False)
-        os.kill(pid, signal.SIGTERM)
-        self.assertEqual(self.finish(process).status, 128 + signal.SIGTERM)
+            process.send_signal(signal.SIGUSR1)
+            harness.wait_until(lambda: len(self.read("signals").splitlines()) > i,
+                               f"a signal passed on, {i * 5} us after the stop")
+        self.write("signals.end", "")
+        self.assertEqual(self.finish(process).status, 7)
 
     def test_killed_while_stopped(self):
         process, pid = self.start_sleeping()

@@ -111,7 +111,7 @@ static void test_arena(void **state _unused_)
 
 static void test_strict_integers(void **state _unused_)
 {
-    static const char *const refused[] = {"",    "-",   "+1",  " 1", "1 ",   "1.0", "0x10",
+    static const char *const refused[] = {"",    "-",   "+1",  " 1",  "1 ", "1.0", "0x10",
                                           "010", "-01", "10s", "1e3", "１", "--1", "1\n"};
     int64_t value = 42;
 
@@ -131,8 +131,8 @@ static void test_strict_integers(void **state _unused_)
 
 static void test_strict_reals(void **state _unused_)
 {
-    static const char *const refused[] = {"",    ".5",  "5.",  "nan", "inf", "1e",  "1e+",
-                                          "0x1", "01",  "1,5", "1.5s", "1 5", "-",  "1..2"};
+    static const char *const refused[] = {"",    ".5", "5.",  "nan",  "inf", "1e", "1e+",
+                                          "0x1", "01", "1,5", "1.5s", "1 5", "-",  "1..2"};
     double value = 42;
 
     for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
@@ -151,13 +151,21 @@ static void test_durations(void **state _unused_)
         const char *text;
         uint64_t ns;
     } good[] = {
-        {"100ms", 100000000},        {"30s", 30000000000},   {"5m", 300000000000},
-        {"2h30m", 9000000000000},    {"1.5s", 1500000000},   {"10", 10000000000},
-        {"0.25", 250000000},         {"1d", 86400000000000}, {"1m30s500ms", 90500000000},
-        {"0s", 0},                   {"7us", 7000},          {"3ns", 3},
+        {"100ms", 100000000},
+        {"30s", 30000000000},
+        {"5m", 300000000000},
+        {"2h30m", 9000000000000},
+        {"1.5s", 1500000000},
+        {"10", 10000000000},
+        {"0.25", 250000000},
+        {"1d", 86400000000000},
+        {"1m30s500ms", 90500000000},
+        {"0s", 0},
+        {"7us", 7000},
+        {"3ns", 3},
     };
-    static const char *const refused[] = {"",      "s",    "10x",   "30m2h", "2m2m", "1h 2m",
-                                          "-5s",   "1hm",  "1e3s",  "010s",  "5sm",  "1h30"};
+    static const char *const refused[] = {"",    "s",   "10x",  "30m2h", "2m2m", "1h 2m",
+                                          "-5s", "1hm", "1e3s", "010s",  "5sm",  "1h30"};
     uint64_t ns;
 
     for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
@@ -173,8 +181,8 @@ static void test_durations(void **state _unused_)
 
 static void test_utf8_decode(void **state _unused_)
 {
-    static const char *const bad[] = {"\x80", "\xC0\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80",
-                                      "\xE2\x82", "\xFF", "\xF0\x80\x80\x80"};
+    static const char *const bad[] = {"\x80",     "\xC0\x80", "\xED\xA0\x80",    "\xF4\x90\x80\x80",
+                                      "\xE2\x82", "\xFF",     "\xF0\x80\x80\x80"};
     uint32_t character;
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -195,8 +203,13 @@ static void test_utf8_clean_cuts_on_boundaries(void **state _unused_)
 {
     char into[16];
 
-    assert_int_equal(utf8_clean(into, sizeof(into), "a\xFF" "b", 3), 5);
-    assert_string_equal(into, "a\xEF\xBF\xBD" "b");
+    assert_int_equal(utf8_clean(into, sizeof(into),
+                                "a\xFF"
+                                "b",
+                                3),
+                     5);
+    assert_string_equal(into, "a\xEF\xBF\xBD"
+                              "b");
     assert_int_equal(utf8_clean(into, 6, "€€€", 9), 3); /* 5 bytes hold one of 3, not two */
     assert_string_equal(into, "€");
     assert_int_equal(utf8_clean(into, 1, "abc", 3), 0);
@@ -216,7 +229,9 @@ static void test_visible_text(void **state _unused_)
     assert_visible("plain", 5, SIZE_MAX, "plain", 5);
     assert_visible("\033[31mred\n", 9, SIZE_MAX, "\\x1b[31mred\\n", 13);
     assert_visible("a\xFFz", 3, SIZE_MAX, "a\\xffz", 6);
-    assert_visible("\xE2\x80\xAE" "abc", 6, SIZE_MAX, "\\u202eabc", 9);
+    assert_visible("\xE2\x80\xAE"
+                   "abc",
+                   6, SIZE_MAX, "\\u202eabc", 9);
     assert_visible("\xC2\x9B", 2, SIZE_MAX, "\\x9b", 4); /* C1: a CSI in one character */
     assert_visible("abcdef", 6, 4, "abc…", 4);
     assert_visible("abcd", 4, 4, "abcd", 4);

@@ -177,7 +177,7 @@ static void test_summary(void **state _unused_)
     summary.exactness.cpu_seconds = LOWER_BOUND;
     summary.exactness.peak_total_mb = SAMPLED;
     summary.left_running = (struct left_process_list){left, 1};
-    format_summary(&summary, &out);
+    format_summary(&summary, NULL, &out);
     assert_string_equal(text_string(&out),
                         "sonde: make-7f3a: failure, exit status 2\n"
                         "  wall       12.30 s\n"

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/suggest.h"
 #include "model/config-schema.h"
 #include "model/config.h"
-#include "base/suggest.h"
 
 static struct config *load_fine(const char *yaml)
 {

@@ -222,8 +222,10 @@ static void test_a_reused_pid_does_not_mix(void **state _unused_)
 {
     TICK({100, SELF, 10, 0}, {101, 100, 700, 0});
     ledger_begin(ledger);
-    struct process_reading other = {.pid = 101, .ppid = 100, .start_ticks = 5000, .cpu_ns = 5 * (int64_t)MS};
-    struct process_reading parent = {.pid = 100, .ppid = SELF, .start_ticks = 100, .cpu_ns = 10 * (int64_t)MS};
+    struct process_reading other = {
+        .pid = 101, .ppid = 100, .start_ticks = 5000, .cpu_ns = 5 * (int64_t)MS};
+    struct process_reading parent = {
+        .pid = 100, .ppid = SELF, .start_ticks = 100, .cpu_ns = 10 * (int64_t)MS};
     ledger_observe(ledger, &run, &parent);
     ledger_observe(ledger, &run, &other);
     ledger_end(ledger);
@@ -243,7 +245,7 @@ static void test_memory(void **state _unused_)
          {.pid = 101, .ppid = 100, .rss = 50, .shared = 30, .peak = 300});
     TICK({.pid = 100, .ppid = SELF, .rss = 60, .shared = 40, .peak = 110});
     const struct run_usage *usage = ledger_find(ledger, &run);
-    assert_true(usage->peak_rss_bytes == 300 * MB);   /* the high-water mark of the larger one */
+    assert_true(usage->peak_rss_bytes == 300 * MB); /* the high-water mark of the larger one */
     assert_true(usage->peak_total_bytes == 150 * MB);
     assert_true(usage->peak_unique_bytes == (60 + 20 + 40) * MB);
     assert_true(usage->rss_bytes == 60 * MB);

@@ -219,7 +219,7 @@ static void test_scope_keeps_what_matters(void **state _unused_)
     assert_int_equal(scope_apply(SCOPE_JOBS, &list), 0);
     assert_int_equal(list.count, 20 + 20 + 2);
     for (size_t i = 0; i < 20; i++)
-        assert_int_equal(items[i].pid, i);           /* most memory */
+        assert_int_equal(items[i].pid, i); /* most memory */
     for (size_t i = 0; i < 20; i++)
         assert_int_equal(items[20 + i].pid, 80 + i); /* most CPU */
     assert_int_equal(items[40].pid, 150);

@@ -45,9 +45,8 @@ static void read_file(int kept_fd, int pid, const char *name)
     char bytes[4096];
     int fd = kept_fd >= 0 ? kept_fd : open_file(pid, name, O_RDONLY);
 
-    if (pread(fd, bytes, sizeof(bytes), 0) < 0)
-        return; /* it has ended */
-    if (kept_fd < 0)
+    pread(fd, bytes, sizeof(bytes), 0); /* fails for one that has ended */
+    if (kept_fd < 0 && fd >= 0)
         close(fd);
 }
 

@@ -77,6 +77,9 @@ int main(int argc, char **argv)
     struct collector *collector;
 
     check(collector_new(&(struct collector_options){0}, &collector));
+    /* Starting up makes interrupts, on the loop's core too. */
+    sonde_percent(collector, pid);
+    nanosleep(&(struct timespec){.tv_nsec = 300 * NS_PER_MSEC}, NULL);
     sonde_percent(collector, pid);
     struct view last = look_at(pid);
     uint64_t next_ns = last.mono_ns;

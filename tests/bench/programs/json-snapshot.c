@@ -5,13 +5,11 @@
  * A line a round: CPU ns by sonde, CPU ns by jansson, bytes by sonde, bytes by jansson. jansson is
  * driven by the same field table and told that keys and texts are valid UTF-8, which is its
  * quickest way; json_pack() parses a format on top of that. */
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/macros.h"
 #include "model/record-json.h"
 #include "model/snapshot.h"
 #include "worker.h"

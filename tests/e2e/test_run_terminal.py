@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""sonde run in a real terminal, driven by keys: a shell with job control in tmux."""
+import os
+import shlex
+import signal
+import subprocess
+
+import harness
+
+BOTH = "sonde and the command"
+
+
+def parent_of(pid):
+    with open(f"/proc/{pid}/stat", "rb") as stat:
+        return int(stat.read().rsplit(b")", 1)[1].split()[1])
+
+
+@harness.needs_program("tmux")
+class Terminal(harness.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.environment["TMUX_TMPDIR"] = self.directory
+        self.server = f"sonde-{os.getpid()}"
+        self.addCleanup(self.tmux, "kill-server", check=False)
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24",
+                  "env PS1='> ' bash --norc --noprofile -i")
+        self.await_screen(">")
+
+    def tmux(self, *words, check=True):
+        return subprocess.run(["tmux", "-L", self.server, *words], env=self.environment,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=check,
+                              timeout=harness.DEADLINE).stdout.decode("utf-8", "replace")
+
+    def type(self, line):
+        self.tmux("send-keys", "-l", line)
+        self.tmux("send-keys", "Enter")
+
+    def press(self, key):
+        self.tmux("send-keys", key)
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p", "-J", "-S", "-")
+
+    def await_screen(self, text):
+        harness.wait_until(lambda: text in self.screen(), f"'{text}' on the screen")
+
+    def await_file(self, name):
+        """The content of a file that a command in the terminal writes, once it has a whole line."""
+        path = self.path(name)
+        harness.wait_until(lambda: os.path.exists(path) and self.read(name).endswith(b"\n"),
+                           lambda: f"{name}; the screen: {self.screen()}")
+        return self.read(name).decode()
+
+    def words(self, *options_and_command):
+        return " ".join(map(shlex.quote, (harness.SONDE, "run", "--summary", self.path("summary"),
+                                          *options_and_command)))
+
+    def start_in_terminal(self, *command, suffix=""):
+        """Types `sonde run -- COMMAND`, which says "ready PID"; gives sonde's and the command's."""
+        self.type(f"{self.words('--', *command)} >{self.path('out')} {suffix}")
+        pid = int(self.await_file("out").split()[1])
+        return parent_of(pid), pid
+
+    def start_handling(self, *numbers, suffix=""):
+        return self.start_in_terminal(*self.victim("handle", self.path("signals"),
+                                                   *map(int, numbers)), suffix=suffix)
+
+    def received(self):
+        return [tuple(map(int, line.split())) for line in self.read("signals").splitlines()]
+
+    def await_states(self, pids, are_stopped):
+        harness.wait_until(
+            lambda: all((harness.process_state(pid) == "T") == are_stopped for pid in pids),
+            lambda: f"{BOTH} stopped: {are_stopped}; the screen: {self.screen()}")
+
+    def await_prompt(self):
+        """The shell answers again."""
+        self.type(f"echo here >{self.path('prompt')}")
+        self.await_file("prompt")
+        os.unlink(self.path("prompt"))
+
+    def summary(self):
+        return harness.strict_json(self.await_file("summary"))
+
+    # ---- keys ----
+
+    def test_interrupt(self):
+        self.start_in_terminal("sh", "-c", "echo ready $$; exec sleep 300",
+                               suffix=f"; echo $? >{self.path('status')}")
+        self.press("C-c")
+        self.assertEqual(self.await_file("status"), "130\n")
+        self.await_screen("killed by SIGINT, from the terminal")
+        self.assertEqual(self.summary()["signal_num"], signal.SIGINT)
+
+    def test_interrupt_reaches_the_command_once(self):
+        self.start_handling(signal.SIGINT, signal.SIGQUIT,
+                            suffix=f"; echo $? >{self.path('status')}")
+        self.press("C-c")
+        harness.wait_until(lambda: len(self.received()) == 1, "SIGINT")
+        self.press("C-\\")
+        harness.wait_until(lambda: len(self.received()) == 2, "SIGQUIT")
+        self.write("signals.end", "")
+        self.assertEqual(self.await_file("status"), "7\n")
+        # Both from the kernel: none was sent by sonde.
+        self.assertEqual(self.received(), [(signal.SIGINT, 0), (signal.SIGQUIT, 0)])
+
+    def test_resize_reaches_the_command_from_the_kernel_only(self):
+        self.start_handling(signal.SIGWINCH)
+        self.tmux("resize-window", "-x", "100", "-y", "30")
+        harness.wait_until(self.received, "SIGWINCH")
+        self.write("signals.end", "")
+        self.assertEqual(self.summary()["exit_code"], 7)
+        self.assertEqual({sender for _, sender in self.received()}, {0})
+
+    def test_stop_and_foreground_twice(self):
+        """Ctrl-Z stops both and the shell has its prompt; `fg` continues both; and again."""
+        pids = self.start_handling(signal.SIGCONT)
+        for turn in (1, 2):
+            self.press("C-z")
+            self.await_states(pids, True)
+            self.await_prompt()
+            self.type(f"jobs >{self.path('jobs')}")
+            self.assertIn("Stopped", self.await_file("jobs"))
+            os.unlink(self.path("jobs"))
+            self.type(f"fg; echo $? >{self.path('status')}")
+            self.await_states(pids, False)
+            harness.wait_until(lambda: len(self.received()) >= turn, "SIGCONT")
+        self.write("signals.end", "")
+        # The first one was there as soon as its `fg` ended with a stop.
+        harness.wait_until(lambda: self.await_file("status") == "7\n", "the status")
+        self.assertEqual(self.summary()["outcome"], "failure")
+        self.assertEqual(len(self.received()), 2, "a SIGCONT came twice")
+
+    def test_stop_and_background(self):
+        pids = self.start_handling(signal.SIGUSR1)
+        self.press("C-z")
+        self.await_states(pids, True)
+        self.type("bg")
+        self.await_states(pids, False)
+        self.await_prompt()
+        os.kill(pids[0], signal.SIGUSR1)
+        harness.wait_until(lambda: self.received() == [(signal.SIGUSR1, pids[0])],
+                           "sonde passes signals on in the background")
+        self.type(f"wait %1; echo $? >{self.path('status')}")
+        self.write("signals.end", "")
+        self.assertEqual(self.await_file("status"), "7\n")
+
+    def test_stop_that_the_command_ignores(self):
+        """Then nothing stops, as without sonde."""
+        victim = " ".join(map(shlex.quote, self.victim("handle", self.path("signals"), 2)))
+        pids = self.start_in_terminal("sh", "-c", f"trap '' TSTP; exec {victim}",
+                                      suffix=f"; echo $? >{self.path('status')}")
+        self.press("C-z")
+        self.press("C-c")  # comes after it
+        harness.wait_until(self.received, "SIGINT")
+        self.assertNotIn("T", [harness.process_state(pid) for pid in pids])
+        self.write("signals.end", "")
+        self.assertEqual(self.await_file("status"), "7\n")
+
+    def test_stop_while_the_figures_go_on(self):
+        """What was burned before and after a stop is all there."""
+        burn = " ".join(self.victim("burn", 150))
+        self.type(self.words("--", "sh", "-c",
+                             f"{burn}; echo ready $$; kill -TSTP $$; {burn}") +
+                  f" >{self.path('out')}")
+        harness.wait_until(lambda: os.path.exists(self.path("out")) and
+                           self.read("out").count(b"\n") == 2, "the first half")
+        pid = int(self.read("out").split()[-1])
+        self.await_states((parent_of(pid), pid), True)
+        self.type("fg")
+        summary = self.summary()
+        self.assertEqual(summary["outcome"], "success")
+        cpu = [float(line.split()[1]) for line in self.read("out").decode().splitlines()
+               if line.startswith("cpu")]
+        self.assertEqual(len(cpu), 2)
+        self.assert_near(summary["cpu_seconds"], sum(cpu), slack=0.015)
+
+    # ---- the terminal's other doings ----
+
+    def test_background_job_reads_the_terminal(self):
+        self.type(self.words("--", "sh", "-c", f"echo ready $$ >{self.path('out')}; exec cat") +
+                  f" >{self.path('copy')} &")
+        pid = int(self.await_file("out").split()[1])
+        self.await_states((parent_of(pid), pid), True)
+        self.type(f"jobs >{self.path('jobs')}")
+        self.assertIn("Stopped", self.await_file("jobs"))
+        self.type(f"fg; echo $? >{self.path('status')}")
+        self.await_states((pid,), False)
+        self.type("a line for cat")
+        self.press("C-d")
+        self.assertEqual(self.await_file("status"), "0\n")
+        self.assertEqual(self.read("copy"), b"a line for cat\n")
+
+    def test_interactive_shell_as_the_command(self):
+        """A command that takes the terminal for itself gives it back, and sonde goes on."""
+        self.type(self.words("--", "bash", "--norc", "--noprofile", "-i") +
+                  f"; echo $? >{self.path('status')}")
+        self.type(f"echo $$ >{self.path('inner')}")
+        inner = int(self.await_file("inner"))
+        self.type("sleep 300")
+        harness.wait_until(lambda: harness.children_of(inner), "the sleep")
+        self.press("C-z")
+        self.await_screen("Stopped")
+        self.type("fg")
+        self.press("C-c")
+        self.type("exit 6")
+        self.assertEqual(self.await_file("status"), "6\n")
+        self.assertEqual(self.summary()["exit_code"], 6)
+        self.await_prompt()
+
+    def test_terminal_that_is_closed(self):
+        _, pid = self.start_in_terminal("sh", "-c", "echo ready $$; exec sleep 300")
+        self.tmux("kill-window")
+        summary = self.summary()
+        self.assertEqual(summary["signal_num"], signal.SIGHUP)
+        self.assertFalse(harness.is_alive(pid))
+
+    def test_summary_is_readable_on_a_terminal(self):
+        self.type(self.words("--", "true"))
+        self.await_screen("processes")
+        text = self.screen()
+        for word in ("success", "wall", "CPU", "memory"):
+            self.assertIn(word, text)
+
+    def test_interrupt_of_a_pipeline(self):
+        self.type(self.words("--", "sh", "-c", f"echo ready $$ >{self.path('out')}; exec sleep 300")
+                  + f" | cat; echo ${{PIPESTATUS[0]}} >{self.path('status')}")
+        self.await_file("out")
+        self.press("C-c")
+        self.await_prompt()
+        self.assertEqual(self.summary()["signal_num"], signal.SIGINT)
+
+
+if __name__ == "__main__":
+    harness.main()
