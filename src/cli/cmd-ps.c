@@ -90,7 +90,7 @@ static int print(const struct arguments *arguments, const struct snapshot *snaps
         return r;
     fwrite(out.bytes, 1, out.length, stdout);
     *ret_status = finish_output();
-    if (!as_json && *ret_status == 0)
+    if (!as_json && *ret_status == 0 && !arguments_has(arguments, "all"))
         say_what_is_missing(snapshot);
     return 0;
 }

@@ -209,8 +209,10 @@ static void write_summary(const struct request *request, const struct run_summar
     record_encode(&run_summary_record, summary, &json);
     text_append_char(&text, '\n');
     int r = text_error(&text);
-    /* Emptied only now: a command that could not start costs nobody the summary of the last one. */
-    if (r == 0 && ftruncate(request->summary_fd, 0) < 0 && errno != EINVAL)
+    /* Emptied only now: a command that could not start costs nobody the summary of the last one. An
+     * open file that was given holds what others wrote, and stays as it is. */
+    bool is_opened_here = descriptor_of(request->summary_path) < 0;
+    if (r == 0 && is_opened_here && ftruncate(request->summary_fd, 0) < 0 && errno != EINVAL)
         r = -errno;
     if (r == 0)
         r = fd_write_all(request->summary_fd, text.bytes, text.length);

@@ -269,6 +269,20 @@ class Summary(harness.TestCase):
                 self.assertTrue(text.endswith("}\n"))
                 os.unlink(path)
 
+    def test_command_that_cannot_start_leaves_the_last_one(self):
+        self.write("summary", "the last one")
+        result = self.run_sonde("run", "--summary", self.path("summary"), "--", "/no/such/program")
+        self.assertEqual(result.status, 127, result)
+        self.assertEqual(self.read("summary"), b"the last one")
+
+    def test_pipe_that_nobody_reads(self):
+        """Refused, not waited for."""
+        os.mkfifo(self.path("fifo"))
+        result = self.run_sonde("run", "--summary", self.path("fifo"), "--", "touch",
+                                self.path("marker"))
+        self.assertEqual(result.status, 125, result)
+        self.assertFalse(os.path.exists(self.path("marker")))
+
     def test_replaces_an_older_and_longer_one(self):
         self.write("summary", "x" * 100000)
         result = self.run_sonde("run", f"--summary={self.path('summary')}", "--", "true")
@@ -322,7 +336,7 @@ class Summary(harness.TestCase):
     def test_summary_to_stdout_follows_the_commands_output(self):
         """/dev/stdout is the open file itself: what the command wrote is neither cut nor covered,
         whether stdout is a file or a pipe."""
-        for path in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+        for path in ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
             for redirection in (">", ">>", "| cat >"):
                 with self.subTest(path=path, redirection=redirection):
                     target = self.write("out", "before\n" if redirection == ">>" else "")
@@ -352,7 +366,7 @@ class Summary(harness.TestCase):
         """Found out only when it is written: said, and the status stays the command's."""
         result = self.run_sonde("run", "--summary", "/dev/full", "--", "sh", "-c", "exit 4")
         self.assertEqual(result.status, 4, result)
-        self.assertIn("cannot write the summary to /dev/full: No space left on device",
+        self.assertIn("cannot write the summary to '/dev/full': No space left on device",
                       result.stderr)
 
     def test_summary_into_a_process(self):

@@ -180,13 +180,17 @@ static void test_garbled_and_vanished_processes_are_left_out(void **state _unuse
     write_file("51/stat", "51 (cut off");
     make_process(52, 1, "empty", 900);
     write_file("52/stat", "");
+    make_process(55, 0, "dead", 900);
+    write_file("55/stat",
+               "55 (dead) X 0 1 1 0 -1 4194560 1 1 0 0 7 3 0 0 20 0 0 0 900 0 0 1 1 1 1 0 0 "
+               "0 0 0 0 0 0 0 17 0 0 0 0 0 0 1 1 1 4096 1 1 1 0\n");
     snprintf(path, sizeof(path), "%s/53", tree);
     mkdir(path, 0700); /* a directory with nothing in it: it has just vanished */
     snprintf(path, sizeof(path), "%s/054", tree);
     mkdir(path, 0700); /* no pid */
     procfs_new(tree, 100, &procfs);
     assert_int_equal(procfs_scan(procfs, NULL, NULL, &readings, &total), 0);
-    assert_int_equal(total, 4);
+    assert_int_equal(total, 5);
     assert_int_equal(readings.count, 1);
     assert_int_equal(readings.items[0].pid, 50);
 }

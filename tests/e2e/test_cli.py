@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""The command line as such: help, version, wrong usage, and the configuration."""
+import json
+import os
+import re
+
+import harness
+
+VERBS = ("run", "ps", "config", "version")
+
+
+class Help(harness.TestCase):
+    def test_each_verb(self):
+        for verb in VERBS:
+            with self.subTest(verb=verb):
+                result = self.run_program(harness.SONDE, verb, "--help")
+                self.assertEqual((result.status, result.stderr), (0, ""), result)
+                text = result.stdout.decode("utf-8")
+                self.assertTrue(text.startswith(f"usage: sonde {verb}"), text)
+                for option in ("--config FILE", "--state-dir DIR", "--socket PATH", "--help"):
+                    self.assertIn(option, text)
+                self.assertLessEqual(max(map(len, text.splitlines())), 100)
+                for other in ((verb, "-h"), ("help", verb)):
+                    self.assertEqual(self.run_program(harness.SONDE, *other).stdout, result.stdout)
+
+    def test_every_option_that_is_promised(self):
+        promised = {
+            "run": ("--job", "--type", "--sheet", "--interval", "--wait", "--summary", "--no-store",
+                    "--quiet", "-q"),
+            "ps": ("--all", "--tree", "--instant", "--json"),
+            "config": ("--json", "check", "show"),
+            "version": ("--json",),
+        }
+        for verb, options in promised.items():
+            text = self.run_program(harness.SONDE, verb, "--help").stdout.decode("utf-8")
+            for option in options:
+                with self.subTest(verb=verb, option=option):
+                    self.assertIn(option, text)
+
+    def test_overview(self):
+        overview = self.run_sonde("--help")
+        self.assertEqual((overview.status, overview.stderr), (0, ""), overview)
+        for verb in VERBS:
+            self.assertRegex(overview.stdout.decode(), rf"(?m)^  {verb} ")
+        for words in (["-h"], ["help"]):
+            self.assertEqual(self.run_sonde(*words).stdout, overview.stdout)
+
+    def test_help_does_not_start_the_command(self):
+        marker = self.path("marker")
+        result = self.run_program(harness.SONDE, "run", "--help", "--", "touch", marker)
+        self.assertEqual(result.status, 0, result)
+        self.assertFalse(os.path.exists(marker))
+
+    def test_no_words(self):
+        result = self.run_sonde()
+        self.assertEqual((result.status, result.stdout), (2, b""), result)
+        self.assertIn("usage: sonde VERB", result.stderr)
+
+    def test_version(self):
+        text = self.run_sonde("version").stdout.decode()
+        self.assertRegex(text, r"^sonde [0-9]+\.[0-9]+\.[0-9]+\n$")
+        self.assertEqual(self.run_sonde("--version").stdout.decode(), text)
+        parsed = harness.strict_json(self.run_sonde("version", "--json").stdout.decode())
+        self.assertEqual(f"sonde {parsed['version']}\n", text)
+
+    def test_full_output_is_a_failure(self):
+        for words in (["version"], ["--help"], ["run", "--help"], ["config", "show"],
+                      ["config", "show", "--json"], ["ps", "--instant", "--json"]):
+            with self.subTest(words=words), open("/dev/full", "wb") as full:
+                result = self.run_program(harness.SONDE, *words, stdout=full)
+                self.assertEqual(result.status, 1, result)
+                self.assertIn("No space left on device", result.stderr)
+
+
+class WrongUsage(harness.TestCase):
+    def refused(self, *words, status=2):
+        result = self.run_program(harness.SONDE, *words)
+        self.assertEqual((result.status, result.stdout), (status, b""), result)
+        self.assertTrue(result.stderr.startswith("sonde: "), result)
+        self.assertEqual(result.stderr.count("\n"), 1, result)
+        self.assertNotRegex(result.stderr, r"[\x00-\x09\x0b-\x1f\x7f]")
+        return result.stderr
+
+    def test_unknown_verb(self):
+        self.assertIn("did you mean 'run'", self.refused("rn"))
+        self.assertIn("did you mean 'config'", self.refused("confg"))
+        self.assertIn("sonde --help", self.refused("completely-different"))
+        self.assertIn("\\x1b", self.refused("\x1b[31mrun"))
+        self.refused("")
+        self.refused("--no-such-option")
+
+    def test_unknown_option(self):
+        self.assertIn("did you mean '--json'", self.refused("ps", "--jsn"))
+        self.assertIn("did you mean '--config'", self.refused("version", "--confg=x"))
+        self.assertIn("'-x'", self.refused("ps", "-x"))
+        self.assertIn("sonde ps --help", self.refused("ps", "--completely-different"))
+        self.refused("ps", "--\x1b[31m" + "x" * 1000)
+        self.assertIn("did you mean '--wait'",
+                      self.refused("run", "--wiat", "--", "true", status=125))
+
+    def test_missing_value(self):
+        self.assertIn("'--config' needs a value", self.refused("ps", "--config"))
+        self.assertIn("'--job' needs a value", self.refused("run", "--job", status=125))
+
+    def test_superfluous(self):
+        self.assertIn("'extra'", self.refused("version", "extra"))
+        self.assertIn("'extra'", self.refused("ps", "extra"))
+        self.assertIn("takes no value", self.refused("ps", "--json=1"))
+        self.assertIn("'extra'", self.refused("config", "show", "extra"))
+        self.refused("config")
+        self.refused("config", "destroy")
+
+    def test_very_many_options(self):
+        self.assertIn("too many options", self.refused("ps", *["--json"] * 100))
+
+
+BAD = """\
+# A configuration with one mistake, in line 7.
+profiler:
+  enabled: true
+  scope: jobs
+  collector: auto
+  # how often
+  interval_seconds:   fast
+"""
+
+MESSAGE = "{}:7:23: profiler.interval_seconds: 'fast' is not a number (allowed: 0.01 or more)\n"
+
+
+class Configuration(harness.TestCase):
+    def test_exact_message(self):
+        path = self.write("sonde.yaml", BAD)
+        marker = self.path("marker")
+        cases = {
+            ("config", "check", path): 2,
+            ("config", "check", "--config", path): 2,
+            ("config", "show", "--config", path): 2,
+            ("ps", "--config", path): 2,
+            ("run", "--config", path, "--", "touch", marker): 125,
+        }
+        for words, status in cases.items():
+            with self.subTest(words=words):
+                result = self.run_program(harness.SONDE, *words)
+                self.assertEqual(result.status, status, result)
+                self.assertEqual(result.stderr, MESSAGE.format(path))
+                self.assertEqual(result.stdout, b"")
+                self.assertFalse(os.path.exists(marker))
+
+    def test_relative_name_stands_as_it_was_given(self):
+        self.write("sonde.yaml", BAD)
+        result = self.run_sonde("config", "check", "sonde.yaml", cwd=self.directory)
+        self.assertEqual(result.stderr, MESSAGE.format("sonde.yaml"))
+
+    def test_where_it_is_looked_for(self):
+        """--config, then $SONDE_CONFIG, then $XDG_CONFIG_HOME, never the working directory."""
+        def interval(*words, **variables):
+            result = self.run_sonde("config", "show", "--json", *words, cwd=self.path("cwd"),
+                                    env=dict(self.environment, **variables))
+            self.assertEqual(result.status, 0, result)
+            return json.loads(result.stdout)["profiler"]["interval_seconds"]["value"]
+        os.mkdir(self.path("cwd"))
+        files = {name: self.write(name, f"profiler:\n  interval_seconds: {value}\n")
+                 for name, value in (("by-option", 11), ("by-variable", 12),
+                                     ("config/sonde/sonde.yaml", 13), ("cwd/sonde.yaml", 14))}
+        option = ("--config", files["by-option"])
+        variable = {"SONDE_CONFIG": files["by-variable"]}
+        self.assertEqual(interval(*option, **variable), 11)
+        self.assertEqual(interval(**variable), 12)
+        self.assertEqual(interval(), 13)
+        os.unlink(files["config/sonde/sonde.yaml"])
+        if not os.path.exists("/etc/sonde/sonde.yaml"):
+            self.assertEqual(interval(), 5)
+
+    def test_home_stands_in_for_xdg(self):
+        os.makedirs(self.path(".config/sonde"))
+        self.write(".config/sonde/sonde.yaml", "profiler:\n  interval_seconds: 21\n")
+        environment = dict(self.environment)
+        del environment["XDG_CONFIG_HOME"]
+        result = self.run_sonde("config", "show", "--json", env=environment)
+        shown = json.loads(result.stdout)
+        self.assertEqual(shown["profiler"]["interval_seconds"]["value"], 21, result)
+
+    def test_missing_file_that_was_named(self):
+        for words, variables in ((("--config", "/no/such.yaml"), {}),
+                                 ((), {"SONDE_CONFIG": "/no/such.yaml"})):
+            with self.subTest(words=words):
+                result = self.run_sonde("config", "check", *words,
+                                        env=dict(self.environment, **variables))
+                self.assertEqual(result.status, 2, result)
+                self.assertIn("/no/such.yaml", result.stderr)
+
+    def test_what_is_shown_can_be_read_again(self):
+        path = self.write("some.yaml", "profiler:\n  interval_seconds: 0.5\n  scope: all\n"
+                                       "limits:\n  max_processes: 77\n")
+        first = self.run_sonde("config", "show", "--config", path)
+        self.assertEqual((first.status, first.stderr), (0, ""), first)
+        text = first.stdout.decode("utf-8")
+        again = self.write("again.yaml", text)
+        check = self.run_sonde("config", "check", again)
+        self.assertEqual(check.status, 0, check)
+        shown = [json.loads(self.run_sonde("config", "show", "--json", "--config", each).stdout)
+                 for each in (path, again)]
+        self.assertEqual(shown[0]["limits"]["max_processes"]["value"], 77)
+        self.assertEqual(*[{section: {name: value["value"] for name, value in values.items()
+                                      if "value" in value}
+                            for section, values in each.items()} for each in shown])
+
+    def test_origin_of_each_value(self):
+        path = self.write("some.yaml", "profiler:\n  interval_seconds: 0.5\n")
+        text = self.run_sonde("config", "show", "--config", path).stdout.decode("utf-8")
+        self.assertRegex(text, rf"interval_seconds: 0\.5 .*{re.escape(path)}:2")
+        self.assertRegex(text, r"scope: jobs .*default")
+
+    def test_all_mistakes_at_once(self):
+        path = self.write("bad.yaml", "profiler:\n  interval_secnds: 1\n  scope: some\n"
+                                      "  enabled: perhaps\nlimits:\n  max_memory_mb: 3\nodd: 1\n")
+        result = self.run_sonde("config", "check", path)
+        self.assertEqual(result.status, 2, result)
+        lines = result.stderr.splitlines()
+        self.assertEqual([line.split(":")[1] for line in lines], ["2", "3", "4", "6", "7"], result)
+        self.assertIn("interval_seconds", lines[0])  # what was meant
+
+    def test_check_as_json(self):
+        path = self.write("sonde.yaml", BAD)
+        result = self.run_sonde("config", "check", "--json", path)
+        self.assertEqual(result.status, 2, result)
+        verdict = harness.strict_json(result.stdout.decode())
+        self.assertEqual(verdict["ok"], False)
+        self.assertEqual(verdict["errors"], [MESSAGE.format(path).rstrip("\n")])
+        good = self.write("good.yaml", "profiler:\n  interval_seconds: 2\n")
+        verdict = harness.strict_json(
+            self.run_sonde("config", "check", "--json", good).stdout.decode())
+        self.assertEqual((verdict["ok"], verdict["errors"]), (True, []))
+
+    def test_hostile_files(self):
+        """None of them crashes, none reaches the terminal raw, each is refused or harmless."""
+        cases = {
+            "not YAML": b"profiler: [unclosed\n",
+            "control characters": b"profiler:\n  scope: \"\\e[31m\"\n",
+            "raw escape": b"profiler:\n  scope: \x1b[31m\n",
+            "invalid UTF-8": b"profiler:\n  scope: \xff\xfe\n",
+            "a list": b"- profiler\n",
+            "a word": b"profiler\n",
+            "a key twice": b"profiler:\n  scope: all\n  scope: jobs\n",
+            "NUL": b"profiler:\n  scope: a\x00b\n",
+            "deep": b"[" * 20000,
+            "many aliases": b"a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nprofiler: *c\n",
+            "huge number": b"profiler:\n  interval_seconds: 1e999\n",
+            "not a number": b"profiler:\n  interval_seconds: .nan\n",
+            "two documents": b"profiler: {}\n---\nprofiler: {}\n",
+        }
+        for name, data in cases.items():
+            with self.subTest(case=name):
+                path = self.path("hostile.yaml")
+                with open(path, "wb") as file:
+                    file.write(data)
+                result = self.run_sonde("config", "check", path)
+                self.assertEqual(result.status, 2, result)
+                self.assertTrue(result.stderr.startswith(path), result)
+                self.assertNotRegex(result.stderr, r"[\x00-\x09\x0b-\x1f\x7f]")
+                self.assertLess(len(result.stderr), 5000)
+
+    def test_directory_and_device(self):
+        for path in (self.directory, "/dev/zero"):
+            with self.subTest(path=path):
+                result = self.run_sonde("config", "check", path)
+                self.assertEqual(result.status, 2, result)
+                self.assertIn(path, result.stderr)
+
+    @harness.needs_root()
+    @harness.needs_program("setpriv")
+    def test_file_that_may_not_be_read(self):
+        path = self.write("secret.yaml", "", 0o600)
+        result = self.run_sonde("config", "check", path, prefix=harness.as_nobody())
+        self.assertEqual(result.status, 2, result)
+        self.assertIn("permission denied", result.stderr.lower())
+
+
+if __name__ == "__main__":
+    harness.main()
