@@ -37,11 +37,6 @@ void text_append_string(struct text *text, const char *string)
     text_append(text, string, strlen(string));
 }
 
-void text_append_char(struct text *text, char character)
-{
-    text_append(text, &character, 1);
-}
-
 void text_append_repeated(struct text *text, char character, size_t times)
 {
     if (text_reserve(text, times) < 0)

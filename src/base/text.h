@@ -19,7 +19,6 @@ struct text {
 
 void text_append(struct text *text, const char *bytes, size_t length);
 void text_append_string(struct text *text, const char *string);
-void text_append_char(struct text *text, char character);
 void text_append_repeated(struct text *text, char character, size_t times);
 void text_printf(struct text *text, const char *format, ...) _printf_(2, 3);
 void text_vprintf(struct text *text, const char *format, va_list arguments) _printf_(2, 0);
@@ -27,6 +26,17 @@ void text_vprintf(struct text *text, const char *format, va_list arguments) _pri
 /* As a terminal or a log may show it: control characters and bad UTF-8 as \n, \t, \x1b, \u202e.
  * At most `max_columns` wide; what is cut ends in "…". Returns the columns used. */
 size_t text_append_visible(struct text *text, const char *bytes, size_t length, size_t max_columns);
+
+/* Inline, because a JSON writer does little else. */
+static inline void text_append_char(struct text *text, char character)
+{
+    if (text->error || text->length + 1 >= text->capacity) {
+        text_append(text, &character, 1);
+        return;
+    }
+    text->bytes[text->length++] = character;
+    text->bytes[text->length] = '\0';
+}
 
 /* Makes room for `more` bytes and a NUL, so that a caller may write at bytes + length. */
 int text_reserve(struct text *text, size_t more);
