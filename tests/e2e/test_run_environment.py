@@ -83,7 +83,9 @@ class Environment(harness.TestCase):
                 truth = self.assert_same(preexec_fn=set_signals(ignored, blocked),
                                          restore_signals=False)
                 mask = sum(1 << number - 1 for number in ignored)
-                self.assertIn(f"SigIgn:\t{mask:016x}", truth)
+                line = next(line for line in truth if line.startswith("SigIgn:"))
+                # 32 and 33 are libc's own; whoever started us may have left them ignored.
+                self.assertEqual(int(line.split()[1], 16) & ~(3 << 31), mask)
 
     def test_descriptors_are_inherited(self):
         files = [os.open("/dev/null", os.O_RDONLY), os.open("/etc/passwd", os.O_RDONLY),
