@@ -417,8 +417,9 @@ int process_files_begin(struct proc_tree *tree, struct process_files *files,
     int r = read_stat(tree, files, ret_stat);
     if (r < 0)
         return r;
-    /* Reaped while it was read: it has no parent any more, and its figures are that one's. */
-    if (ret_stat->state == 'X' || ret_stat->state == 'x')
+    /* Reaped while it was read: it has no parent any more, and its figures are that one's. The
+     * kernel looks at the state first, so that it may still say Z, but it found no thread. */
+    if (ret_stat->state == 'X' || ret_stat->state == 'x' || ret_stat->threads == 0)
         return -ESRCH;
     if (files->start_ticks && files->start_ticks != ret_stat->start_ticks)
         return -EAGAIN;

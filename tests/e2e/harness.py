@@ -108,6 +108,20 @@ def has_connector(prefix=()):
             return json.load(summary)["exactness"]["processes"] == "exact"
 
 
+def needs_connector(prefix=()):
+    return unittest.skipUnless(has_connector(prefix),
+                               "needs the process connector (Linux 6.6, or root), in the first "
+                               "pid namespace")
+
+
+def needs_namespaces():
+    """Root may be root only in name, as in many containers."""
+    words = ["unshare", "--fork", "--pid", "--mount-proc", "true"]
+    works = is_root() and shutil.which("unshare") and \
+        subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode == 0
+    return unittest.skipUnless(works, "needs to make namespaces (root, unshare)")
+
+
 def clean_environment(home):
     environment = {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),

@@ -432,8 +432,7 @@ class Unprivileged(PsTestCase):
         self.assertEqual(process["uid"], harness.NOBODY)
         self.assertEqual(process["open_fds"], len(os.listdir(f"/proc/{child.pid}/fd")))
 
-    @harness.needs_root()
-    @harness.needs_program("unshare")
+    @harness.needs_namespaces()
     def test_hidden_processes(self):
         """Where /proc hides other users' processes, there are fewer, and that is all."""
         prefix = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c",

@@ -75,6 +75,12 @@ class Cpu(harness.TestCase):
         if result.summary["exactness"]["processes"] == "exact":
             self.assertEqual(result.summary["processes"], 1502)  # time, sh and the ls
 
+    def test_many_short_processes_and_many_samples(self):
+        """Some are read in the very moment in which they are reaped: no figure is lost by that."""
+        summary = self.run_job("sh", "-c", LS_LOOP, options=("--interval", "10ms")).summary
+        self.assertEqual(summary["exactness"]["cpu_seconds"], "exact")
+        self.assertEqual(summary["exactness"]["peak_rss_mb"], "exact")
+
     def test_of_a_command_that_was_killed(self):
         result = self.run_sonde("run", "--", "sh", "-c",
                                 " ".join(self.victim("burn", 300)) + "; kill -KILL $$")

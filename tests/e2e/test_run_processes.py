@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import unittest
 
 import harness
 
@@ -12,26 +11,20 @@ import harness
 AWAIT_EXEC = "until grep -q ^sleep /proc/$!/cmdline; do :; done"
 
 
-def needs_connector(prefix=()):
-    return unittest.skipUnless(harness.has_connector(prefix),
-                               "needs the process connector (Linux 6.6, or root), in the first "
-                               "pid namespace")
-
-
 class Storm(harness.TestCase):
-    @needs_connector()
+    @harness.needs_connector()
     def test_ten_thousand_forks(self):
         summary = self.run_job(*self.victim("fork-storm", 10000)).summary
         self.assertEqual(summary["processes"], 10001)
         self.assertEqual(summary["exactness"]["processes"], "exact")
 
-    @needs_connector()
+    @harness.needs_connector()
     def test_ten_thousand_vforks(self):
         result = self.run_job(*self.victim("fork-storm", 10000, "vfork"))
         self.assertEqual(result.summary["processes"], 10001)
         self.assert_near(result.summary["cpu_seconds"], result.figure("cpu"))
 
-    @needs_connector(harness.as_nobody())
+    @harness.needs_connector(harness.as_nobody())
     @harness.needs_program("setpriv")
     def test_as_an_unprivileged_user(self):
         """The kernel's queue is smaller for an ordinary user, and still does not overflow."""
@@ -40,12 +33,12 @@ class Storm(harness.TestCase):
         self.assertEqual(result.summary["processes"], 10001)
         self.assert_near(result.summary["cpu_seconds"], result.figure("cpu"))
 
-    @needs_connector()
+    @harness.needs_connector()
     def test_crowd(self):
         summary = self.run_job(*self.victim("crowd", 300, 300)).summary
         self.assertEqual(summary["processes"], 301)
 
-    @needs_connector()
+    @harness.needs_connector()
     def test_threads_are_no_processes(self):
         summary = self.run_job(*self.victim("burn", 30, 20)).summary
         self.assertEqual(summary["processes"], 1)
@@ -62,16 +55,14 @@ class WithoutConnector(harness.TestCase):
         self.assertEqual(result.summary["exactness"]["processes"], "lower_bound")
         return result
 
-    @harness.needs_root()
-    @harness.needs_program("unshare")
+    @harness.needs_namespaces()
     def test_crowd_is_found(self):
         result = self.polled(*self.victim("crowd", 300, 300))
         self.assertGreaterEqual(result.summary["processes"], 300)
         self.assertLessEqual(result.summary["processes"], 301)
         self.assertIn("≥", result.stderr)
 
-    @harness.needs_root()
-    @harness.needs_program("unshare")
+    @harness.needs_namespaces()
     def test_cpu_is_still_exact(self):
         for command in (("fork-storm", 1000), ("burn-children", 3, 150), ("orphan", 200),
                         ("burn", 100, 2)):
@@ -80,15 +71,13 @@ class WithoutConnector(harness.TestCase):
                 self.assert_near(result.summary["cpu_seconds"], result.figure("cpu"))
                 self.assertEqual(result.summary["exactness"]["cpu_seconds"], "exact")
 
-    @harness.needs_root()
-    @harness.needs_program("unshare")
+    @harness.needs_namespaces()
     def test_left_running_is_found(self):
         result = self.polled("sh", "-c", f"sleep 300 & {AWAIT_EXEC}")
         self.assertEqual([left["command"] for left in result.summary["left_running"]],
                          ["sleep 300"])
 
-    @harness.needs_root()
-    @harness.needs_program("unshare")
+    @harness.needs_namespaces()
     def test_ignored_children(self):
         result = self.polled(*self.victim("ignore-children", 2, 1000))
         burned = result.figure("cpu")

@@ -131,6 +131,21 @@ class Terminal(harness.TestCase):
         self.assertEqual(self.summary()["outcome"], "failure")
         self.assertEqual(len(self.received()), 2, "a SIGCONT came twice")
 
+    def test_stop_while_it_waits_for_what_was_left(self):
+        """The command has ended, and Ctrl-Z stops sonde like any program."""
+        self.type(f"{self.words('--wait', '--', 'sh', '-c', 'sleep 300 & echo $! $PPID')} "
+                  f">{self.path('out')}")
+        sleeper, sonde = map(int, self.await_file("out").split())
+        harness.wait_until(lambda: parent_of(sleeper) == sonde, "the orphan")
+        self.press("C-z")
+        self.await_states((sleeper, sonde), True)
+        self.await_prompt()
+        self.type("fg")
+        self.await_states((sleeper, sonde), False)
+        self.press("C-c")
+        self.assertEqual(self.summary()["exit_code"], 0)
+        self.await_prompt()
+
     def test_stop_and_background(self):
         pids = self.start_handling(signal.SIGUSR1)
         self.press("C-z")

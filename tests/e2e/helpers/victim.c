@@ -279,6 +279,54 @@ static int ignore_children(char **words)
     return 0;
 }
 
+/* no-child-wait COUNT MS: one child after the other, thrown away by the kernel as above, but by a
+ * flag that nobody can see from outside. */
+static int no_child_wait(char **words)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL, .sa_flags = SA_NOCLDWAIT};
+
+    sigaction(SIGCHLD, &action, NULL);
+    for (long i = 0; i < number(words[0]); i++) {
+        if (fork_or_fail() == 0) {
+            burn_ms(number(words[1]));
+            _exit(0);
+        }
+        reap_all();
+    }
+    print_cpu();
+    return 0;
+}
+
+/* sibling MS: makes a child of its own parent (CLONE_PARENT) that burns MS, in a child of its own,
+ * and outlives this one. */
+static int sibling(char **words)
+{
+    int ended[2];
+    char byte;
+
+    if (pipe(ended) < 0)
+        fail("pipe");
+    long pid = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
+    if (pid < 0)
+        fail("clone");
+    if (pid == 0) {
+        if (fork() == 0) {
+            burn_ms(number(words[0]));
+            _exit(0);
+        }
+        wait(NULL);
+        close(ended[0]);
+        close(ended[1]);
+        close(STDOUT_FILENO);
+        wait_for_end_of_stdin();
+        _exit(0);
+    }
+    close(ended[1]);
+    if (read(ended[0], &byte, 1) < 0)
+        fail("read");
+    return 0;
+}
+
 /* Forks twice and detaches, as a daemon does; true in the grandchild. The child in between is
  * reaped. */
 static bool become_daemon(void)
@@ -591,6 +639,8 @@ static const struct {
     {"fork-storm", 1, fork_storm},
     {"crowd", 2, crowd},
     {"ignore-children", 2, ignore_children},
+    {"no-child-wait", 2, no_child_wait},
+    {"sibling", 1, sibling},
     {"orphan", 1, orphan},
     {"daemon", 1, leave_daemon},
     {"leader-exit", 1, leader_exit},

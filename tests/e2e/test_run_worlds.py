@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""`sonde run` where things are not as usual: no /proc, another one, one that hides, odd parents."""
+import os
+import shutil
+import signal
+import unittest
+
+import harness
+
+
+class Proc(harness.TestCase):
+    """What /proc does not show is not made up."""
+
+    def assert_not_sampled(self, result):
+        self.assertIn("could not sample", result.stderr)
+        self.assertIn("/proc is not mounted, or shows another pid namespace", result.stderr)
+        self.assertEqual(result.summary["num_samples"], 0)
+        self.assertEqual(result.summary["processes"], 1)
+        self.assertEqual(result.summary["left_running"], [])
+        self.assertEqual(set(result.summary["exactness"].values()), {"lower_bound"})
+
+    @harness.needs_namespaces()
+    def test_of_another_pid_namespace(self):
+        result = self.run_job("true", prefix=("unshare", "--pid", "--fork"))
+        self.assert_not_sampled(result)
+
+    @harness.needs_namespaces()
+    @unittest.skipIf(harness.is_sanitized(), "AddressSanitizer itself needs /proc")
+    def test_not_mounted(self):
+        world = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc; exec "$0" "$@"')
+        self.assert_not_sampled(self.run_job("true", prefix=world))
+
+    @harness.needs_namespaces()
+    def test_hidden_member_is_counted_once_and_named(self):
+        """A setuid program under hidepid cannot be read by the user who started it."""
+        self.environment = harness.without_leak_check(self.environment)
+        hidden = os.path.join(self.open_directory(), "hidden")
+        shutil.copy("/bin/sleep", hidden)
+        os.chmod(hidden, 0o4755)
+        world = ("unshare", "--mount", "sh", "-c",
+                 'mkdir "$0/p" && mount -t proc -o hidepid=2 proc "$0/p" && '
+                 'mount --move "$0/p" /proc && exec "$@"', self.directory,
+                 "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        os.chmod(self.directory, 0o777)
+        result = self.run_job("sh", "-c", f"{hidden} 300 & while [ -e /proc/$! ]; do :; done", prefix=world)
+        left = result.summary["left_running"]
+        self.assertEqual(len(left), 1)
+        self.assertEqual(result.summary["processes"], 2)
+        self.assertEqual(result.summary["exactness"]["cpu_seconds"], "lower_bound")
+        os.kill(left[0]["pid"], signal.SIGKILL)
+        result = self.run_job(hidden, "0.3", prefix=world)
+        self.assertEqual(result.summary["processes"], 1)
+        self.assertEqual(result.summary["exactness"]["cpu_seconds"], "exact")
+
+
+class Parents(harness.TestCase):
+    """Children that are not where one would look for them."""
+
+    def test_children_thrown_away_by_a_flag(self):
+        result = self.run_job(*self.victim("no-child-wait", 150, 4))
+        self.assertEqual(result.summary["exactness"]["cpu_seconds"], "lower_bound")
+        self.assertEqual(result.summary["exactness"]["peak_rss_mb"], "lower_bound")
+
+    @harness.needs_connector()
+    def test_sibling_by_clone_parent(self):
+        read_end, write_end = os.pipe()
+        result = self.run_job(*self.victim("sibling", 60), stdin=read_end)
+        self.assertEqual(result.summary["processes"], 3)
+        self.assertGreaterEqual(result.summary["cpu_seconds"], 0.055)
+        self.assertEqual(len(result.summary["left_running"]), 1)
+        os.close(read_end)
+        os.close(write_end)
+
+
+class Waiting(harness.TestCase):
+    """--wait, after the command has ended."""
+
+    def test_wall_covers_what_was_waited_for(self):
+        burn = " ".join(self.victim("burn", 300))
+        result = self.run_job("sh", "-c", f"{burn} >/dev/null &", options=("--wait",))
+        self.assertGreaterEqual(result.summary["wall_seconds"], 0.29)
+        self.assertLessEqual(result.summary["cpu_seconds"], result.summary["wall_seconds"] * 1.2)
+
+    def test_an_ignored_hangup_does_not_end_it(self):
+        process = self.start("sh", "-c", "trap '' HUP; exec \"$0\" \"$@\"", harness.SONDE, "run", "-q",
+                             "--wait", "--summary", self.path("summary"), "--", "sh", "-c",
+                             f"sleep 1 & echo done >{self.path('done')}")
+        harness.wait_until(lambda: os.path.exists(self.path("done")), "the command")
+        process.send_signal(signal.SIGHUP)
+        self.assertEqual(process.wait(harness.DEADLINE), 0)
+        summary = harness.strict_json(self.read("summary").decode())
+        self.assertEqual(summary["left_running"], [])
+
+
+class Summary(harness.TestCase):
+    """The file that the summary is written to."""
+
+    def test_a_command_that_cannot_start_leaves_the_last_one(self):
+        self.write("summary", "of the last run")
+        result = self.run_sonde("run", "--summary", self.path("summary"), "--", "/nonexistent")
+        self.assertEqual(result.status, 127)
+        self.assertEqual(self.read("summary"), b"of the last run")
+
+    def test_pipe_that_nobody_reads(self):
+        os.mkfifo(self.path("fifo"))
+        result = self.run_sonde("run", "--summary", self.path("fifo"), "--", "true")
+        self.assertEqual(result.status, 125)
+        self.assertIn("it is a pipe that nobody reads", result.stderr)
+
+    def test_standard_output(self):
+        result = self.run_sonde("run", "-q", "--summary", "-", "--", "true")
+        self.assertEqual(harness.strict_json(result.stdout)["outcome"], "success")
+
+
+if __name__ == "__main__":
+    harness.main()
