@@ -38,7 +38,7 @@ class Proc(harness.TestCase):
         shutil.copy("/bin/sleep", hidden)
         os.chmod(hidden, 0o4755)
         world = ("unshare", "--mount", "sh", "-c",
-                 'mkdir "$0/p" && mount -t proc -o hidepid=2 proc "$0/p" && '
+                 'mkdir -p "$0/p" && mount -t proc -o hidepid=2 proc "$0/p" && '
                  'mount --move "$0/p" /proc && exec "$@"', self.directory,
                  "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
         os.chmod(self.directory, 0o777)
