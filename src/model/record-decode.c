@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/macros.h"
 #include "base/number.h"
 #include "model/record-json.h"
 
@@ -109,25 +110,41 @@ static void *list_room(struct decoder *decoder, size_t count, size_t item_size)
     return arena_alloc(decoder->arena, count ? count * item_size : 1);
 }
 
-static int decode_records(struct decoder *decoder, const struct place *place,
-                          const struct record *record, const json_t *json, struct any_list *ret)
+typedef int (*decode_item_fn)(struct decoder *decoder, const struct place *place,
+                              const struct record *record, const json_t *json, void *item);
+
+static int decode_array(struct decoder *decoder, const struct place *place, const json_t *json,
+                        size_t item_size, decode_item_fn decode_item, const struct record *record,
+                        struct any_list *ret)
 {
     if (!json_is_array(json))
         return refuse(decoder, place, "an array", json);
 
     size_t count = json_array_size(json);
-    struct any_list list = {.items = list_room(decoder, count, record->size), .count = count};
+    struct any_list list = {.items = list_room(decoder, count, item_size), .count = count};
     if (!list.items)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
         const struct place item_place = {.outer = place, .index = i};
-        int r = decode_object(decoder, &item_place, record, json_array_get(json, i),
-                              (char *)list.items + i * record->size);
+        int r = decode_item(decoder, &item_place, record, json_array_get(json, i),
+                            (char *)list.items + i * item_size);
         if (r < 0)
             return r;
     }
     *ret = list;
     return 0;
+}
+
+static int decode_int_item(struct decoder *decoder, const struct place *place,
+                           const struct record *record _unused_, const json_t *json, void *item)
+{
+    return decode_int(decoder, place, json, item);
+}
+
+static int decode_text_item(struct decoder *decoder, const struct place *place,
+                            const struct record *record _unused_, const json_t *json, void *item)
+{
+    return decode_text(decoder, place, json, item);
 }
 
 static int decode_keyed(struct decoder *decoder, const struct place *place,
@@ -185,46 +202,6 @@ static int decode_tally(struct decoder *decoder, const struct place *place, json
     return 0;
 }
 
-static int decode_ints(struct decoder *decoder, const struct place *place, const json_t *json,
-                       struct int_list *ret)
-{
-    if (!json_is_array(json))
-        return refuse(decoder, place, "an array", json);
-
-    struct int_list list = {.items = list_room(decoder, json_array_size(json), sizeof(int64_t))};
-    if (!list.items)
-        return -ENOMEM;
-    for (; list.count < json_array_size(json); list.count++) {
-        const struct place item_place = {.outer = place, .index = list.count};
-        int r = decode_int(decoder, &item_place, json_array_get(json, list.count),
-                           &list.items[list.count]);
-        if (r < 0)
-            return r;
-    }
-    *ret = list;
-    return 0;
-}
-
-static int decode_texts(struct decoder *decoder, const struct place *place, const json_t *json,
-                        struct text_list *ret)
-{
-    if (!json_is_array(json))
-        return refuse(decoder, place, "an array", json);
-
-    struct text_list list = {.items = list_room(decoder, json_array_size(json), sizeof(char *))};
-    if (!list.items)
-        return -ENOMEM;
-    for (; list.count < json_array_size(json); list.count++) {
-        const struct place item_place = {.outer = place, .index = list.count};
-        int r = decode_text(decoder, &item_place, json_array_get(json, list.count),
-                            &list.items[list.count]);
-        if (r < 0)
-            return r;
-    }
-    *ret = list;
-    return 0;
-}
-
 static int decode_field(struct decoder *decoder, const struct place *place,
                         const struct field *field, json_t *json, void *value)
 {
@@ -235,10 +212,14 @@ static int decode_field(struct decoder *decoder, const struct place *place,
     case FIELD_CHAR: return decode_char(decoder, place, json, value);
     case FIELD_ENUM: return decode_enum(decoder, place, field, json, value);
     case FIELD_RECORD: return decode_object(decoder, place, field->record, json, value);
-    case FIELD_RECORDS: return decode_records(decoder, place, field->record, json, value);
+    case FIELD_RECORDS:
+        return decode_array(decoder, place, json, field->record->size, decode_object, field->record,
+                            value);
     case FIELD_KEYED: return decode_keyed(decoder, place, field->record, json, value);
-    case FIELD_INTS: return decode_ints(decoder, place, json, value);
-    case FIELD_TEXTS: return decode_texts(decoder, place, json, value);
+    case FIELD_INTS:
+        return decode_array(decoder, place, json, sizeof(int64_t), decode_int_item, NULL, value);
+    case FIELD_TEXTS:
+        return decode_array(decoder, place, json, sizeof(char *), decode_text_item, NULL, value);
     case FIELD_TALLY: return decode_tally(decoder, place, json, value);
     }
     return -EINVAL;
