@@ -130,6 +130,18 @@ static void on_tick(void *context, uint64_t missed)
     engine_collect(engine); /* a failure is counted there */
 }
 
+/* Without the feed, births and deaths are looked for. */
+static void start_feed(uv_loop_t *loop, struct engine *engine, bool is_wanted)
+{
+    struct engine_options *options = &engine->options;
+
+    if (is_wanted &&
+        lifecycle_feed_start(loop, options->connector, options->registry, &engine->feed) == 0)
+        registry_trust_events(options->registry);
+    else
+        connector_close(options->connector);
+}
+
 int engine_start(uv_loop_t *loop, const struct engine_options *options, struct engine **ret)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
@@ -141,9 +153,8 @@ int engine_start(uv_loop_t *loop, const struct engine_options *options, struct e
     engine->options = *options;
     int r = collector_new(&(struct collector_options){.registry = options->registry},
                           &engine->collector);
-    if (options->connector && (r < 0 || lifecycle_feed_start(loop, options->connector,
-                                                             options->registry, &engine->feed) < 0))
-        connector_close(options->connector); /* then births and deaths are looked for */
+    if (options->connector)
+        start_feed(loop, engine, r == 0);
     if (r == 0)
         r = engine_collect(engine);
     if (r == 0)

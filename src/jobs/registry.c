@@ -19,6 +19,7 @@ struct registry {
     struct map members;                /* pid → struct member_entry */
     TAILQ_HEAD(, member_entry) by_age; /* in the order of joining: parents before children */
     struct VEC(struct run *) runs;
+    bool trusts_events;
     pid_t foster_pid;
     struct run *foster_run;
     struct VEC(pid_t) strangers; /* children that the foster parent had before */
@@ -142,7 +143,7 @@ struct run *registry_run_of_reaped(struct registry *registry, pid_t pid)
 
     if (entry)
         return entry->member.run;
-    if (registry->foster_run)
+    if (registry->foster_run && !registry->trusts_events)
         registry->foster_run->processes++;
     return registry->foster_run;
 }
@@ -225,9 +226,16 @@ void registry_drop_gone(struct registry *registry)
     }
 }
 
+void registry_trust_events(struct registry *registry)
+{
+    registry->trusts_events = true;
+}
+
 void registry_distrust_events(struct registry *registry)
 {
     struct member_entry *entry;
+
+    registry->trusts_events = false;
 
     TAILQ_FOREACH (entry, &registry->by_age, neighbours)
         entry->member.was_found = true;

@@ -56,7 +56,8 @@ bool registry_is_stranger(const struct registry *registry, pid_t pid);
 size_t registry_stranger_count(const struct registry *registry);
 
 /* The run of a process that `pid` above has reaped: its own, or as an orphan that was never seen,
- * which then counts as one more process of it. NULL: none of ours. */
+ * which then counts as one more process of it, unless events would have told of it. NULL: none of
+ * ours. */
 struct run *registry_run_of_reaped(struct registry *registry, pid_t pid);
 
 /* Lifecycle events, in their order. 0 or -ENOMEM. */
@@ -70,7 +71,9 @@ void registry_exit(struct registry *registry, pid_t pid);
 void registry_begin(struct registry *registry);
 void registry_drop_gone(struct registry *registry);
 
-/* Events were lost: from now on, members that are not there to be read are gone. */
+/* Every fork will be told of from now on; or no longer, because events were lost: then members that
+ * are not there to be read are gone, and orphans may turn up that nobody has told of. */
+void registry_trust_events(struct registry *registry);
 void registry_distrust_events(struct registry *registry);
 
 /* A process that was read: finds its membership, or makes one by its parent. A member's pid with

@@ -123,12 +123,16 @@ def needs_namespaces():
 
 
 def clean_environment(home):
+    # A directory that may not be entered turns "not found" into "permission denied".
+    path = [directory for directory in os.environ.get("PATH", "/usr/bin:/bin").split(":")
+            if os.access(directory, os.X_OK)]
     environment = {
-        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "PATH": ":".join(path),
         "HOME": home,
         "XDG_CONFIG_HOME": f"{home}/config",
         "XDG_STATE_HOME": f"{home}/state",
         "XDG_RUNTIME_DIR": f"{home}/run",
+        "SHELL": "/bin/sh",
         "LANG": "C.UTF-8",
         "TERM": "xterm",
     }

@@ -8,7 +8,7 @@ import harness
 
 
 # A background job of a shell carries the shell's command line until it is executed.
-AWAIT_EXEC = "until grep -q ^sleep /proc/$!/cmdline; do :; done"
+AWAIT_EXEC = "until tr '\\0' _ </proc/$!/cmdline | grep -q ^sleep_; do :; done"
 
 
 class Storm(harness.TestCase):

@@ -269,20 +269,6 @@ class Summary(harness.TestCase):
                 self.assertTrue(text.endswith("}\n"))
                 os.unlink(path)
 
-    def test_command_that_cannot_start_leaves_the_last_one(self):
-        self.write("summary", "the last one")
-        result = self.run_sonde("run", "--summary", self.path("summary"), "--", "/no/such/program")
-        self.assertEqual(result.status, 127, result)
-        self.assertEqual(self.read("summary"), b"the last one")
-
-    def test_pipe_that_nobody_reads(self):
-        """Refused, not waited for."""
-        os.mkfifo(self.path("fifo"))
-        result = self.run_sonde("run", "--summary", self.path("fifo"), "--", "touch",
-                                self.path("marker"))
-        self.assertEqual(result.status, 125, result)
-        self.assertFalse(os.path.exists(self.path("marker")))
-
     def test_replaces_an_older_and_longer_one(self):
         self.write("summary", "x" * 100000)
         result = self.run_sonde("run", f"--summary={self.path('summary')}", "--", "true")

@@ -66,7 +66,8 @@ class Parents(harness.TestCase):
         read_end, write_end = os.pipe()
         result = self.run_job(*self.victim("sibling", 60), stdin=read_end)
         self.assertEqual(result.summary["processes"], 3)
-        self.assertGreaterEqual(result.summary["cpu_seconds"], 0.055)
+        # what a living process has reaped is shown in ticks of 10 ms
+        self.assertGreaterEqual(result.summary["cpu_seconds"], 0.04)
         self.assertEqual(len(result.summary["left_running"]), 1)
         os.close(read_end)
         os.close(write_end)

@@ -126,6 +126,10 @@ static void test_the_foster_parent_gets_the_orphans(void **state)
     /* reaped without ever having been seen */
     assert_ptr_equal(registry_run_of_reaped(f->registry, 301), f->run);
     assert_int_equal(f->run->processes, 2);
+    /* the same where events have told of all there are: it was dropped, not missed */
+    registry_trust_events(f->registry);
+    assert_ptr_equal(registry_run_of_reaped(f->registry, 302), f->run);
+    assert_int_equal(f->run->processes, 2);
 }
 
 static void test_what_is_gone_is_dropped(void **state)
