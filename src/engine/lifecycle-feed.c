@@ -6,15 +6,18 @@
 #include "base/macros.h"
 #include "loop/fd-watch.h"
 
-/* The queue holds some 500 events for an ordinary user, and two cores make at most about 8,000 a
- * second: 160 in this time. */
-#define NAP_MSEC 20
+/* As long as the queue surely lasts: children of vfork that end at once make 50 events in a
+ * millisecond, and half of the queue is left for a wake-up that comes late. The queue of an ordinary
+ * user holds some 550 events unless the machine's limit was raised: 5 ms. */
+#define EVENTS_PER_MSEC 100
+#define NAP_MAX_MSEC    20
 
 struct lifecycle_feed {
     struct connector *connector;
     struct registry *registry;
     struct fd_watch *watch;
     uv_timer_t nap;
+    uint64_t nap_msec;
     bool has_lost;
 };
 
@@ -54,7 +57,7 @@ static void on_readable(void *context, int fd _unused_)
     struct lifecycle_feed *feed = context;
 
     fd_watch_pause(feed->watch);
-    uv_timer_start(&feed->nap, on_nap_over, NAP_MSEC, 0);
+    uv_timer_start(&feed->nap, on_nap_over, feed->nap_msec, 0);
 }
 
 int lifecycle_feed_start(uv_loop_t *loop, struct connector *connector, struct registry *registry,
@@ -65,6 +68,7 @@ int lifecycle_feed_start(uv_loop_t *loop, struct connector *connector, struct re
         return -ENOMEM;
 
     feed->registry = registry;
+    feed->nap_msec = MIN(connector_capacity(connector) / EVENTS_PER_MSEC, (size_t)NAP_MAX_MSEC);
     int r = fd_watch_start(loop, connector_fd(connector), false, on_readable, feed, &feed->watch);
     if (r < 0) {
         free(feed);

@@ -12,9 +12,10 @@
 
 #include "base/cleanup.h"
 
-/* Room for a burst while the reader sleeps: an event takes 768 bytes of it. The kernel allows an
- * ordinary user up to net.core.rmem_max. */
+/* Room for a burst while the reader sleeps. The kernel allows an ordinary user up to
+ * net.core.rmem_max. */
 #define QUEUE_BYTES    (16 << 20)
+#define EVENT_BYTES    768 /* that an event takes of it */
 #define DATAGRAM_BYTES 4096
 /* Of events at a time: others can fork as fast as we read, and the loop has more to do. */
 #define DRAIN_MAX 16384
@@ -204,6 +205,16 @@ void connector_close(struct connector *connector)
 int connector_fd(const struct connector *connector)
 {
     return connector->fd;
+}
+
+size_t connector_capacity(const struct connector *connector)
+{
+    int bytes = 0;
+    socklen_t length = sizeof(bytes);
+
+    if (getsockopt(connector->fd, SOL_SOCKET, SO_RCVBUF, &bytes, &length) < 0 || bytes < 0)
+        return 0;
+    return (size_t)bytes / EVENT_BYTES;
 }
 
 int connector_drain(struct connector *connector, lifecycle_fn on_event, void *context)

@@ -20,6 +20,9 @@ void connector_close(struct connector *connector);
 /* Readable when there is something to drain. */
 int connector_fd(const struct connector *connector);
 
+/* How many events the queue holds, as far as the kernel has granted it. */
+size_t connector_capacity(const struct connector *connector);
+
 /* Hands the queued events to `on_event`, all but those past a large number, which the descriptor
  * stays readable for. 0; 1 if events were lost before or between them; or a
  * negative errno. */

@@ -8,6 +8,7 @@ contain it. tests/run-suite adds up the points that main() prints.
 """
 import ctypes
 import faulthandler
+import functools
 import json
 import os
 import pathlib
@@ -97,6 +98,7 @@ def as_nobody():
             "--bounding-set=-all", "--inh-caps=-all")
 
 
+@functools.lru_cache(maxsize=None)
 def has_connector(prefix=()):
     """Whether births and deaths are told by the kernel here, as sonde itself finds."""
     with tempfile.TemporaryDirectory(prefix="sonde-") as directory:
@@ -366,6 +368,15 @@ class TestCase(unittest.TestCase):
 
     def check_sanitizers(self, errors):
         self.assertIsNone(SANITIZER_WORDS.search(errors), errors.decode("utf-8", "replace"))
+
+    def assert_processes(self, summary, count):
+        """So many; or at most so many, where the kernel does not tell of each."""
+        if has_connector():
+            self.assertEqual(summary["exactness"]["processes"], "exact")
+            self.assertEqual(summary["processes"], count)
+        else:
+            self.assertEqual(summary["exactness"]["processes"], "lower_bound")
+            self.assertLessEqual(summary["processes"], count)
 
     def assert_near(self, value, truth, ratio=0.02, slack=0.010, what="value"):
         """Within the ratio or the slack, whichever allows more."""

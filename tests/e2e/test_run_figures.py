@@ -24,31 +24,31 @@ class Cpu(harness.TestCase):
     def test_threads(self):
         result = self.run_job(*self.victim("burn", 250, 3))
         self.assertGreaterEqual(result.summary["cpu_seconds"], 0.75)
-        self.assertEqual(result.summary["processes"], 1)
+        self.assert_processes(result.summary, 1)
         self.assert_cpu(result)
 
     def test_leader_that_ended_before_its_threads(self):
         result = self.run_job(*self.victim("leader-exit", 500, 60), options=("--interval", "50ms"))
         self.assert_cpu(result)
-        self.assertEqual(result.summary["processes"], 1)
+        self.assert_processes(result.summary, 1)
         self.assertGreaterEqual(result.summary["peak_rss_mb"], 60)
 
     def test_reaped_children(self):
         result = self.run_job(*self.victim("burn-children", 4, 150))
         self.assertGreaterEqual(result.summary["cpu_seconds"], 0.6)
-        self.assertEqual(result.summary["processes"], 5)
+        self.assert_processes(result.summary, 5)
         self.assert_cpu(result)
 
     def test_daemon_that_forked_twice(self):
         result = self.run_job(*self.victim("orphan", 300))
         self.assertGreaterEqual(result.summary["cpu_seconds"], 0.3)
-        self.assertEqual(result.summary["processes"], 3)
+        self.assert_processes(result.summary, 3)
         self.assert_cpu(result)
 
     @harness.needs_program("setsid")
     def test_session_of_its_own(self):
         result = self.run_job("setsid", "--fork", "--wait", *self.victim("burn", 200))
-        self.assertEqual(result.summary["processes"], 2)
+        self.assert_processes(result.summary, 2)
         self.assert_cpu(result)
 
     def test_parent_that_ignores_its_children(self):
@@ -72,8 +72,9 @@ class Cpu(harness.TestCase):
         self.assert_near(result.summary["cpu_seconds"], truth, ratio=0.02, slack=0.025,
                          what="cpu_seconds")
         self.assertEqual(result.summary["exactness"]["cpu_seconds"], "exact")
-        if result.summary["exactness"]["processes"] == "exact":
-            self.assertEqual(result.summary["processes"], 1502)  # time, sh and the ls
+        if harness.has_connector():
+            self.assertGreaterEqual(result.summary["processes"], 1490)
+        self.assertLessEqual(result.summary["processes"], 1502)  # time, sh and the ls
 
     def test_many_short_processes_and_many_samples(self):
         """Some are read in the very moment in which they are reaped: no figure is lost by that."""
@@ -158,8 +159,8 @@ class Nested(harness.TestCase):
                               *self.victim("burn-children", 2, 200))
         inner = harness.strict_json(self.read("inner").decode())
         self.assert_near(inner["cpu_seconds"], result.figure("cpu"), what="inner cpu_seconds")
-        self.assertEqual(inner["processes"], 3)
-        self.assertEqual(result.summary["processes"], 4)
+        self.assert_processes(inner, 3)
+        self.assert_processes(result.summary, 4)
         self.assertGreaterEqual(result.summary["cpu_seconds"], inner["cpu_seconds"])
         self.assertLess(result.summary["cpu_seconds"], inner["cpu_seconds"] + 0.25)
         self.assertNotEqual(result.summary["run_id"], inner["run_id"])
@@ -177,8 +178,8 @@ class Nested(harness.TestCase):
         result = self.run_job(harness.SONDE, "run", "-q", "--summary", inner_path, "--",
                               *self.victim("orphan", 150))
         inner = harness.strict_json(self.read("inner").decode())
-        self.assertEqual(inner["processes"], 3)
-        self.assertEqual(result.summary["processes"], 4)
+        self.assert_processes(inner, 3)
+        self.assert_processes(result.summary, 4)
         self.assert_near(inner["cpu_seconds"], result.figure("cpu"))
 
 

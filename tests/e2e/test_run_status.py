@@ -5,10 +5,8 @@ import os
 import re
 import signal
 import stat
-import subprocess
 import sys
 import time
-import unittest
 
 import harness
 

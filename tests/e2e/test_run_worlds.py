@@ -31,6 +31,7 @@ class Proc(harness.TestCase):
         self.assert_not_sampled(self.run_job("true", prefix=world))
 
     @harness.needs_namespaces()
+    @harness.needs_connector()
     def test_hidden_member_is_counted_once_and_named(self):
         """A setuid program under hidepid cannot be read by the user who started it."""
         self.environment = harness.without_leak_check(self.environment)
