@@ -126,7 +126,7 @@ static const struct command_option options[] = {
 
 const struct command command_config = {
     .name = "config",
-    .summary = "check a configuration, or show the one in force",
+    .summary = "Check a configuration, or show the one in force.",
     .usage = "config check [--json] [FILE]\n"
              "       sonde config show [--json]",
     .details = "check reads FILE, or else the file that sonde would read, and reports everything\n"
