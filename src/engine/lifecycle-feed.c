@@ -7,8 +7,8 @@
 #include "loop/fd-watch.h"
 
 /* As long as the queue surely lasts: children of vfork that end at once make 50 events in a
- * millisecond, and half of the queue is left for a wake-up that comes late. The queue of an ordinary
- * user holds some 550 events unless the machine's limit was raised: 5 ms. */
+ * millisecond, and half of the queue is left for a wake-up that comes late. The queue of an
+ * ordinary user holds some 550 events unless the machine's limit was raised: 5 ms. */
 #define EVENTS_PER_MSEC 100
 #define NAP_MAX_MSEC    20
 

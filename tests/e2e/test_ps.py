@@ -89,6 +89,12 @@ class PsTestCase(harness.TestCase):
         self.await_ready(process)
         return process.pid
 
+    def start_asleep(self, *words):
+        """A helper that is ready and has gone to sleep."""
+        child, _ = self.start_victim(*words)
+        harness.wait_until(lambda: harness.process_state(child.pid) == "S", "it sleeps")
+        return child
+
     def on_terminal(self, *words, size=(24, 80), env=None):
         """What sonde writes to a terminal of that size."""
         master, terminal = pty.openpty()
@@ -196,7 +202,7 @@ class Hostile(PsTestCase):
 class Figures(PsTestCase):
     def test_against_proc(self):
         before = time.time()
-        child, _ = self.start_victim("shape", 5, 7, 50)
+        child = self.start_asleep("shape", 5, 7, 50)
         after = time.time()
         process = self.process(child.pid, "--all")
         now = time.time()
@@ -231,7 +237,7 @@ class Figures(PsTestCase):
 
     def test_busy_and_sleeping(self):
         busy, _ = self.start_victim("busy")
-        asleep, _ = self.start_victim("named", "asleep")
+        asleep = self.start_asleep("named", "asleep")
         before = cpu_time(busy.pid)
         snapshot = self.snapshot("--all")
         after = cpu_time(busy.pid)
@@ -408,7 +414,7 @@ class Unprivileged(PsTestCase):
     @harness.needs_program("setpriv")
     def test_others_processes(self):
         """What an ordinary user may not read is unknown; what anyone may is there."""
-        child, _ = self.start_victim("shape", 2, 40, 10)
+        child = self.start_asleep("shape", 2, 40, 10)
         process = self.process(child.pid, "--all", prefix=harness.as_nobody())
         self.assertEqual(process["uid"], 0)
         self.assertEqual(process["threads"], 2)

@@ -89,7 +89,8 @@ class Environment(harness.TestCase):
 
     def test_descriptors_are_inherited(self):
         files = [os.open("/dev/null", os.O_RDONLY), os.open("/etc/passwd", os.O_RDONLY),
-                 os.open(self.directory, os.O_PATH), os.open("/dev/zero", os.O_RDWR | os.O_NONBLOCK)]
+                 os.open(self.directory, os.O_PATH),
+                 os.open("/dev/zero", os.O_RDWR | os.O_NONBLOCK)]
         high = fcntl.fcntl(files[0], fcntl.F_DUPFD, 200)
         try:
             truth = self.assert_same(pass_fds=[*files, high])

@@ -106,7 +106,8 @@ class Memory(harness.TestCase):
     @harness.needs_memory(3072)
     def test_large_and_brief(self):
         """2 GiB for 20 ms, between two samples."""
-        summary = self.run_job(*self.victim("alloc", 2048, 20), options=("--interval", "10m")).summary
+        summary = self.run_job(*self.victim("alloc", 2048, 20),
+                               options=("--interval", "10m")).summary
         self.assertGreaterEqual(summary["peak_rss_mb"], 2048)
         self.assertLess(summary["peak_rss_mb"], 2048 + 16)
         self.assertEqual(summary["exactness"]["peak_rss_mb"], "exact")

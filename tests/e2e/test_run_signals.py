@@ -110,7 +110,8 @@ class PassedOn(harness.TestCase):
 
     def test_sonde_killed_and_the_command_lives_on(self):
         done = self.path("done")
-        process = self.start_sonde("--", "sh", "-c", f"echo ready $$; read word; echo $word >{done}")
+        process = self.start_sonde("--", "sh", "-c",
+                                   f"echo ready $$; read word; echo $word >{done}")
         pid, _ = self.await_ready(process)
         process.kill()
         self.assertEqual(process.wait(harness.DEADLINE), -signal.SIGKILL)

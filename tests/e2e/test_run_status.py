@@ -215,7 +215,8 @@ class Streams(harness.TestCase):
                 state = self.path("state")
                 summary = self.path("summary")
                 words = " ".join(self.victim("state", state))
-                script = f'"$0" run --summary {summary} -- {words} {closed}; echo $? >{state}.status'
+                script = f'"$0" run --summary {summary} -- {words} {closed}; ' \
+                         f'echo $? >{state}.status'
                 self.run_program("sh", "-c", script, harness.SONDE)
                 self.assertEqual(self.read("state.status"), b"0\n")
                 names = {line.split()[1] for line in self.read("state").decode().splitlines()
@@ -298,7 +299,8 @@ class Summary(harness.TestCase):
         target = self.write("precious", "untouched")
         os.symlink(target, os.path.join(self.open_directory(), "summary"))
         marker = self.path("marker")
-        result = self.run_sonde("run", "--summary", self.path("open/summary"), "--", "touch", marker)
+        result = self.run_sonde("run", "--summary", self.path("open/summary"), "--", "touch",
+                                marker)
         self.assertEqual(result.status, 125, result)
         self.assertIn("open/summary", result.stderr)
         self.assertFalse(os.path.exists(marker))

@@ -177,8 +177,7 @@ static int busy(char **words)
 
 static void touch(size_t bytes)
 {
-    char *memory =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (memory == MAP_FAILED)
         fail("mmap");
@@ -468,8 +467,8 @@ static void note_signal(int received, siginfo_t *info, void *context)
     errno = saved;
 }
 
-/* handle FILE SIGNAL…: the same for just these, by handlers; ends with status 7 when stdin ends or
- * FILE.end is there. */
+/* handle FILE SIGNAL…: the same for just these, by handlers; ends with status 7 once FILE.end is
+ * there. */
 static int handle(char **words)
 {
     struct sigaction action = {.sa_sigaction = note_signal, .sa_flags = SA_SIGINFO};
@@ -527,9 +526,9 @@ static int shape(char **words)
 
 static bool is_passed_on(const char *line)
 {
-    static const char *const names[] = {"SigPnd",     "ShdPnd", "SigBlk", "SigIgn", "SigCgt",
-                                        "Cap",        "Cpus",   "Umask",  "Uid",    "Gid",
-                                        "NoNewPrivs", "Groups"};
+    static const char *const names[] = {"SigPnd", "ShdPnd", "SigBlk",     "SigIgn",
+                                        "SigCgt", "Cap",    "Cpus",       "Umask",
+                                        "Uid",    "Gid",    "NoNewPrivs", "Groups"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (strncmp(line, names[i], strlen(names[i])) == 0)
