@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,13 +39,20 @@ ssize_t fd_read_file(int dir_fd, const char *path, char *into, size_t capacity)
     return fd_read_start(fd, into, capacity);
 }
 
+/* A parent may have left a stream of ours non-blocking. */
+static bool wait_until_writable(int fd)
+{
+    struct pollfd watched = {.fd = fd, .events = POLLOUT};
+    return poll(&watched, 1, -1) > 0 || errno == EINTR;
+}
+
 int fd_write_all(int fd, const void *bytes, size_t length)
 {
     const char *at = bytes;
 
     while (length) {
         ssize_t n = write(fd, at, length);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && (errno == EINTR || (errno == EAGAIN && wait_until_writable(fd))))
             continue;
         if (n < 0)
             return -errno;

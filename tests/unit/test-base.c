@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -382,6 +383,28 @@ static void test_output_paths(void **state)
     close(fd);
 }
 
+static void test_a_full_pipe_that_does_not_block_is_waited_for(void **state _unused_)
+{
+    static char bytes[1 << 20];
+    int fds[2];
+
+    assert_int_equal(pipe2(fds, O_NONBLOCK), 0);
+    pid_t reader = fork();
+    if (reader == 0) {
+        size_t total = 0;
+        close(fds[1]);
+        for (ssize_t n; (n = read(fds[0], bytes, sizeof(bytes))) != 0;)
+            total += n > 0 ? (size_t)n : 0;
+        _exit(total == sizeof(bytes) ? 0 : 1);
+    }
+    close(fds[0]);
+    assert_int_equal(fd_write_all(fds[1], bytes, sizeof(bytes)), 0);
+    close(fds[1]);
+    int status;
+    assert_int_equal(waitpid(reader, &status, 0), reader);
+    assert_int_equal(status, 0);
+}
+
 static void test_read_file_is_cut_at_the_capacity(void **state)
 {
     char path[PATH_MAX], bytes[8];
@@ -414,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_uuid),
         cmocka_unit_test_setup_teardown(test_output_is_not_opened_through_a_planted_link,
                                         make_directory, remove_directory),
+        cmocka_unit_test(test_a_full_pipe_that_does_not_block_is_waited_for),
         cmocka_unit_test_setup_teardown(test_output_paths, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(test_read_file_is_cut_at_the_capacity, make_directory,
                                         remove_directory),
