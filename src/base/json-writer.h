@@ -1,5 +1,5 @@
 /* Writes JSON into a text buffer. Ours because it is on the hot path: building the same snapshot
- * with jansson cost some six times as much (docs/PERFORMANCE.md).
+ * with jansson cost some seven times as much (docs/PERFORMANCE.md).
  *
  * The caller keeps the nesting right; commas are put by themselves. NaN and infinity become null,
  * bad UTF-8 becomes U+FFFD, so that what comes out is always valid JSON. Errors are the buffer's.
