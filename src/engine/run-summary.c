@@ -59,7 +59,8 @@ static void fill_cpu(const struct run_facts *facts, struct run_summary *summary)
     const struct run_usage *usage = facts->usage;
     const struct cpu_time *cpu = usage ? &usage->accounted : &facts->reaped;
     uint64_t user_ns = MIN(cpu->user_ns, cpu->total_ns);
-    int exactness = usage && !usage->cpu_is_incomplete ? EXACT : LOWER_BOUND;
+    bool is_exact = usage && !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
+    int exactness = is_exact ? EXACT : LOWER_BOUND;
 
     summary->cpu_seconds = ns_to_sec(cpu->total_ns);
     summary->user_seconds = ns_to_sec(user_ns);

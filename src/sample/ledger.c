@@ -38,6 +38,7 @@ struct run_account {
     struct run_usage usage;
     struct cpu_time settled; /* of processes that are over and accounted for */
     struct cpu_time tick_living;
+    bool tick_is_rounded;
     int64_t tick_rss, tick_private, tick_shared_max, tick_processes;
 };
 
@@ -191,6 +192,7 @@ void ledger_begin(struct ledger *ledger)
     for (size_t i = 0; i < ledger->runs.count; i++) {
         struct run_account *run = ledger->runs.items[i];
         run->tick_living = (struct cpu_time){0};
+        run->tick_is_rounded = false;
         run->tick_rss = run->tick_private = run->tick_shared_max = run->tick_processes = 0;
     }
 }
@@ -398,6 +400,7 @@ static void sum_up(struct run_account *run)
 
     usage->accounted = add(run->settled, run->tick_living);
     raise_to(&usage->cpu, usage->accounted.total_ns, usage->accounted.user_ns);
+    usage->cpu_is_rounded = run->tick_is_rounded;
     usage->processes = run->tick_processes;
     usage->rss_bytes = run->tick_rss;
     usage->unique_bytes = unique;
@@ -418,6 +421,7 @@ void ledger_end(struct ledger *ledger)
         if (account->seen)
             apply_credit(account);
         account->run->tick_living = add(account->run->tick_living, account_total(account));
+        account->run->tick_is_rounded |= account->reaped.total_ns > 0;
     }
     for (size_t i = 0; i < ledger->runs.count; i++)
         sum_up(ledger->runs.items[i]);

@@ -39,6 +39,7 @@ struct run_usage {
     bool rss_is_incomplete; /* the same for the high-water mark */
 
     /* at the last tick */
+    bool cpu_is_rounded; /* a living process has reaped others: that is shown in ticks, cut off */
     int64_t rss_bytes;
     int64_t unique_bytes;
     int64_t processes;

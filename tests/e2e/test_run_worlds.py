@@ -69,6 +69,7 @@ class Parents(harness.TestCase):
         self.assertEqual(result.summary["processes"], 3)
         # what a living process has reaped is shown in ticks of 10 ms
         self.assertGreaterEqual(result.summary["cpu_seconds"], 0.04)
+        self.assertEqual(result.summary["exactness"]["cpu_seconds"], "lower_bound")
         self.assertEqual(len(result.summary["left_running"]), 1)
         os.close(read_end)
         os.close(write_end)

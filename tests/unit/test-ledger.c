@@ -97,6 +97,11 @@ static void test_children_that_were_never_seen_count(void **state _unused_)
     TICK({100, SELF, 20, 5000}); /* it has reaped a thousand short ones */
     assert_int_equal(cpu_ms(), 5020);
     assert_false(is_incomplete());
+    assert_true(ledger_find(ledger, &run)->cpu_is_rounded); /* so far */
+    reap(100, 5000, 27, 1);
+    tick(NULL, 0);
+    assert_int_equal(ledger_find(ledger, &run)->accounted.total_ns / MS, 5027);
+    assert_false(ledger_find(ledger, &run)->cpu_is_rounded);
 }
 
 static void test_a_reaped_child_passes_to_its_parent(void **state _unused_)
