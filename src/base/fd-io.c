@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <grp.h>
 #include <poll.h>
-#include <stdbool.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -62,22 +64,117 @@ int fd_write_all(int fd, const void *bytes, size_t length)
     return 0;
 }
 
-/* Whether someone other than this user and root could plant a link in the directory. */
-static bool others_can_write(int dir_fd)
+/* Longest chain of links at the end of a path; nobody needs more than two. */
+#define LINKS_MAX 8
+
+/* Whether a list beside the mode lets others in. The group's bits are its mask then and say nothing
+ * about the group. */
+static bool has_access_list(int fd)
+{
+    char path[sizeof("/proc/self/fd/") + 3 * sizeof(fd)];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* fgetxattr() takes no O_PATH */
+    return getxattr(path, "system.posix_acl_access", NULL, 0) >= 0 ||
+           (errno != ENODATA && errno != EOPNOTSUPP);
+}
+
+/* Anything that does not fit the buffers has more members than a private group. */
+static bool is_private_group(uid_t uid, gid_t gid)
+{
+    char user_bytes[4096], group_bytes[4096];
+    struct passwd user, *found_user;
+    struct group group, *found_group;
+
+    if (getpwuid_r(uid, &user, user_bytes, sizeof(user_bytes), &found_user) != 0 || !found_user ||
+        getgrgid_r(gid, &group, group_bytes, sizeof(group_bytes), &found_group) != 0 ||
+        !found_group)
+        return false;
+    if (user.pw_gid != gid || strcmp(user.pw_name, group.gr_name) != 0)
+        return false;
+    for (char **member = group.gr_mem; *member; member++)
+        if (strcmp(*member, user.pw_name) != 0)
+            return false;
+    return true;
+}
+
+bool fd_others_can_write(int dir_fd)
 {
     struct stat st;
 
     if (fstat(dir_fd, &st) < 0)
         return true;
-    return (st.st_mode & (S_IWGRP | S_IWOTH)) || (st.st_uid != 0 && st.st_uid != geteuid());
+    if ((st.st_mode & S_IWOTH) || (st.st_uid != 0 && st.st_uid != geteuid()))
+        return true;
+    if (!(st.st_mode & S_IWGRP))
+        return false;
+    /* Root's group is nobody's private one: containers run any user with it. */
+    return st.st_uid == 0 || has_access_list(dir_fd) || !is_private_group(st.st_uid, st.st_gid);
+}
+
+static bool is_link(int dir_fd, const char *name)
+{
+    struct stat st;
+    return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
 /* Opens one component of a path below `dir_fd`, with the rule about links. */
 static int open_component(int dir_fd, const char *name, int flags, mode_t mode)
 {
-    int no_follow = others_can_write(dir_fd) ? O_NOFOLLOW : 0;
+    int no_follow = fd_others_can_write(dir_fd) ? O_NOFOLLOW : 0;
     int fd = openat(dir_fd, name, flags | no_follow | O_CLOEXEC, mode);
+    if (fd >= 0)
+        return fd;
+
+    int error = errno;
+    /* What O_DIRECTORY makes of a link that is not followed. */
+    if (error == ENOTDIR && no_follow && is_link(dir_fd, name))
+        error = ELOOP;
+    return -error;
+}
+
+/* Copies the first component of `path`. */
+static int copy_name(const char *path, char ret_name[static NAME_MAX + 1])
+{
+    size_t length = strcspn(path, "/");
+
+    if (length > NAME_MAX)
+        return -ENAMETOOLONG;
+    memcpy(ret_name, path, length);
+    ret_name[length] = '\0';
+    return 0;
+}
+
+static int open_start(const char *path)
+{
+    if (!*path)
+        return -ENOENT;
+    int fd = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
+}
+
+/* Steps from directory to directory until *path is the last component alone. After a failure both
+ * stand at the component that failed. */
+static int descend(int *dir_fd, const char **path)
+{
+    for (;;) {
+        char name[NAME_MAX + 1];
+
+        *path += strspn(*path, "/");
+        if (!**path)
+            return -EISDIR;
+        int r = copy_name(*path, name);
+        if (r < 0)
+            return r;
+        if (!(*path)[strlen(name)])
+            return 0;
+
+        int next = open_component(*dir_fd, name, O_PATH | O_DIRECTORY, 0);
+        if (next < 0)
+            return next;
+        close_fd(*dir_fd);
+        *dir_fd = next;
+        *path += strlen(name);
+    }
 }
 
 static int open_last(int dir_fd, const char *name, int flags, mode_t mode)
@@ -94,29 +191,106 @@ static int open_last(int dir_fd, const char *name, int flags, mode_t mode)
 
 int fd_open_output(const char *path, int flags, mode_t mode)
 {
-    char name[NAME_MAX + 1];
-    const char *at = path;
-    _cleanup_close_ int dir_fd = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int dir_fd = open_start(path);
     if (dir_fd < 0)
-        return -errno;
+        return TAKE_FD(dir_fd);
 
-    for (;;) {
-        at += strspn(at, "/");
-        size_t length = strcspn(at, "/");
-        if (length == 0)
-            return *path ? -EISDIR : -ENOENT;
-        if (length > NAME_MAX)
-            return -ENAMETOOLONG;
-        memcpy(name, at, length);
-        name[length] = '\0';
-        at += length;
-        if (!*at)
-            return open_last(dir_fd, name, flags, mode);
+    int r = descend(&dir_fd, &path);
+    return r < 0 ? r : open_last(dir_fd, path, flags, mode);
+}
 
-        int next = open_component(dir_fd, name, O_PATH | O_DIRECTORY, 0);
-        if (next < 0)
-            return next;
-        close_fd(dir_fd);
-        dir_fd = next;
+/* If `name` is a link that may be followed: 1 and where it leads. */
+static int follow_last(int dir_fd, const char *name, char ret_target[static PATH_MAX])
+{
+    ssize_t length = readlinkat(dir_fd, name, ret_target, PATH_MAX);
+
+    if (length < 0)
+        return errno == EINVAL || errno == ENOENT ? 0 : -errno;
+    if (length == PATH_MAX)
+        return -ENAMETOOLONG;
+    ret_target[length] = '\0';
+    return fd_others_can_write(dir_fd) ? -ELOOP : 1;
+}
+
+int fd_locate(const char *path, struct fd_location *ret)
+{
+    char here[PATH_MAX], target[PATH_MAX];
+    _cleanup_close_ int dir_fd = open_start(path);
+
+    if (dir_fd < 0)
+        return TAKE_FD(dir_fd);
+    for (unsigned links = 0; links <= LINKS_MAX; links++) {
+        const char *at = path;
+        if (path[strlen(path) - 1] == '/')
+            return -EISDIR;
+        int r = descend(&dir_fd, &at);
+        if (r == 0)
+            r = follow_last(dir_fd, at, target);
+        if (r < 0 && r != -ENOENT)
+            return r;
+        if (r <= 0) {
+            if (strlen(at) >= sizeof(ret->rest))
+                return -ENAMETOOLONG;
+            ret->dir_fd = TAKE_FD(dir_fd);
+            memcpy(ret->rest, at, strlen(at) + 1);
+            return 0;
+        }
+
+        path = strcpy(here, target);
+        if (*path == '/') {
+            close_fd(dir_fd);
+            dir_fd = open_start(path);
+            if (dir_fd < 0)
+                return TAKE_FD(dir_fd);
+        }
     }
+    return -ELOOP;
+}
+
+bool fd_location_lacks_dirs(const struct fd_location *location)
+{
+    return strchr(location->rest, '/') != NULL;
+}
+
+/* One that somebody else has just made is as good. */
+static int make_dir(int dir_fd, const char *path)
+{
+    char name[NAME_MAX + 1];
+    struct stat st;
+
+    int r = copy_name(path, name);
+    if (r < 0)
+        return r;
+    if (mkdirat(dir_fd, name, 0700) < 0)
+        return errno == EEXIST ? 0 : -errno;
+    /* A strange umask may have taken bits that the owner needs. */
+    if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if ((st.st_mode & 0777) != 0700 && fchmodat(dir_fd, name, 0700, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    return 0;
+}
+
+int fd_location_make_dirs(struct fd_location *location)
+{
+    const char *at = location->rest, *made = NULL;
+    int r;
+
+    while ((r = descend(&location->dir_fd, &at)) == -ENOENT) {
+        if (at == made) /* it is there, but a link that leads nowhere */
+            return -ENOENT;
+        r = make_dir(location->dir_fd, at);
+        if (r < 0)
+            return r;
+        made = at;
+    }
+    if (r < 0)
+        return r;
+    memmove(location->rest, at, strlen(at) + 1);
+    return 0;
+}
+
+void fd_location_done(struct fd_location *location)
+{
+    location->dir_fd = close_fd(location->dir_fd);
 }

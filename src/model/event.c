@@ -29,6 +29,7 @@ static const struct field process_event_fields[] = {
           .meaning = "CPU time over its whole life (exit)"),
     FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
           .meaning = "its largest RSS (exit)"),
+    FIELD(run_id, FIELD_TEXT, .meaning = "the run of that job"),
 #undef FIELD
 };
 const struct record process_event_record =
@@ -54,6 +55,7 @@ static const struct field anomaly_fields[] = {
     FIELD(threshold, FIELD_REAL, .meaning = "the value it is held against"),
     FIELD(cleared_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.001,
           .meaning = "when it was over"),
+    FIELD(run_id, FIELD_TEXT, .meaning = "the run of that job"),
 #undef FIELD
 };
 const struct record anomaly_record = RECORD_OF(struct anomaly, "Anomaly", anomaly_fields);

@@ -28,6 +28,7 @@ struct process_event {
     const char *sender_command;
     double cpu_seconds;
     double peak_rss_mb;
+    const char *run_id;
 };
 
 enum severity {
@@ -49,7 +50,11 @@ struct anomaly {
     double metric_value;
     double threshold;
     double cleared_at;
+    const char *run_id;
 };
+
+struct process_event_list LIST(struct process_event);
+struct anomaly_list LIST(struct anomaly);
 
 extern const struct record process_event_record;
 extern const struct record anomaly_record;

@@ -59,6 +59,12 @@ enum field_unit {
     UNIT_WATT,
 };
 
+/* What stands for a minute once the samples of that minute are gone. */
+enum field_rollup {
+    ROLLUP_LAST, /* counters, states and what hardly changes */
+    ROLLUP_MEAN, /* gauges */
+};
+
 enum field_cost {
     COST_NONE,   /* computed, or known anyway */
     COST_CORE,   /* read for every process at every tick */
@@ -75,9 +81,10 @@ struct field {
     enum field_cost cost;
     const char *origin; /* where the value comes from, for people */
     double resolution;  /* what storage and JSON keep; 0: all of it */
-    const char *title;  /* column heading; NULL: not shown in columns */
-    unsigned width;     /* columns on a screen */
-    bool required;      /* decoding fails without it, or with null */
+    enum field_rollup rollup;
+    const char *title; /* column heading; NULL: not shown in columns */
+    unsigned width;    /* columns on a screen */
+    bool required;     /* decoding fails without it, or with null */
     const char *const *names;
     size_t name_count;
     const struct record *record;

@@ -1,5 +1,32 @@
 #include "model/gap.h"
 
+#include "base/macros.h"
+
+static const char *const gap_kind_names[] = {
+    [GAP_NONE] = NULL,
+    [GAP_MISSED_TICKS] = "missed_ticks",
+    [GAP_SUSPEND] = "suspend",
+    [GAP_CLOCK_STEP] = "clock_step",
+    [GAP_NOT_STORED] = "not_stored",
+    [GAP_EVENTS] = "events",
+};
+
+static const struct field gap_fields[] = {
+#define FIELD(member, type, ...) FIELD_OF(struct gap, member, type, __VA_ARGS__)
+    FIELD(kind, FIELD_ENUM, .required = true, .names = gap_kind_names,
+          .name_count = ARRAY_SIZE(gap_kind_names),
+          .meaning = "missed_ticks, suspend, clock_step, not_stored or events"),
+    FIELD(timestamp, FIELD_REAL, .required = true, .unit = UNIT_EPOCH, .resolution = 0.001,
+          .meaning = "when it ended"),
+    FIELD(seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.001,
+          .meaning = "how long it was; by how much a clock was set"),
+    FIELD(lost, FIELD_INT, .unit = UNIT_COUNT,
+          .meaning = "snapshots (not_stored) or events that are missing"),
+    FIELD(reason, FIELD_TEXT, .meaning = "why, in words"),
+#undef FIELD
+};
+const struct record gap_record = RECORD_OF(struct gap, "Gap", gap_fields);
+
 /* A suspend shows on the boot clock alone. Reading the clocks one after the other differs by
  * microseconds; a real suspend takes longer than this. */
 #define SUSPEND_MIN_NS (NS_PER_SEC / 2)
@@ -13,7 +40,7 @@ struct gap gap_between(const struct moment *earlier, const struct moment *later,
     int64_t slept_ns = (int64_t)(later->boot_ns - earlier->boot_ns - mono_ns);
     int64_t stepped_ns =
         (int64_t)(later->real_ns - earlier->real_ns) - (int64_t)(later->boot_ns - earlier->boot_ns);
-    struct gap gap = {.timestamp = ns_to_sec(later->real_ns)};
+    struct gap gap = {.timestamp = ns_to_sec(later->real_ns), .lost = INT_UNKNOWN};
 
     if (slept_ns > (int64_t)SUSPEND_MIN_NS) {
         gap.kind = GAP_SUSPEND;

@@ -72,6 +72,22 @@ static const struct field job_profile_fields[] = {
     FIELD(syscall_counts, FIELD_TALLY, .unit = UNIT_COUNT, .meaning = "calls by name"),
     FIELD(exactness, FIELD_RECORD, .record = &run_exactness_record,
           .meaning = "how far each figure can be trusted"),
+    FIELD(max_cpu_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01,
+          .meaning = "largest CPU of one interval"),
+    FIELD(exit_count, FIELD_INT, .unit = UNIT_COUNT, .meaning = "processes that ended"),
+    FIELD(failed_exit_count, FIELD_INT, .unit = UNIT_COUNT,
+          .meaning = "processes that ended with a status other than 0"),
+    FIELD(signal_count, FIELD_INT, .unit = UNIT_COUNT, .meaning = "signals that ended nothing"),
+    FIELD(kill_count, FIELD_INT, .unit = UNIT_COUNT, .meaning = "processes killed by a signal"),
+    FIELD(oom_count, FIELD_INT, .unit = UNIT_COUNT, .meaning = "processes killed for memory"),
+    FIELD(zombie_count, FIELD_INT, .unit = UNIT_COUNT,
+          .meaning = "most zombies at once that were not reaped from one sample to the next"),
+    FIELD(left_running, FIELD_INT, .unit = UNIT_COUNT,
+          .meaning = "processes that outlived the command"),
+    FIELD(num_samples, FIELD_INT, .unit = UNIT_COUNT, .meaning = "samples taken"),
+    FIELD(gap_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.001,
+          .meaning = "time within the run that no sample covers"),
+    FIELD(collector, FIELD_TEXT, .meaning = "where the facts come from"),
 #undef FIELD
 };
 const struct record job_profile_record =

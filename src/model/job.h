@@ -59,6 +59,17 @@ struct job_profile {
     int64_t write_bytes;
     struct tally_list syscall_counts;
     struct run_exactness exactness;
+    double max_cpu_pct;
+    int64_t exit_count;
+    int64_t failed_exit_count;
+    int64_t signal_count;
+    int64_t kill_count;
+    int64_t oom_count;
+    int64_t zombie_count;
+    int64_t left_running;
+    int64_t num_samples;
+    double gap_seconds;
+    const char *collector;
 };
 
 /* One run of a job. */
@@ -100,7 +111,6 @@ struct left_process {
 };
 
 struct left_process_list LIST(struct left_process);
-struct anomaly_list LIST(struct anomaly);
 
 struct run_summary {
     const char *run_id;
@@ -127,6 +137,9 @@ struct run_summary {
     const char *collector;
     struct run_exactness exactness;
 };
+
+struct job_list LIST(struct job);
+struct sheet_list LIST(struct sheet);
 
 extern const struct record job_record;
 extern const struct record job_profile_record;

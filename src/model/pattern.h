@@ -15,4 +15,6 @@ struct pattern {
     int64_t occurrences;
 };
 
+struct pattern_list LIST(struct pattern);
+
 extern const struct record pattern_record;

@@ -81,7 +81,7 @@ static void encode_texts(const struct text_list *list, struct json_writer *json)
     json_write_end_array(json);
 }
 
-static void encode_field(const struct field *field, const void *value, struct json_writer *json)
+void field_encode(const struct field *field, const void *value, struct json_writer *json)
 {
     switch (field->type) {
     case FIELD_INT: encode_int(*(const int64_t *)value, json); break;
@@ -107,7 +107,7 @@ void record_encode(const struct record *record, const void *object, struct json_
     json_write_begin_object(json);
     for (size_t i = 0; i < record->field_count; i++) {
         json_write_key(json, record->fields[i].name);
-        encode_field(&record->fields[i], (const char *)object + record->fields[i].offset, json);
+        field_encode(&record->fields[i], (const char *)object + record->fields[i].offset, json);
     }
     json_write_end_object(json);
 }

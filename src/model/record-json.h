@@ -5,6 +5,8 @@
 #include "model/field.h"
 
 void record_encode(const struct record *record, const void *object, struct json_writer *json);
+/* One value, without its name. */
+void field_encode(const struct field *field, const void *value, struct json_writer *json);
 
 /* Where and why a text was refused, in words: "processes[3].pid: expected an integer, not text". */
 struct decode_error {

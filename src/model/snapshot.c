@@ -51,16 +51,17 @@ static const struct field job_usage_fields[] = {
     FIELD(unique_mb, FIELD_REAL, .unit = UNIT_MB, .origin = "statm", .resolution = 0.001,
           .meaning = "sum of RSS less shared, and the largest shared part once"),
     FIELD(processes, FIELD_INT, .unit = UNIT_COUNT, .origin = "jobs", .meaning = "processes alive"),
+    FIELD(run_id, FIELD_TEXT, .origin = "jobs", .meaning = "the run of that job"),
 #undef FIELD
 };
 const struct record job_usage_record = RECORD_OF(struct job_usage, "JobUsage", job_usage_fields);
 
 static const struct field psi_line_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct psi_line, member, type, __VA_ARGS__)
-    FIELD(some_avg10, FIELD_REAL, .unit = UNIT_PERCENT, .origin = "pressure", .resolution = 0.01,
-          .meaning = "share of the last 10 s in which some task was stalled"),
-    FIELD(full_avg10, FIELD_REAL, .unit = UNIT_PERCENT, .origin = "pressure", .resolution = 0.01,
-          .meaning = "share of the last 10 s in which all tasks were stalled"),
+    FIELD(some_avg10, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_PERCENT, .origin = "pressure",
+          .resolution = 0.01, .meaning = "share of the last 10 s in which some task was stalled"),
+    FIELD(full_avg10, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_PERCENT, .origin = "pressure",
+          .resolution = 0.01, .meaning = "share of the last 10 s in which all tasks were stalled"),
 #undef FIELD
 };
 static const struct record psi_line_record = RECORD_OF(struct psi_line, "PsiLine", psi_line_fields);
@@ -86,17 +87,18 @@ static const struct field snapshot_fields[] = {
     FIELD(daemon_pid, FIELD_INT, .origin = "sonde", .meaning = "sonde's own process id"),
     FIELD(system_memory_total_mb, FIELD_REAL, .unit = UNIT_MB, .origin = "meminfo, cgroup",
           .resolution = 0.01, .meaning = "memory of the machine, or the cgroup's limit if smaller"),
-    FIELD(system_memory_available_mb, FIELD_REAL, .unit = UNIT_MB, .origin = "meminfo, cgroup",
-          .resolution = 0.01, .meaning = "what a new process could still get"),
-    FIELD(system_memory_used_mb, FIELD_REAL, .unit = UNIT_MB, .origin = "meminfo, cgroup",
-          .resolution = 0.01, .meaning = "total less available"),
-    FIELD(daemon_rss_mb, FIELD_REAL, .unit = UNIT_MB, .origin = "statm", .resolution = 0.001,
-          .meaning = "sonde's own memory"),
-    FIELD(load_avg_1, FIELD_REAL, .origin = "loadavg", .resolution = 0.01,
+    FIELD(system_memory_available_mb, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_MB,
+          .origin = "meminfo, cgroup", .resolution = 0.01,
+          .meaning = "what a new process could still get"),
+    FIELD(system_memory_used_mb, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_MB,
+          .origin = "meminfo, cgroup", .resolution = 0.01, .meaning = "total less available"),
+    FIELD(daemon_rss_mb, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_MB, .origin = "statm",
+          .resolution = 0.001, .meaning = "sonde's own memory"),
+    FIELD(load_avg_1, FIELD_REAL, .rollup = ROLLUP_MEAN, .origin = "loadavg", .resolution = 0.01,
           .meaning = "load average over 1 minute"),
-    FIELD(load_avg_5, FIELD_REAL, .origin = "loadavg", .resolution = 0.01,
+    FIELD(load_avg_5, FIELD_REAL, .rollup = ROLLUP_MEAN, .origin = "loadavg", .resolution = 0.01,
           .meaning = "load average over 5 minutes"),
-    FIELD(load_avg_15, FIELD_REAL, .origin = "loadavg", .resolution = 0.01,
+    FIELD(load_avg_15, FIELD_REAL, .rollup = ROLLUP_MEAN, .origin = "loadavg", .resolution = 0.01,
           .meaning = "load average over 15 minutes"),
     FIELD(processes, FIELD_RECORDS, .record = &process_metric_record,
           .meaning = "the processes in scope"),
@@ -116,16 +118,21 @@ static const struct field snapshot_fields[] = {
     FIELD(host, FIELD_TEXT, .origin = "kernel", .meaning = "name of the machine"),
     FIELD(cpu_count, FIELD_REAL, .unit = UNIT_COUNT, .origin = "kernel, cgroup", .resolution = 0.01,
           .meaning = "cores that may be used"),
-    FIELD(system_cpu_percent, FIELD_REAL, .unit = UNIT_PERCENT, .origin = "stat",
-          .resolution = 0.01, .meaning = "CPU of the machine over the last interval"),
+    FIELD(system_cpu_percent, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_PERCENT,
+          .origin = "stat", .resolution = 0.01,
+          .meaning = "CPU of the machine over the last interval"),
     FIELD(psi, FIELD_RECORD, .record = &psi_record, .meaning = "pressure stall information"),
     FIELD(jobs, FIELD_RECORDS, .record = &job_usage_record, .meaning = "each job as a whole"),
-    FIELD(daemon_cpu_percent, FIELD_REAL, .unit = UNIT_PERCENT, .origin = "CPU clock",
-          .resolution = 0.01, .meaning = "sonde's own CPU over the last interval"),
-    FIELD(collect_ms, FIELD_REAL, .origin = "sonde", .resolution = 0.001,
+    FIELD(daemon_cpu_percent, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_PERCENT,
+          .origin = "CPU clock", .resolution = 0.01,
+          .meaning = "sonde's own CPU over the last interval"),
+    FIELD(collect_ms, FIELD_REAL, .rollup = ROLLUP_MEAN, .origin = "sonde", .resolution = 0.001,
           .meaning = "how long it took to take this snapshot"),
     FIELD(process_total, FIELD_INT, .unit = UNIT_COUNT, .origin = "sonde",
           .meaning = "processes seen, before scope left some out"),
+    FIELD(resolution_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .origin = "store",
+          .resolution = 0.001,
+          .meaning = "what it stands for in the store: 60 for a minute's averages"),
 #undef FIELD
 };
 const struct record snapshot_record = RECORD_OF(struct snapshot, "SystemSnapshot", snapshot_fields);
@@ -149,4 +156,12 @@ void snapshot_free(struct snapshot *snapshot)
 void snapshot_freep(struct snapshot **snapshot)
 {
     snapshot_free(*snapshot);
+}
+
+void snapshot_list_done(struct snapshot_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        snapshot_free(list->items[i]);
+    free(list->items);
+    *list = (struct snapshot_list){0};
 }

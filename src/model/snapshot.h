@@ -34,6 +34,7 @@ struct job_usage {
     double rss_mb;
     double unique_mb;
     int64_t processes;
+    const char *run_id;
 };
 
 struct psi_line {
@@ -89,6 +90,7 @@ struct snapshot {
     double daemon_cpu_percent;
     double collect_ms;
     int64_t process_total;
+    double resolution_seconds;
 
     struct arena arena; /* holds every text and list above */
 };
@@ -102,3 +104,8 @@ extern const struct record snapshot_record;
 struct snapshot *snapshot_new(void);
 void snapshot_free(struct snapshot *snapshot);
 void snapshot_freep(struct snapshot **snapshot);
+
+struct snapshot_list LIST(struct snapshot *);
+
+/* Frees the snapshots and the list. */
+void snapshot_list_done(struct snapshot_list *list);

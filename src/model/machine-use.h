@@ -1,0 +1,36 @@
+/* MachineUse: what went on on the machine within a time, job or not; figures over its samples. */
+#pragma once
+
+#include "model/field.h"
+
+struct span {
+    double min;
+    double mean;
+    double max;
+};
+
+struct process_use {
+    int64_t pid;
+    const char *command;
+    const char *job_id;
+    double cpu_seconds; /* within the time */
+    double max_rss_mb;
+};
+
+struct process_use_list LIST(struct process_use);
+
+struct machine_use {
+    double first; /* timestamps of the first and the last sample within; unknown: none */
+    double last;
+    int64_t samples;
+    double system_memory_total_mb;
+    double cpu_count;
+    struct span system_cpu_percent;
+    struct span system_memory_used_mb;
+    struct span load_avg_1;
+    int64_t max_zombies;
+    struct tally_list event_counts;    /* by event type */
+    struct process_use_list processes; /* those with most CPU, and those with most memory */
+};
+
+extern const struct record machine_use_record;

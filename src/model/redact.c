@@ -1,0 +1,410 @@
+/* One pass from left to right over names and the "://" of URLs. Each secret that is found is a span
+ * of the text; the scan goes on behind it, so that a name inside a value is part of the secret.
+ *
+ * All spans start behind an ASCII character and end before one, or at the end: UTF-8 stays whole.
+ * What stands around a span is never part of a name together with the stars, so that a second pass
+ * finds the same spans. */
+#include "model/redact.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/macros.h"
+
+static const char stars[] = "***";
+
+#define BLANKS " \t\n\r\v\f"
+
+struct span {
+    size_t start, end;
+};
+
+struct scan {
+    const char *text;
+    const struct text_list *words;
+    size_t at;
+    /* Where the last value ended, and the quote that it stood in. Nothing looks back beyond: what
+     * was there will not be the second time. */
+    size_t floor;
+    char enclosing;
+    size_t authority_end; /* of the last URL: behind its host, its user or what stands for them */
+};
+
+static bool is_in(char c, const char *set)
+{
+    return c && strchr(set, c);
+}
+
+static bool is_blank(char c)
+{
+    return is_in(c, BLANKS);
+}
+
+static bool is_quote(char c)
+{
+    return c == '"' || c == '\'';
+}
+
+static bool is_lower(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* What names are made of; beyond ASCII everything. */
+static bool is_name_char(char c)
+{
+    return is_lower(c) || is_upper(c) || is_digit(c) || is_in(c, "-_.") || (unsigned char)c >= 0x80;
+}
+
+static size_t skip_blanks(const char *text, size_t at)
+{
+    return at + strspn(text + at, BLANKS);
+}
+
+/* ---- names ---- */
+
+static char to_lower(char c)
+{
+    return is_upper(c) ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool equals_in_any_case(const char *a, const char *b, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (to_lower(a[i]) != to_lower(b[i]))
+            return false;
+    return true;
+}
+
+/* Whether a part of the name ends before name[at]; `at` is not 0. */
+static bool part_ends_at(const char *name, size_t length, size_t at)
+{
+    if (at == length || is_in(name[at], "-_.") || is_digit(name[at]))
+        return true;
+    if (!is_upper(name[at]))
+        return false;
+    /* accessToken|Id, and API|Key, where the last capital belongs to the next part */
+    bool starts_small_part = at + 1 < length && is_lower(name[at + 1]);
+    return !is_upper(name[at - 1]) || starts_small_part;
+}
+
+static bool has_word(const char *name, size_t length, const char *word)
+{
+    size_t word_length = strlen(word);
+
+    if (!word_length)
+        return false;
+    for (size_t end = word_length; end <= length; end++)
+        if (part_ends_at(name, length, end) &&
+            equals_in_any_case(name + end - word_length, word, word_length))
+            return true;
+    return false;
+}
+
+static bool name_matches(const char *name, size_t length, const struct text_list *words)
+{
+    for (size_t i = 0; i < words->count; i++)
+        if (has_word(name, length, words->items[i]))
+            return true;
+    return false;
+}
+
+/* ---- values ---- */
+
+/* Where a value stands, which decides where it ends. */
+struct value_place {
+    const char *stops;  /* what ends it beside a blank, while it is not in quotes */
+    char enclosing;     /* the quote that name and value stand in together, or NUL */
+    bool may_be_a_list; /* JSON: a list or an object is one value */
+};
+
+static size_t find_plain_end(const char *text, size_t at, const struct value_place *place)
+{
+    size_t start = at;
+
+    while (text[at] && !is_blank(text[at]) && !is_in(text[at], place->stops) &&
+           !(place->enclosing && text[at] == place->enclosing))
+        at++;
+    /* In \"token=abc\" the backslash belongs to the quote. */
+    if (place->enclosing && text[at] == place->enclosing)
+        while (at > start && text[at - 1] == '\\')
+            at--;
+    return at;
+}
+
+/* The quote that closes one opened with `backslashes` before it, or the end; `at` is the first
+ * character inside. Stands at the closing quote's own backslashes. */
+static size_t find_closing(const char *text, size_t at, char quote, size_t backslashes)
+{
+    size_t run = 0;
+
+    for (; text[at]; at++) {
+        if (text[at] == '\\') {
+            run++;
+            continue;
+        }
+        if (text[at] == quote && (backslashes ? run == backslashes : run % 2 == 0))
+            return at - backslashes;
+        run = 0;
+    }
+    return at;
+}
+
+/* Behind the bracket that closes the one at `at`, or the end. */
+static size_t skip_list(const char *text, size_t at)
+{
+    size_t depth = 0;
+
+    for (; text[at]; at++) {
+        if (is_in(text[at], "[{"))
+            depth++;
+        else if (is_in(text[at], "]}") && --depth == 0)
+            return at + 1;
+        else if (is_quote(text[at])) {
+            at = find_closing(text, at + 1, text[at], 0);
+            if (!text[at])
+                break;
+        }
+    }
+    return at;
+}
+
+/* Whether something is glued to a closing quote, as in 'it'\''s' or "a"b: then the value goes on.
+ */
+static bool goes_on(char next, char quote, size_t backslashes)
+{
+    if (!next || is_blank(next) || is_in(next, ",;:)}]&|<>"))
+        return false;
+    if (is_quote(next) || next == '\\')
+        return backslashes == 0 && (next == quote || next == '\\');
+    return true;
+}
+
+/* The value at `at`, which may be empty. */
+static struct span find_extent(const char *text, size_t at, const struct value_place *place)
+{
+    size_t backslashes = strspn(text + at, "\\");
+    char quote = text[at + backslashes];
+
+    if (place->may_be_a_list && is_in(text[at], "[{"))
+        return (struct span){at, find_plain_end(text, skip_list(text, at), place)};
+    if (!is_quote(quote) || quote == place->enclosing)
+        return (struct span){at, find_plain_end(text, at, place)};
+
+    size_t inside = at + backslashes + 1;
+    size_t closing = find_closing(text, inside, quote, backslashes);
+    if (text[closing]) {
+        size_t behind = closing + backslashes + 1;
+        if (goes_on(text[behind], quote, backslashes))
+            return (struct span){at, find_plain_end(text, behind, place)};
+    }
+    return (struct span){inside, closing};
+}
+
+/* ---- what stands between a name and its value ---- */
+
+struct name {
+    size_t start, end;
+    char before; /* the character before it, NUL at the start of the text */
+};
+
+/* The quote that the word at `at` stands in, or NUL. It is before the first parameter: further on a
+ * quote may be part of a secret. */
+static char find_word_quote(const struct scan *scan, size_t at)
+{
+    size_t start = at;
+
+    while (start > scan->floor && !is_blank(scan->text[start - 1]))
+        start--;
+    size_t end = start + strcspn(scan->text + start, "?&#");
+    for (size_t i = MIN(end, at); i > start; i--)
+        if (is_quote(scan->text[i - 1]))
+            return scan->text[i - 1];
+    return start == scan->floor ? scan->enclosing : '\0';
+}
+
+/* Where the value of a name starts, and what sort it is. */
+static bool find_start(const struct scan *scan, const struct name *name,
+                       struct value_place *ret_place, size_t *ret)
+{
+    const char *text = scan->text;
+    size_t at = name->end, quote_at = at + strspn(text + at, "\\");
+    bool is_quoted_name = is_quote(name->before) && text[quote_at] == name->before;
+
+    if (is_quoted_name)
+        at = quote_at + 1;
+    else if (is_quote(name->before))
+        ret_place->enclosing = name->before;
+    at += text[at] == ']'; /* user[password]=V */
+
+    size_t separator = skip_blanks(text, at);
+    bool is_apart = separator > at;
+    if (text[separator] == '=') {
+        at = separator + 1;
+        at += text[at] == '>'; /* Ruby, PHP */
+        /* Without a blank before it `password= x` is an empty value and another word. */
+        *ret = is_apart || is_quoted_name ? skip_blanks(text, at) : at;
+    } else if (text[separator] == ':') {
+        /* Neither URLs, nor tests/test_key.py::test_a, nor paths and images such as /run/key:ro */
+        if (text[separator + 1] == ':' || strncmp(text + separator, "://", 3) == 0 ||
+            name->before == '/')
+            return false;
+        *ret = skip_blanks(text, separator + 1);
+    } else {
+        *ret = separator;
+        return is_apart && text[name->start] == '-' && text[separator] != '-' &&
+               name->before != '/';
+    }
+
+    ret_place->may_be_a_list = is_quoted_name;
+    if (is_quoted_name)
+        ret_place->stops = ",}]";
+    /* sqlserver://host;password=V&W is one value, whatever it looks like. */
+    bool is_in_authority = *ret <= scan->authority_end;
+    if (is_in_authority || is_in(name->before, "?&#")) {
+        ret_place->stops = is_in_authority ? "" : "&#";
+        ret_place->enclosing = find_word_quote(scan, name->start);
+    }
+    return true;
+}
+
+static bool find_value(struct scan *scan, const struct name *name, struct span *ret)
+{
+    struct value_place place = {.stops = ""};
+    size_t at;
+
+    if (!find_start(scan, name, &place, &at))
+        return false;
+    *ret = find_extent(scan->text, at, &place);
+    if (ret->end == ret->start)
+        return false;
+    scan->enclosing = place.enclosing;
+    return true;
+}
+
+/* ---- URLs ---- */
+
+/* Whether what stands between a host's colon and `end` can be a port: digits, or what a shell or a
+ * template will put there. */
+static bool looks_like_a_port(const char *at, const char *end)
+{
+    return at + strspn(at, "0123456789") >= end || is_in(*at, "${%<");
+}
+
+/* The end of a password without its @ behind it: the line was cut there, or the password has a
+ * slash in it, and the @ comes later. */
+static const char *find_late_end(const char *password, const char *end)
+{
+    size_t length = (size_t)(end - password);
+
+    if (*end != '/' || (length == strlen(stars) && memcmp(password, stars, length) == 0))
+        return end;
+    const char *at_sign = memrchr(end, '@', strcspn(end, "?#\"'" BLANKS));
+    return at_sign ? at_sign : end;
+}
+
+/* In \"https://host\" the backslash belongs to the quote. */
+static const char *find_authority_end(const char *at)
+{
+    const char *end = at + strcspn(at, "/?#\"'" BLANKS);
+
+    if (is_quote(*end))
+        while (end > at && end[-1] == '\\')
+            end--;
+    return end;
+}
+
+/* The password of the URL whose "://" is at scan->at. */
+static bool find_url_password(struct scan *scan, struct span *ret)
+{
+    const char *text = scan->text, *authority = text + scan->at + strlen("://");
+    const char *end = find_authority_end(authority);
+    const char *at_sign = memrchr(authority, '@', (size_t)(end - authority));
+    const char *colon = memchr(authority, ':', (size_t)((at_sign ? at_sign : end) - authority));
+
+    scan->authority_end = (size_t)(end - text);
+    if (!colon)
+        return false;
+    if (!at_sign) {
+        if (is_blank(*end) || *authority == '[' || looks_like_a_port(colon + 1, end))
+            return false;
+        at_sign = find_late_end(colon + 1, end);
+        scan->authority_end = (size_t)(find_authority_end(at_sign) - text);
+    }
+    *ret = (struct span){(size_t)(colon + 1 - text), (size_t)(at_sign - text)};
+    scan->enclosing = find_word_quote(scan, scan->at);
+    return true;
+}
+
+/* ---- the text ---- */
+
+/* An empty value stays empty. */
+static bool needs_hiding(const char *text, const struct span *span)
+{
+    size_t length = span->end - span->start;
+    return length && (length != strlen(stars) || memcmp(text + span->start, stars, length) != 0);
+}
+
+/* Takes the name at scan->at, and its value if that is to be hidden. */
+static bool take_name(struct scan *scan, struct span *ret)
+{
+    struct name name = {.start = scan->at, .before = scan->at ? scan->text[scan->at - 1] : '\0'};
+
+    while (is_name_char(scan->text[scan->at]))
+        scan->at++;
+    name.end = scan->at;
+    return name_matches(scan->text + name.start, name.end - name.start, scan->words) &&
+           find_value(scan, &name, ret);
+}
+
+/* The next value of a name or a URL, hidden already or not, and steps behind it, so that
+ * https://token:abc@host is not looked at a second time for the name in it. */
+static bool find_next(struct scan *scan, struct span *ret)
+{
+    while (scan->text[scan->at]) {
+        bool is_found = false;
+        if (is_name_char(scan->text[scan->at]))
+            is_found = take_name(scan, ret);
+        else if (strncmp(scan->text + scan->at, "://", 3) == 0 && find_url_password(scan, ret))
+            is_found = true;
+        else
+            scan->at++;
+        if (is_found) {
+            scan->at = scan->floor = ret->end;
+            return true;
+        }
+    }
+    return false;
+}
+
+int redact_text(const char *text, const struct text_list *words, struct text *out)
+{
+    struct scan scan = {.text = text, .words = words};
+    size_t copied = 0;
+    struct span span;
+
+    if (!words->count)
+        return 0;
+    while (find_next(&scan, &span)) {
+        if (!needs_hiding(text, &span))
+            continue;
+        text_append(out, text + copied, span.start - copied);
+        text_append_string(out, stars);
+        copied = span.end;
+    }
+    if (!copied)
+        return 0;
+    text_append_string(out, text + copied);
+    int r = text_error(out);
+    return r < 0 ? r : 1;
+}
