@@ -1,0 +1,55 @@
+#include "store/ballast.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* What a step of retention writes to the log, several times over. */
+#define BALLAST_BYTES (1 << 20)
+/* It should not be what fills the disk. */
+#define ROOM_FACTOR 4
+
+static int format_path(const char *database_path, char *into, size_t size)
+{
+    int length = snprintf(into, size, "%s-ballast", database_path);
+    return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
+}
+
+static int has_room(int fd)
+{
+    struct statvfs disk;
+
+    return fstatvfs(fd, &disk) == 0 &&
+           disk.f_bavail * disk.f_frsize >= (unsigned long)BALLAST_BYTES * ROOM_FACTOR;
+}
+
+void ballast_keep(const char *database_path)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (format_path(database_path, path, sizeof(path)) < 0)
+        return;
+    if (lstat(path, &st) == 0 && st.st_size >= BALLAST_BYTES)
+        return;
+    _cleanup_close_ int fd =
+        open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    if (fd >= 0 && fchmod(fd, 0600) == 0 && has_room(fd) &&
+        posix_fallocate(fd, 0, BALLAST_BYTES) == 0)
+        return;
+    if (fd >= 0)
+        unlink(path);
+}
+
+int ballast_drop(const char *database_path)
+{
+    char path[PATH_MAX];
+
+    return format_path(database_path, path, sizeof(path)) == 0 && unlink(path) == 0;
+}

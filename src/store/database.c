@@ -1,0 +1,315 @@
+#include "store/database.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd-io.h"
+#include "store/schema.h"
+
+/* Longer than any transaction of ours takes; a writer that waits longer has met a stuck one. */
+#define BUSY_MAX_NS (5 * NS_PER_SEC)
+#define BUSY_NAP_NS (2 * NS_PER_MSEC)
+
+/* How long the log grows before it is brought into the database. Whoever comes when no other has it
+ * open reads all of it first: a thousand pages would cost a short run two milliseconds. */
+#define CHECKPOINT_PAGES 250
+
+/* ---- errors ---- */
+
+int database_fail_with(struct database *database, int error, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(database->error.text, sizeof(database->error.text), format, arguments);
+    va_end(arguments);
+    return error;
+}
+
+static int errno_of(sqlite3 *handle, int code)
+{
+    int system_errno = handle ? sqlite3_system_errno(handle) : 0;
+
+    switch (code & 0xFF) {
+    case SQLITE_FULL: return -ENOSPC;
+    case SQLITE_NOMEM: return -ENOMEM;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED: return -EBUSY;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB: return -EBADMSG;
+    case SQLITE_READONLY: return -EROFS;
+    case SQLITE_PERM: return -EACCES;
+    case SQLITE_INTERRUPT: return -EINTR;
+    case SQLITE_IOERR:
+        if (code == SQLITE_IOERR_NOMEM)
+            return -ENOMEM;
+        /* a quota is a full disk for those who have one */
+        return system_errno == ENOSPC || system_errno == EDQUOT ? -ENOSPC : -EIO;
+    case SQLITE_CANTOPEN: return system_errno > 0 ? -system_errno : -EACCES;
+    default: return -EINVAL;
+    }
+}
+
+static const char *words_for(int error, sqlite3 *handle)
+{
+    switch (error) {
+    case -ENOSPC: return "the disk is full";
+    case -EBUSY: return "another process holds the database; it was waited for in vain";
+    case -EBADMSG: return "the database is damaged; move the file away, and a new one will be made";
+    case -EROFS: return "it cannot be written";
+    case -ENOMEM: return "no memory left";
+    case -EINVAL: return handle ? sqlite3_errmsg(handle) : "SQLite failed";
+    default: return strerror(-error);
+    }
+}
+
+int database_fail(struct database *database, int code, const char *doing)
+{
+    int error = errno_of(database->handle, code);
+
+    return database_fail_with(database, error, "%s in '%s': %s", doing, database->path,
+                              words_for(error, database->handle));
+}
+
+/* ---- the file before SQLite sees it ---- */
+
+static const char sqlite_magic[16] = "SQLite format 3";
+
+#define HEADER_BYTES 100
+
+static uint32_t read_be32(const unsigned char *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+static uint64_t page_bytes(const unsigned char *header)
+{
+    unsigned size = (unsigned)header[16] << 8 | header[17];
+    return size == 1 ? 65536 : size;
+}
+
+static bool has_content(const char *path, const char *suffix)
+{
+    char name[4096];
+    struct stat st;
+
+    snprintf(name, sizeof(name), "%s%s", path, suffix);
+    return stat(name, &st) == 0 && st.st_size > 0;
+}
+
+static int refuse(struct store_error *error, int code, const char *path, const char *why)
+{
+    snprintf(error->text, sizeof(error->text), "'%s' %s", path, why);
+    return code;
+}
+
+static int check_header(const char *path, const unsigned char *header, uint64_t file_bytes,
+                        struct store_error *error)
+{
+    if (memcmp(header, sqlite_magic, sizeof(sqlite_magic)) != 0)
+        return refuse(error, -EBADMSG, path,
+                      "is not a database; name another file with profiler.storage_path");
+    if (read_be32(header + 68) != SCHEMA_APPLICATION_ID)
+        return refuse(error, -EBADMSG, path,
+                      "is a database of another program; name another file with "
+                      "profiler.storage_path");
+    if (read_be32(header + 60) > SCHEMA_VERSION)
+        return refuse(error, -EPROTONOSUPPORT, path,
+                      "was made by a newer sonde; use that one, or another file");
+    /* With a log or a journal beside it the file may well be half of the story: SQLite knows the
+     * other half. */
+    if (read_be32(header + 28) * page_bytes(header) > file_bytes && !has_content(path, "-wal") &&
+        !has_content(path, "-journal"))
+        return refuse(error, -EBADMSG, path,
+                      "is truncated; move the file away, and a new one will be made");
+    return 0;
+}
+
+int database_check_file(const char *path, struct store_error *error)
+{
+    unsigned char header[HEADER_BYTES + 1];
+    struct stat st;
+
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        int r = -errno;
+        snprintf(error->text, sizeof(error->text), "cannot open '%s': %s", path, strerror(-r));
+        return r;
+    }
+    if (!S_ISREG(st.st_mode))
+        return refuse(error, -EBADMSG, path, "is not a file");
+    if (st.st_size == 0)
+        return 1;
+    ssize_t length = fd_read_start(fd, (char *)header, sizeof(header));
+    if (length < 0)
+        return refuse(error, (int)length, path, "cannot be read");
+    if (length < HEADER_BYTES)
+        return refuse(error, -EBADMSG, path,
+                      "is not a database; name another file with profiler.storage_path");
+    return check_header(path, header, (uint64_t)st.st_size, error);
+}
+
+/* ---- opening ---- */
+
+static int on_busy(void *context, int times)
+{
+    const struct database *database = context;
+    const struct timespec nap = {.tv_nsec = BUSY_NAP_NS};
+
+    if (database->should_stop && database->should_stop(database->context))
+        return 0;
+    if ((uint64_t)times * BUSY_NAP_NS > BUSY_MAX_NS)
+        return 0;
+    nanosleep(&nap, NULL);
+    return 1;
+}
+
+static int set_up(struct database *database, enum database_mode mode)
+{
+    sqlite3 *handle = database->handle;
+
+    sqlite3_extended_result_codes(handle, 1);
+    sqlite3_busy_handler(handle, on_busy, database);
+    /* Ending a short run, or a question, with a checkpoint would make it wait for the disk. The log
+     * is checkpointed as it grows. */
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_wal_autocheckpoint(handle, CHECKPOINT_PAGES);
+    return database_exec(database, mode == DATABASE_READ
+                                       ? "PRAGMA query_only = 1; PRAGMA temp_store = MEMORY"
+                                       : "PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;"
+                                         "PRAGMA journal_size_limit = 4194304");
+}
+
+int database_open(const char *path, enum database_mode mode, struct database *ret)
+{
+    /* The handle is used by one thread only. A link is not followed: who may put one there was
+     * looked at before (store/place). */
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+
+    ret->handle = NULL;
+    ret->path = strdup(path);
+    if (!ret->path)
+        return database_fail_with(ret, -ENOMEM, "no memory left");
+    int code = sqlite3_open_v2(path, &ret->handle, flags, NULL);
+    if (code != SQLITE_OK)
+        return database_fail(ret, code, "cannot open the database");
+    return set_up(ret, mode);
+}
+
+void database_close(struct database *database)
+{
+    sqlite3_close(database->handle);
+    free(database->path);
+    database->handle = NULL;
+    database->path = NULL;
+}
+
+/* ---- statements ---- */
+
+int database_exec(struct database *database, const char *sql)
+{
+    int code = sqlite3_exec(database->handle, sql, NULL, NULL, NULL);
+    return code == SQLITE_OK ? 0 : database_fail(database, code, "cannot write");
+}
+
+int database_prepare(struct database *database, const char *sql, sqlite3_stmt **ret)
+{
+    int code = sqlite3_prepare_v3(database->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
+    return code == SQLITE_OK ? 0 : database_fail(database, code, "cannot read the tables");
+}
+
+int database_prepare_text(struct database *database, struct text *sql, sqlite3_stmt **ret)
+{
+    int r = text_error(sql) < 0 ? database_fail_with(database, -ENOMEM, "no memory left")
+                                : database_prepare(database, text_string(sql), ret);
+    text_reset(sql);
+    return r;
+}
+
+int database_step(struct database *database, sqlite3_stmt *statement)
+{
+    int code = sqlite3_step(statement);
+
+    if (code == SQLITE_ROW)
+        return 1;
+    int r = code == SQLITE_DONE
+                ? 0
+                : database_fail(database, code,
+                                sqlite3_stmt_readonly(statement) ? "cannot read" : "cannot write");
+    sqlite3_reset(statement);
+    return r;
+}
+
+int database_run(struct database *database, sqlite3_stmt *statement)
+{
+    int r = database_step(database, statement);
+
+    if (r > 0)
+        sqlite3_reset(statement);
+    return MIN(r, 0);
+}
+
+int database_step_int(struct database *database, sqlite3_stmt *statement, int64_t *ret)
+{
+    int r = database_step(database, statement);
+
+    if (r <= 0)
+        return r;
+    bool is_null = sqlite3_column_type(statement, 0) == SQLITE_NULL;
+    if (!is_null)
+        *ret = sqlite3_column_int64(statement, 0);
+    sqlite3_reset(statement);
+    return is_null ? 0 : 1;
+}
+
+int database_ask_int(struct database *database, const char *sql, int64_t *ret)
+{
+    sqlite3_stmt *statement = NULL;
+
+    int r = database_prepare(database, sql, &statement);
+    if (r == 0)
+        r = database_step_int(database, statement, ret);
+    sqlite3_finalize(statement);
+    return MIN(r, 0);
+}
+
+int database_run_ints(struct database *database, const char *sql, int64_t first, int64_t second)
+{
+    sqlite3_stmt *statement = NULL;
+
+    int r = database_prepare(database, sql, &statement);
+    if (r < 0)
+        return r;
+    /* Binding what the statement does not have is refused, and does no harm. */
+    sqlite3_bind_int64(statement, 1, first);
+    sqlite3_bind_int64(statement, 2, second);
+    r = database_run(database, statement);
+    sqlite3_finalize(statement);
+    return r;
+}
+
+int database_begin(struct database *database)
+{
+    return database_exec(database, "BEGIN IMMEDIATE");
+}
+
+int database_end(struct database *database, int result)
+{
+    if (result >= 0)
+        result = database_exec(database, "COMMIT");
+    /* A failed commit has mostly rolled back by itself; asking again does no harm, and the words
+     * of the first failure stay. */
+    if (result < 0 && !sqlite3_get_autocommit(database->handle))
+        sqlite3_exec(database->handle, "ROLLBACK", NULL, NULL, NULL);
+    return MIN(result, 0);
+}

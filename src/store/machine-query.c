@@ -1,0 +1,133 @@
+#include "store/machine-query.h"
+
+#include <errno.h>
+
+#include "store/rows.h"
+
+static const char figures_sql[] =
+    "SELECT min(timestamp), max(timestamp), count(*), max(system_memory_total_mb),"
+    " max(cpu_count), min(system_cpu_percent), avg(system_cpu_percent), max(system_cpu_percent),"
+    " min(system_memory_used_mb), avg(system_memory_used_mb), max(system_memory_used_mb),"
+    " min(load_avg_1), avg(load_avg_1), max(load_avg_1), max(zombie_count)"
+    " FROM snapshots WHERE timestamp >= ?1 AND timestamp <= ?2";
+
+static const char events_sql[] = "SELECT event_type, count(*) FROM event WHERE timestamp >= ?1"
+                                 " AND timestamp <= ?2 GROUP BY event_type ORDER BY event_type";
+
+/* CPU time only grows, so that what a process used within the time is its largest value in it less
+ * its largest before; one that was there before the first sample is counted from that sample on.
+ * Two writers that saw the same process see the same figures. */
+static const char processes_sql[] =
+    "WITH span AS (SELECT session, min(tick) AS a, max(tick) AS b FROM"
+    " (SELECT session, tick FROM snap WHERE timestamp >= ?1 AND timestamp <= ?2 UNION ALL"
+    "  SELECT session, tick FROM snap_minute WHERE timestamp >= ?1 AND timestamp <= ?2)"
+    " GROUP BY session),"
+    " near AS (SELECT p.*, a, b FROM span JOIN proc p ON p.session = span.session"
+    "  AND p.last_tick >= a AND p.first_tick <= b),"
+    " row AS ("
+    "  SELECT n.id, x.cpu_seconds AS cpu, x.rss_mb AS rss, x.tick < a AS is_before"
+    "   FROM near n JOIN history x ON x.proc = n.id AND x.tick <= b AND x.tick >="
+    "    COALESCE((SELECT max(h.tick) FROM history h WHERE h.proc = n.id AND h.tick < a), 0)"
+    "  UNION ALL SELECT n.id, x.cpu_seconds, x.max_rss_mb, x.tick < a"
+    "   FROM near n JOIN minute x ON x.proc = n.id AND x.tick <= b AND x.tick >="
+    "    COALESCE((SELECT max(h.tick) FROM minute h WHERE h.proc = n.id AND h.tick < a), 0)"
+    "  UNION ALL SELECT x.proc, x.cpu_seconds, x.rss_mb, x.tick < a"
+    "   FROM span JOIN recent x ON x.session = span.session AND x.tick <= b),"
+    " used AS (SELECT p.pid AS pid, max(p.id) AS proc,"
+    "  max(r.cpu) - COALESCE(max(CASE WHEN is_before THEN r.cpu END),"
+    "   CASE WHEN p.start_time >= ?1 * 100 THEN 0 ELSE min(r.cpu) END) AS cpu,"
+    "  max(CASE WHEN NOT is_before OR p.last_tick >= 0 THEN r.rss END) AS rss"
+    "  FROM row r JOIN proc p ON p.id = r.id GROUP BY p.pid, p.start_ticks)"
+    " SELECT u.pid, (SELECT value FROM text WHERE id = p.command), j.job_id, u.cpu / 1000.0,"
+    "  u.rss / 256.0 FROM used u JOIN proc p ON p.id = u.proc LEFT JOIN jobs j ON j.id = p.run"
+    " WHERE u.pid IN (SELECT pid FROM used ORDER BY cpu DESC LIMIT ?3)"
+    "  OR u.pid IN (SELECT pid FROM used ORDER BY rss DESC LIMIT ?3)"
+    " ORDER BY u.cpu DESC, u.rss DESC";
+
+static int prepare(struct database *database, const char *sql, double since, double until,
+                   sqlite3_stmt **ret)
+{
+    int r = database_prepare(database, sql, ret);
+    if (r == 0) {
+        sqlite3_bind_double(*ret, 1, since);
+        sqlite3_bind_double(*ret, 2, until);
+    }
+    return r;
+}
+
+static struct span read_span(sqlite3_stmt *row, int at)
+{
+    return (struct span){.min = row_read_real(row, at),
+                         .mean = row_read_real(row, at + 1),
+                         .max = row_read_real(row, at + 2)};
+}
+
+static int read_figures(struct database *database, double since, double until,
+                        struct machine_use *ret)
+{
+    sqlite3_stmt *ask = NULL;
+
+    int r = prepare(database, figures_sql, since, until, &ask);
+    if (r == 0)
+        r = database_step(database, ask);
+    if (r > 0) {
+        ret->first = row_read_real(ask, 0);
+        ret->last = row_read_real(ask, 1);
+        ret->samples = row_read_int(ask, 2);
+        ret->system_memory_total_mb = row_read_real(ask, 3);
+        ret->cpu_count = row_read_real(ask, 4);
+        ret->system_cpu_percent = read_span(ask, 5);
+        ret->system_memory_used_mb = read_span(ask, 8);
+        ret->load_avg_1 = read_span(ask, 11);
+        ret->max_zombies = row_read_int(ask, 14);
+    }
+    sqlite3_finalize(ask);
+    return MIN(r, 0);
+}
+
+static int read_count(void *context, sqlite3_stmt *row, struct arena *arena, void *item)
+{
+    struct tally *tally = item;
+
+    (void)context;
+    tally->value = row_read_real(row, 1);
+    return row_read_text(row, 0, arena, &tally->name);
+}
+
+static int read_use(void *context, sqlite3_stmt *row, struct arena *arena, void *item)
+{
+    struct process_use *use = item;
+
+    (void)context;
+    use->pid = row_read_int(row, 0);
+    use->cpu_seconds = row_read_real(row, 3);
+    use->max_rss_mb = row_read_real(row, 4);
+    int r = row_read_text(row, 1, arena, &use->command);
+    return r < 0 ? r : row_read_text(row, 2, arena, &use->job_id);
+}
+
+int machine_query(struct database *database, double since, double until, size_t top,
+                  struct arena *arena, struct machine_use *ret)
+{
+    sqlite3_stmt *events = NULL, *processes = NULL;
+    struct any_list list = {0};
+
+    record_init(&machine_use_record, ret);
+    int r = read_figures(database, since, until, ret);
+    if (r == 0)
+        r = prepare(database, events_sql, since, until, &events);
+    if (r == 0)
+        r = rows_collect(database, events, sizeof(struct tally), read_count, NULL, arena, &list);
+    ret->event_counts = (struct tally_list){.items = list.items, .count = list.count};
+    if (r == 0)
+        r = prepare(database, processes_sql, since, until, &processes);
+    if (r == 0) {
+        sqlite3_bind_int64(processes, 3, (int64_t)top);
+        r = rows_collect(database, processes, sizeof(struct process_use), read_use, NULL, arena,
+                         &list);
+    }
+    ret->processes = (struct process_use_list){.items = list.items, .count = list.count};
+    sqlite3_finalize(events);
+    sqlite3_finalize(processes);
+    return r;
+}

@@ -1,0 +1,8 @@
+/* What went on on the machine within a time: see store_read_machine(). */
+#pragma once
+
+#include "model/machine-use.h"
+#include "store/schema.h"
+
+int machine_query(struct database *database, double since, double until, size_t top,
+                  struct arena *arena, struct machine_use *ret);

@@ -1,0 +1,310 @@
+#include "store/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fd-io.h"
+#include "base/macros.h"
+#include "base/text.h"
+#include "base/utf8.h"
+
+/* ---- filesystems ---- */
+
+bool place_is_network(long f_type)
+{
+    /* From linux/magic.h and, for those outside the kernel, coreutils' stat. FUSE is not among
+     * them: its number does not tell sshfs from a local disk. */
+    static const uint32_t network[] = {
+        0x00006969, /* NFS */
+        0x0000517B, /* SMB */
+        0xFF534D42, /* CIFS */
+        0xFE534D42, /* SMB2 */
+        0x0000564C, /* NCP */
+        0x5346414F, /* AFS (OpenAFS) */
+        0x6B414653, /* AFS (the kernel's) */
+        0x73757245, /* Coda */
+        0x00C36400, /* Ceph */
+        0x0BD00BD0, /* Lustre */
+        0x47504653, /* GPFS, Spectrum Scale */
+        0x19830326, /* BeeGFS */
+        0x01021997, /* 9p */
+        0xAAD7AAEA, /* PanFS */
+        0x20030528, /* OrangeFS, PVFS2 */
+        0x7461636F, /* OCFS2 */
+        0x01161970, /* GFS, GFS2 */
+        0xBEEFDEAD, /* StorNext */
+        0x013111A8, /* IBRIX */
+        0x61636673, /* ACFS */
+        0x786F4256, /* VirtualBox shared folders */
+        0xBACBACBC, /* VMware shared folders */
+        0x7C7C6673, /* Parallels shared folders */
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(network); i++)
+        if ((uint32_t)f_type == network[i]) /* a long of 32 bits makes some of them negative */
+            return true;
+    return false;
+}
+
+static int actual_filesystem(int dir_fd, long *ret_type)
+{
+    struct statfs fs;
+
+    if (fstatfs(dir_fd, &fs) < 0)
+        return -errno;
+    *ret_type = (long)fs.f_type;
+    return 0;
+}
+
+static int is_on_network(const struct place_options *options, int dir_fd)
+{
+    place_filesystem *filesystem = options->filesystem ? options->filesystem : actual_filesystem;
+    long type;
+
+    int r = filesystem(dir_fd, &type);
+    return r < 0 ? r : place_is_network(type);
+}
+
+/* ---- errors in words ---- */
+
+/* A path on one line, short enough to leave room for what is to be said about it. */
+struct shown {
+    char text[192];
+};
+
+static const char *show(struct shown *buffer, const char *path)
+{
+    _cleanup_text_ struct text visible = {0};
+
+    text_append_visible(&visible, path, strlen(path), 150);
+    utf8_clean(buffer->text, sizeof(buffer->text), text_string(&visible), visible.length);
+    return buffer->text;
+}
+
+/* The directory's real name: a link may have led there. */
+static const char *show_dir(struct shown *buffer, int dir_fd)
+{
+    char link[sizeof("/proc/self/fd/") + 3 * sizeof(dir_fd)], name[PATH_MAX];
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", dir_fd);
+    ssize_t length = readlink(link, name, sizeof(name) - 1);
+    name[MAX(length, 0)] = '\0';
+    return show(buffer, length > 0 ? name : "its directory");
+}
+
+static int refuse(struct place_error *error, int code, const char *format, ...) _printf_(3, 4);
+
+static int refuse(struct place_error *error, int code, const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    utf8_clean(error->text, sizeof(error->text), text, strlen(text)); /* cuts between characters */
+    return code;
+}
+
+/* For what a system call said about the way to the file. */
+static int refuse_path(struct place_error *error, int code, const char *path)
+{
+    struct shown shown;
+
+    switch (code) {
+    case -ELOOP:
+        return refuse(error, code,
+                      "%s: leads through a symbolic link in a directory that others can write, "
+                      "or through too many; name the place itself",
+                      show(&shown, path));
+    case -EISDIR:
+        return refuse(error, code, "%s: names a directory; add a file name, such as monitor.db",
+                      show(&shown, path));
+    default:
+        return refuse(error, code,
+                      "%s: %s; name another place with profiler.storage_path or --state-dir",
+                      show(&shown, path), strerror(-code));
+    }
+}
+
+static int refuse_missing(struct place_error *error, const char *path)
+{
+    struct shown shown;
+
+    return refuse(error, -ENOENT,
+                  "%s: there is no database; record something first, or name another with "
+                  "profiler.storage_path or --state-dir",
+                  show(&shown, path));
+}
+
+/* ---- the file ---- */
+
+/* Nothing else can come in between: nobody else can write the directory. */
+static int create_file(const struct fd_location *where)
+{
+    _cleanup_close_ int fd =
+        openat(where->dir_fd, where->rest,
+               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return errno == EEXIST ? 0 : -errno;  /* another sonde was quicker */
+    return fchmod(fd, 0600) < 0 ? -errno : 0; /* a strange umask may have taken bits */
+}
+
+static int check_file(const struct fd_location *where, const char *path, struct place_error *error)
+{
+    struct shown shown;
+    struct stat st;
+
+    if (fstatat(where->dir_fd, where->rest, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? refuse_missing(error, path) : refuse_path(error, -errno, path);
+    if (!S_ISREG(st.st_mode))
+        return refuse(error, -EINVAL,
+                      "%s: is no regular file; move it away, or name another place with "
+                      "profiler.storage_path or --state-dir",
+                      show(&shown, path));
+    if (st.st_uid != geteuid() && st.st_uid != 0)
+        return refuse(error, -EPERM,
+                      "%s: belongs to user %u, who could change it at any time; move it away, or "
+                      "name another place with profiler.storage_path or --state-dir",
+                      show(&shown, path), (unsigned)st.st_uid);
+    return 0;
+}
+
+static int check_dir(const struct fd_location *where, const char *path, struct place_error *error)
+{
+    struct shown shown, shown_dir;
+
+    if (!fd_others_can_write(where->dir_fd))
+        return 0;
+    return refuse(error, -EPERM,
+                  "%s: others can write the directory %s and could plant links there; chmod go-w "
+                  "it if it is yours, else name a directory of your own with "
+                  "profiler.storage_path or --state-dir",
+                  show(&shown, path), show_dir(&shown_dir, where->dir_fd));
+}
+
+/* Makes what is missing and may be made, and judges what is there then. */
+static int prepare_file(struct fd_location *where, const char *path, bool create,
+                        struct place_error *error)
+{
+    if (!create && fd_location_lacks_dirs(where))
+        return refuse_missing(error, path);
+    int r = create ? fd_location_make_dirs(where) : 0;
+    if (r < 0)
+        return refuse_path(error, r, path);
+
+    r = check_dir(where, path, error);
+    if (r < 0)
+        return r;
+    r = create ? create_file(where) : 0;
+    if (r < 0)
+        return refuse_path(error, r, path);
+    return check_file(where, path, error);
+}
+
+/* ---- the local directory ---- */
+
+static int format_local_path(const struct place_options *options, char **ret)
+{
+    const char *slash = strrchr(options->path, '/');
+    const char *name = slash ? slash + 1 : options->path;
+    int length = options->local_dir
+                     ? asprintf(ret, "%s/%s", options->local_dir, name)
+                     : asprintf(ret, "/var/tmp/sonde-%u/%s", (unsigned)geteuid(), name);
+
+    if (length >= 0)
+        return 0;
+    *ret = NULL;
+    return -ENOMEM;
+}
+
+/* Its name is known to everybody, and anybody may have made it. */
+static int check_local_dir(int dir_fd, const char *asked_for, struct place_error *error)
+{
+    struct shown shown, shown_dir;
+    struct stat st;
+
+    if (fstat(dir_fd, &st) < 0)
+        return refuse_path(error, -errno, asked_for);
+    if (st.st_uid == geteuid() && !(st.st_mode & 0077))
+        return 0;
+    return refuse(error, -EPERM,
+                  "%s: is on a network filesystem, and %s, which would stand in for it, is not "
+                  "yours alone; run chmod 700 on it or remove it, or name a local directory with "
+                  "profiler.storage_path or --state-dir",
+                  show(&shown, asked_for), show_dir(&shown_dir, dir_fd));
+}
+
+static int prepare_locally(const struct place_options *options, struct place *ret,
+                           struct place_error *error)
+{
+    _cleanup_fd_location_ struct fd_location where = {.dir_fd = -1};
+    _cleanup_free_ char *path = NULL, *moved_from = strdup(options->path);
+    struct shown shown;
+
+    int r = moved_from ? format_local_path(options, &path) : -ENOMEM;
+    if (r == 0)
+        r = fd_locate(path, &where);
+    if (r == 0 && options->create)
+        r = fd_location_make_dirs(&where);
+    if (r < 0)
+        return refuse_path(error, r, path ? path : options->path);
+    if (fd_location_lacks_dirs(&where))
+        return refuse_missing(error, path);
+
+    r = check_local_dir(where.dir_fd, options->path, error);
+    if (r < 0)
+        return r;
+    r = is_on_network(options, where.dir_fd);
+    if (r != 0)
+        return refuse(error, r < 0 ? r : -EREMOTE,
+                      "%s: is on a network filesystem, and so is what would stand in for it; name "
+                      "a local directory with profiler.storage_path or --state-dir",
+                      show(&shown, options->path));
+    r = prepare_file(&where, path, options->create, error);
+    if (r < 0)
+        return r;
+    *ret = (struct place){.path = TAKE_PTR(path), .moved_from = TAKE_PTR(moved_from)};
+    return 0;
+}
+
+int place_prepare(const struct place_options *options, struct place *ret, struct place_error *error)
+{
+    _cleanup_fd_location_ struct fd_location where = {.dir_fd = -1};
+
+    int r = fd_locate(options->path, &where);
+    if (r < 0)
+        return refuse_path(error, r, options->path);
+    /* Asked before anything is made: a full or read-only network home is no obstacle then. */
+    r = is_on_network(options, where.dir_fd);
+    if (r < 0)
+        return refuse_path(error, r, options->path);
+    if (r > 0)
+        return prepare_locally(options, ret, error);
+
+    r = prepare_file(&where, options->path, options->create, error);
+    if (r < 0)
+        return r;
+    char *path = strdup(options->path);
+    if (!path)
+        return refuse_path(error, -ENOMEM, options->path);
+    *ret = (struct place){.path = path};
+    return 0;
+}
+
+void place_done(struct place *place)
+{
+    free(place->path);
+    free(place->moved_from);
+    *place = (struct place){.path = NULL};
+}

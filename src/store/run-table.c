@@ -1,0 +1,557 @@
+#include "store/run-table.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "store/text-pool.h"
+
+/* A job that runs this often at once is a mistake; the last name is then used twice. */
+#define SAME_JOB_MAX 1000
+
+static const char *const figure_names[] = {
+    "peak_rss_mb",   "total_cpu_seconds", "process_spawn_count", "unique_pid_count",
+    "peak_total_mb", "peak_unique_mb",    "read_bytes",          "write_bytes",
+    "max_cpu_pct",   "exit_count",        "failed_exit_count",   "signal_count",
+    "kill_count",    "oom_count",         "zombie_count",        "num_samples",
+};
+
+static const char *const sheet_figure_names[] = {"peak_rss_mb", "max_cpu_pct", "cpu_seconds"};
+
+/* ---- unknown and known numbers ---- */
+
+static void raise_real(double *value, double candidate, bool *is_changed)
+{
+    if (!real_is_known(candidate) || (real_is_known(*value) && candidate <= *value))
+        return;
+    *value = candidate;
+    *is_changed = true;
+}
+
+static void raise_int(int64_t *value, int64_t candidate, bool *is_changed)
+{
+    if (candidate <= *value) /* INT_UNKNOWN is the smallest of all */
+        return;
+    *value = candidate;
+    *is_changed = true;
+}
+
+static void add_int(int64_t *value, int64_t more, bool *is_changed)
+{
+    if (!int_is_known(more) || (more == 0 && int_is_known(*value)))
+        return;
+    /* What does not fit stays at the largest that does. */
+    if (__builtin_add_overflow(int_is_known(*value) ? *value : 0, more, value))
+        *value = INT64_MAX;
+    *is_changed = true;
+}
+
+static double add_real(double value, double more)
+{
+    return real_is_known(value) ? value + more : more;
+}
+
+/* ---- statements ---- */
+
+/* What names a run and when it began stays as it was said at its beginning: its name may have been
+ * changed since, and indexes on what is not touched need not be written. */
+static void leave_out_names(const struct columns *from, struct columns *into)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        const char *name = from->items[i].name;
+        if (strcmp(name, "run_id") != 0 && strcmp(name, "job_id") != 0 &&
+            strcmp(name, "started_at") != 0)
+            into->items[into->count++] = from->items[i];
+    }
+}
+
+static void select_columns(const struct columns *from, const char *const *names, size_t count,
+                           struct columns *into)
+{
+    for (size_t i = 0; i < count; i++)
+        into->items[into->count++] = *columns_find(from, names[i]);
+}
+
+/* `a = ?1, b = ?2`; with `only_known`, a NULL leaves what is there. */
+static void list_assignments(const struct columns *columns, bool only_known, struct text *sql)
+{
+    for (size_t i = 0; i < columns->count; i++) {
+        const char *name = columns->items[i].name;
+        text_append_string(sql, i ? ", " : "");
+        text_printf(sql, "\"%s\" = ", name);
+        if (only_known)
+            text_printf(sql, "COALESCE(?%zu, \"%s\")", i + 1, name);
+        else
+            text_printf(sql, "?%zu", i + 1);
+    }
+}
+
+static void list_parameters(size_t count, struct text *sql)
+{
+    for (size_t i = 0; i < count; i++)
+        text_printf(sql, "%s?%zu", i ? ", " : "", i + 1);
+}
+
+static int prepare_jobs(struct run_table *table, struct text *sql)
+{
+    const struct columns *job = &table->schema->job;
+
+    text_append_string(sql, "SELECT id, ended_at IS NOT NULL, ");
+    columns_list(&table->figures, sql, column_name, "");
+    text_append_string(sql, " FROM jobs WHERE run_id = ?1");
+    int r = database_prepare_text(table->database, sql, &table->find);
+    if (r < 0)
+        return r;
+
+    text_append_string(sql, "INSERT INTO jobs (");
+    columns_list(job, sql, column_name, "");
+    text_append_string(sql, ", session) VALUES (");
+    list_parameters(job->count + 1, sql);
+    text_append_string(sql, ")");
+    r = database_prepare_text(table->database, sql, &table->insert);
+    if (r < 0)
+        return r;
+
+    text_append_string(sql, "UPDATE jobs SET ");
+    list_assignments(&table->figures, false, sql);
+    text_printf(sql, " WHERE id = ?%zu", table->figures.count + 1);
+    r = database_prepare_text(table->database, sql, &table->update_figures);
+    if (r < 0)
+        return r;
+
+    text_append_string(sql, "UPDATE jobs SET ");
+    list_assignments(&table->told, true, sql);
+    text_printf(sql, " WHERE run_id = ?%zu", table->told.count + 1);
+    return database_prepare_text(table->database, sql, &table->finish);
+}
+
+static int prepare_sheets(struct run_table *table, struct text *sql)
+{
+    const struct columns *sheet = &table->schema->sheet;
+
+    text_append_string(sql, "INSERT INTO sheets (");
+    columns_list(sheet, sql, column_name, "");
+    text_append_string(sql, ") VALUES (");
+    list_parameters(sheet->count, sql);
+    text_append_string(sql, ") ON CONFLICT DO UPDATE SET ");
+    list_assignments(sheet, true, sql);
+    int r = database_prepare_text(table->database, sql, &table->put_sheet);
+    if (r < 0)
+        return r;
+
+    text_append_string(sql, "SELECT ");
+    columns_list(&table->sheet_figures, sql, column_name, "");
+    text_append_string(sql, " FROM sheets WHERE run_id = ?1 AND sheet_num = ?2");
+    r = database_prepare_text(table->database, sql, &table->find_sheet);
+    if (r < 0)
+        return r;
+
+    text_append_string(sql, "UPDATE sheets SET ");
+    list_assignments(&table->sheet_figures, false, sql);
+    text_printf(sql, " WHERE run_id = ?%zu AND sheet_num = ?%zu", table->sheet_figures.count + 1,
+                table->sheet_figures.count + 2);
+    return database_prepare_text(table->database, sql, &table->update_sheet);
+}
+
+int run_table_init(struct run_table *table, struct database *database, const struct schema *schema,
+                   int64_t session)
+{
+    _cleanup_text_ struct text sql = {0};
+
+    *table = (struct run_table){.database = database, .schema = schema, .session = session};
+    leave_out_names(&schema->job, &table->told);
+    select_columns(&schema->job, figure_names, ARRAY_SIZE(figure_names), &table->figures);
+    select_columns(&schema->sheet, sheet_figure_names, ARRAY_SIZE(sheet_figure_names),
+                   &table->sheet_figures);
+    int r = prepare_jobs(table, &sql);
+    if (r == 0)
+        r = prepare_sheets(table, &sql);
+    if (r == 0)
+        r = database_prepare(database,
+                             "SELECT 1 FROM jobs WHERE job_id = ?1 AND outcome = 'running'",
+                             &table->is_running);
+    return r;
+}
+
+void run_table_reset(struct run_table *table)
+{
+    size_t position = 0;
+    struct run_row *run;
+
+    while ((run = map_next(&table->by_hash, &position))) {
+        VEC_DONE(&run->sheets);
+        free(run);
+    }
+    map_clear(&table->by_hash);
+}
+
+void run_table_done(struct run_table *table)
+{
+    sqlite3_stmt *statements[] = {table->find,       table->insert,      table->update_figures,
+                                  table->finish,     table->is_running,  table->put_sheet,
+                                  table->find_sheet, table->update_sheet};
+
+    run_table_reset(table);
+    map_done(&table->by_hash);
+    for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
+        sqlite3_finalize(statements[i]);
+    *table = (struct run_table){0};
+}
+
+/* ---- rows ---- */
+
+static int bind_columns(const struct columns *columns, const void *object, sqlite3_stmt *statement)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < columns->count && r == 0; i++)
+        r = column_bind(&columns->items[i], object, NULL, statement, (int)i + 1);
+    return r;
+}
+
+static int insert_job(struct run_table *table, const struct job *job)
+{
+    int r = bind_columns(&table->schema->job, job, table->insert);
+    if (r < 0)
+        return database_fail_with(table->database, r, "no memory left");
+    sqlite3_bind_int64(table->insert, (int)table->schema->job.count + 1, table->session);
+    return database_run(table->database, table->insert);
+}
+
+/* 1, or 0 if there is no such run. */
+static int load(struct run_table *table, struct run_row *run)
+{
+    sqlite3_stmt *find = table->find;
+
+    sqlite3_bind_text(find, 1, run->run_id, -1, SQLITE_STATIC);
+    int r = database_step(table->database, find);
+    if (r <= 0)
+        return r;
+    run->id = sqlite3_column_int64(find, 0);
+    run->has_ended = sqlite3_column_int(find, 1);
+    for (size_t i = 0; i < table->figures.count; i++)
+        column_read(&table->figures.items[i], find, (int)i + 2, NULL, &run->job);
+    sqlite3_reset(find);
+    return 1;
+}
+
+/* A run that nobody has told of yet, or never will. */
+static int load_or_make(struct run_table *table, struct run_row *run, const char *job_id)
+{
+    int r = load(table, run);
+    if (r != 0)
+        return MIN(r, 0);
+
+    struct job job;
+    record_init(&job_record, &job);
+    job.run_id = run->run_id;
+    job.job_id = job_id;
+    job.outcome = OUTCOME_RUNNING;
+    r = insert_job(table, &job);
+    run->id = sqlite3_last_insert_rowid(table->database->handle);
+    return r;
+}
+
+static uint64_t run_hash(const char *run_id)
+{
+    return text_hash(run_id, strlen(run_id));
+}
+
+int run_table_get(struct run_table *table, const char *run_id, const char *job_id,
+                  struct run_row **ret)
+{
+    uint64_t hash = run_hash(run_id);
+    struct run_row *run = map_get(&table->by_hash, hash);
+
+    if (run) {
+        *ret = run;
+        return 0;
+    }
+    if (strlen(run_id) >= UUID_TEXT_SIZE)
+        return database_fail_with(table->database, -EINVAL, "'%.40s…' is no run id", run_id);
+    run = calloc(1, sizeof(*run));
+    if (!run)
+        return database_fail_with(table->database, -ENOMEM, "no memory left");
+    record_init(&job_record, &run->job);
+    strcpy(run->run_id, run_id);
+    int r = load_or_make(table, run, job_id);
+    if (r == 0 && map_put(&table->by_hash, hash, run) < 0)
+        r = database_fail_with(table->database, -ENOMEM, "no memory left");
+    if (r < 0) {
+        free(run);
+        return r;
+    }
+    *ret = run;
+    return 0;
+}
+
+/* ---- jobs and sheets as they are told ---- */
+
+static int is_running(struct run_table *table, const char *job_id)
+{
+    int64_t one;
+
+    sqlite3_bind_text(table->is_running, 1, job_id, -1, SQLITE_STATIC);
+    return database_step_int(table->database, table->is_running, &one);
+}
+
+static int find_free_name(struct run_table *table, const char *job_id,
+                          char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES])
+{
+    snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s", job_id);
+    int r = is_running(table, ret_job_id);
+    for (int number = 2; r > 0 && number <= SAME_JOB_MAX; number++) {
+        snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s-%d", job_id, number);
+        r = is_running(table, ret_job_id);
+    }
+    return MIN(r, 0);
+}
+
+static void forget(struct run_table *table, const char *run_id)
+{
+    struct run_row *run = map_remove(&table->by_hash, run_hash(run_id));
+
+    if (run) {
+        VEC_DONE(&run->sheets);
+        free(run);
+    }
+}
+
+int run_table_begin_job(struct run_table *table, const struct job *job,
+                        char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES])
+{
+    struct job begun = *job;
+
+    int r = find_free_name(table, job->job_id, ret_job_id);
+    if (r < 0)
+        return r;
+    begun.job_id = ret_job_id;
+    begun.outcome = OUTCOME_RUNNING;
+    return insert_job(table, &begun);
+}
+
+int run_table_finish_job(struct run_table *table, const struct job *job)
+{
+    const struct columns *columns = &table->told;
+
+    int r = bind_columns(columns, job, table->finish);
+    if (r < 0)
+        return database_fail_with(table->database, r, "no memory left");
+    sqlite3_bind_text(table->finish, (int)columns->count + 1, job->run_id, -1, SQLITE_STATIC);
+    r = database_run(table->database, table->finish);
+    if (r == 0 && sqlite3_changes(table->database->handle) == 0)
+        r = insert_job(table, job);
+    forget(table, job->run_id); /* read again if it turns up again */
+    return r;
+}
+
+static int write_sheet(struct run_table *table, const struct sheet *sheet)
+{
+    int r = bind_columns(&table->schema->sheet, sheet, table->put_sheet);
+    if (r < 0)
+        return database_fail_with(table->database, r, "no memory left");
+    return database_run(table->database, table->put_sheet);
+}
+
+int run_table_put_sheet(struct run_table *table, const struct sheet *sheet)
+{
+    int r = write_sheet(table, sheet);
+    forget(table, sheet->run_id); /* its figures may have been told */
+    return r;
+}
+
+/* ---- figures as samples come in ---- */
+
+void run_table_begin_snapshot(struct run_table *table)
+{
+    size_t position = 0;
+    struct run_row *run;
+
+    while ((run = map_next(&table->by_hash, &position))) {
+        run->is_here = false;
+        run->rss_now = 0;
+        run->zombies_now = 0;
+        for (size_t i = 0; i < run->sheets.count; i++)
+            run->sheets.items[i].cpu_now = 0;
+    }
+}
+
+static int load_sheet(struct run_table *table, const struct run_row *run, struct sheet *sheet)
+{
+    sqlite3_stmt *find = table->find_sheet;
+
+    sqlite3_bind_text(find, 1, run->run_id, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(find, 2, sheet->sheet_num);
+    int r = database_step(table->database, find);
+    if (r < 0)
+        return r;
+    if (r > 0) {
+        for (size_t i = 0; i < table->sheet_figures.count; i++)
+            column_read(&table->sheet_figures.items[i], find, (int)i, NULL, sheet);
+        sqlite3_reset(find);
+        return 0;
+    }
+    sheet->run_id = run->run_id;
+    return write_sheet(table, sheet);
+}
+
+static int get_sheet(struct run_table *table, struct run_row *run, int64_t number,
+                     struct sheet_row **ret)
+{
+    for (size_t i = 0; i < run->sheets.count; i++)
+        if (run->sheets.items[i].sheet.sheet_num == number) {
+            *ret = &run->sheets.items[i];
+            return 0;
+        }
+
+    struct sheet_row row = {0};
+    record_init(&sheet_record, &row.sheet);
+    row.sheet.sheet_num = number;
+    int r = load_sheet(table, run, &row.sheet);
+    if (r == 0 && VEC_PUSH(&run->sheets, row) < 0)
+        r = database_fail_with(table->database, -ENOMEM, "no memory left");
+    if (r == 0)
+        *ret = &run->sheets.items[run->sheets.count - 1];
+    return r;
+}
+
+static int add_to_sheet(struct run_table *table, struct run_row *run,
+                        const struct process_metric *process, double peak, double cpu_seconds)
+{
+    struct sheet_row *row;
+
+    int r = get_sheet(table, run, process->sheet_num, &row);
+    if (r != 0)
+        return r;
+    raise_real(&row->sheet.peak_rss_mb, peak, &row->is_changed);
+    if (real_is_known(process->cpu_percent)) {
+        row->cpu_now += process->cpu_percent;
+        raise_real(&row->sheet.max_cpu_pct, row->cpu_now, &row->is_changed);
+    }
+    if (cpu_seconds > 0) {
+        row->sheet.cpu_seconds = add_real(row->sheet.cpu_seconds, cpu_seconds);
+        row->is_changed = true;
+    }
+    return 0;
+}
+
+int run_table_add_process(struct run_table *table, struct run_row *run,
+                          const struct process_metric *process, const struct process_delta *delta)
+{
+    struct job_profile *profile = &run->job.profile;
+    double peak = fmax(process->rss_mb, process->peak_rss_mb); /* of one that is known */
+
+    run->is_here = true;
+    if (run->has_ended)
+        return 0;
+    raise_real(&profile->peak_rss_mb, peak, &run->is_changed);
+    if (real_is_known(process->rss_mb))
+        run->rss_now += process->rss_mb;
+    run->zombies_now += delta->is_left_dead;
+    if (delta->is_new)
+        add_int(&profile->unique_pid_count, 1, &run->is_changed);
+    add_int(&profile->read_bytes, delta->read_bytes, &run->is_changed);
+    add_int(&profile->write_bytes, delta->write_bytes, &run->is_changed);
+    if (!int_is_known(process->sheet_num))
+        return 0;
+    return add_to_sheet(table, run, process, peak, delta->cpu_seconds);
+}
+
+void run_table_add_usage(struct run_row *run, const struct job_usage *usage)
+{
+    struct job_profile *profile = &run->job.profile;
+
+    run->is_here = true;
+    if (run->has_ended)
+        return;
+    raise_real(&profile->total_cpu_seconds, usage->cpu_seconds, &run->is_changed);
+    raise_real(&profile->peak_total_mb, usage->rss_mb, &run->is_changed);
+    raise_real(&profile->peak_unique_mb, usage->unique_mb, &run->is_changed);
+    raise_real(&profile->max_cpu_pct, usage->cpu_percent, &run->is_changed);
+}
+
+void run_table_add_event(struct run_row *run, const struct process_event *event)
+{
+    struct job_profile *profile = &run->job.profile;
+    bool is_failed = event->event_type == EVENT_KILL ||
+                     (int_is_known(event->exit_code) && event->exit_code != 0);
+
+    /* A step that a conductor tells of is no process. */
+    if (run->has_ended || event->pid == 0)
+        return;
+    switch (event->event_type) {
+    case EVENT_SPAWN: add_int(&profile->process_spawn_count, 1, &run->is_changed); break;
+    case EVENT_SIGNAL: add_int(&profile->signal_count, 1, &run->is_changed); break;
+    case EVENT_OOM: add_int(&profile->oom_count, 1, &run->is_changed); break;
+    case EVENT_EXIT:
+    case EVENT_KILL:
+        /* Whoever tells of the one tells of the other: none is none then, not unknown. */
+        add_int(&profile->exit_count, 1, &run->is_changed);
+        add_int(&profile->kill_count, event->event_type == EVENT_KILL, &run->is_changed);
+        add_int(&profile->failed_exit_count, is_failed, &run->is_changed);
+        break;
+    default: break;
+    }
+}
+
+static int write_sheets(struct run_table *table, struct run_row *run)
+{
+    int at = (int)table->sheet_figures.count;
+    int r = 0;
+
+    for (size_t i = 0; i < run->sheets.count && r == 0; i++) {
+        struct sheet_row *row = &run->sheets.items[i];
+        if (!row->is_changed)
+            continue;
+        r = bind_columns(&table->sheet_figures, &row->sheet, table->update_sheet);
+        sqlite3_bind_text(table->update_sheet, at + 1, run->run_id, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(table->update_sheet, at + 2, row->sheet.sheet_num);
+        if (r == 0)
+            r = database_run(table->database, table->update_sheet);
+        row->is_changed = false;
+    }
+    return r;
+}
+
+static int write_run(struct run_table *table, struct run_row *run)
+{
+    int r = 0;
+
+    if (run->is_changed) {
+        r = bind_columns(&table->figures, &run->job, table->update_figures);
+        sqlite3_bind_int64(table->update_figures, (int)table->figures.count + 1, run->id);
+        if (r == 0)
+            r = database_run(table->database, table->update_figures);
+    }
+    run->is_changed = false;
+    return r < 0 ? r : write_sheets(table, run);
+}
+
+int run_table_write_changes(struct run_table *table)
+{
+    size_t position = 0;
+    struct run_row *run;
+    int r = 0;
+
+    while (r == 0 && (run = map_next(&table->by_hash, &position)))
+        r = write_run(table, run);
+    return r;
+}
+
+int run_table_end_snapshot(struct run_table *table)
+{
+    size_t position = 0;
+    struct run_row *run;
+
+    while ((run = map_next(&table->by_hash, &position))) {
+        struct job_profile *profile = &run->job.profile;
+        if (!run->is_here || run->has_ended)
+            continue;
+        raise_real(&profile->peak_total_mb, run->rss_now, &run->is_changed);
+        raise_int(&profile->zombie_count, run->zombies_now, &run->is_changed);
+        add_int(&profile->num_samples, 1, &run->is_changed);
+    }
+    return run_table_write_changes(table);
+}

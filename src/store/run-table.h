@@ -1,0 +1,86 @@
+/* Runs and their sheets: the tables `jobs` and `sheets`, and the roll-ups of each run and sheet
+ * that grow with every snapshot, so that a report never looks through samples.
+ *
+ * A run may be written by several sessions in turn (a daemon that was started again): what is in
+ * the database is where its figures go on from. Once it has ended its figures stay. */
+#pragma once
+
+#include "base/map.h"
+#include "base/uuid.h"
+#include "base/vec.h"
+#include "model/job.h"
+#include "model/snapshot.h"
+#include "store/schema.h"
+
+struct sheet_row {
+    struct sheet sheet; /* its figures; texts are not kept */
+    double cpu_now;     /* of its processes in this snapshot */
+    bool is_changed;
+};
+
+struct run_row {
+    int64_t id;
+    char run_id[UUID_TEXT_SIZE];
+    struct job job; /* the figures of its profile; texts are not kept */
+    bool has_ended;
+    bool is_changed;
+    struct VEC(struct sheet_row) sheets;
+
+    /* in this snapshot */
+    double rss_now;
+    int64_t zombies_now;
+    bool is_here;
+};
+
+struct run_table {
+    struct database *database;
+    const struct schema *schema;
+    int64_t session;
+    struct map by_hash;     /* struct run_row, by hash of its run_id */
+    struct columns told;    /* at the end of a run */
+    struct columns figures; /* that samples give */
+    struct columns sheet_figures;
+    sqlite3_stmt *find;
+    sqlite3_stmt *insert;
+    sqlite3_stmt *update_figures;
+    sqlite3_stmt *finish;
+    sqlite3_stmt *is_running;
+    sqlite3_stmt *put_sheet;
+    sqlite3_stmt *find_sheet;
+    sqlite3_stmt *update_sheet;
+};
+
+int run_table_init(struct run_table *table, struct database *database, const struct schema *schema,
+                   int64_t session);
+void run_table_done(struct run_table *table);
+/* Forgets all: what is in memory may never have been stored. */
+void run_table_reset(struct run_table *table);
+
+/* The run's row, made if there is none: a process may be seen before its run was told of. *ret is
+ * valid until the run is told of, or the next reset. 0 or a negative errno. */
+int run_table_get(struct run_table *table, const char *run_id, const char *job_id,
+                  struct run_row **ret);
+
+/* See store_begin_job() and so on. */
+int run_table_begin_job(struct run_table *table, const struct job *job,
+                        char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES]);
+int run_table_finish_job(struct run_table *table, const struct job *job);
+int run_table_put_sheet(struct run_table *table, const struct sheet *sheet);
+
+/* What a process adds to its run and its sheet: between two of its samples. */
+struct process_delta {
+    bool is_new;       /* the first sight of it */
+    bool is_left_dead; /* a zombie, and was one before: not just one that ends */
+    double cpu_seconds;
+    int64_t read_bytes; /* INT_UNKNOWN: not known */
+    int64_t write_bytes;
+};
+
+void run_table_begin_snapshot(struct run_table *table);
+int run_table_add_process(struct run_table *table, struct run_row *run,
+                          const struct process_metric *process, const struct process_delta *delta);
+void run_table_add_usage(struct run_row *run, const struct job_usage *usage);
+void run_table_add_event(struct run_row *run, const struct process_event *event);
+/* Writes the figures that have changed: after a snapshot, or after events alone. */
+int run_table_end_snapshot(struct run_table *table);
+int run_table_write_changes(struct run_table *table);

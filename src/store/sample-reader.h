@@ -1,0 +1,30 @@
+/* Snapshots put together again out of what was stored: the machine, its GPUs and jobs, and of each
+ * process alive then its latest row. */
+#pragma once
+
+#include "store/minute-roller.h"
+#include "store/schema.h"
+#include "store/store.h"
+
+struct sample_reader {
+    struct database *database;
+    const struct schema *schema;
+    sqlite3_stmt *processes[SAMPLE_SOURCES];
+    sqlite3_stmt *gpus[2]; /* of samples, of minutes */
+    sqlite3_stmt *usages[2];
+};
+
+int sample_reader_init(struct sample_reader *reader, struct database *database,
+                       const struct schema *schema);
+void sample_reader_done(struct sample_reader *reader);
+
+/* See store_read_snapshots() and store_read_process(). */
+int sample_reader_snapshots(struct sample_reader *reader, double since, size_t limit,
+                            struct snapshot_list *ret);
+int sample_reader_process(struct sample_reader *reader, int64_t pid, double start_time,
+                          double since, size_t limit, struct arena *arena,
+                          struct process_point_list *ret);
+
+/* Feeds the folded samples of a session that were not rolled up yet to a roller. */
+int sample_reader_replay(struct database *database, const struct schema *schema, int64_t session,
+                         struct minute_roller *roller);

@@ -1,0 +1,556 @@
+#include "store/sample-writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "model/redact.h"
+#include "store/session.h"
+#include "store/store.h"
+
+/* A stretch of a process's life in which what hardly changes stays the same: one row of `proc`. */
+struct life {
+    int64_t proc;
+    int64_t pid;
+    uint64_t start_ticks;
+    int64_t run; /* row of `jobs`; INT_UNKNOWN: none */
+    int64_t seen_tick;
+    char *command;   /* as it came; NULL: unknown */
+    char *redacted;  /* as it is stored; NULL: the same */
+    int64_t codes[]; /* of the columns of a life, then of the last sample that was written */
+};
+
+static void life_free(struct life *life)
+{
+    free(life->command);
+    free(life->redacted);
+    free(life);
+}
+
+static int64_t *life_sample(const struct sample_writer *writer, struct life *life)
+{
+    return life->codes + writer->schema->life.count;
+}
+
+/* ---- statements ---- */
+
+#define SNAP_OWN_COUNT   5
+#define PROC_OWN_COUNT   5
+#define SAMPLE_OWN_COUNT 4
+#define GPU_OWN_COUNT    2
+#define USAGE_OWN_COUNT  3
+
+static int prepare_statements(struct sample_writer *writer)
+{
+    const struct schema *schema = writer->schema;
+
+    int r = schema_prepare_insert(writer->database, "INSERT OR IGNORE", "snap",
+                                  "id, session, tick, child_count, age_clock", SNAP_OWN_COUNT,
+                                  &schema->snapshot, &writer->insert_snap);
+    if (r == 0)
+        r = schema_prepare_insert(writer->database, "INSERT", "proc",
+                                  "session, first_tick, last_tick, run,"
+                                  " start_ticks",
+                                  PROC_OWN_COUNT, &schema->life, &writer->insert_proc);
+    if (r == 0)
+        r = schema_prepare_insert(writer->database, "INSERT", "recent", "session, tick, proc, same",
+                                  SAMPLE_OWN_COUNT, &schema->sample, &writer->insert_sample);
+    if (r == 0)
+        r = schema_prepare_insert(writer->database, "INSERT OR REPLACE", "gpu", "session, tick",
+                                  GPU_OWN_COUNT, &schema->gpu, &writer->insert_gpu);
+    if (r == 0)
+        r = schema_prepare_insert(writer->database, "INSERT OR REPLACE", "usage",
+                                  "session, tick, run", USAGE_OWN_COUNT, &schema->usage,
+                                  &writer->insert_usage);
+    if (r == 0)
+        r = database_prepare(writer->database, "UPDATE proc SET last_tick = ?1 WHERE id = ?2",
+                             &writer->end_proc);
+    return r;
+}
+
+int sample_writer_init(struct sample_writer *writer, struct database *database,
+                       const struct schema *schema, struct text_pool *texts, struct run_table *runs,
+                       const struct text_list *redact, int64_t session)
+{
+    *writer = (struct sample_writer){
+        .database = database,
+        .schema = schema,
+        .texts = texts,
+        .runs = runs,
+        .redact = redact,
+        .session = session,
+        .cpu_at = columns_index(&schema->sample, "cpu_seconds"),
+        .read_at = columns_index(&schema->sample, "read_bytes"),
+        .write_at = columns_index(&schema->sample, "write_bytes"),
+        .age_at = columns_index(&schema->sample, "age_seconds"),
+        .state_at = columns_index(&schema->sample, "state"),
+    };
+    int r = minute_roller_init(&writer->roller, database, schema, session);
+    return r < 0 ? r : prepare_statements(writer);
+}
+
+static void clear_lives(struct sample_writer *writer)
+{
+    size_t position = 0;
+    struct life *life;
+
+    while ((life = map_next(&writer->lives, &position)))
+        life_free(life);
+    map_clear(&writer->lives);
+}
+
+void sample_writer_done(struct sample_writer *writer)
+{
+    sqlite3_stmt *statements[] = {writer->insert_snap,   writer->insert_proc, writer->end_proc,
+                                  writer->insert_sample, writer->insert_gpu,  writer->insert_usage};
+
+    clear_lives(writer);
+    map_done(&writer->lives);
+    minute_roller_done(&writer->roller);
+    for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
+        sqlite3_finalize(statements[i]);
+    *writer = (struct sample_writer){0};
+}
+
+static int no_memory(struct sample_writer *writer)
+{
+    return database_fail_with(writer->database, -ENOMEM, "no memory left");
+}
+
+/* ---- the beginning and the end of a life ---- */
+
+/* What is stored as the command, and shown in the snapshot from now on. */
+static int redact_command(struct sample_writer *writer, struct life *life)
+{
+    _cleanup_text_ struct text text = {0};
+
+    if (!life->command || !writer->redact)
+        return 0;
+    int r = redact_text(life->command, writer->redact, &text);
+    if (r > 0) {
+        life->redacted = strdup(text_string(&text));
+        r = life->redacted ? 0 : -ENOMEM;
+    }
+    return r;
+}
+
+static int show_command(const struct life *life, struct arena *arena,
+                        struct process_metric *process)
+{
+    if (!life->redacted)
+        return 0;
+    process->command = arena_strdup(arena, life->redacted);
+    return process->command ? 0 : -ENOMEM;
+}
+
+static struct life *life_new(struct sample_writer *writer, const struct process_metric *process,
+                             int64_t run)
+{
+    const struct columns *columns = &writer->schema->life;
+    size_t count = columns->count + writer->schema->sample.count;
+    struct life *life = calloc(1, sizeof(*life) + count * sizeof(life->codes[0]));
+
+    if (!life)
+        return NULL;
+    life->pid = process->pid;
+    life->start_ticks = process->start_ticks;
+    life->run = run;
+    for (size_t i = 0; i < columns->count; i++)
+        life->codes[i] = column_code(&columns->items[i], process);
+    if (process->command) {
+        life->command = strdup(process->command);
+        if (!life->command || redact_command(writer, life) < 0) {
+            life_free(life);
+            return NULL;
+        }
+    }
+    return life;
+}
+
+static int insert_proc(struct sample_writer *writer, struct life *life,
+                       const struct process_metric *process)
+{
+    const struct columns *columns = &writer->schema->life;
+    sqlite3_stmt *insert = writer->insert_proc;
+    struct process_metric stored = *process;
+    int r = 0;
+
+    if (life->redacted)
+        stored.command = life->redacted;
+    sqlite3_bind_int64(insert, 1, writer->session);
+    sqlite3_bind_int64(insert, 2, writer->tick);
+    sqlite3_bind_int64(insert, 3, TICK_OPEN);
+    column_bind_code(insert, 4, life->run);
+    sqlite3_bind_int64(insert, 5, (int64_t)process->start_ticks);
+    for (size_t i = 0; i < columns->count && r == 0; i++)
+        r = column_bind(&columns->items[i], &stored, writer->texts, insert,
+                        PROC_OWN_COUNT + 1 + (int)i);
+    if (r == 0)
+        r = database_run(writer->database, insert);
+    life->proc = sqlite3_last_insert_rowid(writer->database->handle);
+    return r;
+}
+
+static int begin_life(struct sample_writer *writer, const struct process_metric *process,
+                      int64_t run, struct life **ret)
+{
+    struct life *life = life_new(writer, process, run);
+
+    if (!life)
+        return no_memory(writer);
+    int r = insert_proc(writer, life, process);
+    if (r == 0 && map_put(&writer->lives, (uint64_t)life->pid, life) < 0)
+        r = no_memory(writer);
+    if (r < 0) {
+        life_free(life);
+        return r;
+    }
+    *ret = life;
+    return 0;
+}
+
+/* It was last there in the snapshot before this one. */
+static int end_life(struct sample_writer *writer, struct life *life)
+{
+    map_remove(&writer->lives, (uint64_t)life->pid);
+    minute_roller_end(&writer->roller.processes, (uint64_t)life->proc);
+    sqlite3_bind_int64(writer->end_proc, 1, life->seen_tick);
+    sqlite3_bind_int64(writer->end_proc, 2, life->proc);
+    life_free(life);
+    return database_run(writer->database, writer->end_proc);
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool is_same_process(const struct life *life, const struct process_metric *process)
+{
+    return life->start_ticks == process->start_ticks;
+}
+
+static bool is_same_life(const struct sample_writer *writer, const struct life *life,
+                         const struct process_metric *process, int64_t run)
+{
+    const struct columns *columns = &writer->schema->life;
+
+    if (!is_same_process(life, process) || life->run != run ||
+        !is_same_text(life->command, process->command))
+        return false;
+    for (size_t i = 0; i < columns->count; i++)
+        if (column_code(&columns->items[i], process) != life->codes[i])
+            return false;
+    return true;
+}
+
+static int end_gone(struct sample_writer *writer)
+{
+    size_t position = 0;
+    struct life *life;
+    int r = 0;
+
+    while (r == 0 && (life = map_next(&writer->lives, &position)))
+        if (life->seen_tick != writer->tick) {
+            r = end_life(writer, life);
+            position--; /* another may have moved into its place */
+        }
+    return r;
+}
+
+/* ---- one process ---- */
+
+/* The age is left out where it follows from the clock of the snapshot: else every sample would
+ * differ from the one before. */
+static void code_sample(const struct sample_writer *writer, const struct process_metric *process,
+                        int64_t age_clock, int64_t *codes)
+{
+    const struct columns *columns = &writer->schema->sample;
+    int64_t *age = &codes[writer->age_at];
+
+    for (size_t i = 0; i < columns->count; i++)
+        codes[i] = column_code(&columns->items[i], process);
+    if (!int_is_known(*age))
+        *age = int_is_known(age_clock) ? AGE_UNKNOWN : INT_UNKNOWN;
+    else if (int_is_known(age_clock) &&
+             (uint64_t)*age + process->start_ticks == (uint64_t)age_clock)
+        *age = INT_UNKNOWN;
+}
+
+/* What a counter has grown by; INT_UNKNOWN if it is not known. */
+static int64_t growth(int64_t now, int64_t before)
+{
+    if (!int_is_known(now) || !int_is_known(before))
+        return now;
+    return now > before ? (int64_t)((uint64_t)now - (uint64_t)before) : 0;
+}
+
+/* `before` is the last sample of the same process; NULL: this is its first. */
+static struct process_delta delta_between(const struct sample_writer *writer, const int64_t *before,
+                                          const int64_t *now)
+{
+    const struct column *cpu = &writer->schema->sample.items[writer->cpu_at];
+    int64_t cpu_steps = growth(now[writer->cpu_at], before ? before[writer->cpu_at] : 0);
+
+    return (struct process_delta){
+        .is_new = !before,
+        .is_left_dead = before && before[writer->state_at] == 'Z' && now[writer->state_at] == 'Z',
+        .cpu_seconds = int_is_known(cpu_steps) ? (double)cpu_steps / cpu->steps_per_unit : 0,
+        .read_bytes = growth(now[writer->read_at], before ? before[writer->read_at] : 0),
+        .write_bytes = growth(now[writer->write_at], before ? before[writer->write_at] : 0),
+    };
+}
+
+static int insert_sample(struct sample_writer *writer, const struct life *life,
+                         const struct process_metric *process, const int64_t *codes, bool is_same)
+{
+    const struct columns *columns = &writer->schema->sample;
+    sqlite3_stmt *insert = writer->insert_sample;
+    int r = 0;
+
+    /* Session and tick are bound once a snapshot. */
+    sqlite3_bind_int64(insert, 3, life->proc);
+    sqlite3_bind_int(insert, 4, is_same);
+    for (size_t i = 0; i < columns->count && r == 0; i++) {
+        int at = SAMPLE_OWN_COUNT + 1 + (int)i;
+        if (columns->items[i].form == COLUMN_STEPS)
+            column_bind_code(insert, at, codes[i]);
+        else
+            r = column_bind(&columns->items[i], process, writer->texts, insert, at);
+    }
+    return r < 0 ? no_memory(writer) : database_run(writer->database, insert);
+}
+
+static int find_run(struct sample_writer *writer, const char *run_id, const char *job_id,
+                    struct run_row **ret)
+{
+    *ret = NULL;
+    return run_id ? run_table_get(writer->runs, run_id, job_id, ret) : 0;
+}
+
+/* Finds the process's life or begins one. `ret_before` gets the last sample of the same process, if
+ * there was one. */
+static int take_up_life(struct sample_writer *writer, const struct process_metric *process,
+                        int64_t run, struct life **ret, int64_t *before, bool *ret_has_before)
+{
+    struct life *life = map_get(&writer->lives, (uint64_t)process->pid);
+
+    *ret_has_before = life && is_same_process(life, process) && life->run == run;
+    if (*ret_has_before)
+        memcpy(before, life_sample(writer, life), writer->schema->sample.count * sizeof(before[0]));
+    *ret = life;
+    if (life && is_same_life(writer, life, process, run))
+        return 0;
+    int r = life ? end_life(writer, life) : 0;
+    return r < 0 ? r : begin_life(writer, process, run, ret);
+}
+
+static int write_process(struct sample_writer *writer, struct snapshot *snapshot,
+                         struct process_metric *process, int64_t age_clock, bool is_keyframe)
+{
+    size_t size = writer->schema->sample.count * sizeof(int64_t);
+    int64_t before[COLUMNS_MAX], codes[COLUMNS_MAX];
+    struct life *life = NULL, *known = map_get(&writer->lives, (uint64_t)process->pid);
+    struct run_row *run;
+    bool has_before = false;
+
+    /* A pid is one process at a time; a second one in a snapshot is a mistake of whoever made it.
+     */
+    if (known && known->seen_tick == writer->tick)
+        return 0;
+    int r = find_run(writer, process->run_id, process->job_id, &run);
+    if (r == 0)
+        r = take_up_life(writer, process, run ? run->id : INT_UNKNOWN, &life, before, &has_before);
+    if (r < 0)
+        return r;
+
+    code_sample(writer, process, age_clock, codes);
+    bool is_same = life->seen_tick && memcmp(codes, life_sample(writer, life), size) == 0;
+    if (!is_same || is_keyframe)
+        r = insert_sample(writer, life, process, codes, is_same);
+    memcpy(life_sample(writer, life), codes, size);
+    life->seen_tick = writer->tick;
+    if (r == 0 && run) {
+        struct process_delta delta = delta_between(writer, has_before ? before : NULL, codes);
+        r = run_table_add_process(writer->runs, run, process, &delta);
+    }
+    if (r == 0)
+        r = minute_roller_add(&writer->roller.processes, (uint64_t)life->proc, codes, 1);
+    if (r == 0)
+        r = show_command(life, &snapshot->arena, process);
+    return r == -ENOMEM ? no_memory(writer) : r;
+}
+
+/* ---- GPUs and jobs ---- */
+
+static int write_gpu(struct sample_writer *writer, const struct gpu_metric *gpu)
+{
+    const struct columns *columns = &writer->schema->gpu;
+    int64_t codes[COLUMNS_MAX];
+    int r = 0;
+
+    for (size_t i = 0; i < columns->count && r == 0; i++) {
+        const char *text = *(const char *const *)((const char *)gpu + columns->items[i].offset);
+        codes[i] = INT_UNKNOWN;
+        if (columns->items[i].form != COLUMN_SHARED)
+            codes[i] = column_code(&columns->items[i], gpu);
+        else if (text)
+            r = text_pool_id(writer->texts, text, &codes[i]);
+        column_bind_code(writer->insert_gpu, GPU_OWN_COUNT + 1 + (int)i, codes[i]);
+    }
+    if (r == 0)
+        r = database_run(writer->database, writer->insert_gpu);
+    if (r == 0 && minute_roller_add(&writer->roller.gpus, (uint64_t)gpu->index, codes, 1) < 0)
+        r = no_memory(writer);
+    return r;
+}
+
+static int write_usage(struct sample_writer *writer, const struct job_usage *usage)
+{
+    const struct columns *columns = &writer->schema->usage;
+    int64_t codes[COLUMNS_MAX];
+    struct run_row *run;
+
+    int r = find_run(writer, usage->run_id, usage->job_id, &run);
+    if (r < 0 || !run)
+        return r;
+    run_table_add_usage(run, usage);
+    sqlite3_bind_int64(writer->insert_usage, 3, run->id);
+    for (size_t i = 0; i < columns->count; i++) {
+        codes[i] = column_code(&columns->items[i], usage);
+        column_bind_code(writer->insert_usage, USAGE_OWN_COUNT + 1 + (int)i, codes[i]);
+    }
+    r = database_run(writer->database, writer->insert_usage);
+    if (r == 0 && minute_roller_add(&writer->roller.usages, (uint64_t)run->id, codes, 1) < 0)
+        r = no_memory(writer);
+    return r;
+}
+
+/* ---- a snapshot ---- */
+
+/* What age and start of a process sum up to, which is the same for all of them. */
+static int64_t find_age_clock(const struct sample_writer *writer, const struct snapshot *snapshot)
+{
+    const struct column *age = &writer->schema->sample.items[writer->age_at];
+
+    for (size_t i = 0; i < snapshot->processes.count; i++) {
+        const struct process_metric *process = &snapshot->processes.items[i];
+        int64_t steps = column_code(age, process);
+        if (int_is_known(steps))
+            return (int64_t)((uint64_t)steps + process->start_ticks);
+    }
+    return INT_UNKNOWN;
+}
+
+/* Two writers may have come upon the same number: the next free one is as good. */
+#define SAME_ID_MAX 1000
+
+static int insert_snap(struct sample_writer *writer, const struct snapshot *snapshot,
+                       struct snap_key *key)
+{
+    const struct columns *columns = &writer->schema->snapshot;
+    sqlite3_stmt *insert = writer->insert_snap;
+    int r = 0;
+
+    sqlite3_bind_int64(insert, 2, writer->session);
+    sqlite3_bind_int64(insert, 3, key->tick);
+    sqlite3_bind_int64(insert, 4, key->child_count);
+    column_bind_code(insert, 5, key->age_clock);
+    for (size_t i = 0; i < columns->count && r == 0; i++)
+        r = column_bind(&columns->items[i], snapshot, writer->texts, insert,
+                        SNAP_OWN_COUNT + 1 + (int)i);
+    if (r < 0)
+        return no_memory(writer);
+    for (int tries = 0; tries < SAME_ID_MAX; tries++, key->id++) {
+        sqlite3_bind_int64(insert, 1, key->id);
+        r = database_run(writer->database, insert);
+        if (r < 0 || sqlite3_changes(writer->database->handle))
+            return r;
+    }
+    return database_fail_with(writer->database, -EEXIST, "no free number for a snapshot");
+}
+
+static void bind_tick(struct sample_writer *writer)
+{
+    sqlite3_stmt *statements[] = {writer->insert_sample, writer->insert_gpu, writer->insert_usage};
+
+    for (size_t i = 0; i < ARRAY_SIZE(statements); i++) {
+        sqlite3_bind_int64(statements[i], 1, writer->session);
+        sqlite3_bind_int64(statements[i], 2, writer->tick);
+    }
+}
+
+static int write_parts(struct sample_writer *writer, struct snapshot *snapshot, int64_t age_clock,
+                       bool is_keyframe)
+{
+    int r = 0;
+
+    run_table_begin_snapshot(writer->runs);
+    for (size_t i = 0; i < snapshot->processes.count && r == 0; i++)
+        r = write_process(writer, snapshot, &snapshot->processes.items[i], age_clock, is_keyframe);
+    for (size_t i = 0; i < snapshot->gpus.count && r == 0; i++)
+        r = write_gpu(writer, &snapshot->gpus.items[i]);
+    for (size_t i = 0; i < snapshot->jobs.count && r == 0; i++)
+        r = write_usage(writer, &snapshot->jobs.items[i]);
+    if (r == 0)
+        r = end_gone(writer);
+    if (r == 0)
+        r = run_table_end_snapshot(writer->runs);
+    return r;
+}
+
+/* After a failed transaction: what is in the database is where it goes on from. */
+static int begin_anew(struct sample_writer *writer)
+{
+    writer->tick = 0;
+    int r = session_last_tick(writer->database, writer->session, &writer->tick);
+    if (r == 0 && writer->tick)
+        r = session_settle(writer->database, writer->schema, writer->session, writer->tick);
+    return r;
+}
+
+int sample_writer_write(struct sample_writer *writer, struct snapshot *snapshot)
+{
+    struct snap_key key = {.child_count = (int64_t)snapshot->processes.count,
+                           .age_clock = find_age_clock(writer, snapshot),
+                           .id = snapshot->id};
+    int r = writer->must_begin_anew ? begin_anew(writer) : 0;
+    if (r < 0)
+        return r;
+    writer->must_begin_anew = true; /* until all is well */
+
+    bool is_keyframe = writer->tick - writer->keyframe_tick >= KEYFRAME_TICKS;
+    if (is_keyframe)
+        r = session_fold(writer->database, writer->schema, writer->session, writer->tick);
+    is_keyframe = is_keyframe || !writer->keyframe_tick;
+    key.tick = ++writer->tick;
+    if (is_keyframe)
+        writer->keyframe_tick = writer->tick;
+    if (r == 0)
+        r = insert_snap(writer, snapshot, &key);
+    if (r == 0)
+        r = minute_roller_begin(&writer->roller, snapshot, &key);
+    bind_tick(writer);
+    if (r == 0)
+        r = write_parts(writer, snapshot, key.age_clock, is_keyframe);
+    writer->must_begin_anew = r < 0;
+    return r;
+}
+
+void sample_writer_reset(struct sample_writer *writer)
+{
+    clear_lives(writer);
+    minute_roller_reset(&writer->roller);
+    writer->keyframe_tick = 0;
+    writer->must_begin_anew = true;
+}
+
+int sample_writer_end(struct sample_writer *writer)
+{
+    if (writer->must_begin_anew)
+        return begin_anew(writer);
+    int r = minute_roller_flush(&writer->roller);
+    return r < 0 ? r
+                 : session_settle(writer->database, writer->schema, writer->session, writer->tick);
+}

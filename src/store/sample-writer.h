@@ -1,0 +1,48 @@
+/* Snapshots into rows: only what has changed, a keyframe every so often, the fold, and what each
+ * sample adds to the roll-ups of minutes, runs and sheets.
+ *
+ * Keeps in memory what it last wrote of each process. If a transaction fails after all, memory and
+ * database differ: sample_writer_reset() makes the next snapshot begin anew, as a session does. */
+#pragma once
+
+#include "base/map.h"
+#include "store/minute-roller.h"
+#include "store/run-table.h"
+#include "store/schema.h"
+#include "store/text-pool.h"
+
+/* So many ticks after a keyframe comes the next, and the samples between are folded. */
+#define KEYFRAME_TICKS 60
+
+struct sample_writer {
+    struct database *database;
+    const struct schema *schema;
+    struct text_pool *texts;
+    struct run_table *runs;
+    const struct text_list *redact;
+    int64_t session;
+    int64_t tick;          /* of the last snapshot that was written */
+    int64_t keyframe_tick; /* 0: none yet */
+    bool must_begin_anew;
+    struct map lives; /* struct life, by pid */
+    struct minute_roller roller;
+    int cpu_at, read_at, write_at, age_at, state_at; /* columns of a sample */
+    sqlite3_stmt *insert_snap;
+    sqlite3_stmt *insert_proc;
+    sqlite3_stmt *end_proc;
+    sqlite3_stmt *insert_sample;
+    sqlite3_stmt *insert_gpu;
+    sqlite3_stmt *insert_usage;
+};
+
+int sample_writer_init(struct sample_writer *writer, struct database *database,
+                       const struct schema *schema, struct text_pool *texts, struct run_table *runs,
+                       const struct text_list *redact, int64_t session);
+void sample_writer_done(struct sample_writer *writer);
+
+/* Within a transaction. Command lines in the snapshot are redacted. */
+int sample_writer_write(struct sample_writer *writer, struct snapshot *snapshot);
+/* The transaction failed: nothing of it is there. */
+void sample_writer_reset(struct sample_writer *writer);
+/* The last of it: folds, rolls up and ends all processes. Within a transaction. */
+int sample_writer_end(struct sample_writer *writer);

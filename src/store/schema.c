@@ -1,0 +1,728 @@
+/* How samples lie in the database (docs/SCHEMA.md has the whole story):
+ *
+ *   sessions   one writer from start to end; ticks count its snapshots
+ *   snap       one row a tick: the machine
+ *   proc       one row for each stretch of a process's life in which what hardly changes (command,
+ *              parent, job, sheet …) stays the same, alive from first_tick to last_tick
+ *   recent     samples since the last keyframe, in the order of their coming: cheap to write
+ *   history    samples before it, in the order of processes: quick to ask
+ *   minute     one row a process and minute, for when the samples of that minute are gone
+ *
+ * A sample that equals the one before is left out: a process's last row holds until its next. */
+#include "store/schema.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/gap.h"
+#include "model/job.h"
+#include "model/pattern.h"
+#include "model/snapshot.h"
+
+/* ---- which field is kept where ---- */
+
+/* In tables of their own, or in `sessions`. */
+static const char *const not_in_snap[] = {
+    "processes", "gpus", "jobs", "id", "host", "daemon_pid", "resolution_seconds", NULL,
+};
+
+static const char *const life_fields[] = {
+    "pid", "ppid", "command", "uid", "sheet_num", "start_time", "fd_limit", "syscall_source", NULL,
+};
+
+/* Found through proc.run. */
+static const char *const job_fields_of_processes[] = {"job_id", "run_id", NULL};
+static const char *const profile_in_job[] = {"profile", NULL};
+static const char *const not_in_profile[] = {"job_id", "sheet_metrics", NULL};
+
+static bool is_listed(const char *name, const char *const *list)
+{
+    for (; *list; list++)
+        if (strcmp(name, *list) == 0)
+            return true;
+    return false;
+}
+
+/* The fields of a process fall into those of its life and those of a sample; a new field is one of
+ * a sample. */
+static void split_process(struct schema *schema)
+{
+    struct columns all = {0};
+
+    columns_add(&all, &process_metric_record, 0, COLUMN_STEPS, COLUMN_SHARED,
+                job_fields_of_processes);
+    for (size_t i = 0; i < all.count; i++) {
+        bool is_life = is_listed(all.items[i].name, life_fields);
+        struct columns *part = is_life ? &schema->life : &schema->sample;
+        part->items[part->count++] = all.items[i];
+    }
+}
+
+/* A time stays as it is, so that a condition on it in a view can use the index. */
+static void keep_plain(struct columns *columns, const char *name)
+{
+    for (size_t i = 0; i < columns->count; i++)
+        if (strcmp(columns->items[i].name, name) == 0)
+            columns->items[i].form = COLUMN_PLAIN;
+}
+
+void schema_init(struct schema *schema)
+{
+    memset(schema, 0, sizeof(*schema));
+    columns_add(&schema->snapshot, &snapshot_record, 0, COLUMN_STEPS, COLUMN_PLAIN, not_in_snap);
+    keep_plain(&schema->snapshot, "timestamp");
+    split_process(schema);
+    columns_add(&schema->gpu, &gpu_metric_record, 0, COLUMN_STEPS, COLUMN_SHARED, NULL);
+    columns_add(&schema->usage, &job_usage_record, 0, COLUMN_STEPS, COLUMN_SHARED,
+                job_fields_of_processes);
+    columns_add(&schema->event, &process_event_record, 0, COLUMN_STEPS, COLUMN_SHARED,
+                job_fields_of_processes);
+    keep_plain(&schema->event, "timestamp");
+    columns_add(&schema->job, &job_record, 0, COLUMN_PLAIN, COLUMN_PLAIN, profile_in_job);
+    columns_add(&schema->job, &job_profile_record, offsetof(struct job, profile), COLUMN_PLAIN,
+                COLUMN_PLAIN, not_in_profile);
+    columns_add(&schema->sheet, &sheet_record, 0, COLUMN_PLAIN, COLUMN_PLAIN, NULL);
+    columns_add(&schema->anomaly, &anomaly_record, 0, COLUMN_PLAIN, COLUMN_PLAIN, NULL);
+    columns_add(&schema->pattern, &pattern_record, 0, COLUMN_PLAIN, COLUMN_PLAIN, NULL);
+    columns_add(&schema->gap, &gap_record, 0, COLUMN_PLAIN, COLUMN_PLAIN, NULL);
+}
+
+/* ---- writing SQL ---- */
+
+void column_name(const struct column *column, const char *alias, struct text *sql)
+{
+    text_printf(sql, "%s\"%s\"", alias, column->name);
+}
+
+static void declare(const struct column *column, const char *alias, struct text *sql)
+{
+    (void)alias;
+    column_declare(column, sql);
+}
+
+static void express_as(const struct column *column, const char *alias, struct text *sql)
+{
+    column_express(column, alias, sql);
+    text_printf(sql, " AS \"%s\"", column->name);
+}
+
+void columns_list(const struct columns *columns, struct text *sql,
+                  void (*write)(const struct column *column, const char *alias, struct text *sql),
+                  const char *alias)
+{
+    for (size_t i = 0; i < columns->count; i++) {
+        if (i)
+            text_append_string(sql, ", ");
+        write(&columns->items[i], alias, sql);
+    }
+}
+
+int schema_prepare_insert(struct database *database, const char *verb, const char *table,
+                          const char *own, size_t own_count, const struct columns *columns,
+                          sqlite3_stmt **ret)
+{
+    _cleanup_text_ struct text sql = {0};
+
+    text_printf(&sql, "%s INTO %s (%s, ", verb, table, own);
+    columns_list(columns, &sql, column_name, "");
+    text_append_string(&sql, ") VALUES (");
+    for (size_t i = 0; i < own_count + columns->count; i++)
+        text_append_string(&sql, i ? ", ?" : "?");
+    text_append_char(&sql, ')');
+    return database_prepare_text(database, &sql, ret);
+}
+
+/* ---- tables ---- */
+
+static const char plain_tables[] =
+    "CREATE TABLE upkeep (name TEXT PRIMARY KEY, at REAL) WITHOUT ROWID;\n"
+    "CREATE TABLE text (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, value TEXT NOT NULL);\n"
+    "CREATE INDEX text_hash ON text (hash);\n"
+    /* Numbers are never used again: the lock that says whether a session lives goes by them. */
+    "CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT, host TEXT, boot_id TEXT,"
+    " pid INTEGER, collector TEXT, interval_seconds REAL, version TEXT, started_at REAL,"
+    " ended_at REAL, folded_tick INTEGER NOT NULL DEFAULT 0, rolled_tick INTEGER NOT NULL DEFAULT "
+    "0,"
+    " full_from INTEGER NOT NULL DEFAULT 0, trimmed_to INTEGER NOT NULL DEFAULT 0,"
+    " minute_from INTEGER NOT NULL DEFAULT 0);\n"
+    "CREATE INDEX sessions_open ON sessions (id) WHERE ended_at IS NULL;\n";
+
+#define COLUMNS(member) offsetof(struct schema, member)
+
+static const struct schema_table tables[] = {
+    {
+        .name = "snap",
+        .purpose = "one row a snapshot: the machine",
+        .own = "id INTEGER PRIMARY KEY, session INTEGER, tick INTEGER, child_count INTEGER,"
+               " age_clock INTEGER",
+        .columns = COLUMNS(snapshot),
+    },
+    {
+        .name = "snap_minute",
+        .purpose = "one row a minute: means, for when the snapshots of from_tick to tick are gone",
+        .own = "id INTEGER PRIMARY KEY, session INTEGER, from_tick INTEGER, tick INTEGER,"
+               " child_count INTEGER, age_clock INTEGER",
+        .columns = COLUMNS(snapshot),
+    },
+    {
+        .name = "proc",
+        .purpose = "one row for each stretch of a process's life in which these stay the same",
+        .own = "id INTEGER PRIMARY KEY, session INTEGER, first_tick INTEGER, last_tick INTEGER,"
+               " run INTEGER, start_ticks INTEGER",
+        .columns = COLUMNS(life),
+    },
+    {
+        .name = "recent",
+        .purpose = "samples since the last keyframe; `same` marks what a keyframe only repeats",
+        .own = "session INTEGER, tick INTEGER, proc INTEGER, same INTEGER",
+        .columns = COLUMNS(sample),
+        .key = "session, tick, proc",
+    },
+    {
+        .name = "history",
+        .purpose = "samples before it; a process's last row holds until its next",
+        .own = "proc INTEGER, tick INTEGER",
+        .columns = COLUMNS(sample),
+        .key = "proc, tick",
+    },
+    {
+        .name = "minute",
+        .purpose = "one row a process and minute: means of gauges, last values of counters, maxima",
+        .own = "proc INTEGER, tick INTEGER, max_cpu_percent INTEGER, max_rss_mb INTEGER",
+        .columns = COLUMNS(sample),
+        .key = "proc, tick",
+    },
+    {
+        .name = "gpu",
+        .purpose = "one row a GPU and snapshot",
+        .own = "session INTEGER, tick INTEGER",
+        .columns = COLUMNS(gpu),
+        .key = "session, tick, \"index\"",
+    },
+    {
+        .name = "gpu_minute",
+        .purpose = "one row a GPU and minute",
+        .own = "session INTEGER, tick INTEGER",
+        .columns = COLUMNS(gpu),
+        .key = "session, tick, \"index\"",
+    },
+    {
+        .name = "usage",
+        .purpose = "one row a running job and snapshot: what it uses as a whole",
+        .own = "session INTEGER, tick INTEGER, run INTEGER",
+        .columns = COLUMNS(usage),
+        .key = "session, tick, run",
+    },
+    {
+        .name = "usage_minute",
+        .purpose = "one row a running job and minute",
+        .own = "session INTEGER, tick INTEGER, run INTEGER",
+        .columns = COLUMNS(usage),
+        .key = "session, tick, run",
+    },
+    {
+        .name = "event",
+        .purpose = "what happened to processes, `exec` included",
+        .own = "id INTEGER PRIMARY KEY, run INTEGER",
+        .columns = COLUMNS(event),
+    },
+    {
+        .name = "jobs",
+        .purpose = "one row a run, with what it used, kept up to date as it goes on",
+        .own = "id INTEGER PRIMARY KEY, session INTEGER",
+        .columns = COLUMNS(job),
+    },
+    {
+        .name = "sheets",
+        .purpose = "one row a step of a run",
+        .columns = COLUMNS(sheet),
+        .key = "run_id, sheet_num",
+    },
+    {
+        .name = "anomalies",
+        .purpose = "episodes, from their opening to their clearing",
+        .own = "id INTEGER PRIMARY KEY",
+        .columns = COLUMNS(anomaly),
+    },
+    {
+        .name = "patterns",
+        .purpose = "what was learned",
+        .columns = COLUMNS(pattern),
+        .key = "pattern_type, pattern_name",
+    },
+    {
+        .name = "gaps",
+        .purpose = "what is missing, and why",
+        .own = "id INTEGER PRIMARY KEY, session INTEGER",
+        .columns = COLUMNS(gap),
+    },
+};
+
+/* None on samples: they are most of the data. */
+static const char indexes[] =
+    "CREATE UNIQUE INDEX snap_tick ON snap (session, tick);\n"
+    "CREATE INDEX snap_time ON snap (timestamp);\n"
+    "CREATE UNIQUE INDEX snap_minute_tick ON snap_minute (session, tick);\n"
+    "CREATE INDEX snap_minute_time ON snap_minute (timestamp);\n"
+    "CREATE INDEX proc_pid ON proc (pid);\n"
+    "CREATE INDEX proc_run ON proc (run) WHERE run IS NOT NULL;\n"
+    "CREATE INDEX proc_alive ON proc (session, last_tick);\n"
+    "CREATE INDEX event_time ON event (timestamp);\n"
+    "CREATE INDEX event_run ON event (run, timestamp) WHERE run IS NOT NULL;\n"
+    "CREATE INDEX event_notable ON event (run, timestamp) WHERE " EVENT_IS_NOTABLE(
+        "") ";\n"
+            "CREATE UNIQUE INDEX jobs_run_id ON jobs (run_id);\n"
+            "CREATE INDEX jobs_job_id ON jobs (job_id);\n"
+            "CREATE INDEX jobs_started_at ON jobs (started_at);\n"
+            "CREATE INDEX jobs_running ON jobs (session) WHERE outcome = 'running';\n"
+            "CREATE INDEX anomalies_time ON anomalies (timestamp);\n"
+            "CREATE INDEX anomalies_run ON anomalies (run_id) WHERE run_id IS NOT NULL;\n"
+            "CREATE INDEX gaps_time ON gaps (timestamp);\n";
+
+const struct schema_table *schema_tables(size_t *ret_count)
+{
+    *ret_count = ARRAY_SIZE(tables);
+    return tables;
+}
+
+const struct columns *schema_columns(const struct schema *schema, const struct schema_table *table)
+{
+    return (const struct columns *)((const char *)schema + table->columns);
+}
+
+void schema_write_tables(const struct schema *schema, struct text *sql)
+{
+    text_append_string(sql, plain_tables);
+    for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+        const struct schema_table *table = &tables[i];
+        text_printf(sql, "CREATE TABLE %s (%s%s", table->name, table->own ? table->own : "",
+                    table->own ? ", " : "");
+        columns_list(schema_columns(schema, table), sql, declare, "");
+        if (table->key)
+            text_printf(sql, ", PRIMARY KEY (%s)) WITHOUT ROWID;\n", table->key);
+        else
+            text_append_string(sql, ");\n");
+    }
+    text_append_string(sql, indexes);
+}
+
+void schema_write_text_uses(const struct schema *schema, struct text *sql)
+{
+    const char *separator = "";
+
+    for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+        const struct columns *columns = schema_columns(schema, &tables[i]);
+        for (size_t k = 0; k < columns->count; k++)
+            if (columns->items[k].form == COLUMN_SHARED) {
+                const char *name = columns->items[k].name;
+                text_printf(sql, "%sSELECT \"%s\" FROM %s WHERE \"%s\" IS NOT NULL", separator,
+                            name, tables[i].name, name);
+                separator = " UNION ALL ";
+            }
+    }
+}
+
+/* ---- views: the reference's names on top ---- */
+
+/* What the reference has first, in its order; the others follow. */
+static const char *const snapshot_columns_first[] = {
+    "timestamp",
+    "daemon_pid",
+    "system_memory_total_mb",
+    "system_memory_available_mb",
+    "system_memory_used_mb",
+    "daemon_rss_mb",
+    "child_count",
+    "zombie_count",
+    "load_avg_1",
+    "load_avg_5",
+    "load_avg_15",
+    "gpu_count",
+    "gpu_utilization_pct",
+    "gpu_memory_used_mb",
+    "gpu_temperature",
+    "pressure_level",
+    "running_jobs",
+    "active_sheets",
+};
+
+static const struct {
+    const char *name;
+    const char *field;
+} gpu_arrays[] = {
+    {"gpu_utilization_pct", "utilization_pct"},
+    {"gpu_memory_used_mb", "memory_used_mb"},
+    {"gpu_temperature", "temperature_c"},
+};
+
+static void write_gpu_array(const struct schema *schema, const char *table, const char *name,
+                            struct text *sql)
+{
+    const char *field = NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(gpu_arrays); i++)
+        if (strcmp(gpu_arrays[i].name, name) == 0)
+            field = gpu_arrays[i].field;
+    if (!field) {
+        text_printf(sql,
+                    "(SELECT count(*) FROM %s g WHERE g.session = s.session"
+                    " AND g.tick = s.tick)",
+                    table);
+        return;
+    }
+    text_append_string(sql, "(SELECT json_group_array(");
+    column_express(columns_find(&schema->gpu, field), "g", sql);
+    text_printf(sql,
+                ") FROM %s g WHERE g.session = s.session AND g.tick = s.tick"
+                " AND g.\"%s\" IS NOT NULL)",
+                table, field);
+}
+
+static void write_snapshot_column(const struct schema *schema, const char *gpu_table,
+                                  const char *name, struct text *sql)
+{
+    const struct column *column = columns_find(&schema->snapshot, name);
+
+    if (column)
+        column_express(column, "s", sql);
+    else if (strncmp(name, "gpu_", 4) == 0)
+        write_gpu_array(schema, gpu_table, name, sql);
+    else if (strcmp(name, "daemon_pid") == 0)
+        text_append_string(sql, "e.pid");
+    else
+        text_printf(sql, "s.%s", name);
+    text_printf(sql, " AS %s, ", name);
+}
+
+static bool is_first_column(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(snapshot_columns_first); i++)
+        if (strcmp(snapshot_columns_first[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void write_snapshot_arm(const struct schema *schema, const char *table,
+                               const char *gpu_table, const char *resolution, const char *condition,
+                               struct text *sql)
+{
+    text_append_string(sql, "SELECT s.id AS id, ");
+    for (size_t i = 0; i < ARRAY_SIZE(snapshot_columns_first); i++)
+        write_snapshot_column(schema, gpu_table, snapshot_columns_first[i], sql);
+    for (size_t i = 0; i < schema->snapshot.count; i++)
+        if (!is_first_column(schema->snapshot.items[i].name)) {
+            express_as(&schema->snapshot.items[i], "s", sql);
+            text_append_string(sql, ", ");
+        }
+    text_printf(sql,
+                "e.host AS host, %s AS resolution_seconds, s.session AS session_id, s.tick AS tick"
+                " FROM %s s JOIN sessions e ON e.id = s.session WHERE %s",
+                resolution, table, condition);
+}
+
+/* One source of process rows: `snaps` x the processes alive then x their latest row. */
+struct metrics_arm {
+    const char *snaps;
+    const char *alive;
+    const char *samples;
+    const char *latest; /* which row of `samples` */
+    const char *resolution;
+    const char *max_cpu;
+    const char *max_rss;
+    const char *condition;
+};
+
+#define ALIVE_AT "p.first_tick <= s.tick AND p.last_tick >= s.tick"
+
+static const struct metrics_arm metrics_arms[] = {
+    [FROM_HISTORY] =
+        {
+            .snaps = "snap",
+            .alive = ALIVE_AT,
+            .samples = "history",
+            .latest = "x.proc = p.id AND x.tick = (SELECT max(h.tick) FROM history h"
+                      " WHERE h.proc = p.id AND h.tick <= s.tick)",
+            .resolution = "e.interval_seconds",
+            .max_cpu = "cpu_percent",
+            .max_rss = "rss_mb",
+            .condition = "s.tick <= e.folded_tick AND s.tick >= e.full_from",
+        },
+    [FROM_RECENT] =
+        {
+            .snaps = "snap",
+            .alive = ALIVE_AT,
+            .samples = "recent",
+            .latest = "x.session = s.session AND x.proc = p.id AND x.tick = (SELECT max(h.tick)"
+                      " FROM recent h WHERE h.session = s.session AND h.proc = p.id"
+                      " AND h.tick <= s.tick)",
+            .resolution = "e.interval_seconds",
+            .max_cpu = "cpu_percent",
+            .max_rss = "rss_mb",
+            .condition = "s.tick > e.folded_tick AND s.tick >= e.full_from",
+        },
+    [FROM_MINUTES] =
+        {
+            .snaps = "snap_minute",
+            .alive = "p.first_tick <= s.tick AND p.last_tick >= s.from_tick",
+            .samples = "minute",
+            .latest = "x.proc = p.id AND x.tick = (SELECT max(h.tick) FROM minute h"
+                      " WHERE h.proc = p.id AND h.tick <= s.tick)",
+            .resolution = "60",
+            .max_cpu = "max_cpu_percent",
+            .max_rss = "max_rss_mb",
+            .condition = "s.tick < e.full_from AND s.tick >= e.minute_from",
+        },
+};
+
+/* As the reference orders them; what follows is ours. */
+static const char *const metric_columns[] = {
+    "pid",
+    "ppid",
+    "command",
+    "state",
+    "cpu_percent",
+    "rss_mb",
+    "vms_mb",
+    "threads",
+    "open_fds",
+    "age_seconds",
+    "job_id",
+    "sheet_num",
+    "syscall_counts",
+    "syscall_time_pct",
+};
+
+static bool is_metric_column(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(metric_columns); i++)
+        if (strcmp(metric_columns[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void write_metric(const struct schema *schema, const char *name, struct text *sql)
+{
+    const struct column *life = columns_find(&schema->life, name);
+    const struct column *sample = columns_find(&schema->sample, name);
+
+    if (strcmp(name, "age_seconds") == 0)
+        /* Said where it does not follow from the start. */
+        text_append_string(sql, "CASE WHEN x.age_seconds IS NULL THEN s.age_clock - p.start_ticks"
+                                " WHEN x.age_seconds >= 0 THEN x.age_seconds END / 100.0");
+    else if (life)
+        column_express(life, "p", sql);
+    else if (sample)
+        column_express(sample, "x", sql);
+    else
+        text_printf(sql, "j.%s", name);
+    text_printf(sql, " AS %s, ", name);
+}
+
+static void write_other_metrics(const struct schema *schema, const struct columns *columns,
+                                struct text *sql)
+{
+    for (size_t i = 0; i < columns->count; i++)
+        if (!is_metric_column(columns->items[i].name))
+            write_metric(schema, columns->items[i].name, sql);
+}
+
+const char *schema_source_resolution(enum sample_source source)
+{
+    return metrics_arms[source].resolution;
+}
+
+void schema_write_source(enum sample_source source, struct text *sql)
+{
+    const struct metrics_arm *arm = &metrics_arms[source];
+
+    text_printf(sql,
+                " FROM %s s JOIN sessions e ON e.id = s.session"
+                " JOIN proc p ON p.session = s.session AND %s"
+                " JOIN %s x ON %s LEFT JOIN jobs j ON j.id = p.run WHERE %s",
+                arm->snaps, arm->alive, arm->samples, arm->latest, arm->condition);
+}
+
+static void write_metrics_arm(const struct schema *schema, enum sample_source source,
+                              struct text *sql)
+{
+    const struct metrics_arm *arm = &metrics_arms[source];
+
+    text_append_string(sql, "SELECT (p.id << 32) | s.tick AS id, s.id AS snapshot_id, ");
+    for (size_t i = 0; i < ARRAY_SIZE(metric_columns); i++)
+        write_metric(schema, metric_columns[i], sql);
+    write_other_metrics(schema, &schema->life, sql);
+    write_other_metrics(schema, &schema->sample, sql);
+    text_printf(sql,
+                "j.run_id AS run_id, x.%s / %.1f AS max_cpu_percent, x.%s / %.1f AS max_rss_mb,"
+                " s.timestamp AS timestamp, %s AS resolution_seconds",
+                arm->max_cpu, columns_find(&schema->sample, "cpu_percent")->steps_per_unit,
+                arm->max_rss, columns_find(&schema->sample, "rss_mb")->steps_per_unit,
+                arm->resolution);
+    schema_write_source(source, sql);
+}
+
+static void write_events_view(const struct schema *schema, struct text *sql)
+{
+    static const char *const first[] = {
+        "timestamp", "pid", "event_type", "exit_code", "signal_num", NULL,
+    };
+
+    text_append_string(sql, "CREATE VIEW process_events AS SELECT v.id AS id, ");
+    for (size_t i = 0; first[i]; i++) {
+        express_as(columns_find(&schema->event, first[i]), "v", sql);
+        text_append_string(sql, ", ");
+    }
+    text_append_string(sql, "j.job_id AS job_id");
+    for (size_t i = 0; i < schema->event.count; i++)
+        if (!is_listed(schema->event.items[i].name, first)) {
+            text_append_string(sql, ", ");
+            express_as(&schema->event.items[i], "v", sql);
+        }
+    text_append_string(sql, ", j.run_id AS run_id FROM event v LEFT JOIN jobs j ON j.id = v.run"
+                            " WHERE v.event_type <> 'exec';\n");
+}
+
+void schema_write_views(const struct schema *schema, struct text *sql)
+{
+    text_append_string(sql, "CREATE VIEW snapshots AS ");
+    write_snapshot_arm(schema, "snap", "gpu", "e.interval_seconds", "s.tick >= e.full_from", sql);
+    text_append_string(sql, " UNION ALL ");
+    write_snapshot_arm(schema, "snap_minute", "gpu_minute", "60",
+                       "s.tick < e.full_from AND s.tick >= e.minute_from", sql);
+    text_append_string(sql, ";\nCREATE VIEW process_metrics AS ");
+    for (size_t i = 0; i < ARRAY_SIZE(metrics_arms); i++) {
+        if (i)
+            text_append_string(sql, " UNION ALL ");
+        write_metrics_arm(schema, (enum sample_source)i, sql);
+    }
+    text_append_string(sql, ";\n");
+    write_events_view(schema, sql);
+}
+
+/* ---- versions ---- */
+
+static const char drop_views[] = "DROP VIEW IF EXISTS snapshots; DROP VIEW IF EXISTS"
+                                 " process_metrics; DROP VIEW IF EXISTS process_events;";
+
+/* What leads from each version to the next, beyond columns that fields have been added for. */
+static const char *const steps[SCHEMA_VERSION] = {
+    "", /* 0, from before the first release */
+};
+
+static int has_column(struct database *database, const char *table, const char *name)
+{
+    return sqlite3_table_column_metadata(database->handle, "main", table, name, NULL, NULL, NULL,
+                                         NULL, NULL) == SQLITE_OK;
+}
+
+/* A field that was added to a field table since. */
+static int add_new_columns(const struct schema *schema, struct database *database)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+        const struct columns *columns = schema_columns(schema, &tables[i]);
+        for (size_t k = 0; k < columns->count && r == 0; k++) {
+            _cleanup_text_ struct text sql = {0};
+            if (has_column(database, tables[i].name, columns->items[k].name))
+                continue;
+            text_printf(&sql, "ALTER TABLE %s ADD COLUMN ", tables[i].name);
+            column_declare(&columns->items[k], &sql);
+            r = text_error(&sql);
+            if (r == 0)
+                r = database_exec(database, text_string(&sql));
+        }
+    }
+    return r;
+}
+
+static int create(const struct schema *schema, struct database *database, bool with_tables)
+{
+    _cleanup_text_ struct text sql = {0};
+
+    if (with_tables)
+        schema_write_tables(schema, &sql);
+    schema_write_views(schema, &sql);
+    text_printf(&sql, "PRAGMA application_id = %d; PRAGMA user_version = %d", SCHEMA_APPLICATION_ID,
+                SCHEMA_VERSION);
+    if (text_error(&sql) < 0)
+        return database_fail_with(database, -ENOMEM, "no memory left");
+    return database_exec(database, text_string(&sql));
+}
+
+static int migrate(const struct schema *schema, struct database *database, int64_t version)
+{
+    int r = database_exec(database, drop_views);
+
+    for (; version < SCHEMA_VERSION && r == 0; version++)
+        r = database_exec(database, steps[version]);
+    if (r == 0)
+        r = add_new_columns(schema, database);
+    return r < 0 ? r : create(schema, database, false);
+}
+
+static int refuse_foreign(struct database *database)
+{
+    int64_t application = 0;
+
+    int r = database_ask_int(database, "PRAGMA application_id", &application);
+    if (r == 0 && application != SCHEMA_APPLICATION_ID)
+        r = database_fail_with(database, -EBADMSG,
+                               "'%s' is a database of another program; name another file with"
+                               " profiler.storage_path",
+                               database->path);
+    return r;
+}
+
+static int bring_up_in_transaction(const struct schema *schema, struct database *database)
+{
+    int64_t version = 0, tables_there = 0;
+
+    /* Another writer may have been quicker. */
+    int r = database_ask_int(database, "PRAGMA user_version", &version);
+    if (r == 0)
+        r = database_ask_int(database, "SELECT count(*) FROM sqlite_master", &tables_there);
+    if (r == 0 && !tables_there)
+        return create(schema, database, true);
+    if (r == 0)
+        r = refuse_foreign(database);
+    if (r < 0 || version == SCHEMA_VERSION)
+        return r;
+    if (version > SCHEMA_VERSION)
+        return database_fail_with(database, -EPROTONOSUPPORT,
+                                  "'%s' was made by a newer sonde; use that one, or another file",
+                                  database->path);
+    return migrate(schema, database, version);
+}
+
+/* Free pages are given back bit by bit: that must be said before the first table, and in the same
+ * transaction, or a crash between the two would leave a database that is nobody's. Outside of one,
+ * the pragma is a transaction itself; within one it takes the lock that an immediate one takes at
+ * once. */
+static int begin_bringing_up(struct database *database)
+{
+    int r = database_exec(database, "BEGIN");
+    if (r == 0)
+        r = database_exec(database, "PRAGMA auto_vacuum = INCREMENTAL");
+    return r == 0 ? 0 : database_end(database, r);
+}
+
+int schema_bring_up(const struct schema *schema, struct database *database)
+{
+    int64_t version = 0;
+
+    int r = database_ask_int(database, "PRAGMA user_version", &version);
+    if (r == 0 && version == 0)
+        r = begin_bringing_up(database);
+    else if (r == 0 && version != SCHEMA_VERSION)
+        r = database_begin(database);
+    if (r == 0 && version != SCHEMA_VERSION)
+        r = database_end(database, bring_up_in_transaction(schema, database));
+    if (r == 0)
+        r = refuse_foreign(database);
+    if (r < 0)
+        return r;
+    /* The tables are made before the log is, so that the file itself says whose it is. */
+    return database_exec(database, "PRAGMA journal_mode = WAL");
+}

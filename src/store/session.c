@@ -1,0 +1,266 @@
+#include "store/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fd-io.h"
+#include "base/vec.h"
+#include "store/minute-roller.h"
+#include "store/sample-reader.h"
+
+/* ---- the lock ---- */
+
+int session_open_locks(const char *database_path, bool for_writing)
+{
+    _cleanup_text_ struct text path = {0};
+
+    text_printf(&path, "%s-lock", database_path);
+    if (text_error(&path) < 0)
+        return -ENOMEM;
+    if (for_writing) {
+        int made_fd = fd_open_output(text_string(&path), O_CREAT, 0600);
+        if (made_fd >= 0)
+            fchmod(made_fd, 0600); /* whatever the umask left of it */
+        return made_fd;
+    }
+    int fd = open(text_string(&path), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 ? -errno : fd;
+}
+
+static struct flock lock_of(int64_t id, short type)
+{
+    return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)id, .l_len = 1};
+}
+
+bool session_is_alive(int lock_fd, int64_t id)
+{
+    struct flock lock = lock_of(id, F_RDLCK);
+
+    return lock_fd >= 0 && fcntl(lock_fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+/* ---- beginning and ending ---- */
+
+static int insert_session(struct session *session, const struct store_options *options, double now)
+{
+    struct database *database = session->database;
+    sqlite3_stmt *insert = NULL;
+
+    int r = database_prepare(database,
+                             "INSERT INTO sessions (host, boot_id, pid, collector,"
+                             " interval_seconds, version, started_at)"
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                             &insert);
+    if (r < 0)
+        return r;
+    sqlite3_bind_text(insert, 1, options->host, -1, SQLITE_STATIC);
+    sqlite3_bind_text(insert, 2, options->boot_id, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(insert, 3, getpid());
+    sqlite3_bind_text(insert, 4, options->collector, -1, SQLITE_STATIC);
+    sqlite3_bind_double(insert, 5, options->interval_seconds);
+    sqlite3_bind_text(insert, 6, SONDE_VERSION, -1, SQLITE_STATIC);
+    sqlite3_bind_double(insert, 7, now);
+    r = database_run(database, insert);
+    sqlite3_finalize(insert);
+    session->id = sqlite3_last_insert_rowid(database->handle);
+    return r;
+}
+
+/* Before the session can be seen: nobody must take it for a dead one. */
+static int lock_session(struct session *session)
+{
+    struct flock lock = lock_of(session->id, F_WRLCK);
+
+    if (fcntl(session->lock_fd, F_OFD_SETLK, &lock) < 0)
+        return database_fail_with(session->database, -errno, "cannot lock '%s-lock': %s",
+                                  session->database->path, strerror(errno));
+    return 0;
+}
+
+int session_begin(struct session *session, struct database *database,
+                  const struct store_options *options, double now)
+{
+    *session = (struct session){.database = database, .lock_fd = -1};
+    session->lock_fd = session_open_locks(database->path, true);
+    if (session->lock_fd < 0)
+        return database_fail_with(database, session->lock_fd, "cannot open '%s-lock': %s",
+                                  database->path, strerror(-session->lock_fd));
+    int r = database_begin(database);
+    if (r < 0)
+        return r;
+    r = insert_session(session, options, now);
+    if (r == 0)
+        r = lock_session(session);
+    return database_end(database, r);
+}
+
+void session_done(struct session *session)
+{
+    session->lock_fd = close_fd(session->lock_fd);
+}
+
+int session_note_end(struct session *session, double now)
+{
+    sqlite3_stmt *update = NULL;
+
+    int r = database_prepare(session->database, "UPDATE sessions SET ended_at = ?2 WHERE id = ?1",
+                             &update);
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(update, 1, session->id);
+    sqlite3_bind_double(update, 2, now);
+    r = database_run(session->database, update);
+    sqlite3_finalize(update);
+    return r;
+}
+
+/* ---- folding ---- */
+
+int session_fold(struct database *database, const struct schema *schema, int64_t session,
+                 int64_t up_to_tick)
+{
+    _cleanup_text_ struct text sql = {0};
+
+    /* Rows that a keyframe merely repeats stay behind: a process's last row holds. */
+    text_append_string(&sql, "INSERT INTO history (proc, tick, ");
+    columns_list(&schema->sample, &sql, column_name, "");
+    text_append_string(&sql, ") SELECT proc, tick, ");
+    columns_list(&schema->sample, &sql, column_name, "");
+    text_append_string(&sql, " FROM recent WHERE session = ?1 AND tick <= ?2 AND same = 0"
+                             " ORDER BY proc, tick");
+    if (text_error(&sql) < 0)
+        return database_fail_with(database, -ENOMEM, "no memory left");
+    int r = database_run_ints(database, text_string(&sql), session, up_to_tick);
+    if (r == 0)
+        r = database_run_ints(database, "DELETE FROM recent WHERE session = ?1 AND tick <= ?2",
+                              session, up_to_tick);
+    if (r == 0)
+        r = database_run_ints(database, "UPDATE sessions SET folded_tick = ?2 WHERE id = ?1",
+                              session, up_to_tick);
+    return r;
+}
+
+/* ---- what the dead have left ---- */
+
+#define LAST_TIME                                                                                  \
+    "COALESCE((SELECT timestamp FROM snap WHERE session = ?1 ORDER BY tick DESC LIMIT 1),"         \
+    " (SELECT started_at FROM sessions WHERE id = ?1))"
+
+/* The last minute, whose sums died with their writer, out of its samples. */
+static int roll_up_rest(struct database *database, const struct schema *schema, int64_t session)
+{
+    struct minute_roller roller;
+
+    int r = minute_roller_init(&roller, database, schema, session);
+    if (r == 0)
+        r = sample_reader_replay(database, schema, session, &roller);
+    if (r == 0)
+        r = minute_roller_flush(&roller);
+    minute_roller_done(&roller);
+    return r;
+}
+
+int session_last_tick(struct database *database, int64_t session, int64_t *ret)
+{
+    sqlite3_stmt *ask = NULL;
+    int64_t last_tick = 0;
+
+    int r = database_prepare(database, "SELECT max(tick) FROM snap WHERE session = ?1", &ask);
+    if (r == 0) {
+        sqlite3_bind_int64(ask, 1, session);
+        r = MIN(database_step_int(database, ask, &last_tick), 0);
+    }
+    sqlite3_finalize(ask);
+    if (r == 0)
+        *ret = last_tick;
+    return r;
+}
+
+int session_settle(struct database *database, const struct schema *schema, int64_t session,
+                   int64_t last_tick)
+{
+    int r = session_fold(database, schema, session, last_tick);
+    if (r == 0)
+        r = roll_up_rest(database, schema, session);
+    if (r == 0)
+        r = database_run_ints(database,
+                              "UPDATE proc SET last_tick = ?2 WHERE session = ?1"
+                              " AND last_tick = " TICK_OPEN_TEXT,
+                              session, last_tick);
+    return r;
+}
+
+int session_lose_jobs(struct database *database, int64_t session)
+{
+    return database_run_ints(database,
+                             "UPDATE jobs SET outcome = 'unknown', cause = 'lost',"
+                             " ended_at = " LAST_TIME " WHERE session = ?1 AND outcome = 'running'",
+                             session, 0);
+}
+
+static int end_dead(struct database *database, const struct schema *schema, int64_t session)
+{
+    int64_t last_tick;
+
+    int r = session_last_tick(database, session, &last_tick);
+    if (r == 0)
+        r = session_settle(database, schema, session, last_tick);
+    if (r == 0)
+        r = session_lose_jobs(database, session);
+    if (r == 0)
+        r = database_run_ints(
+            database, "UPDATE sessions SET ended_at = " LAST_TIME " WHERE id = ?1", session, 0);
+    return r;
+}
+
+static int is_still_open(struct database *database, int64_t session)
+{
+    sqlite3_stmt *ask = NULL;
+    int64_t one;
+
+    int r = database_prepare(database, "SELECT 1 FROM sessions WHERE id = ?1 AND ended_at IS NULL",
+                             &ask);
+    if (r == 0) {
+        sqlite3_bind_int64(ask, 1, session);
+        r = database_step_int(database, ask, &one);
+    }
+    sqlite3_finalize(ask);
+    return r;
+}
+
+static int recover_one(struct session *session, const struct schema *schema, int64_t dead)
+{
+    struct database *database = session->database;
+
+    int r = database_begin(database);
+    if (r < 0)
+        return r;
+    r = is_still_open(database, dead); /* another writer may have been quicker */
+    if (r > 0)
+        r = end_dead(database, schema, dead);
+    return database_end(database, r);
+}
+
+int session_recover_others(struct session *session, const struct schema *schema)
+{
+    struct VEC(int64_t) dead = {0};
+    sqlite3_stmt *list = NULL;
+
+    int r = database_prepare(session->database, "SELECT id FROM sessions WHERE ended_at IS NULL",
+                             &list);
+    while (r == 0 && (r = database_step(session->database, list)) > 0) {
+        int64_t id = sqlite3_column_int64(list, 0);
+        bool is_dead = id != session->id && !session_is_alive(session->lock_fd, id);
+        r = is_dead ? VEC_PUSH(&dead, id) : 0;
+    }
+    sqlite3_finalize(list);
+    for (size_t i = 0; i < dead.count && r == 0; i++)
+        r = recover_one(session, schema, dead.items[i]);
+    VEC_DONE(&dead);
+    return r;
+}

@@ -1,0 +1,506 @@
+/* The embedded store: the SQLite database and the JSONL log behind the interface of store.h. */
+#include "store/store.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "model/record-json.h"
+#include "model/redact.h"
+#include "store/ballast.h"
+#include "store/jsonl.h"
+#include "store/place.h"
+#include "store/retention.h"
+#include "store/run-table.h"
+#include "store/sample-writer.h"
+#include "store/session.h"
+
+#define RETENTION_SECONDS 3600
+
+struct store {
+    struct database database;
+    struct schema schema;
+    struct session session;
+    struct text_pool texts;
+    struct run_table runs;
+    struct sample_writer samples;
+    sqlite3_stmt *insert_event;
+    sqlite3_stmt *insert_gap;
+    sqlite3_stmt *clear_anomaly;
+    sqlite3_stmt *insert_anomaly;
+    sqlite3_stmt *put_pattern;
+    sqlite3_stmt *delete_pattern;
+
+    const struct text_list *redact;
+    struct retention_config retention;
+    struct arena arena; /* of one call */
+
+    char *moved_from;
+    char *jsonl_path;
+    uint64_t jsonl_max_bytes;
+    struct jsonl *jsonl;
+    struct text line;
+    int jsonl_error;
+};
+
+static double now_sec(void)
+{
+    return ns_to_sec(clock_real_ns());
+}
+
+const char *store_error(const struct store *store)
+{
+    return store->database.error.text;
+}
+
+/* ---- opening and closing ---- */
+
+static int prepare_statements(struct store *store)
+{
+    struct database *database = &store->database;
+    const struct schema *schema = &store->schema;
+
+    int r = schema_prepare_insert(database, "INSERT", "event", "run", 1, &schema->event,
+                                  &store->insert_event);
+    if (r == 0)
+        r = schema_prepare_insert(database, "INSERT", "gaps", "session", 1, &schema->gap,
+                                  &store->insert_gap);
+    return r;
+}
+
+static int open_database(struct store *store, const char *path)
+{
+    struct database *database = &store->database;
+
+    int r = database_check_file(path, &database->error);
+    if (r < 0)
+        return r;
+    r = database_open(path, DATABASE_WRITE, database);
+    if (r == 0)
+        r = schema_bring_up(&store->schema, database);
+    return r;
+}
+
+static int open_session(struct store *store, const struct store_options *options)
+{
+    struct database *database = &store->database;
+
+    int r = session_begin(&store->session, database, options, now_sec());
+    if (r == 0)
+        r = session_recover_others(&store->session, &store->schema);
+    if (r == 0)
+        r = text_pool_init(&store->texts, database);
+    if (r == 0)
+        r = run_table_init(&store->runs, database, &store->schema, store->session.id);
+    if (r == 0)
+        r = sample_writer_init(&store->samples, database, &store->schema, &store->texts,
+                               &store->runs, store->redact, store->session.id);
+    return r < 0 ? r : prepare_statements(store);
+}
+
+static void release(struct store *store)
+{
+    sqlite3_stmt *statements[] = {store->insert_event,   store->insert_gap,  store->clear_anomaly,
+                                  store->insert_anomaly, store->put_pattern, store->delete_pattern};
+
+    for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
+        sqlite3_finalize(statements[i]);
+    sample_writer_done(&store->samples);
+    run_table_done(&store->runs);
+    text_pool_done(&store->texts);
+    database_close(&store->database);
+    session_done(&store->session);
+    if (store->jsonl)
+        jsonl_close(store->jsonl);
+    text_done(&store->line);
+    arena_done(&store->arena);
+    free(store->moved_from);
+    free(store->jsonl_path);
+    free(store);
+}
+
+static struct store *store_new(const struct store_options *options)
+{
+    struct store *store = calloc(1, sizeof(*store));
+    if (!store)
+        return NULL;
+    schema_init(&store->schema);
+    store->session.lock_fd = -1;
+    store->redact = options->redact;
+    store->retention = options->retention;
+    store->database.should_stop = options->should_stop;
+    store->database.context = options->context;
+    store->jsonl_max_bytes = (uint64_t)options->jsonl_max_bytes;
+    if (options->jsonl_path && *options->jsonl_path) {
+        store->jsonl_path = strdup(options->jsonl_path);
+        if (!store->jsonl_path) {
+            free(store);
+            return NULL;
+        }
+    }
+    return store;
+}
+
+static int open_at(struct store *store, const struct store_options *options)
+{
+    const struct place_options wanted = {.path = options->path, .create = true};
+    _cleanup_place_ struct place place = {0};
+    struct place_error error;
+
+    int r = place_prepare(&wanted, &place, &error);
+    if (r < 0)
+        return database_fail_with(&store->database, r, "%s", error.text);
+    r = open_database(store, place.path);
+    if (r == 0)
+        r = open_session(store, options);
+    if (r == 0)
+        ballast_keep(place.path);
+    store->moved_from = TAKE_PTR(place.moved_from);
+    return r;
+}
+
+int store_open(const struct store_options *options, struct store **ret, struct store_error *error)
+{
+    struct store *store = store_new(options);
+
+    if (!store) {
+        snprintf(error->text, sizeof(error->text), "no memory left");
+        return -ENOMEM;
+    }
+    int r = open_at(store, options);
+    if (r < 0) {
+        *error = store->database.error;
+        release(store);
+        return r;
+    }
+    *ret = store;
+    return 0;
+}
+
+const char *store_path(const struct store *store)
+{
+    return store->database.path;
+}
+
+const char *store_moved_from(const struct store *store)
+{
+    return store->moved_from;
+}
+
+static int end_session(struct store *store)
+{
+    int r = database_begin(&store->database);
+    if (r < 0)
+        return r;
+    r = sample_writer_end(&store->samples);
+    if (r == 0)
+        r = session_lose_jobs(&store->database, store->session.id);
+    if (r == 0)
+        r = session_note_end(&store->session, now_sec());
+    return database_end(&store->database, r);
+}
+
+int store_close(struct store *store)
+{
+    if (!store)
+        return 0;
+    int r = end_session(store);
+    release(store);
+    return r;
+}
+
+/* What is in memory may not be in the database: forgotten, it is read from there again. */
+static int end_transaction(struct store *store, int result)
+{
+    int r = database_end(&store->database, result);
+
+    if (r < 0) {
+        sample_writer_reset(&store->samples);
+        run_table_reset(&store->runs);
+    }
+    arena_reset(&store->arena);
+    return r;
+}
+
+/* ---- secrets ---- */
+
+static int hide(struct store *store, const char **text)
+{
+    _cleanup_text_ struct text hidden = {0};
+
+    if (!*text || !store->redact)
+        return 0;
+    int r = redact_text(*text, store->redact, &hidden);
+    if (r <= 0)
+        return r;
+    *text = arena_strdup(&store->arena, text_string(&hidden));
+    return *text ? 0 : -ENOMEM;
+}
+
+static int hide_all(struct store *store, const char **first, const char **second,
+                    const char **third)
+{
+    int r = hide(store, first);
+    if (r == 0)
+        r = hide(store, second);
+    if (r == 0)
+        r = hide(store, third);
+    return r < 0 ? database_fail_with(&store->database, r, "no memory left") : 0;
+}
+
+/* ---- a tick ---- */
+
+int64_t snapshot_id_next(int64_t previous, double timestamp, unsigned tag)
+{
+    /* Milliseconds, then the writer: unique among a thousand of them, and still exact in a double,
+     * for those who read JSON. */
+    int64_t id = (int64_t)floor(timestamp * 1000) * 1000 + tag % 1000;
+    return id > previous ? id : previous + 1000;
+}
+
+static int write_event(struct store *store, const struct process_event *event)
+{
+    const struct columns *columns = &store->schema.event;
+    struct process_event shown = *event;
+    struct run_row *run = NULL;
+
+    int r = hide_all(store, &shown.command, &shown.sender_command, &shown.details);
+    if (r == 0 && event->run_id)
+        r = run_table_get(&store->runs, event->run_id, event->job_id, &run);
+    if (r < 0)
+        return r;
+    column_bind_code(store->insert_event, 1, run ? run->id : INT_UNKNOWN);
+    for (size_t i = 0; i < columns->count && r == 0; i++)
+        r = column_bind(&columns->items[i], &shown, &store->texts, store->insert_event, (int)i + 2);
+    if (r == 0)
+        r = database_run(&store->database, store->insert_event);
+    if (r == 0 && run)
+        run_table_add_event(run, event);
+    return r;
+}
+
+static int write_gap(struct store *store, const struct gap *gap)
+{
+    const struct columns *columns = &store->schema.gap;
+    int r = 0;
+
+    sqlite3_bind_int64(store->insert_gap, 1, store->session.id);
+    for (size_t i = 0; i < columns->count && r == 0; i++)
+        r = column_bind(&columns->items[i], gap, &store->texts, store->insert_gap, (int)i + 2);
+    return r < 0 ? r : database_run(&store->database, store->insert_gap);
+}
+
+static int write_tick(struct store *store, struct tick *tick)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < tick->gaps.count && r == 0; i++)
+        r = write_gap(store, &tick->gaps.items[i]);
+    for (size_t i = 0; i < tick->events.count && r == 0; i++)
+        r = write_event(store, &tick->events.items[i]);
+    if (r == 0 && tick->snapshot)
+        r = sample_writer_write(&store->samples, tick->snapshot);
+    else if (r == 0)
+        r = run_table_write_changes(&store->runs);
+    return r;
+}
+
+static int append_line(struct store *store, const struct snapshot *snapshot)
+{
+    struct json_writer json = {.out = &store->line};
+
+    if (!store->jsonl) {
+        int r = jsonl_open(store->jsonl_path, store->jsonl_max_bytes, &store->jsonl);
+        if (r < 0)
+            return r;
+    }
+    text_reset(&store->line);
+    record_encode(&snapshot_record, snapshot, &json);
+    if (text_error(&store->line) < 0) {
+        text_done(&store->line);
+        return -ENOMEM;
+    }
+    return jsonl_append(store->jsonl, store->line.bytes, store->line.length);
+}
+
+int store_write_tick(struct store *store, struct tick *tick)
+{
+    int r = database_begin(&store->database);
+    if (r == 0)
+        r = end_transaction(store, write_tick(store, tick));
+    /* Only what was redacted, which the database has just seen to, may go there. */
+    if (r == 0 && store->jsonl_path && tick->snapshot)
+        store->jsonl_error = append_line(store, tick->snapshot);
+    return r;
+}
+
+int store_jsonl_error(const struct store *store)
+{
+    return store->jsonl_error;
+}
+
+/* ---- jobs, sheets, anomalies, patterns ---- */
+
+int store_begin_job(struct store *store, const struct job *job,
+                    char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES])
+{
+    struct job shown = *job;
+
+    int r = hide_all(store, &shown.command, &shown.cause, &shown.job_type);
+    if (r == 0)
+        r = database_begin(&store->database);
+    if (r < 0)
+        return r;
+    return end_transaction(store, run_table_begin_job(&store->runs, &shown, ret_job_id));
+}
+
+int store_finish_job(struct store *store, const struct job *job)
+{
+    struct job shown = *job;
+
+    int r = hide_all(store, &shown.command, &shown.cause, &shown.job_type);
+    if (r == 0)
+        r = database_begin(&store->database);
+    if (r < 0)
+        return r;
+    return end_transaction(store, run_table_finish_job(&store->runs, &shown));
+}
+
+int store_write_sheet(struct store *store, const struct sheet *sheet)
+{
+    int r = database_begin(&store->database);
+    return r < 0 ? r : end_transaction(store, run_table_put_sheet(&store->runs, sheet));
+}
+
+/* Prepared at the first use: most sessions have none. */
+static int prepare_anomalies(struct store *store)
+{
+    if (store->insert_anomaly)
+        return 0;
+    int r = database_prepare(&store->database,
+                             "UPDATE anomalies SET cleared_at = ?1, description = ?2,"
+                             " metric_value = ?3, severity = ?4 WHERE timestamp = ?5"
+                             " AND anomaly_type = ?6 AND pid IS ?7 AND run_id IS ?8",
+                             &store->clear_anomaly);
+    if (r == 0)
+        r = schema_prepare_insert(&store->database, "INSERT", "anomalies", "id", 1,
+                                  &store->schema.anomaly, &store->insert_anomaly);
+    return r;
+}
+
+static int bind_named(struct store *store, const struct columns *columns, const void *object,
+                      const char *const *names, sqlite3_stmt *statement)
+{
+    int r = 0;
+
+    for (int i = 0; names[i] && r == 0; i++)
+        r = column_bind(columns_find(columns, names[i]), object, &store->texts, statement, i + 1);
+    return r;
+}
+
+static int write_anomaly(struct store *store, const struct anomaly *anomaly)
+{
+    static const char *const names[] = {"cleared_at", "description", "metric_value",
+                                        "severity",   "timestamp",   "anomaly_type",
+                                        "pid",        "run_id",      NULL};
+    const struct columns *columns = &store->schema.anomaly;
+
+    int r = bind_named(store, columns, anomaly, names, store->clear_anomaly);
+    if (r == 0)
+        r = database_run(&store->database, store->clear_anomaly);
+    if (r < 0 || sqlite3_changes(store->database.handle))
+        return r;
+    sqlite3_bind_null(store->insert_anomaly, 1);
+    for (size_t i = 0; i < columns->count && r == 0; i++)
+        r = column_bind(&columns->items[i], anomaly, &store->texts, store->insert_anomaly,
+                        (int)i + 2);
+    return r < 0 ? r : database_run(&store->database, store->insert_anomaly);
+}
+
+int store_write_anomaly(struct store *store, const struct anomaly *anomaly)
+{
+    struct anomaly shown = *anomaly;
+    const char *none = NULL;
+
+    int r = prepare_anomalies(store);
+    if (r == 0)
+        r = hide_all(store, &shown.description, &none, &none);
+    if (r == 0)
+        r = database_begin(&store->database);
+    return r < 0 ? r : end_transaction(store, write_anomaly(store, &shown));
+}
+
+static int prepare_patterns(struct store *store)
+{
+    _cleanup_text_ struct text sql = {0};
+    const struct columns *columns = &store->schema.pattern;
+
+    if (store->put_pattern)
+        return 0;
+    text_append_string(&sql, "INSERT OR REPLACE INTO patterns (");
+    columns_list(columns, &sql, column_name, "");
+    text_append_string(&sql, ") VALUES (");
+    for (size_t i = 0; i < columns->count; i++)
+        text_append_string(&sql, i ? ", ?" : "?");
+    text_append_char(&sql, ')');
+    int r = database_prepare(&store->database,
+                             "DELETE FROM patterns WHERE pattern_type = ?1 AND pattern_name = ?2",
+                             &store->delete_pattern);
+    return r < 0 ? r : database_prepare_text(&store->database, &sql, &store->put_pattern);
+}
+
+int store_write_pattern(struct store *store, const struct pattern *pattern)
+{
+    const struct columns *columns = &store->schema.pattern;
+
+    int r = prepare_patterns(store);
+    for (size_t i = 0; i < columns->count && r == 0; i++)
+        r = column_bind(&columns->items[i], pattern, &store->texts, store->put_pattern, (int)i + 1);
+    if (r == 0)
+        r = database_begin(&store->database);
+    return r < 0 ? r : end_transaction(store, database_run(&store->database, store->put_pattern));
+}
+
+int store_delete_pattern(struct store *store, const char *pattern_type, const char *pattern_name)
+{
+    int r = prepare_patterns(store);
+    if (r < 0)
+        return r;
+    sqlite3_bind_text(store->delete_pattern, 1, pattern_type, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(store->delete_pattern, 2, pattern_name, -1, SQLITE_TRANSIENT);
+    r = database_begin(&store->database);
+    return r < 0 ? r
+                 : end_transaction(store, database_run(&store->database, store->delete_pattern));
+}
+
+/* ---- upkeep ---- */
+
+int store_retain(struct store *store, double now)
+{
+    int r = retention_run(&store->database, &store->schema, &store->retention, now);
+
+    if (r == 0)
+        ballast_keep(store->database.path);
+    return r;
+}
+
+bool store_retained_lately(struct store *store, double now)
+{
+    double last = retention_last(&store->database);
+
+    return real_is_known(last) && fabs(now - last) < RETENTION_SECONDS;
+}
+
+int store_make_room(struct store *store, double now)
+{
+    ballast_drop(store->database.path);
+    /* The log first: it may be what fills the disk. */
+    sqlite3_wal_checkpoint_v2(store->database.handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    int r = retention_run(&store->database, &store->schema, &store->retention, now);
+    sqlite3_wal_checkpoint_v2(store->database.handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    return MIN(r, 0);
+}

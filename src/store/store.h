@@ -1,0 +1,198 @@
+/* What sonde remembers: one interface for those who write and those who ask.
+ *
+ * The embedded store is a SQLite database, and beside it, if wanted, a JSONL log of snapshots; no
+ * caller sees either. A writer (the daemon, a `sonde run`) opens a session, in which its samples
+ * are deltas of one another; several may write to one database at once, and readers block nobody.
+ * docs/SCHEMA.md describes what lies underneath.
+ *
+ * A handle belongs to one thread. Calls are synchronous and may wait for the disk or for another
+ * writer: whoever must not wait uses engine/store-writer. All return 0 or a negative errno: -ENOSPC
+ * (the disk is full), -EBUSY (another writer held the database too long), -EBADMSG (the database is
+ * damaged), others as they come. What failed is not half there: each call is one transaction. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/config.h"
+#include "model/gap.h"
+#include "model/job.h"
+#include "model/machine-use.h"
+#include "model/pattern.h"
+#include "model/snapshot.h"
+
+/* What went wrong, in words that name the file, the cause and the fix; no newline. */
+struct store_error {
+    char text[512];
+};
+
+/* ---- writing ---- */
+
+struct store;
+
+struct store_options {
+    const char *path;
+    const char *jsonl_path; /* NULL or empty: none is written */
+    int64_t jsonl_max_bytes;
+    const struct text_list *redact; /* words whose values are hidden; NULL: none. Must outlive it */
+    struct retention_config retention;
+
+    /* the session */
+    const char *host;
+    const char *boot_id;
+    const char *collector;
+    double interval_seconds;
+
+    /* Asked while a call waits for another writer, and between the steps of retention: whether to
+     * give up. NULL: never. */
+    bool (*should_stop)(void *context);
+    void *context;
+};
+
+/* Makes the database where it is missing, brings an older one up to date, ends what earlier writers
+ * left unfinished when they died, and begins a session. */
+int store_open(const struct store_options *options, struct store **ret, struct store_error *error);
+/* Ends the session. The handle is gone even when it fails. */
+int store_close(struct store *store);
+
+/* Where the database is; and the path that was asked for, if that is on a network filesystem and
+ * a local directory was taken instead (NULL: it was not). */
+const char *store_path(const struct store *store);
+const char *store_moved_from(const struct store *store);
+
+/* Why the last call failed. */
+const char *store_error(const struct store *store);
+
+/* What came between two ticks, and the snapshot that ends them. */
+struct tick {
+    struct snapshot *snapshot; /* NULL: there is none; with `id` set, see snapshot_id_next() */
+    struct process_event_list events;
+    struct gap_list gaps;
+};
+
+/* Command lines in it are redacted by this, in place. A failed JSONL log is no failure of the
+ * store: it is tried again at the next tick, see store_jsonl_error(). */
+int store_write_tick(struct store *store, struct tick *tick);
+
+/* 0, or why the last line could not be written to the JSONL log. */
+int store_jsonl_error(const struct store *store);
+
+/* A number for the next snapshot: rises with time and is the same for no two writers, so that it
+ * can be given without asking the database. `previous` is 0 at first; `tag` is any number that the
+ * writer keeps, best its pid. */
+int64_t snapshot_id_next(int64_t previous, double timestamp, unsigned tag);
+
+#define JOB_ID_NUMBERED_MAX_BYTES (JOB_ID_MAX_BYTES + 8)
+
+/* A run begins: `job` names it (run_id, job_id, …), its outcome is running. If a run of that job is
+ * still going on, the name becomes JOB-2 (or -3, …); what it became is put in `ret_job_id`. */
+int store_begin_job(struct store *store, const struct job *job,
+                    char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES]);
+/* The run is over, or its figures have changed: known fields replace what the samples gave. */
+int store_finish_job(struct store *store, const struct job *job);
+
+/* A step of a run, by (run_id, sheet_num): made or brought up to date, known fields replace. */
+int store_write_sheet(struct store *store, const struct sheet *sheet);
+/* By (timestamp, anomaly_type, pid, run_id): made, or its clearing noted. */
+int store_write_anomaly(struct store *store, const struct anomaly *anomaly);
+/* By (pattern_type, pattern_name): made or replaced. */
+int store_write_pattern(struct store *store, const struct pattern *pattern);
+int store_delete_pattern(struct store *store, const char *pattern_type, const char *pattern_name);
+
+/* Lets go of what is older than the configuration wants, in many short transactions; may be cut off
+ * at any point and run again. 0, 1 if should_stop() cut it short, or a negative errno. */
+int store_retain(struct store *store, double now);
+/* Whether any writer has run it in the last hour. */
+bool store_retained_lately(struct store *store, double now);
+
+/* The disk is full: gives up the ballast file, so that retention has room to work in, lets go of
+ * what has expired and shrinks the log. 0 if something may be written now. */
+int store_make_room(struct store *store, double now);
+
+/* ---- reading ---- */
+
+struct store_reader;
+
+/* -ENOENT if there is no database. Whatever is wrong with the file, it is left as it was. */
+int store_reader_open(const char *path, struct store_reader **ret, struct store_error *error);
+void store_reader_close(struct store_reader *reader);
+void store_reader_closep(struct store_reader **reader);
+const char *store_reader_error(const struct store_reader *reader);
+
+/* Results are placed in `arena`. Each call is one short read transaction. */
+
+/* `name` is JOB (its latest run), JOB~1 (the one before), or a run_id. -ENOENT: no such run. The
+ * profile has its sheet_metrics. A run whose writer has died is unknown, cause "lost". */
+int store_find_job(struct store_reader *reader, const char *name, struct arena *arena,
+                   struct job *ret);
+
+struct job_filter {
+    double since; /* runs that were going on at or after; REAL_UNKNOWN: all */
+    double until; /* … and began at or before */
+    int outcome;  /* enum outcome; 0: any */
+    const char *job_id;
+    const char *job_type;
+    const char *parent_run_id;
+    size_t limit; /* the latest ones; 0: all */
+};
+
+#define JOB_FILTER_ALL ((struct job_filter){.since = REAL_UNKNOWN, .until = REAL_UNKNOWN})
+
+/* Latest first. */
+int store_read_jobs(struct store_reader *reader, const struct job_filter *filter,
+                    struct arena *arena, struct job_list *ret);
+
+int store_read_sheets(struct store_reader *reader, const char *run_id, struct arena *arena,
+                      struct sheet_list *ret);
+
+struct event_filter {
+    double since; /* REAL_UNKNOWN: from the beginning; inclusive, both */
+    double until;
+    const char *run_id; /* NULL: any */
+    const char *job_id; /* NULL: any; all runs of it */
+    int64_t pid;        /* INT_UNKNOWN: any */
+    int event_type;     /* enum event_type; 0: any */
+    bool only_notable;  /* signals, kills, OOM kills and exits with a status other than 0 */
+    size_t limit;       /* the latest ones; 0: all */
+};
+
+#define EVENT_FILTER_ALL                                                                           \
+    ((struct event_filter){.since = REAL_UNKNOWN, .until = REAL_UNKNOWN, .pid = INT_UNKNOWN})
+
+/* Oldest first. */
+int store_read_events(struct store_reader *reader, const struct event_filter *filter,
+                      struct arena *arena, struct process_event_list *ret);
+
+/* Oldest first; of the run if `run_id` is not NULL; open or opened within the time. */
+int store_read_anomalies(struct store_reader *reader, const char *run_id, double since,
+                         double until, struct arena *arena, struct anomaly_list *ret);
+
+/* Oldest first; of the sessions that sampled the run if `run_id` is not NULL. */
+int store_read_gaps(struct store_reader *reader, const char *run_id, double since, double until,
+                    struct arena *arena, struct gap_list *ret);
+
+int store_read_patterns(struct store_reader *reader, struct arena *arena, struct pattern_list *ret);
+
+#define SNAPSHOT_LIMIT_DEFAULT 100
+
+/* The snapshots since a time, inclusive, oldest first, of all writers; minutes where samples are
+ * gone. Each is the caller's: snapshot_list_done(). */
+int store_read_snapshots(struct store_reader *reader, double since, size_t limit,
+                         struct snapshot_list *ret);
+
+/* One process at one time. */
+struct process_point {
+    double timestamp;
+    double resolution_seconds;
+    struct process_metric process;
+};
+
+struct process_point_list LIST(struct process_point);
+
+/* Every process with that pid, or the one that started then (`start_time` known), oldest first. */
+int store_read_process(struct store_reader *reader, int64_t pid, double start_time, double since,
+                       size_t limit, struct arena *arena, struct process_point_list *ret);
+
+/* `top` processes by CPU and as many by memory. */
+int store_read_machine(struct store_reader *reader, double since, double until, size_t top,
+                       struct arena *arena, struct machine_use *ret);

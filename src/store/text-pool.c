@@ -1,0 +1,53 @@
+#include "store/text-pool.h"
+
+#include <string.h>
+
+uint64_t text_hash(const char *bytes, size_t length)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+int text_pool_init(struct text_pool *pool, struct database *database)
+{
+    *pool = (struct text_pool){.database = database};
+    int r = database_prepare(database, "SELECT id FROM text WHERE hash = ?1 AND value = ?2",
+                             &pool->find);
+    if (r == 0)
+        r = database_prepare(database, "INSERT INTO text (hash, value) VALUES (?1, ?2)",
+                             &pool->insert);
+    return r;
+}
+
+void text_pool_done(struct text_pool *pool)
+{
+    sqlite3_finalize(pool->find);
+    sqlite3_finalize(pool->insert);
+    *pool = (struct text_pool){0};
+}
+
+int text_pool_id(struct text_pool *pool, const char *text, int64_t *ret_id)
+{
+    size_t length = strlen(text);
+    int64_t hash = (int64_t)(text_hash(text, length) >> 16); /* 48 bits take 6 bytes, not 8 */
+    int64_t id;
+
+    sqlite3_bind_int64(pool->find, 1, hash);
+    sqlite3_bind_text(pool->find, 2, text, (int)length, SQLITE_STATIC);
+    int r = database_step_int(pool->database, pool->find, &id);
+    if (r < 0)
+        return r;
+    if (r == 0) {
+        sqlite3_bind_int64(pool->insert, 1, hash);
+        sqlite3_bind_text(pool->insert, 2, text, (int)length, SQLITE_STATIC);
+        r = database_run(pool->database, pool->insert);
+        if (r < 0)
+            return r;
+        id = sqlite3_last_insert_rowid(pool->database->handle);
+    }
+    *ret_id = id;
+    return 0;
+}
