@@ -350,7 +350,8 @@ static int fill_jobs(struct taking *taking)
 
         record_init(&job_usage_record, &usages[i]);
         usages[i].job_id = arena_strdup(&snapshot->arena, run->job_id);
-        if (!usages[i].job_id || !used)
+        usages[i].run_id = arena_strdup(&snapshot->arena, run->run_id);
+        if (!usages[i].job_id || !usages[i].run_id || !used)
             return -ENOMEM;
         usages[i].cpu_percent = run_cpu_percent(sampler, run, used->cpu.total_ns, interval_ns, &r);
         usages[i].cpu_seconds = ns_to_sec(used->cpu.total_ns);

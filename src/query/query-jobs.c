@@ -1,0 +1,83 @@
+#include <errno.h>
+#include <string.h>
+
+#include "base/suggest.h"
+#include "query/query.h"
+
+/* Whoever misspells a job means one of late. */
+#define SIMILAR_AMONG 1000
+
+/* Only the asking tells how long it has lasted. */
+static void add_wall_so_far(struct job *job, double now)
+{
+    if (job->outcome == OUTCOME_RUNNING && !real_is_known(job->profile.wall_seconds) &&
+        now > job->started_at)
+        job->profile.wall_seconds = now - job->started_at;
+}
+
+static int find_latest(struct store_reader *reader, struct arena *arena, struct job *ret)
+{
+    struct job_filter filter = JOB_FILTER_ALL;
+    struct job_list latest = {0};
+
+    filter.limit = 1;
+    int r = store_read_jobs(reader, &filter, arena, &latest);
+    if (r < 0)
+        return r;
+    /* By its key again: a list may hold less of a profile. */
+    return latest.count ? store_find_job(reader, latest.items[0].run_id, arena, ret) : -ENOENT;
+}
+
+int query_job(struct store_reader *reader, const char *name, double now, struct arena *arena,
+              struct job *ret)
+{
+    int r = name ? store_find_job(reader, name, arena, ret) : find_latest(reader, arena, ret);
+
+    if (r == 0)
+        add_wall_so_far(ret, now);
+    return r;
+}
+
+int query_jobs(struct store_reader *reader, const struct job_filter *filter, double now,
+               struct arena *arena, struct job_list *ret)
+{
+    int r = store_read_jobs(reader, filter, arena, ret);
+
+    for (size_t i = 0; r == 0 && i < ret->count; i++)
+        add_wall_so_far(&ret->items[i], now);
+    return r;
+}
+
+int query_events(struct store_reader *reader, const char *job, const struct event_filter *filter,
+                 struct arena *arena, struct process_event_list *ret)
+{
+    struct event_filter narrowed = *filter;
+
+    if (job) {
+        struct job found;
+        int r = store_find_job(reader, job, arena, &found);
+        if (r < 0)
+            return r;
+        narrowed.run_id = found.run_id;
+    }
+    return store_read_events(reader, &narrowed, arena, ret);
+}
+
+int query_similar_job(struct store_reader *reader, const char *name, struct arena *arena,
+                      const char **ret)
+{
+    struct job_filter filter = JOB_FILTER_ALL;
+    struct suggestion near = {0};
+    struct job_list jobs;
+    size_t length = strcspn(name, "~");
+
+    filter.limit = SIMILAR_AMONG;
+    int r = store_read_jobs(reader, &filter, arena, &jobs);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < jobs.count; i++)
+        suggestion_consider(&near, name, length, jobs.items[i].job_id,
+                            strlen(jobs.items[i].job_id));
+    *ret = near.name;
+    return 0;
+}

@@ -1,0 +1,33 @@
+/* Questions about what is stored: asked by verbs, and by whoever answers for a daemon. Nothing is
+ * printed; results are placed in `arena`. All return 0 or a negative errno, in which case
+ * store_reader_error() has the words, except as said. */
+#pragma once
+
+#include "report/job-report.h"
+#include "report/machine-report.h"
+#include "store/store.h"
+
+/* A run that goes on has lasted until `now`. */
+
+/* `name` is JOB, JOB~1 or a run_id; NULL: the latest run. -ENOENT: no such run. */
+int query_job(struct store_reader *reader, const char *name, double now, struct arena *arena,
+              struct job *ret);
+
+/* Latest first. */
+int query_jobs(struct store_reader *reader, const struct job_filter *filter, double now,
+               struct arena *arena, struct job_list *ret);
+
+/* Oldest first. Of one run, if `job` is not NULL; named and refused as above. */
+int query_events(struct store_reader *reader, const char *job, const struct event_filter *filter,
+                 struct arena *arena, struct process_event_list *ret);
+
+/* Named and refused as above. */
+int query_job_report(struct store_reader *reader, const char *name, double now, struct arena *arena,
+                     struct job_report *ret);
+
+int query_machine_report(struct store_reader *reader, double since, double until, double now,
+                         struct arena *arena, struct machine_report *ret);
+
+/* A job_id that `name` may have been meant for; NULL: none. */
+int query_similar_job(struct store_reader *reader, const char *name, struct arena *arena,
+                      const char **ret);

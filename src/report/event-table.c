@@ -1,0 +1,200 @@
+#include "report/event-table.h"
+
+#include <math.h>
+
+#include "report/figures.h"
+#include "report/table.h"
+
+/* ---- events ---- */
+
+static const struct table_column event_columns[] = {
+    {.title = "TIME", .is_figure = true},
+    {.title = "EVENT"},
+    {.title = "PID", .is_figure = true},
+    {.title = "JOB", .is_optional = true, .cut_to = 12, .drop_rank = 1},
+    {.title = "WHAT", .is_optional = true, .cut_to = 12},
+    {.title = "COMMAND", .is_optional = true, .cut_to = 16, .drop_rank = 2},
+};
+
+static const char *name_of(const struct record *record, const char *field, int value)
+{
+    return field_enum_name(record_find(record, field), value);
+}
+
+static bool is_failed_exit(const struct process_event *event)
+{
+    return event->event_type == EVENT_EXIT &&
+           (int_is_known(event->signal_num) ||
+            (int_is_known(event->exit_code) && event->exit_code != 0));
+}
+
+static enum tint event_tint(const struct process_event *event)
+{
+    if (event->event_type == EVENT_KILL || event->event_type == EVENT_OOM || is_failed_exit(event))
+        return TINT_BAD;
+    return event->event_type == EVENT_SIGNAL ? TINT_DOUBTFUL : TINT_NONE;
+}
+
+static void append_part(struct text *out, const char *part)
+{
+    if (out->length)
+        text_append_string(out, ", ");
+    style_visible(part, out);
+}
+
+static void append_sender(const struct process_event *event, struct text *out)
+{
+    struct human pid;
+
+    if (!int_is_known(event->sender_pid) && !event->sender_command)
+        return;
+    if (event->sender_pid == 0)
+        text_append_string(out, " from the kernel");
+    else if (int_is_known(event->sender_pid))
+        text_printf(out, " from pid %s", figure_pid(&pid, event->sender_pid));
+    else
+        text_append_string(out, " from");
+    if (event->sender_command) {
+        text_append_string(out, " (");
+        style_visible(event->sender_command, out);
+        text_append_char(out, ')');
+    }
+}
+
+/* "status 2, CPU 1.20 s, 12.0 MB peak", "SIGKILL from pid 812 (timeout 5 make)". */
+static void format_what(const struct process_event *event, struct text *out)
+{
+    struct human figure;
+
+    if (int_is_known(event->signal_num)) {
+        text_append_string(out, figure_signal(&figure, event->signal_num));
+        append_sender(event, out);
+    }
+    if (int_is_known(event->exit_code))
+        text_printf(out, "%sstatus %lld", out->length ? ", " : "", (long long)event->exit_code);
+    if (event->event_type == EVENT_SPAWN && event->ppid > 0)
+        text_printf(out, "by pid %s", figure_pid(&figure, event->ppid));
+    if (real_is_known(event->cpu_seconds))
+        text_printf(out, "%sCPU %s", out->length ? ", " : "",
+                    figure_duration(&figure, event->cpu_seconds));
+    if (real_is_known(event->peak_rss_mb))
+        text_printf(out, "%s%s peak", out->length ? ", " : "",
+                    human_mb(&figure, event->peak_rss_mb));
+    if (event->details)
+        append_part(out, event->details);
+}
+
+static void add_event(const struct process_event *event, const struct event_table_options *options,
+                      struct table *table)
+{
+    _cleanup_text_ struct text what = {0};
+    struct human time, pid;
+
+    table_add(table, figure_clock_ms(&time, event->timestamp, options->day));
+    table_add_tinted(table, event_tint(event),
+                     name_of(&process_event_record, "event_type", event->event_type));
+    table_add(table, figure_pid(&pid, event->pid));
+    table_add(table, options->without_job ? NULL : event->job_id);
+    format_what(event, &what);
+    table_add_text(table, TINT_NONE, &what);
+    table_add(table, event->command);
+}
+
+void event_table_format(const struct process_event_list *events,
+                        const struct event_table_options *options, const struct report_style *style,
+                        struct text *out)
+{
+    _cleanup_table_ struct table table = TABLE(event_columns, .indent = options->indent);
+
+    for (size_t i = 0; i < events->count; i++)
+        add_event(&events->items[i], options, &table);
+    table_format(&table, style, out);
+}
+
+/* ---- anomalies ---- */
+
+static const struct table_column anomaly_columns[] = {
+    {.title = "TIME", .is_figure = true},
+    {.title = "SEVERITY"},
+    {.title = "ANOMALY"},
+    {.title = "LASTED", .is_figure = true, .drop_rank = 2},
+    {.title = "PID", .is_figure = true, .is_optional = true},
+    {.title = "JOB", .is_optional = true, .cut_to = 12, .drop_rank = 1},
+    {.title = "WHAT", .is_optional = true, .cut_to = 16},
+};
+
+static void add_anomaly(const struct anomaly *anomaly, const struct event_table_options *options,
+                        struct table *table)
+{
+    struct human time, pid, lasted;
+    enum tint tint = anomaly->severity >= SEVERITY_HIGH ? TINT_BAD : TINT_DOUBTFUL;
+
+    table_add(table, figure_clock_ms(&time, anomaly->timestamp, options->day));
+    table_add_tinted(table, tint, name_of(&anomaly_record, "severity", anomaly->severity));
+    table_add(table, anomaly->anomaly_type);
+    table_add(table, real_is_known(anomaly->cleared_at)
+                         ? figure_duration(&lasted, anomaly->cleared_at - anomaly->timestamp)
+                         : "open");
+    table_add(table, anomaly->pid > 0 ? figure_pid(&pid, anomaly->pid) : NULL);
+    table_add(table, options->without_job ? NULL : anomaly->job_id);
+    table_add(table, anomaly->description);
+}
+
+void anomaly_table_format(const struct anomaly_list *anomalies,
+                          const struct event_table_options *options,
+                          const struct report_style *style, struct text *out)
+{
+    _cleanup_table_ struct table table = TABLE(anomaly_columns, .indent = options->indent);
+
+    for (size_t i = 0; i < anomalies->count; i++)
+        add_anomaly(&anomalies->items[i], options, &table);
+    table_format(&table, style, out);
+}
+
+/* ---- gaps ---- */
+
+static const struct table_column gap_columns[] = {
+    {.title = "UNTIL", .is_figure = true},
+    {.title = "WHAT"},
+    {.title = "WHY", .is_optional = true, .cut_to = 16},
+};
+
+static void format_gap(const struct gap *gap, struct text *out)
+{
+    struct human length, lost;
+    const char *seconds = figure_duration(&length, fabs(gap->seconds));
+
+    switch (gap->kind) {
+    case GAP_MISSED_TICKS: text_printf(out, "%s not sampled: sonde was late", seconds); break;
+    case GAP_SUSPEND: text_printf(out, "%s not sampled: the machine slept", seconds); break;
+    case GAP_CLOCK_STEP:
+        text_printf(out, "the clock was set %s by %s", gap->seconds < 0 ? "back" : "forward",
+                    seconds);
+        break;
+    case GAP_NOT_STORED:
+        text_printf(out, "%s snapshots not stored", figure_count(&lost, gap->lost));
+        if (gap->seconds > 0)
+            text_printf(out, " over %s", seconds);
+        break;
+    case GAP_EVENTS:
+        text_printf(out, "%s events not kept one by one", figure_count(&lost, gap->lost));
+        break;
+    default: text_printf(out, "%s", seconds); break;
+    }
+}
+
+void gap_table_format(const struct gap_list *gaps, const struct event_table_options *options,
+                      const struct report_style *style, struct text *out)
+{
+    _cleanup_table_ struct table table = TABLE(gap_columns, .indent = options->indent);
+
+    for (size_t i = 0; i < gaps->count; i++) {
+        _cleanup_text_ struct text what = {0};
+        struct human time;
+        table_add(&table, figure_clock_ms(&time, gaps->items[i].timestamp, options->day));
+        format_gap(&gaps->items[i], &what);
+        table_add_text(&table, TINT_NONE, &what);
+        table_add(&table, gaps->items[i].reason);
+    }
+    table_format(&table, style, out);
+}

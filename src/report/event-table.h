@@ -1,0 +1,24 @@
+/* What happened, as tables: events of processes, anomalies, gaps. Times of the day of `day` stand
+ * without a date. */
+#pragma once
+
+#include "model/event.h"
+#include "model/gap.h"
+#include "report/style.h"
+
+struct event_table_options {
+    double day;
+    size_t indent;
+    bool without_job; /* where all are of one job */
+};
+
+void event_table_format(const struct process_event_list *events,
+                        const struct event_table_options *options, const struct report_style *style,
+                        struct text *out);
+
+void anomaly_table_format(const struct anomaly_list *anomalies,
+                          const struct event_table_options *options,
+                          const struct report_style *style, struct text *out);
+
+void gap_table_format(const struct gap_list *gaps, const struct event_table_options *options,
+                      const struct report_style *style, struct text *out);

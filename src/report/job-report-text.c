@@ -1,0 +1,444 @@
+/* A job's report as text: how it ended and why, what it was, what it used, then what happened in
+ * it, each part only where there is something to tell. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "report/event-table.h"
+#include "report/figures.h"
+#include "report/job-report.h"
+#include "report/job-table.h"
+#include "report/run-figures.h"
+#include "report/table.h"
+
+/* Of lists that may be long. */
+#define HOTSPOTS_SHOWN 10
+#define ROWS_SHOWN     20
+
+#define INDENT 2
+
+static void append_line(const char *label, const char *text, struct text *out)
+{
+    if (!text)
+        return;
+    style_label(label, out);
+    style_visible(text, out);
+    text_append_char(out, '\n');
+}
+
+/* ---- how it ended ---- */
+
+static void append_cause(const struct job *job, struct text *out)
+{
+    struct human name;
+
+    if (job->cause && strcmp(job->cause, "lost") == 0) {
+        text_append_string(out, ", lost: sonde itself ended before the job did");
+    } else if (job->cause) {
+        text_append_string(out, ", ");
+        style_visible(job->cause, out);
+    } else if (int_is_known(job->signal_num)) {
+        text_printf(out, ", killed by %s", figure_signal(&name, job->signal_num));
+    } else if (int_is_known(job->exit_code) && job->exit_code != 0) {
+        text_printf(out, ", exit status %lld", (long long)job->exit_code);
+    }
+}
+
+static void append_outcome(const struct job_report *report, const struct report_style *style,
+                           struct text *out)
+{
+    const struct job *job = &report->job;
+    struct human moment;
+
+    style_begin(style, TINT_BOLD, out);
+    style_visible(job->job_id, out);
+    style_end(style, TINT_BOLD, out);
+    text_append_string(out, ": ");
+    style_begin(style, outcome_tint(job->outcome), out);
+    style_visible(outcome_name(job->outcome), out);
+    style_end(style, outcome_tint(job->outcome), out);
+    append_cause(job, out);
+    if (job->outcome == OUTCOME_RUNNING)
+        text_printf(out, ", figures as of %s", figure_moment(&moment, report->as_of));
+    text_append_char(out, '\n');
+}
+
+/* A kill for memory explains an end that otherwise looks like any SIGKILL. */
+static void append_oom(const struct job_report *report, struct text *out)
+{
+    struct human pid, time;
+
+    for (size_t i = report->events.count; i > 0; i--) {
+        const struct process_event *event = &report->events.items[i - 1];
+        if (event->event_type != EVENT_OOM)
+            continue;
+        style_label("OOM", out);
+        text_printf(out,
+                    "pid %s killed for memory by the kernel at %s: ", figure_pid(&pid, event->pid),
+                    figure_clock_ms(&time, event->timestamp, report->job.started_at));
+        style_visible(event->command, out);
+        text_append_char(out, '\n');
+        return;
+    }
+}
+
+/* ---- what it was ---- */
+
+static void append_place(const struct job *job, struct text *out)
+{
+    if (!job->cwd && !job->host)
+        return;
+    style_label("where", out);
+    style_visible(job->cwd, out);
+    if (job->host) {
+        text_append_string(out, " on ");
+        style_visible(job->host, out);
+    }
+    if (int_is_known(job->uid))
+        text_printf(out, ", uid %lld", (long long)job->uid);
+    text_append_char(out, '\n');
+}
+
+static void append_what(const struct job *job, struct text *out)
+{
+    struct human moment;
+
+    append_line("command", job->command, out);
+    append_place(job, out);
+    append_line("type", job->job_type, out);
+    append_line("run", job->run_id, out);
+    append_line("part of", job->parent_run_id, out);
+    append_line("started", figure_moment(&moment, job->started_at), out);
+    if (real_is_known(job->ended_at))
+        append_line("ended", figure_moment(&moment, job->ended_at), out);
+}
+
+/* ---- what it used ---- */
+
+static void append_counted(struct text *out, bool *is_first, int64_t count, const char *mark,
+                           const char *words)
+{
+    struct human figure;
+
+    if (!int_is_known(count))
+        return;
+    text_printf(out, "%s%s%s %s", *is_first ? "" : ", ", mark, figure_count(&figure, count), words);
+    *is_first = false;
+}
+
+static void append_processes(const struct job_profile *profile, struct text *out)
+{
+    const char *mark = exactness_mark(profile->exactness.processes);
+    bool is_first = true;
+
+    style_label("processes", out);
+    append_counted(out, &is_first, profile->process_spawn_count, mark, "started");
+    append_counted(out, &is_first, profile->exit_count, mark, "ended");
+    if (profile->left_running > 0)
+        append_counted(out, &is_first, profile->left_running, "", "left running");
+    text_append_string(out, is_first ? "-\n" : "\n");
+}
+
+/* A process that was killed has failed as well. */
+static void append_failures(const struct job_profile *profile, struct text *out)
+{
+    int64_t failed = MAX(profile->failed_exit_count, profile->kill_count);
+    struct human all, killed;
+
+    if (failed <= 0)
+        return;
+    style_label("failed", out);
+    text_printf(out, "%s%s ended with a failure", exactness_mark(profile->exactness.processes),
+                figure_count(&all, failed));
+    if (profile->kill_count > 0)
+        text_printf(out, ", %s killed by a signal", figure_count(&killed, profile->kill_count));
+    text_append_char(out, '\n');
+}
+
+/* The counts of what should not happen, where it did. */
+static void append_trouble(const struct job_profile *profile, struct text *out)
+{
+    const struct {
+        int64_t count;
+        const char *label;
+        const char *words;
+    } lines[] = {
+        {profile->oom_count, "OOM kills", "killed by the kernel for memory"},
+        {profile->signal_count, "signals", "seen that ended nothing"},
+        {profile->zombie_count, "zombies", "seen at once"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        struct human count;
+        if (lines[i].count <= 0)
+            continue;
+        style_label(lines[i].label, out);
+        text_printf(out, "%s %s\n", figure_count(&count, lines[i].count), lines[i].words);
+    }
+}
+
+/* From samples: what came after a process's last one is not in it. */
+static void append_io(const struct job_profile *profile, struct text *out)
+{
+    struct human read, written;
+
+    if (!int_is_known(profile->read_bytes) && !int_is_known(profile->write_bytes))
+        return;
+    style_label("I/O", out);
+    text_printf(out, "%s%s read, %s%s written\n", profile->read_bytes < 0 ? "" : "≥ ",
+                figure_bytes(&read, profile->read_bytes), profile->write_bytes < 0 ? "" : "≥ ",
+                figure_bytes(&written, profile->write_bytes));
+}
+
+static void append_samples(const struct job_profile *profile, struct text *out)
+{
+    struct human count, gap;
+
+    if (int_is_known(profile->num_samples)) {
+        style_label("samples", out);
+        text_append_string(out, figure_count(&count, profile->num_samples));
+        if (profile->collector) {
+            text_append_string(out, " by ");
+            style_visible(profile->collector, out);
+        }
+        text_append_char(out, '\n');
+    }
+    if (profile->gap_seconds > 0) {
+        style_label("gaps", out);
+        text_printf(out, "%s not sampled\n", figure_duration(&gap, profile->gap_seconds));
+    }
+}
+
+static void append_use(const struct job_profile *profile, struct text *out)
+{
+    const struct run_figures figures = run_figures_of_profile(profile);
+    struct human figure;
+
+    style_label("memory", out);
+    run_figures_format_memory(&figures, out);
+    text_append_char(out, '\n');
+    style_label("CPU", out);
+    run_figures_format_cpu(&figures, out);
+    if (real_is_known(profile->max_cpu_pct))
+        text_printf(out, ", at most %s", figure_percent(&figure, profile->max_cpu_pct));
+    text_append_char(out, '\n');
+    append_line("wall", figure_duration(&figure, profile->wall_seconds), out);
+    append_processes(profile, out);
+    append_failures(profile, out);
+    append_trouble(profile, out);
+    append_io(profile, out);
+    append_samples(profile, out);
+}
+
+/* ---- its parts ---- */
+
+static void append_sheets(const struct job_report *report, const struct report_style *style,
+                          struct text *out)
+{
+    static const struct table_column columns[] = {
+        {.title = "SHEET", .is_figure = true},
+        {.title = "NAME", .is_optional = true, .cut_to = 12},
+        {.title = "OUTCOME"},
+        {.title = "WALL", .is_figure = true, .drop_rank = 3},
+        {.title = "CPU", .is_figure = true, .drop_rank = 2},
+        {.title = "MAX CPU", .is_figure = true, .drop_rank = 1},
+        {.title = "MEMORY", .is_figure = true},
+    };
+    _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
+
+    for (size_t i = 0; i < report->sheets.count; i++) {
+        const struct sheet *sheet = &report->sheets.items[i];
+        bool goes_on = sheet->outcome == OUTCOME_RUNNING && !real_is_known(sheet->ended_at);
+        double ended_at = goes_on ? report->as_of : sheet->ended_at;
+        struct human figure;
+        table_printf(&table, "%lld", (long long)sheet->sheet_num);
+        table_add(&table, sheet->name);
+        table_add_tinted(&table, outcome_tint(sheet->outcome), outcome_name(sheet->outcome));
+        table_add(&table, figure_duration(&figure, ended_at - sheet->started_at));
+        table_add(&table, figure_duration(&figure, sheet->cpu_seconds));
+        table_add(&table, figure_percent(&figure, sheet->max_cpu_pct));
+        table_add(&table, human_mb(&figure, sheet->peak_rss_mb));
+    }
+    if (!report->sheets.count)
+        return;
+    style_heading(style, "sheets", out);
+    if (int_is_known(report->job.total_sheets))
+        text_printf(out, " (%zu of %lld)", report->sheets.count,
+                    (long long)report->job.total_sheets);
+    text_append_char(out, '\n');
+    table_format(&table, style, out);
+}
+
+static void append_runs_within(const struct job_report *report, const struct report_style *style,
+                               struct text *out)
+{
+    if (!report->runs_within.count)
+        return;
+    style_heading(style, "runs within", out);
+    text_append_char(out, '\n');
+    job_table_format(&report->runs_within, report->job.started_at, INDENT, style, out);
+}
+
+static void append_events(const struct job_report *report, const struct report_style *style,
+                          struct text *out)
+{
+    const struct event_table_options options = {
+        .day = report->job.started_at, .indent = INDENT, .without_job = true};
+    struct human count;
+
+    if (!report->events.count)
+        return;
+    style_heading(style, "signals, kills and failures", out);
+    if (!int_is_known(report->events_left_out))
+        text_append_string(out, " (the latest)");
+    else if (report->events_left_out > 0)
+        text_printf(out, " (the latest; %s more)", figure_count(&count, report->events_left_out));
+    text_append_char(out, '\n');
+    event_table_format(&report->events, &options, style, out);
+}
+
+static void append_anomalies(const struct job_report *report, const struct report_style *style,
+                             struct text *out)
+{
+    const struct event_table_options options = {
+        .day = report->job.started_at, .indent = INDENT, .without_job = true};
+
+    if (!report->anomalies.count)
+        return;
+    style_heading(style, "anomalies", out);
+    text_append_char(out, '\n');
+    anomaly_table_format(&report->anomalies, &options, style, out);
+}
+
+static void append_gaps(const struct job_report *report, const struct report_style *style,
+                        struct text *out)
+{
+    const struct event_table_options options = {.day = report->job.started_at, .indent = INDENT};
+    struct gap_list shown = report->gaps;
+
+    if (!shown.count)
+        return;
+    style_heading(style, "gaps", out);
+    if (shown.count > ROWS_SHOWN) {
+        text_printf(out, " (the latest; %zu more)", shown.count - ROWS_SHOWN);
+        shown.items += shown.count - ROWS_SHOWN;
+        shown.count = ROWS_SHOWN;
+    }
+    text_append_char(out, '\n');
+    gap_table_format(&shown, &options, style, out);
+}
+
+/* ---- system calls ---- */
+
+static int compare_tallies(const void *a, const void *b)
+{
+    const struct tally *left = a, *right = b;
+    return (left->value < right->value) - (left->value > right->value);
+}
+
+static const struct tally *find_tally(const struct tally_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].name, name) == 0)
+            return &list->items[i];
+    return NULL;
+}
+
+static void append_hotspots(const struct job_profile *profile, const struct report_style *style,
+                            struct text *out)
+{
+    static const struct table_column columns[] = {
+        {.title = "SYSCALL", .cut_to = 24},
+        {.title = "TIME", .is_figure = true},
+        {.title = "CALLS", .is_figure = true},
+    };
+    _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
+    size_t count = profile->syscall_hotspots.count;
+
+    if (!count)
+        return;
+    _cleanup_free_ struct tally *sorted = malloc(count * sizeof(*sorted));
+    if (!sorted) {
+        out->error = -ENOMEM;
+        return;
+    }
+    memcpy(sorted, profile->syscall_hotspots.items, count * sizeof(*sorted));
+    qsort(sorted, count, sizeof(*sorted), compare_tallies);
+    for (size_t i = 0; i < count && i < HOTSPOTS_SHOWN; i++) {
+        const struct tally *calls = find_tally(&profile->syscall_counts, sorted[i].name);
+        struct human figure;
+        table_add(&table, sorted[i].name);
+        table_add(&table, figure_percent(&figure, sorted[i].value));
+        table_add(&table, calls ? figure_tally(&figure, calls->value) : NULL);
+    }
+    style_heading(style, "system calls", out);
+    text_append_char(out, '\n');
+    table_format(&table, style, out);
+}
+
+/* ---- earlier runs ---- */
+
+/* "+21 %", "12 times". */
+static void add_difference(struct table *table, double value, double usual)
+{
+    double ratio = value / usual;
+
+    if (!real_is_known(ratio) || !(usual > 0))
+        table_add(table, NULL);
+    else if (ratio >= 10)
+        table_printf(table, "%.0f times", ratio);
+    else
+        table_printf(table, "%+.0f %%", (ratio - 1) * 100);
+}
+
+static void append_comparison(const struct job_report *report, const struct report_style *style,
+                              struct text *out)
+{
+    static const struct table_column columns[] = {
+        {.title = ""},
+        {.title = "THIS RUN", .is_figure = true},
+        {.title = "MEDIAN", .is_figure = true},
+        {.title = "DIFFERENCE", .is_figure = true},
+    };
+    _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
+    const struct earlier_runs *earlier = &report->earlier_runs;
+    const struct job_profile *profile = &report->job.profile;
+    struct human figure, failures;
+
+    if (earlier->runs <= 0 || report->job.outcome == OUTCOME_RUNNING)
+        return;
+    table_add(&table, "memory");
+    table_add(&table, human_mb(&figure, profile->peak_rss_mb));
+    table_add(&table, human_mb(&figure, earlier->median_peak_rss_mb));
+    add_difference(&table, profile->peak_rss_mb, earlier->median_peak_rss_mb);
+    table_add(&table, "CPU");
+    table_add(&table, figure_duration(&figure, profile->total_cpu_seconds));
+    table_add(&table, figure_duration(&figure, earlier->median_cpu_seconds));
+    add_difference(&table, profile->total_cpu_seconds, earlier->median_cpu_seconds);
+    table_add(&table, "wall");
+    table_add(&table, figure_duration(&figure, profile->wall_seconds));
+    table_add(&table, figure_duration(&figure, earlier->median_wall_seconds));
+    add_difference(&table, profile->wall_seconds, earlier->median_wall_seconds);
+
+    style_heading(style, "earlier runs of its type", out);
+    text_printf(out, " (%s, %s failed)\n", figure_count(&figure, earlier->runs),
+                figure_count(&failures, earlier->failures));
+    table_format(&table, style, out);
+}
+
+int job_report_format(const struct job_report *report, const struct report_style *style,
+                      struct text *out)
+{
+    append_outcome(report, style, out);
+    append_oom(report, out);
+    append_what(&report->job, out);
+    append_use(&report->job.profile, out);
+    append_sheets(report, style, out);
+    append_runs_within(report, style, out);
+    append_events(report, style, out);
+    append_hotspots(&report->job.profile, style, out);
+    append_anomalies(report, style, out);
+    append_gaps(report, style, out);
+    append_comparison(report, style, out);
+    return text_error(out);
+}

@@ -1,0 +1,60 @@
+#include "report/job-table.h"
+
+#include "report/figures.h"
+#include "report/table.h"
+
+static const struct table_column columns[] = {
+    {.title = "JOB", .cut_to = 12},
+    {.title = "OUTCOME"},
+    {.title = "STARTED", .is_figure = true, .drop_rank = 4},
+    {.title = "WALL", .is_figure = true, .drop_rank = 3},
+    {.title = "CPU", .is_figure = true, .drop_rank = 2},
+    {.title = "MEMORY", .is_figure = true},
+    {.title = "TYPE", .is_optional = true, .cut_to = 12, .drop_rank = 1},
+};
+
+/* "success", "failure (2)", "failure (SIGKILL)". */
+static void add_outcome(const struct job *job, struct table *table)
+{
+    _cleanup_text_ struct text words = {0};
+    struct human name;
+
+    style_visible(outcome_name(job->outcome), &words);
+    if (job->outcome == OUTCOME_FAILURE && int_is_known(job->signal_num))
+        text_printf(&words, " (%s)", figure_signal(&name, job->signal_num));
+    else if (job->outcome == OUTCOME_FAILURE && int_is_known(job->exit_code))
+        text_printf(&words, " (%lld)", (long long)job->exit_code);
+    table_add_text(table, outcome_tint(job->outcome), &words);
+}
+
+/* The mark of a figure that is not known would say nothing. */
+static const char *mark_of(double figure, int exactness)
+{
+    return real_is_known(figure) ? exactness_mark(exactness) : "";
+}
+
+static void add_job(const struct job *job, double now, struct table *table)
+{
+    const struct job_profile *profile = &job->profile;
+    struct human started, wall, cpu, memory;
+
+    table_add(table, job->job_id);
+    add_outcome(job, table);
+    table_add(table, figure_clock(&started, job->started_at, now));
+    table_add(table, figure_duration(&wall, profile->wall_seconds));
+    table_printf(table, "%s%s", mark_of(profile->total_cpu_seconds, profile->exactness.cpu_seconds),
+                 figure_duration(&cpu, profile->total_cpu_seconds));
+    table_printf(table, "%s%s", mark_of(profile->peak_rss_mb, profile->exactness.peak_rss_mb),
+                 human_mb(&memory, profile->peak_rss_mb));
+    table_add(table, job->job_type);
+}
+
+void job_table_format(const struct job_list *jobs, double now, size_t indent,
+                      const struct report_style *style, struct text *out)
+{
+    _cleanup_table_ struct table table = TABLE(columns, .indent = indent);
+
+    for (size_t i = 0; i < jobs->count; i++)
+        add_job(&jobs->items[i], now, &table);
+    table_format(&table, style, out);
+}

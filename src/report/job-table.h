@@ -1,0 +1,9 @@
+/* Runs as a table. */
+#pragma once
+
+#include "model/job.h"
+#include "report/style.h"
+
+/* Times of the day of `now` stand without a date. */
+void job_table_format(const struct job_list *jobs, double now, size_t indent,
+                      const struct report_style *style, struct text *out);

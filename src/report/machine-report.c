@@ -1,0 +1,33 @@
+#include "report/machine-report.h"
+
+static const struct field fields[] = {
+#define FIELD(member, type, ...) FIELD_OF(struct machine_report, member, type, __VA_ARGS__)
+    FIELD(as_of, FIELD_REAL, .required = true, .unit = UNIT_EPOCH, .resolution = 0.001,
+          .meaning = "when it was asked for"),
+    FIELD(since, FIELD_REAL, .required = true, .unit = UNIT_EPOCH, .resolution = 0.001,
+          .meaning = "the start of the time"),
+    FIELD(until, FIELD_REAL, .required = true, .unit = UNIT_EPOCH, .resolution = 0.001,
+          .meaning = "its end"),
+    FIELD(use, FIELD_RECORD, .record = &machine_use_record, .meaning = "what its samples say"),
+    FIELD(jobs, FIELD_RECORDS, .record = &job_record, .meaning = "runs that went on, latest first"),
+    FIELD(jobs_left_out, FIELD_INT, .unit = UNIT_COUNT,
+          .meaning = "how many more there were; null: some"),
+    FIELD(events, FIELD_RECORDS, .record = &process_event_record,
+          .meaning = "the latest signals, kills, OOM kills and failed exits, oldest first"),
+    FIELD(events_left_out, FIELD_INT, .unit = UNIT_COUNT,
+          .meaning = "how many more there were; null: some"),
+    FIELD(anomalies, FIELD_RECORDS, .record = &anomaly_record, .meaning = "what was noticed"),
+    FIELD(gaps, FIELD_RECORDS, .record = &gap_record,
+          .meaning = "time that was not sampled, and what was not stored"),
+#undef FIELD
+};
+const struct record machine_report_record =
+    RECORD_OF(struct machine_report, "MachineReport", fields);
+
+bool machine_report_is_empty(const struct machine_report *report)
+{
+    bool has_samples = int_is_known(report->use.samples) && report->use.samples > 0;
+
+    return !has_samples && !report->jobs.count && !report->events.count &&
+           !report->use.event_counts.count && !report->anomalies.count && !report->gaps.count;
+}

@@ -1,0 +1,30 @@
+/* MachineReport: what happened on the machine within a time, job or not. */
+#pragma once
+
+#include "model/event.h"
+#include "model/gap.h"
+#include "model/job.h"
+#include "model/machine-use.h"
+#include "report/style.h"
+
+struct machine_report {
+    double as_of;
+    double since;
+    double until;
+    struct machine_use use;
+    struct job_list jobs;             /* that ran then, latest first */
+    int64_t jobs_left_out;            /* 0, or unknown: some */
+    struct process_event_list events; /* notable: signals, kills, OOM kills, failed exits */
+    int64_t events_left_out;          /* 0, or unknown: some */
+    struct anomaly_list anomalies;
+    struct gap_list gaps;
+};
+
+extern const struct record machine_report_record;
+
+/* Whether anything is known of that time. */
+bool machine_report_is_empty(const struct machine_report *report);
+
+/* As text. Errors are the buffer's; 0 or -ENOMEM. */
+int machine_report_format(const struct machine_report *report, const struct report_style *style,
+                          struct text *out);
