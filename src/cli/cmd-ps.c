@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/load-config.h"
+#include "cli/output.h"
 #include "cli/process-table.h"
 #include "model/record-json.h"
 #include "sample/collector.h"
@@ -50,22 +50,13 @@ static int format_json(const struct snapshot *snapshot, struct text *out)
     return text_error(out);
 }
 
-static size_t terminal_columns(void)
-{
-    struct winsize size;
-
-    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_col)
-        return SIZE_MAX;
-    return size.ws_col;
-}
-
 static int format_table(const struct snapshot *snapshot, bool as_tree, struct text *out)
 {
-    const char *no_color = getenv("NO_COLOR");
+    const struct report_style style = output_style(SIZE_MAX);
     const struct process_table_options options = {
-        .columns = terminal_columns(),
+        .columns = style.columns,
         .as_tree = as_tree,
-        .with_bold_heading = isatty(STDOUT_FILENO) && !(no_color && *no_color),
+        .with_bold_heading = style.with_colour,
     };
     return process_table_format(snapshot, &options, out);
 }

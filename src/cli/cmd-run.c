@@ -18,6 +18,7 @@
 #include "cli/load-config.h"
 #include "cli/print-summary.h"
 #include "engine/job-run.h"
+#include "model/paths.h"
 #include "model/record-json.h"
 #include "sample/collector.h"
 
@@ -40,6 +41,9 @@ struct request {
     const char *summary_path;
     int summary_fd;
     bool is_quiet;
+    bool is_stored;
+    struct store_options store;
+    const char *no_place; /* why there is nowhere to store it; NULL: there is */
 };
 
 static int misused(const char *option, const char *value, const char *why)
@@ -182,7 +186,40 @@ static int read_request(struct arguments *arguments, struct request *ret)
     ret->job.wait_for_all = arguments_has(arguments, "wait");
     ret->summary_path = arguments_value(arguments, "summary");
     ret->is_quiet = arguments_has(arguments, "quiet");
+    ret->is_stored = !arguments_has(arguments, "no-store");
     return 0;
+}
+
+static void on_notice(void *context _unused_, const char *text)
+{
+    log_error("run: %s", text);
+}
+
+/* Where the run is kept. Without a place for it the command runs all the same. */
+static void choose_store(const struct command_context *context, struct config *config,
+                         struct request *request)
+{
+    _cleanup_free_ char *state_dir = NULL;
+
+    if (!request->is_stored)
+        return;
+    int r = 0;
+    if (!config->storage_path) {
+        r = paths_state_dir(context->state_dir, getenv, geteuid(), &state_dir);
+        if (r == 0)
+            r = config_resolve_paths(config, state_dir);
+    }
+    if (r < 0) {
+        request->no_place = r == -ENOENT ? "there is no home directory; set HOME, or use "
+                                           "--state-dir or --no-store"
+                                         : strerror(-r);
+        return;
+    }
+    /* The JSONL log is the daemon's. */
+    request->store = (struct store_options){
+        .path = config->storage_path, .redact = &config->redact, .retention = config->retention};
+    request->job.store = &request->store;
+    request->job.on_notice = on_notice;
 }
 
 static int not_started(const struct request *request, int error, int exec_errno)
@@ -222,16 +259,18 @@ static void write_summary(const struct request *request, const struct run_summar
 
 static void report(const struct request *request, const struct job_run_result *result)
 {
+    if (request->no_place)
+        log_error("run: not stored: %s", request->no_place);
     if (!result->has_summary) {
         log_error("run: no memory left for the summary");
         return;
     }
     if (result->sampling_error)
         log_error("run: could not sample '%s': %s; its figures are the kernel's accounting alone",
-                  request->job_id, collector_strerror(result->sampling_error));
+                  result->summary.job_id, collector_strerror(result->sampling_error));
     if (result->failed_samples)
         log_error("run: %llu samples of '%s' could not be taken",
-                  (unsigned long long)result->failed_samples, request->job_id);
+                  (unsigned long long)result->failed_samples, result->summary.job_id);
     if (request->summary_fd >= 0)
         write_summary(request, &result->summary);
     if (!request->is_quiet)
@@ -253,11 +292,11 @@ static int run(const struct command_context *context, struct arguments *argument
     int status = read_request(arguments, &request);
     if (status)
         return status;
-    /* Checked although nothing of it concerns a single run yet: a broken configuration is told of
-     * before a job starts, not after. */
+    /* A broken configuration is told of before a job starts, not after. */
     _cleanup_config_ struct config *config = NULL;
     if (load_config(context, &config) < 0)
         return EXIT_OURS;
+    choose_store(context, config, &request);
     status = open_summary(&request);
     if (status)
         return status;
@@ -295,7 +334,8 @@ const struct command command_run = {
         "if signal N killed it, 126 or 127 if it could not be executed, 125 if sonde failed "
         "before\n"
         "it started. The summary goes to stderr; ≥ marks a figure that may be too low, ~ the\n"
-        "largest value that was sampled.\n",
+        "largest value that was sampled. The run is stored, for `sonde report`, unless --no-store\n"
+        "is given; storage trouble does not concern CMD.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .stops_at_word = true,

@@ -27,7 +27,10 @@ struct command {
 };
 
 extern const struct command command_config;
+extern const struct command command_events;
+extern const struct command command_jobs;
 extern const struct command command_ps;
+extern const struct command command_report;
 extern const struct command command_run;
 extern const struct command command_version;
 

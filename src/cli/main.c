@@ -9,10 +9,8 @@
 #include "cli/command.h"
 
 static const struct command *const commands[] = {
-    &command_run,
-    &command_ps,
-    &command_config,
-    &command_version,
+    &command_run,    &command_ps,     &command_jobs,    &command_report,
+    &command_events, &command_config, &command_version,
 };
 
 static const struct command_option common_options[] = {

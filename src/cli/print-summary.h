@@ -1,9 +1,7 @@
 /* The short summary of a run, on stderr, for a person. */
 #pragma once
 
-#include "base/text.h"
 #include "model/job.h"
 
 /* `no_events` tells why the kernel gave no process events; NULL if it did. */
-void format_summary(const struct run_summary *summary, const char *no_events, struct text *out);
 void print_summary(const struct run_summary *summary, const char *no_events);

@@ -4,9 +4,9 @@
  *            | raw readings                | forks, exits
  *            v                             v
  *     sample (rates, ledger) <------- jobs (whose is it)
- *            | a finished snapshot
- *            v
- *     engine_collect() -----> on_snapshot, on_gap
+ *            | a finished snapshot         | events of the processes of runs
+ *            v                             v
+ *     engine_collect() -----> tick box: on_tick -----> store-writer (its own thread) -----> store
  */
 #include "engine/engine.h"
 
@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "engine/command-book.h"
 #include "engine/lifecycle-feed.h"
 #include "loop/ticker.h"
 
@@ -26,10 +27,86 @@ struct engine {
     struct ticker *ticker;
     struct VEC(pid_t) pids;
     struct moment last;
+    struct tick_box *box; /* what belongs to the next tick; NULL: nothing yet */
+    struct command_book book;
+    int64_t snapshot_id;
+    uint64_t lost_events; /* that there was not even a box for */
     bool skip_next_tick;
     bool has_lost_events;
     struct engine_counts counts;
 };
+
+/* ---- what belongs to the next tick ---- */
+
+static void hand_over(struct engine *engine, struct snapshot *snapshot)
+{
+    struct tick_box *box = TAKE_PTR(engine->box);
+
+    box->tick.snapshot = snapshot;
+    command_book_name(&engine->book, box);
+    if (engine->options.on_tick)
+        engine->options.on_tick(engine->options.context, box);
+    else
+        tick_box_free(box);
+}
+
+static struct tick_box *get_box(struct engine *engine)
+{
+    if (!engine->box)
+        engine->box = tick_box_new();
+    return engine->box;
+}
+
+/* The box for an event: NULL if none are wanted, or there is no memory. */
+static struct tick_box *get_event_box(struct engine *engine)
+{
+    if (!engine->options.wants_events)
+        return NULL;
+    if (engine->box && tick_box_is_full(engine->box))
+        hand_over(engine, NULL);
+    struct tick_box *box = get_box(engine);
+    if (!box)
+        engine->lost_events++;
+    return box;
+}
+
+static void on_member(void *context, const struct member *member,
+                      const struct lifecycle_event *event, double timestamp)
+{
+    struct tick_box *box = get_event_box(context);
+    if (!box)
+        return;
+
+    switch (event->kind) {
+    case LIFECYCLE_FORK:
+        tick_box_add_spawn(box, member->run, event->pid, event->ppid, timestamp);
+        break;
+    case LIFECYCLE_EXEC:
+        tick_box_add_event(box, member->run, EVENT_EXEC, event->pid, timestamp);
+        break;
+    case LIFECYCLE_EXIT:
+        tick_box_add_end(box, member->run, event->pid, event->wait_status, timestamp);
+        break;
+    case LIFECYCLE_THREAD: break;
+    }
+}
+
+/* Without memory the gap is not noted, and the next one tells of it. */
+static void add_gap(struct engine *engine, const struct gap *gap)
+{
+    if (get_box(engine))
+        tick_box_add_gap(engine->box, gap);
+}
+
+static void add_event_gap(struct engine *engine, const struct moment *now, int64_t lost,
+                          const char *reason)
+{
+    add_gap(engine, &(struct gap){.kind = GAP_EVENTS,
+                                  .timestamp = ns_to_sec(now->real_ns),
+                                  .seconds = ns_to_sec(now->mono_ns - engine->last.mono_ns),
+                                  .lost = lost,
+                                  .reason = reason});
+}
 
 /* ---- one collection ---- */
 
@@ -88,32 +165,50 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
     return collector_take(engine->collector, &request, ret, ret_moment);
 }
 
-static void report_gap(struct engine *engine, const struct moment *now)
+/* What is missing since the last snapshot, or since a run began, if there was none yet. */
+static void add_gaps(struct engine *engine, const struct moment *now, uint64_t losses_before)
 {
-    if (engine->last.mono_ns && engine->options.on_gap) {
+    if (engine->last.mono_ns) {
         struct gap gap = gap_between(&engine->last, now, engine->options.interval_ns);
         if (gap.kind != GAP_NONE)
-            engine->options.on_gap(engine->options.context, &gap);
+            add_gap(engine, &gap);
+        if (engine->options.wants_events && engine->counts.event_losses > losses_before)
+            add_event_gap(engine, now, INT_UNKNOWN, "the kernel's queue of events overflowed");
     }
+    uint64_t lost = engine->lost_events + (engine->box ? engine->box->lost_events : 0);
+    if (lost)
+        add_event_gap(engine, now, (int64_t)lost, "there was no memory for them");
+    engine->lost_events = 0;
     engine->last = *now;
 }
 
 int engine_collect(struct engine *engine)
 {
     _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
+    uint64_t losses_before = engine->counts.event_losses;
     struct moment now;
 
     int r = collect(engine, &snapshot, &now);
+    if (r == 0 && !get_box(engine))
+        r = -ENOMEM;
     if (r < 0) {
         engine->counts.failed++;
         engine->skip_next_tick = true;
         return r;
     }
     engine->counts.collected++;
-    report_gap(engine, &now);
-    if (engine->options.on_snapshot)
-        engine->options.on_snapshot(engine->options.context, TAKE_PTR(snapshot));
+    add_gaps(engine, &now, losses_before);
+    engine->snapshot_id =
+        snapshot_id_next(engine->snapshot_id, snapshot->timestamp, (unsigned)getpid());
+    snapshot->id = engine->snapshot_id;
+    hand_over(engine, TAKE_PTR(snapshot));
     return 0;
+}
+
+void engine_flush(struct engine *engine)
+{
+    if (engine->box)
+        hand_over(engine, NULL);
 }
 
 /* ---- the loop ---- */
@@ -135,11 +230,22 @@ static void start_feed(uv_loop_t *loop, struct engine *engine, bool is_wanted)
 {
     struct engine_options *options = &engine->options;
 
-    if (is_wanted &&
-        lifecycle_feed_start(loop, options->connector, options->registry, &engine->feed) == 0)
+    if (is_wanted && lifecycle_feed_start(loop, options->connector, options->registry, on_member,
+                                          engine, &engine->feed) == 0)
         registry_trust_events(options->registry);
     else
         connector_close(options->connector);
+}
+
+static void add_own_spawn(struct engine *engine)
+{
+    const struct engine_options *options = &engine->options;
+    const struct member *member = registry_find(options->registry, options->spawned_pid);
+    struct tick_box *box = member ? get_event_box(engine) : NULL;
+
+    if (box)
+        tick_box_add_spawn(box, member->run, member->pid, getpid(),
+                           ns_to_sec(options->spawned_at.real_ns));
 }
 
 int engine_start(uv_loop_t *loop, const struct engine_options *options, struct engine **ret)
@@ -151,6 +257,9 @@ int engine_start(uv_loop_t *loop, const struct engine_options *options, struct e
     }
 
     engine->options = *options;
+    engine->last = options->spawned_at;
+    if (options->spawned_pid)
+        add_own_spawn(engine);
     int r = collector_new(&(struct collector_options){.registry = options->registry},
                           &engine->collector);
     if (options->connector)
@@ -175,10 +284,41 @@ void engine_close(struct engine *engine)
     lifecycle_feed_close(engine->feed);
     collector_free(engine->collector);
     VEC_DONE(&engine->pids);
+    tick_box_free(engine->box);
+    command_book_done(&engine->book);
     free(engine);
 }
 
-void engine_reaped(struct engine *engine, pid_t pid, const struct rusage *usage)
+/* The end of a process that was reaped, if it belongs to the next tick. The kernel tells of an end
+ * before a process can be reaped, unless events were lost: then it is told of here. */
+static struct process_event *find_or_add_end(struct engine *engine, struct run *run, pid_t pid,
+                                             int wait_status)
+{
+    const struct member *member = registry_find(engine->options.registry, pid);
+    bool is_told = member && member->has_ended && !member->was_found;
+
+    if (is_told && run->processes > 1) /* not worth the search */
+        return NULL;
+    struct process_event *end = engine->box ? tick_box_find_end(engine->box, pid) : NULL;
+    struct tick_box *box = end || is_told ? NULL : get_event_box(engine);
+
+    return box ? tick_box_add_end(box, run, pid, wait_status, ns_to_sec(clock_real_ns())) : end;
+}
+
+/* What the kernel accounts to a process that was reaped includes what that had reaped: it is its
+ * own where it is the only one there ever was. */
+static void add_end(struct engine *engine, struct run *run, pid_t pid, int wait_status,
+                    const struct rusage *usage)
+{
+    struct process_event *end = find_or_add_end(engine, run, pid, wait_status);
+
+    if (!end || run->processes != 1 || !engine_saw_every_process(engine))
+        return;
+    end->cpu_seconds = ns_to_sec(cpu_time_of(usage).total_ns);
+    end->peak_rss_mb = (double)usage->ru_maxrss * 1024 / BYTES_PER_MB;
+}
+
+void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const struct rusage *usage)
 {
     struct registry *registry = engine->options.registry;
 
@@ -186,9 +326,20 @@ void engine_reaped(struct engine *engine, pid_t pid, const struct rusage *usage)
     if (engine->feed)
         lifecycle_feed_drain(engine->feed);
     struct run *run = registry_run_of_reaped(registry, pid);
+    if (run && engine->options.wants_events)
+        add_end(engine, run, pid, wait_status, usage);
     if (run && sampler_reaped(collector_sampler(engine->collector), run, pid, usage) < 0)
         engine->counts.failed++;
     registry_remove(registry, pid);
+}
+
+void engine_signalled(struct engine *engine, pid_t pid, const struct process_event *sent)
+{
+    const struct member *member = registry_find(engine->options.registry, pid);
+    struct tick_box *box = member ? get_event_box(engine) : NULL;
+
+    if (box)
+        tick_box_add_signal(box, member->run, pid, sent, ns_to_sec(clock_real_ns()));
 }
 
 const struct run_usage *engine_usage(const struct engine *engine, const struct run *run)

@@ -1,8 +1,9 @@
 /* The collection loop, for `sonde run` and the daemon alike.
  *
- * Takes a snapshot at once and then at every tick of an absolute schedule, and hands it on. A step
- * that fails is counted and harms no other; after a failed collection the next tick is skipped.
- * Missed ticks, suspends and clock steps are reported as gaps. */
+ * Takes a snapshot at once and then at every tick of an absolute schedule, and hands it on, with
+ * what has happened to the processes of runs since the last one. A step that fails is counted and
+ * harms no other; after a failed collection the next tick is skipped. Missed ticks, suspends, clock
+ * steps and lost events are reported as gaps. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,9 +11,8 @@
 #include <sys/resource.h>
 #include <uv.h>
 
+#include "engine/tick-box.h"
 #include "jobs/registry.h"
-#include "model/gap.h"
-#include "model/snapshot.h"
 #include "probe/connector.h"
 #include "sample/collector.h"
 
@@ -25,9 +25,15 @@ struct engine_options {
     struct registry *registry;   /* not the engine's */
     struct connector *connector; /* the engine's from then on; NULL: there is none */
 
-    /* A snapshot is the receiver's; either may be NULL. */
-    void (*on_snapshot)(void *context, struct snapshot *snapshot);
-    void (*on_gap)(void *context, const struct gap *gap);
+    /* A process that sonde has started itself, a member already, and when: its spawn is told even
+     * where the kernel tells of none, and samples are due from then on. 0: none. */
+    pid_t spawned_pid;
+    struct moment spawned_at;
+
+    /* The box is the receiver's. One that has got too full for more events comes before its time,
+     * and without a snapshot. */
+    bool wants_events;
+    void (*on_tick)(void *context, struct tick_box *box);
     void *context;
 };
 
@@ -45,9 +51,15 @@ void engine_close(struct engine *engine);
 
 /* A snapshot out of turn; the schedule stays. 0 or a negative errno. */
 int engine_collect(struct engine *engine);
+/* Hands on what has happened since the last one, without a snapshot. */
+void engine_flush(struct engine *engine);
 
-/* sonde has reaped a process: if it was a member of a run, its figures are entered. */
-void engine_reaped(struct engine *engine, pid_t pid, const struct rusage *usage);
+/* sonde has reaped a process: if it was a member of a run, its figures are entered, and its end is
+ * told if the kernel has not. */
+void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const struct rusage *usage);
+
+/* A signal is on its way to a member: `sent` says which, and whose. */
+void engine_signalled(struct engine *engine, pid_t pid, const struct process_event *sent);
 
 const struct run_usage *engine_usage(const struct engine *engine, const struct run *run);
 const struct engine_counts *engine_counts(const struct engine *engine);

@@ -14,7 +14,9 @@
 #include "base/fd-io.h"
 #include "base/macros.h"
 #include "engine/engine.h"
+#include "engine/run-record.h"
 #include "engine/run-summary.h"
+#include "engine/store-writer.h"
 #include "loop/reaper.h"
 #include "loop/signals.h"
 #include "loop/spawn.h"
@@ -30,10 +32,14 @@ struct job_runner {
     struct run *run;
     struct connector *connector;
     struct engine *engine;
-    struct snapshot *latest;
+    struct store_writer *writer; /* NULL: nothing is stored */
+    struct tick_box *latest;     /* of the last ticks, which the summary is made from */
 
     pid_t command_pid;
-    uint64_t started_mono_ns;
+    struct moment started;
+    uint64_t ended_real_ns;
+    bool is_summarising;
+    bool has_ticked;
     bool has_loop;
     bool command_ended;
     bool is_over;
@@ -43,6 +49,23 @@ struct job_runner {
 };
 
 /* ---- signals ---- */
+
+/* A process that is stopped in the middle of a transaction would keep others from writing. */
+static bool stop_self(struct job_runner *runner, int number, bool (*is_wanted)(void *context))
+{
+    if (runner->writer)
+        store_writer_hold(runner->writer);
+    bool was_stopped = signals_stop_self(number, is_wanted, runner);
+    if (runner->writer)
+        store_writer_release(runner->writer);
+    return was_stopped;
+}
+
+static void tell_of_signal(struct job_runner *runner, const struct process_event *sent)
+{
+    if (runner->engine)
+        engine_signalled(runner->engine, runner->command_pid, sent);
+}
 
 /* Who sent a signal, as far as it can still be told. */
 static void note_sender(struct job_runner *runner, int number, pid_t sender)
@@ -57,12 +80,39 @@ static void note_sender(struct job_runner *runner, int number, pid_t sender)
         proc_cmdline_parse(raw, (size_t)length, sent->sender_command, sizeof(sent->sender_command));
 }
 
+static void tell_of_passing_on(struct job_runner *runner, const struct signalfd_siginfo *info)
+{
+    const struct sent_signal *sent = &runner->facts.passed_on;
+    struct process_event event;
+
+    record_init(&process_event_record, &event);
+    event.signal_num = info->ssi_signo;
+    if (info->ssi_code <= 0) {
+        event.sender_pid = sent->sender_pid;
+        event.sender_command = sent->sender_command[0] ? sent->sender_command : NULL;
+    }
+    tell_of_signal(runner, &event);
+}
+
+static void tell_of_terminal(struct job_runner *runner, int number)
+{
+    struct process_event event;
+
+    if (number == SIGWINCH) /* of no interest, and there are many while a window is dragged */
+        return;
+    record_init(&process_event_record, &event);
+    event.signal_num = number;
+    event.details = "from the terminal";
+    tell_of_signal(runner, &event);
+}
+
 static void pass_on(struct job_runner *runner, const struct signalfd_siginfo *info)
 {
     int number = (int)info->ssi_signo;
 
     if (info->ssi_code <= 0)
         note_sender(runner, number, (pid_t)info->ssi_pid);
+    tell_of_passing_on(runner, info);
     if (info->ssi_code == SI_QUEUE)
         sigqueue(runner->command_pid, number, (union sigval){.sival_ptr = (void *)info->ssi_ptr});
     else
@@ -140,7 +190,7 @@ static void on_signal_while_waiting(struct job_runner *runner, int number)
     if (sigismember(&runner->original_signals.ignored, number) == 1)
         return;
     if (is_terminal_stop(number))
-        signals_stop_self(number, NULL, NULL);
+        stop_self(runner, number, NULL);
     else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
         runner->is_over = true;
 }
@@ -160,8 +210,10 @@ static void on_signal(void *context, const struct signalfd_siginfo *info)
     }
     if (info->ssi_code > 0 && is_of_terminals(number)) {
         runner->facts.from_terminal = number;
-        if (!is_for_leader_alone(number))
+        if (!is_for_leader_alone(number)) {
+            tell_of_terminal(runner, number);
             return;
+        }
     }
     if (number == SIGCONT && command_was_continued_too(runner))
         return;
@@ -187,14 +239,20 @@ static void on_command_stopped(struct job_runner *runner, int number)
     runner->facts.command_is_stopped = true;
     if (!is_terminal_stop(number))
         return;
-    runner->stopped_with_command = signals_stop_self(number, command_is_still_stopped, runner);
+    runner->stopped_with_command = stop_self(runner, number, command_is_still_stopped);
+}
+
+static void note_end(struct job_runner *runner)
+{
+    runner->facts.wall_ns = clock_mono_ns() - runner->started.mono_ns;
+    runner->ended_real_ns = clock_real_ns();
 }
 
 static void on_command_ended(struct job_runner *runner, int status)
 {
     runner->command_ended = true;
     runner->facts.wait_status = status;
-    runner->facts.wall_ns = clock_mono_ns() - runner->started_mono_ns;
+    note_end(runner);
 }
 
 static void on_child(void *context, pid_t pid, int status, const struct rusage *usage)
@@ -217,27 +275,128 @@ static void on_child(void *context, pid_t pid, int status, const struct rusage *
     if (is_command)
         on_command_ended(runner, status);
     if (runner->engine)
-        engine_reaped(runner->engine, pid, usage);
+        engine_reaped(runner->engine, pid, status, usage);
     else
         registry_remove(runner->registry, pid);
 }
 
-/* ---- the engine's reports ---- */
+/* ---- ticks ---- */
 
-static void on_snapshot(void *context, struct snapshot *snapshot)
+static void store_tick(struct job_runner *runner, struct tick_box *box)
 {
-    struct job_runner *runner = context;
-
-    snapshot_free(runner->latest);
-    runner->latest = snapshot;
+    if (box && runner->writer)
+        store_writer_tick(runner->writer, box);
+    else
+        tick_box_free(box);
 }
 
-static void on_gap(void *context, const struct gap *gap)
+static void on_tick(void *context, struct tick_box *box)
 {
     struct job_runner *runner = context;
+    const struct gap_list *gaps = &box->tick.gaps;
 
-    if (gap->kind == GAP_MISSED_TICKS || gap->kind == GAP_SUSPEND)
-        runner->facts.gap_seconds += gap->seconds;
+    runner->has_ticked = true;
+    for (size_t i = 0; i < gaps->count; i++)
+        if (gaps->items[i].kind == GAP_MISSED_TICKS || gaps->items[i].kind == GAP_SUSPEND)
+            runner->facts.gap_seconds += gaps->items[i].seconds;
+    if (runner->is_summarising) {
+        struct tick_box *earlier = TAKE_PTR(runner->latest);
+        runner->latest = box;
+        box = earlier;
+    }
+    store_tick(runner, box);
+}
+
+/* ---- storing ---- */
+
+static void tell_not_stored(struct job_runner *runner, int error)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "not stored: cannot start a thread: %s", strerror(-error));
+    if (runner->options->on_notice)
+        runner->options->on_notice(runner->options->context, text);
+}
+
+static int begin_record(struct job_runner *runner, struct arena *arena)
+{
+    const struct job_run_options *options = runner->options;
+    double started_at = ns_to_sec(runner->started.real_ns);
+    struct sheet sheet;
+    struct job job;
+
+    int r = run_record_begin(options, started_at, arena, &job);
+    if (r == 0)
+        r = store_writer_begin_job(runner->writer, &job);
+    if (r < 0 || !int_is_known(options->sheet_num))
+        return r;
+    run_record_sheet(options->run_id, options->sheet_num, started_at, &sheet);
+    return store_writer_sheet(runner->writer, &sheet);
+}
+
+static void start_storing(struct job_runner *runner)
+{
+    const struct job_run_options *options = runner->options;
+    struct store_report report;
+    struct arena arena = {0};
+
+    if (!options->store)
+        return;
+    struct store_writer_options writer = {
+        .store = *options->store, .on_notice = options->on_notice, .context = options->context};
+    int r = run_record_session(options, &arena, &writer.store);
+    if (r == 0)
+        r = store_writer_start(&writer, &runner->writer);
+    if (r == 0 && (r = begin_record(runner, &arena)) < 0)
+        store_writer_stop(TAKE_PTR(runner->writer), &report);
+    if (r < 0)
+        tell_not_stored(runner, r);
+    arena_done(&arena);
+}
+
+/* That the command came and went is known even if nothing could be sampled. */
+static struct tick_box *make_plain_tick(struct job_runner *runner)
+{
+    struct tick_box *box = tick_box_new();
+    if (!box)
+        return NULL;
+
+    if (!runner->has_ticked)
+        tick_box_add_spawn(box, runner->run, runner->command_pid, getpid(),
+                           ns_to_sec(runner->started.real_ns));
+    tick_box_add_end(box, runner->run, runner->command_pid, runner->facts.wait_status,
+                     ns_to_sec(runner->ended_real_ns));
+    return box;
+}
+
+static void end_record(struct job_runner *runner, const struct run_summary *summary)
+{
+    double ended_at = ns_to_sec(runner->ended_real_ns);
+    struct sheet sheet;
+    struct job job;
+
+    if (int_is_known(summary->sheet_num)) {
+        run_record_sheet_end(summary, ended_at, &sheet);
+        store_writer_sheet(runner->writer, &sheet);
+    }
+    run_record_end(summary, ended_at, &job);
+    store_writer_finish_job(runner->writer, &job);
+}
+
+/* The store may know the run by another name than was asked for. */
+static void finish_storing(struct job_runner *runner, struct job_run_result *ret)
+{
+    struct store_report report;
+
+    store_tick(runner, runner->engine ? TAKE_PTR(runner->latest) : make_plain_tick(runner));
+    if (!runner->writer)
+        return;
+    if (ret->has_summary)
+        end_record(runner, &ret->summary);
+    store_writer_stop(TAKE_PTR(runner->writer), &report);
+    char *job_id = report.job_id[0] ? arena_strdup(&ret->arena, report.job_id) : NULL;
+    if (ret->has_summary && job_id)
+        ret->summary.job_id = job_id;
 }
 
 /* ---- from start to end ---- */
@@ -271,8 +430,8 @@ static int start_command(struct job_runner *runner, int *ret_exec_errno)
 {
     signals_take_over(&runner->original_signals);
     runner->facts.connector_error = connector_open(&runner->connector);
-    runner->started_mono_ns = clock_mono_ns();
-    runner->facts.started_real_ns = clock_real_ns();
+    runner->started = moment_now();
+    runner->facts.started_real_ns = runner->started.real_ns;
     return spawn_command(runner->options->argv, &runner->original_signals, &runner->command_pid,
                          ret_exec_errno);
 }
@@ -285,8 +444,10 @@ static int start_sampling(struct job_runner *runner)
         .only_jobs = true,
         .registry = runner->registry,
         .connector = TAKE_PTR(runner->connector),
-        .on_snapshot = on_snapshot,
-        .on_gap = on_gap,
+        .spawned_pid = runner->command_pid,
+        .spawned_at = runner->started,
+        .wants_events = runner->writer != NULL,
+        .on_tick = on_tick,
         .context = runner,
     };
     registry_set_foster(runner->registry, getpid(), runner->run);
@@ -336,27 +497,18 @@ static void wait_plainly(struct job_runner *runner)
     on_child(runner, runner->command_pid, status, &usage);
 }
 
-/* Time that passed before the first sample, if it was more than between any two. */
-static void note_late_start(struct job_runner *runner)
-{
-    uint64_t late_ns = clock_mono_ns() - runner->started_mono_ns;
-    uint64_t interval_ns = runner->options->interval_ns;
-
-    if (late_ns > interval_ns * 3 / 2)
-        runner->facts.gap_seconds += ns_to_sec(late_ns - interval_ns);
-}
-
 /* Whatever fails from here on, the command runs, and is waited for. */
 static void wait_for_command(struct job_runner *runner)
 {
     int r = open_loop(runner);
     if (r < 0) {
         runner->facts.sampling_error = r;
+        start_storing(runner);
         wait_plainly(runner);
         return;
     }
+    start_storing(runner);
     runner->facts.sampling_error = start_sampling(runner);
-    note_late_start(runner);
     collect_children(runner);
     while (!runner->is_over)
         uv_run(&runner->loop, UV_RUN_ONCE);
@@ -371,7 +523,7 @@ static void shut_down(struct job_runner *runner)
         uv_run(&runner->loop, UV_RUN_DEFAULT); /* the close callbacks */
         uv_loop_close(&runner->loop);
     }
-    snapshot_free(runner->latest);
+    tick_box_free(runner->latest);
     registry_free(runner->registry);
 }
 
@@ -381,8 +533,11 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
 
     /* Once more, for what is left running and for figures that were on their way. */
     if (runner->engine) {
+        runner->is_summarising = true;
         if (engine_collect(runner->engine) == 0)
-            facts->latest = runner->latest;
+            facts->latest = runner->latest->tick.snapshot;
+        else
+            engine_flush(runner->engine);
         facts->failed_samples = engine_counts(runner->engine)->failed;
         facts->usage = engine_usage(runner->engine, runner->run);
         facts->saw_every_process = engine_saw_every_process(runner->engine);
@@ -391,12 +546,13 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
     facts->processes = MAX(runner->run->processes, (uint64_t)1);
     facts->registry = runner->registry;
     if (runner->options->wait_for_all)
-        facts->wall_ns = clock_mono_ns() - runner->started_mono_ns;
+        note_end(runner);
     ret->wait_status = facts->wait_status;
     ret->sampling_error = facts->sampling_error;
     ret->connector_error = facts->connector_error;
     ret->failed_samples = facts->failed_samples;
     ret->has_summary = run_summary_make(facts, runner->options, &ret->arena, &ret->summary) == 0;
+    finish_storing(runner, ret);
 }
 
 int job_run(const struct job_run_options *options, struct job_run_result *ret, int *ret_exec_errno)

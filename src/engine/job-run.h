@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "engine/store-writer.h"
 #include "model/job.h"
 
 struct job_run_options {
@@ -20,14 +21,20 @@ struct job_run_options {
     int64_t sheet_num;
     uint64_t interval_ns;
     bool wait_for_all; /* not only for the command but for all that it left running */
+
+    /* Where it is kept, how long, and what is hidden; who writes is filled in here. NULL: nothing
+     * is kept. Trouble with it is told of, and does not concern the command. */
+    const struct store_options *store;
+    void (*on_notice)(void *context, const char *text); /* see store-writer.h */
+    void *context;
 };
 
 struct job_run_result {
-    int wait_status;  /* of the command */
-    bool has_summary; /* false: memory ran out while it was made */
-    struct run_summary summary;
-    struct arena arena; /* holds its texts */
-    int sampling_error; /* 0, or why nothing could be sampled */
+    int wait_status;            /* of the command */
+    bool has_summary;           /* false: memory ran out while it was made */
+    struct run_summary summary; /* under the name that the store gave the run, if it did */
+    struct arena arena;         /* holds its texts */
+    int sampling_error;         /* 0, or why nothing could be sampled */
     uint64_t failed_samples;
     int connector_error; /* 0, or why births and deaths had to be looked for */
 };

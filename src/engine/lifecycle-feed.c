@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/macros.h"
 #include "loop/fd-watch.h"
 
@@ -15,30 +17,67 @@
 struct lifecycle_feed {
     struct connector *connector;
     struct registry *registry;
+    member_fn on_member;
+    void *context;
+    pid_t own_pid;
+    uint64_t mono_to_real_ns; /* the wall clock less the monotonic one, when last drained */
     struct fd_watch *watch;
     uv_timer_t nap;
     uint64_t nap_msec;
     bool has_lost;
 };
 
+static void tell(struct lifecycle_feed *feed, const struct member *member,
+                 const struct lifecycle_event *event)
+{
+    if (member && feed->on_member)
+        feed->on_member(feed->context, member, event,
+                        ns_to_sec(event->mono_ns + feed->mono_to_real_ns));
+}
+
+static void on_fork(struct lifecycle_feed *feed, const struct lifecycle_event *event)
+{
+    const struct member *known = registry_find(feed->registry, event->pid);
+    /* What sonde has started itself is a member before the kernel tells of it. */
+    bool is_own = known && !known->has_ended && !known->was_found && event->ppid == feed->own_pid;
+
+    /* One that could not be noted is lost like one that was never told. */
+    if (registry_fork(feed->registry, event->ppid, event->pid) < 0)
+        feed->has_lost = true;
+    else if (!is_own)
+        tell(feed, registry_find(feed->registry, event->pid), event);
+}
+
+/* Of a member that was found, nobody knows how many threads it has: the end of its first one stands
+ * for its own. */
+static void on_exit_of_thread(struct lifecycle_feed *feed, const struct lifecycle_event *event)
+{
+    const struct member *member = registry_find(feed->registry, event->pid);
+    if (!member)
+        return;
+
+    bool had_ended = member->has_ended;
+    registry_exit(feed->registry, event->pid);
+    bool has_just_ended = member->has_ended && !had_ended;
+    if (member->was_found ? event->tid == event->pid : has_just_ended)
+        tell(feed, member, event);
+}
+
 static void on_event(void *context, const struct lifecycle_event *event)
 {
     struct lifecycle_feed *feed = context;
 
     switch (event->kind) {
-    case LIFECYCLE_FORK:
-        /* One that could not be noted is lost like one that was never told. */
-        if (registry_fork(feed->registry, event->ppid, event->pid) < 0)
-            feed->has_lost = true;
-        break;
+    case LIFECYCLE_FORK: on_fork(feed, event); break;
     case LIFECYCLE_THREAD: registry_thread(feed->registry, event->pid); break;
-    case LIFECYCLE_EXIT: registry_exit(feed->registry, event->pid); break;
-    case LIFECYCLE_EXEC: break;
+    case LIFECYCLE_EXEC: tell(feed, registry_find(feed->registry, event->pid), event); break;
+    case LIFECYCLE_EXIT: on_exit_of_thread(feed, event); break;
     }
 }
 
 void lifecycle_feed_drain(struct lifecycle_feed *feed)
 {
+    feed->mono_to_real_ns = clock_real_ns() - clock_mono_ns();
     if (connector_drain(feed->connector, on_event, feed) != 0)
         feed->has_lost = true;
 }
@@ -61,13 +100,16 @@ static void on_readable(void *context, int fd _unused_)
 }
 
 int lifecycle_feed_start(uv_loop_t *loop, struct connector *connector, struct registry *registry,
-                         struct lifecycle_feed **ret)
+                         member_fn on_member, void *context, struct lifecycle_feed **ret)
 {
     struct lifecycle_feed *feed = calloc(1, sizeof(*feed));
     if (!feed)
         return -ENOMEM;
 
     feed->registry = registry;
+    feed->on_member = on_member;
+    feed->context = context;
+    feed->own_pid = getpid();
     feed->nap_msec = MIN(connector_capacity(connector) / EVENTS_PER_MSEC, (size_t)NAP_MAX_MSEC);
     int r = fd_watch_start(loop, connector_fd(connector), false, on_readable, feed, &feed->watch);
     if (r < 0) {

@@ -1,4 +1,4 @@
-/* Lifecycle events into the registry: the connector in the loop.
+/* Lifecycle events into the registry, and on to whoever wants to know: the connector in the loop.
  *
  * Batched: after the first event of a batch the feed sleeps a little before it drains, because a
  * wake-up for each event would cost the observed processes a quarter of their time. */
@@ -12,9 +12,14 @@
 
 struct lifecycle_feed;
 
-/* Takes the connector over. 0 or a negative errno. */
+/* A member was born (LIFECYCLE_FORK), executed another program, or ended (LIFECYCLE_EXIT): each
+ * once for a process, whatever its threads do. `timestamp` is the wall clock. */
+typedef void (*member_fn)(void *context, const struct member *member,
+                          const struct lifecycle_event *event, double timestamp);
+
+/* Takes the connector over. `on_member` may be NULL. 0 or a negative errno. */
 int lifecycle_feed_start(uv_loop_t *loop, struct connector *connector, struct registry *registry,
-                         struct lifecycle_feed **ret);
+                         member_fn on_member, void *context, struct lifecycle_feed **ret);
 void lifecycle_feed_close(struct lifecycle_feed *feed);
 
 /* Brings the registry up to date now. */

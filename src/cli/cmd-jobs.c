@@ -1,0 +1,101 @@
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/open-store.h"
+#include "cli/option-values.h"
+#include "cli/output.h"
+#include "query/query.h"
+#include "report/job-table.h"
+
+#define DEFAULT_LIMIT 20
+/* Of the table where there is no terminal. */
+#define DEFAULT_COLUMNS 80
+
+static int read_filter(const struct arguments *arguments, double now, struct job_filter *ret)
+{
+    const char *reason;
+
+    *ret = JOB_FILTER_ALL;
+    ret->limit = DEFAULT_LIMIT;
+    ret->job_id = arguments_value(arguments, "job");
+    ret->job_type = arguments_value(arguments, "type");
+    if (arguments->count)
+        return command_misused(&command_jobs, "takes no words, found '%s'; did you mean --job?",
+                               arguments->words[0]);
+    if (ret->job_id && job_id_check(ret->job_id, &reason) < 0)
+        return command_misused(&command_jobs, "--job: '%s' %s", ret->job_id, reason);
+    if (ret->job_type && job_id_check(ret->job_type, &reason) < 0)
+        return command_misused(&command_jobs, "--type: '%s' %s", ret->job_type, reason);
+
+    int status = option_span(&command_jobs, arguments, now, &ret->since, &ret->until);
+    if (status == 0)
+        status = option_word(&command_jobs, arguments, "outcome",
+                             record_find(&job_record, "outcome"), &ret->outcome);
+    return status ? status : option_limit(&command_jobs, arguments, &ret->limit);
+}
+
+static bool is_narrowed(const struct job_filter *filter)
+{
+    return real_is_known(filter->since) || real_is_known(filter->until) || filter->outcome ||
+           filter->job_id || filter->job_type;
+}
+
+static int print(const struct arguments *arguments, const struct job_filter *filter,
+                 const struct job_list *jobs, double now)
+{
+    const struct report_style style = output_style(DEFAULT_COLUMNS);
+    _cleanup_text_ struct text out = {0};
+
+    if (arguments_has(arguments, "json"))
+        return output_json_list(&command_jobs, &job_record, jobs);
+    if (!jobs->count) {
+        log_note("%s", is_narrowed(filter) ? "no such jobs are stored"
+                                           : "no jobs stored yet; run one with: sonde run -- CMD");
+        return 1;
+    }
+    job_table_format(jobs, now, 0, &style, &out);
+    return output_text(&command_jobs, &out);
+}
+
+static int run(const struct command_context *context, struct arguments *arguments)
+{
+    _cleanup_(store_reader_closep) struct store_reader *reader = NULL;
+    _cleanup_(arena_done) struct arena arena = {0};
+    double now = ns_to_sec(clock_real_ns());
+    struct job_filter filter;
+    struct job_list jobs = {0};
+
+    int status = read_filter(arguments, now, &filter);
+    if (status == 0)
+        status = open_store(&command_jobs, context, &reader);
+    if (status)
+        return status;
+    int r = query_jobs(reader, &filter, now, &arena, &jobs);
+    return r < 0 ? store_failed(&command_jobs, reader, r) : print(arguments, &filter, &jobs, now);
+}
+
+static const struct command_option options[] = {
+    {"since", 's', "TIME", "those that were going on at TIME or after it"},
+    {"until", 'u', "TIME", "those that started at TIME or before it"},
+    {"outcome", 'o', "WORD", "running, success, failure or unknown"},
+    {"job", 'j', "ID", "the runs of one job"},
+    {"type", 't', "TYPE", "the runs of one type"},
+    {"limit", 'n', "N", "the latest N (default 20)"},
+    {"json", 0, NULL, "a JSON array of Job objects"},
+};
+
+const struct command command_jobs = {
+    .name = "jobs",
+    .summary = "List jobs and how they ended, the latest first.",
+    .usage = "jobs [OPTIONS]",
+    .details =
+        "MEMORY is the peak of the largest process; ≥ marks a figure that may be too low, ~\n"
+        "the largest value that was sampled. TIME is 14:00, \"3m ago\", yesterday,\n"
+        "\"2026-11-16 14:00\" or Unix seconds.\n",
+    .options = options,
+    .option_count = ARRAY_SIZE(options),
+    .run = run,
+};

@@ -1,0 +1,122 @@
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/open-store.h"
+#include "cli/option-values.h"
+#include "cli/output.h"
+#include "query/query.h"
+
+/* What is asked for: a run, or what happened within a time. */
+struct request {
+    const char *job; /* NULL: the latest run */
+    bool is_of_machine;
+    double since;
+    double until;
+    double now;
+    bool as_json;
+};
+
+static int report_job(struct store_reader *reader, const struct request *request)
+{
+    const struct report_style style = output_style(SIZE_MAX);
+    _cleanup_(arena_done) struct arena arena = {0};
+    _cleanup_text_ struct text out = {0};
+    struct job_report report;
+
+    int r = query_job_report(reader, request->job, request->now, &arena, &report);
+    if (r == -ENOENT && request->job)
+        return store_has_no_job(&command_report, reader, request->job);
+    if (r == -ENOENT) {
+        log_error("report: no jobs stored yet; run one with: sonde run -- CMD");
+        return 1;
+    }
+    if (r < 0)
+        return store_failed(&command_report, reader, r);
+    if (request->as_json)
+        return output_json(&command_report, &job_report_record, &report);
+    job_report_format(&report, &style, &out);
+    return output_text(&command_report, &out);
+}
+
+static int report_machine(struct store_reader *reader, const struct request *request)
+{
+    const struct report_style style = output_style(SIZE_MAX);
+    _cleanup_(arena_done) struct arena arena = {0};
+    _cleanup_text_ struct text out = {0};
+    struct machine_report report;
+
+    int r =
+        query_machine_report(reader, request->since, request->until, request->now, &arena, &report);
+    if (r < 0)
+        return store_failed(&command_report, reader, r);
+    if (machine_report_is_empty(&report)) {
+        log_error("report: nothing is stored of that time");
+        return 1;
+    }
+    if (request->as_json)
+        return output_json(&command_report, &machine_report_record, &report);
+    machine_report_format(&report, &style, &out);
+    return output_text(&command_report, &out);
+}
+
+static int read_request(const struct arguments *arguments, struct request *ret)
+{
+    bool has_since = arguments_has(arguments, "since");
+
+    *ret = (struct request){
+        .job = arguments->count ? arguments->words[0] : NULL,
+        .is_of_machine = has_since,
+        .now = ns_to_sec(clock_real_ns()),
+        .as_json = arguments_has(arguments, "json"),
+    };
+    if (arguments->count > 1)
+        return command_misused(&command_report, "'%s' is one word too many; name one job",
+                               arguments->words[1]);
+    if (arguments_has(arguments, "until") && !has_since)
+        return command_misused(&command_report, "--until needs --since");
+    if (arguments->count && has_since)
+        return command_misused(&command_report,
+                               "--since is about the whole machine; leave '%s' or "
+                               "--since out",
+                               arguments->words[0]);
+    ret->since = ret->until = ret->now;
+    return option_span(&command_report, arguments, ret->now, &ret->since, &ret->until);
+}
+
+static int run(const struct command_context *context, struct arguments *arguments)
+{
+    _cleanup_(store_reader_closep) struct store_reader *reader = NULL;
+    struct request request;
+
+    int status = read_request(arguments, &request);
+    if (status == 0)
+        status = open_store(&command_report, context, &reader);
+    if (status)
+        return status;
+    return request.is_of_machine ? report_machine(reader, &request) : report_job(reader, &request);
+}
+
+static const struct command_option options[] = {
+    {"since", 's', "TIME", "what happened on the machine since TIME, job or not"},
+    {"until", 'u', "TIME", "… until TIME (default: now)"},
+    {"json", 0, NULL, "a JobReport or MachineReport as JSON"},
+};
+
+const struct command command_report = {
+    .name = "report",
+    .summary = "Tell how a job ended and why, and what it used.",
+    .usage = "report [JOB] [--json]\n"
+             "       sonde report --since TIME [--until TIME] [--json]",
+    .details =
+        "JOB is the latest run of a job, JOB~1 the one before, or a run_id; without it, the\n"
+        "latest run of all. A job that is still running has its figures so far.\n"
+        "≥ marks a figure that may be too low, ~ the largest value that was sampled. TIME is\n"
+        "14:00, \"3m ago\", yesterday, \"2026-11-16 14:00\" or Unix seconds.\n",
+    .options = options,
+    .option_count = ARRAY_SIZE(options),
+    .run = run,
+};

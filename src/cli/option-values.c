@@ -1,0 +1,82 @@
+#include "cli/option-values.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "base/when.h"
+
+/* Of a value that is wrong: enough to know it again. */
+#define VALUE_SHOWN 60
+
+static int refuse(const struct command *command, const char *option, const char *value,
+                  const char *why)
+{
+    return command_misused(command, "--%s: '%.*s%s' %s", option, VALUE_SHOWN, value,
+                           strlen(value) > VALUE_SHOWN ? "…" : "", why);
+}
+
+int option_time(const struct command *command, const struct arguments *arguments, const char *name,
+                double now, double *ret)
+{
+    const char *text = arguments_value(arguments, name);
+
+    if (!text)
+        return 0;
+    switch (when_parse(text, now, ret)) {
+    case 0: return 0;
+    case -ERANGE: return refuse(command, name, text, "is out of range (1970 to 9999)");
+    default:
+        return refuse(command, name, text,
+                      "is not a time; write 14:00, \"3m ago\", yesterday or 2026-11-16");
+    }
+}
+
+int option_span(const struct command *command, const struct arguments *arguments, double now,
+                double *ret_since, double *ret_until)
+{
+    const char *since = arguments_value(arguments, "since");
+    const char *until = arguments_value(arguments, "until");
+
+    int status = option_time(command, arguments, "since", now, ret_since);
+    if (status == 0)
+        status = option_time(command, arguments, "until", now, ret_until);
+    if (status || !since || !(*ret_since > *ret_until))
+        return status;
+    if (until)
+        return refuse(command, "until", until, "is before --since; exchange them");
+    return refuse(command, "since", since, "is in the future");
+}
+
+int option_limit(const struct command *command, const struct arguments *arguments, size_t *ret)
+{
+    const char *text = arguments_value(arguments, "limit");
+    int64_t limit;
+
+    if (!text)
+        return 0;
+    if (number_parse_int(text, &limit) < 0 || limit < 1 || limit > OPTION_LIMIT_MAX)
+        return refuse(command, "limit", text, "is not a number from 1 to 1000000");
+    *ret = (size_t)limit;
+    return 0;
+}
+
+int option_word(const struct command *command, const struct arguments *arguments, const char *name,
+                const struct field *field, int *ret)
+{
+    _cleanup_text_ struct text why = {0};
+    const char *text = arguments_value(arguments, name);
+
+    if (!text)
+        return 0;
+    text_append_string(&why, "is not one of");
+    for (int i = 1; i < (int)field->name_count; i++) {
+        if (strcmp(field->names[i], text) == 0) {
+            *ret = i;
+            return 0;
+        }
+        text_printf(&why, "%s %s", i > 1 ? "," : "", field->names[i]);
+    }
+    return refuse(command, name, text, text_string(&why));
+}

@@ -1,0 +1,54 @@
+#include "cli/output.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "model/record-json.h"
+
+struct report_style output_style(size_t columns_elsewhere)
+{
+    const char *no_color = getenv("NO_COLOR");
+    struct winsize size;
+
+    if (!isatty(STDOUT_FILENO))
+        return (struct report_style){.columns = columns_elsewhere};
+    bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col;
+    return (struct report_style){.columns = is_known ? size.ws_col : columns_elsewhere,
+                                 .with_colour = !(no_color && *no_color)};
+}
+
+int output_text(const struct command *command, const struct text *out)
+{
+    if (text_error(out) < 0) {
+        log_error("%s: %s", command->name, strerror(-text_error(out)));
+        return 1;
+    }
+    fwrite(text_string(out), 1, out->length, stdout);
+    return finish_output();
+}
+
+static int output_value(const struct command *command, const struct field *field, const void *value)
+{
+    _cleanup_text_ struct text out = {0};
+    struct json_writer json = {.out = &out};
+
+    field_encode(field, value, &json);
+    text_append_char(&out, '\n');
+    return output_text(command, &out);
+}
+
+int output_json(const struct command *command, const struct record *record, const void *object)
+{
+    const struct field field = {.type = FIELD_RECORD, .record = record};
+    return output_value(command, &field, object);
+}
+
+int output_json_list(const struct command *command, const struct record *record, const void *list)
+{
+    const struct field field = {.type = FIELD_RECORDS, .record = record};
+    return output_value(command, &field, list);
+}

@@ -1,0 +1,87 @@
+#include "engine/command-book.h"
+
+void command_book_done(struct command_book *book)
+{
+    arena_done(&book->arena);
+    map_done(&book->known);
+    map_done(&book->present);
+    map_done(&book->executed);
+}
+
+static void index_snapshot(struct command_book *book, const struct snapshot *snapshot)
+{
+    map_clear(&book->present);
+    for (size_t i = 0; snapshot && i < snapshot->processes.count; i++) {
+        struct process_metric *process = &snapshot->processes.items[i];
+        if (process->run_id && map_put(&book->present, (uint64_t)process->pid, process) < 0)
+            return;
+    }
+}
+
+static void index_execs(struct command_book *book, struct process_event_list *events)
+{
+    map_clear(&book->executed);
+    for (size_t i = 0; i < events->count; i++)
+        if (events->items[i].event_type == EVENT_EXEC &&
+            map_put(&book->executed, (uint64_t)events->items[i].pid, &events->items[i]) < 0)
+            return;
+}
+
+/* What the process is now; of one that executed several programs since, only the last is known. */
+static const char *present_command(const struct command_book *book,
+                                   const struct process_event *event)
+{
+    const struct process_metric *process = map_get(&book->present, (uint64_t)event->pid);
+    const struct process_event *last_exec = map_get(&book->executed, (uint64_t)event->pid);
+
+    if (!process || (event->event_type == EVENT_EXEC && last_exec != event))
+        return NULL;
+    return process->command;
+}
+
+/* What it was, unless it has become something else since. */
+static const char *known_command(const struct command_book *book, const struct process_event *event)
+{
+    return map_get(&book->executed, (uint64_t)event->pid)
+               ? NULL
+               : map_get(&book->known, (uint64_t)event->pid);
+}
+
+static void name_event(struct command_book *book, struct tick_box *box, struct process_event *event)
+{
+    bool is_beginning = event->event_type == EVENT_SPAWN || event->event_type == EVENT_EXEC;
+    const char *known = is_beginning ? NULL : known_command(book, event);
+
+    if (known)
+        event->command = arena_strdup(&box->arena, known);
+    else
+        event->command = present_command(book, event);
+}
+
+static void note_commands(struct command_book *book, const struct snapshot *snapshot)
+{
+    arena_reset(&book->arena);
+    map_clear(&book->known);
+    for (size_t i = 0; i < snapshot->processes.count; i++) {
+        const struct process_metric *process = &snapshot->processes.items[i];
+        if (!process->run_id || !process->command)
+            continue;
+        char *command = arena_strdup(&book->arena, process->command);
+        if (!command || map_put(&book->known, (uint64_t)process->pid, command) < 0)
+            return;
+    }
+}
+
+void command_book_name(struct command_book *book, struct tick_box *box)
+{
+    struct process_event_list *events = &box->tick.events;
+
+    if (events->count) {
+        index_snapshot(book, box->tick.snapshot);
+        index_execs(book, events);
+        for (size_t i = 0; i < events->count; i++)
+            name_event(book, box, &events->items[i]);
+    }
+    if (box->tick.snapshot)
+        note_commands(book, box->tick.snapshot);
+}

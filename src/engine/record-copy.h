@@ -1,0 +1,8 @@
+/* Copies of records that own all their texts and lists. */
+#pragma once
+
+#include "model/field.h"
+
+/* Copies an object that a field table describes, with all that it points to placed in `arena`. 0 or
+ * -ENOMEM, with *into in pieces. */
+int record_copy(const struct record *record, const void *from, struct arena *arena, void *into);

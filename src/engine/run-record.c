@@ -1,0 +1,145 @@
+#include "engine/run-record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd-io.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "model/process.h"
+#include "probe/proc-cmdline.h"
+
+#define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
+#define COLLECTOR    "procfs"
+
+/* ---- who and where ---- */
+
+/* As valid UTF-8, which what the system says need not be. */
+static char *clean_copy(struct arena *arena, const char *text)
+{
+    size_t capacity = strlen(text) * 3 + 1; /* each byte may become U+FFFD */
+    char *copy = arena_alloc(arena, capacity);
+
+    if (copy)
+        utf8_clean(copy, capacity, text, strlen(text));
+    return copy;
+}
+
+static char *host_name(struct arena *arena)
+{
+    char name[256] = "";
+
+    if (gethostname(name, sizeof(name) - 1) < 0)
+        strcpy(name, "localhost");
+    return clean_copy(arena, name);
+}
+
+/* Empty where the kernel does not tell. */
+static char *boot_id(struct arena *arena)
+{
+    char id[64] = "";
+    ssize_t length = fd_read_file(AT_FDCWD, BOOT_ID_FILE, id, sizeof(id));
+
+    id[length > 0 ? strcspn(id, "\n") : 0] = '\0';
+    return clean_copy(arena, id);
+}
+
+int run_record_session(const struct job_run_options *options, struct arena *arena,
+                       struct store_options *store)
+{
+    store->host = host_name(arena);
+    store->boot_id = boot_id(arena);
+    store->collector = COLLECTOR;
+    store->interval_seconds = ns_to_sec(options->interval_ns);
+    return store->host && store->boot_id ? 0 : -ENOMEM;
+}
+
+/* The command line as that of a process is shown: cut, in UTF-8, its arguments apart by blanks. */
+static char *join_command(char *const *argv, struct arena *arena)
+{
+    _cleanup_text_ struct text raw = {0};
+    char command[COMMAND_MAX_BYTES + 1];
+
+    for (size_t i = 0; argv[i] && raw.length < sizeof(command) + 3; i++)
+        text_append(&raw, argv[i], strlen(argv[i]) + 1);
+    if (text_error(&raw) < 0)
+        return NULL;
+    size_t length = proc_cmdline_parse(raw.bytes, raw.length, command, sizeof(command));
+    return arena_copy(arena, command, length);
+}
+
+/* ---- the run ---- */
+
+int run_record_begin(const struct job_run_options *options, double started_at, struct arena *arena,
+                     struct job *ret)
+{
+    _cleanup_free_ char *cwd = getcwd(NULL, 0); /* a directory that is gone has no name */
+
+    record_init(&job_record, ret);
+    ret->run_id = options->run_id;
+    ret->job_id = options->job_id;
+    ret->job_type = options->job_type;
+    ret->command = join_command(options->argv, arena);
+    ret->cwd = cwd ? clean_copy(arena, cwd) : NULL;
+    ret->host = host_name(arena);
+    ret->uid = getuid();
+    ret->started_at = started_at;
+    ret->outcome = OUTCOME_RUNNING;
+    ret->profile.collector = COLLECTOR;
+    return ret->command && ret->host && (ret->cwd || !cwd) ? 0 : -ENOMEM;
+}
+
+static void fill_profile(const struct run_summary *summary, struct job_profile *profile)
+{
+    profile->peak_rss_mb = summary->peak_rss_mb;
+    profile->peak_total_mb = summary->peak_total_mb;
+    profile->peak_unique_mb = summary->peak_unique_mb;
+    profile->total_cpu_seconds = summary->cpu_seconds;
+    profile->user_seconds = summary->user_seconds;
+    profile->system_seconds = summary->system_seconds;
+    profile->wall_seconds = summary->wall_seconds;
+    profile->process_spawn_count = summary->processes;
+    profile->exactness = summary->exactness;
+    profile->num_samples = summary->num_samples;
+    profile->gap_seconds = summary->gap_seconds;
+    profile->left_running = (int64_t)summary->left_running.count;
+    profile->collector = summary->collector;
+}
+
+void run_record_end(const struct run_summary *summary, double ended_at, struct job *ret)
+{
+    record_init(&job_record, ret);
+    ret->run_id = summary->run_id;
+    ret->job_id = summary->job_id;
+    ret->job_type = summary->job_type;
+    ret->started_at = summary->started_at;
+    ret->ended_at = ended_at;
+    ret->outcome = summary->outcome;
+    ret->exit_code = summary->exit_code;
+    ret->signal_num = summary->signal_num;
+    ret->cause = summary->cause;
+    fill_profile(summary, &ret->profile);
+}
+
+void run_record_sheet(const char *run_id, int64_t sheet_num, double started_at, struct sheet *ret)
+{
+    record_init(&sheet_record, ret);
+    ret->run_id = run_id;
+    ret->sheet_num = sheet_num;
+    ret->started_at = started_at;
+    ret->outcome = OUTCOME_RUNNING;
+}
+
+void run_record_sheet_end(const struct run_summary *summary, double ended_at, struct sheet *ret)
+{
+    run_record_sheet(summary->run_id, summary->sheet_num, summary->started_at, ret);
+    ret->ended_at = ended_at;
+    ret->outcome = summary->outcome;
+    ret->peak_rss_mb = summary->peak_rss_mb;
+    ret->cpu_seconds = summary->cpu_seconds;
+}

@@ -1,0 +1,73 @@
+#include "engine/store-message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/record-copy.h"
+
+static struct store_message *message_new(enum store_message_kind kind)
+{
+    struct store_message *message = calloc(1, sizeof(*message));
+
+    if (message)
+        message->kind = kind;
+    return message;
+}
+
+struct store_message *store_message_of_tick(struct tick_box *box)
+{
+    struct store_message *message = message_new(STORE_MESSAGE_TICK);
+
+    if (message)
+        message->box = box;
+    return message;
+}
+
+struct store_message *store_message_of_job(enum store_message_kind kind, const struct job *job)
+{
+    struct store_message *message = message_new(kind);
+
+    if (message && record_copy(&job_record, job, &message->arena, &message->job) < 0) {
+        store_message_free(message);
+        return NULL;
+    }
+    return message;
+}
+
+struct store_message *store_message_of_sheet(const struct sheet *sheet)
+{
+    struct store_message *message = message_new(STORE_MESSAGE_SHEET);
+
+    if (message && record_copy(&sheet_record, sheet, &message->arena, &message->sheet) < 0) {
+        store_message_free(message);
+        return NULL;
+    }
+    return message;
+}
+
+void store_message_free(struct store_message *message)
+{
+    tick_box_free(message->box);
+    arena_done(&message->arena);
+    free(message);
+}
+
+/* The store has the run by its run_id: under which name is its own business. */
+static int finish_job(const struct job *given, struct store *store)
+{
+    struct job job = *given;
+
+    job.job_id = NULL;
+    return store_finish_job(store, &job);
+}
+
+int store_message_write(struct store_message *message, struct store *store)
+{
+    switch (message->kind) {
+    case STORE_MESSAGE_TICK: return store_write_tick(store, &message->box->tick);
+    case STORE_MESSAGE_BEGIN_JOB: return store_begin_job(store, &message->job, message->job_id);
+    case STORE_MESSAGE_FINISH_JOB: return finish_job(&message->job, store);
+    case STORE_MESSAGE_SHEET: return store_write_sheet(store, &message->sheet);
+    }
+    return -EINVAL;
+}

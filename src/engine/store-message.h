@@ -1,0 +1,34 @@
+/* One thing that the store is to keep, whole, so that it can wait in a queue. */
+#pragma once
+
+#include <sys/queue.h>
+
+#include "engine/tick-box.h"
+#include "store/store.h"
+
+enum store_message_kind {
+    STORE_MESSAGE_TICK,
+    STORE_MESSAGE_BEGIN_JOB,
+    STORE_MESSAGE_FINISH_JOB,
+    STORE_MESSAGE_SHEET,
+};
+
+struct store_message {
+    TAILQ_ENTRY(store_message) neighbours;
+    enum store_message_kind kind;
+    struct tick_box *box;
+    struct job job;
+    struct sheet sheet;
+    struct arena arena;                     /* holds what job and sheet point to */
+    char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* as the store has called a run that began */
+};
+
+/* Takes the box over if there is memory; copies a job or a sheet with all that it points to. NULL
+ * without memory. */
+struct store_message *store_message_of_tick(struct tick_box *box);
+struct store_message *store_message_of_job(enum store_message_kind kind, const struct job *job);
+struct store_message *store_message_of_sheet(const struct sheet *sheet);
+void store_message_free(struct store_message *message);
+
+/* As the calls of the store return. */
+int store_message_write(struct store_message *message, struct store *store);

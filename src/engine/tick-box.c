@@ -1,0 +1,193 @@
+#include "engine/tick-box.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/vec.h"
+
+struct tick_box *tick_box_new(void)
+{
+    return calloc(1, sizeof(struct tick_box));
+}
+
+void tick_box_free(struct tick_box *box)
+{
+    if (!box)
+        return;
+    snapshot_free(box->tick.snapshot);
+    free(box->tick.events.items);
+    free(box->tick.gaps.items);
+    arena_done(&box->arena);
+    free(box);
+}
+
+void tick_box_freep(struct tick_box **box)
+{
+    tick_box_free(*box);
+}
+
+bool tick_box_is_full(const struct tick_box *box)
+{
+    return box->tick.events.count >= TICK_EVENTS_MAX;
+}
+
+/* ---- events ---- */
+
+/* The run's names, copied once for all events of it in a row. */
+static int note_run(struct tick_box *box, const struct run *run)
+{
+    if (box->run == run)
+        return 0;
+    const char *run_id = arena_strdup(&box->arena, run->run_id);
+    const char *job_id = arena_strdup(&box->arena, run->job_id);
+    if (!run_id || !job_id)
+        return -ENOMEM;
+    box->run = run;
+    box->run_id = run_id;
+    box->job_id = job_id;
+    return 0;
+}
+
+static int make_room(struct tick_box *box)
+{
+    struct process_event_list *events = &box->tick.events;
+
+    if (tick_box_is_full(box))
+        return -ENOBUFS;
+    if (events->count < box->event_capacity)
+        return 0;
+    return vec_reserve_bytes((void **)&events->items, &box->event_capacity, events->count + 1,
+                             sizeof(events->items[0]));
+}
+
+struct process_event *tick_box_add_event(struct tick_box *box, const struct run *run,
+                                         enum event_type type, pid_t pid, double timestamp)
+{
+    if (note_run(box, run) < 0 || make_room(box) < 0) {
+        box->lost_events++;
+        return NULL;
+    }
+    struct process_event *event = &box->tick.events.items[box->tick.events.count++];
+    record_init(&process_event_record, event);
+    event->timestamp = timestamp;
+    event->event_type = (int)type;
+    event->pid = pid;
+    event->run_id = box->run_id;
+    event->job_id = box->job_id;
+    event->sheet_num = run->sheet_num;
+    return event;
+}
+
+struct process_event *tick_box_add_spawn(struct tick_box *box, const struct run *run, pid_t pid,
+                                         pid_t ppid, double timestamp)
+{
+    struct process_event *event = tick_box_add_event(box, run, EVENT_SPAWN, pid, timestamp);
+
+    if (event)
+        event->ppid = ppid;
+    return event;
+}
+
+struct process_event *tick_box_add_signal(struct tick_box *box, const struct run *run, pid_t pid,
+                                          const struct process_event *sent, double timestamp)
+{
+    struct process_event *event = tick_box_add_event(box, run, EVENT_SIGNAL, pid, timestamp);
+
+    if (!event)
+        return NULL;
+    event->signal_num = sent->signal_num;
+    event->sender_pid = sent->sender_pid;
+    /* Without memory the event has to do without words. */
+    if (sent->sender_command)
+        event->sender_command = arena_strdup(&box->arena, sent->sender_command);
+    if (sent->details)
+        event->details = arena_strdup(&box->arena, sent->details);
+    box->signals++;
+    return event;
+}
+
+/* Takes the latest signal of that number out of the list, which keeps its order. */
+static bool take_signal(struct tick_box *box, pid_t pid, int number, struct process_event *ret)
+{
+    struct process_event_list *events = &box->tick.events;
+
+    for (size_t i = box->signals ? events->count : 0; i-- > 0;) {
+        struct process_event *event = &events->items[i];
+        if (event->event_type != EVENT_SIGNAL || event->pid != pid || event->signal_num != number)
+            continue;
+        *ret = *event;
+        memmove(event, event + 1, (events->count - i - 1) * sizeof(*event));
+        events->count--;
+        box->signals--;
+        return true;
+    }
+    return false;
+}
+
+static struct process_event *add_kill(struct tick_box *box, const struct run *run, pid_t pid,
+                                      int wait_status, double timestamp)
+{
+    struct process_event signal;
+    bool is_known = take_signal(box, pid, WTERMSIG(wait_status), &signal);
+    struct process_event *event = tick_box_add_event(box, run, EVENT_KILL, pid, timestamp);
+
+    if (!event)
+        return NULL;
+    event->signal_num = WTERMSIG(wait_status);
+    if (is_known) {
+        event->sender_pid = signal.sender_pid;
+        event->sender_command = signal.sender_command;
+        event->details = signal.details;
+    }
+    if (!event->details && WCOREDUMP(wait_status))
+        event->details = "core dumped";
+    return event;
+}
+
+struct process_event *tick_box_add_end(struct tick_box *box, const struct run *run, pid_t pid,
+                                       int wait_status, double timestamp)
+{
+    if (WIFSIGNALED(wait_status))
+        return add_kill(box, run, pid, wait_status, timestamp);
+    struct process_event *event = tick_box_add_event(box, run, EVENT_EXIT, pid, timestamp);
+
+    if (event)
+        event->exit_code = WEXITSTATUS(wait_status);
+    return event;
+}
+
+struct process_event *tick_box_find_end(const struct tick_box *box, pid_t pid)
+{
+    for (size_t i = box->tick.events.count; i-- > 0;) {
+        struct process_event *event = &box->tick.events.items[i];
+        if (event->pid != pid)
+            continue;
+        if (event->event_type == EVENT_EXIT || event->event_type == EVENT_KILL)
+            return event;
+        if (event->event_type == EVENT_SPAWN) /* before that, the pid was another's */
+            return NULL;
+    }
+    return NULL;
+}
+
+/* ---- gaps ---- */
+
+int tick_box_add_gap(struct tick_box *box, const struct gap *gap)
+{
+    struct gap_list *gaps = &box->tick.gaps;
+    char *reason = NULL;
+
+    if (gap->reason && !(reason = arena_strdup(&box->arena, gap->reason)))
+        return -ENOMEM;
+    if (gaps->count == box->gap_capacity) {
+        int r = vec_reserve_bytes((void **)&gaps->items, &box->gap_capacity, gaps->count + 1,
+                                  sizeof(gaps->items[0]));
+        if (r < 0)
+            return r;
+    }
+    gaps->items[gaps->count] = *gap;
+    gaps->items[gaps->count++].reason = reason;
+    return 0;
+}

@@ -1,0 +1,51 @@
+/* A tick in one piece: a snapshot, what happened since the one before, and every text of it, so
+ * that it can be handed from thread to thread. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "jobs/registry.h"
+#include "store/store.h"
+
+/* Half a megabyte of events. A build makes some thousand in a second: whoever has filled a box
+ * hands it on without a snapshot and begins the next. */
+#define TICK_EVENTS_MAX 4096
+
+struct tick_box {
+    struct tick tick; /* what is in it, as the store takes it */
+    size_t event_capacity;
+    size_t gap_capacity;
+    uint64_t lost_events; /* that found no room, or no memory */
+    size_t signals;       /* events of that type, one of which may turn out to have been a kill */
+
+    struct arena arena;    /* holds the texts of events and gaps that the snapshot does not hold */
+    const struct run *run; /* the last one that an event was about, and its texts */
+    const char *run_id;
+    const char *job_id;
+};
+
+struct tick_box *tick_box_new(void);
+void tick_box_free(struct tick_box *box);
+void tick_box_freep(struct tick_box **box);
+
+bool tick_box_is_full(const struct tick_box *box);
+
+/* All return the event, for more to be filled in, until the next is added; NULL if there was no
+ * room or memory for it, which is counted. `timestamp` is the wall clock. */
+struct process_event *tick_box_add_event(struct tick_box *box, const struct run *run,
+                                         enum event_type type, pid_t pid, double timestamp);
+struct process_event *tick_box_add_spawn(struct tick_box *box, const struct run *run, pid_t pid,
+                                         pid_t ppid, double timestamp);
+/* A process ended: an exit, or a kill, which then stands for the signal that did it as well, if
+ * that is in the box. */
+struct process_event *tick_box_add_end(struct tick_box *box, const struct run *run, pid_t pid,
+                                       int wait_status, double timestamp);
+/* Its texts are copied. */
+struct process_event *tick_box_add_signal(struct tick_box *box, const struct run *run, pid_t pid,
+                                          const struct process_event *sent, double timestamp);
+
+/* The end of a process, if it is in the box; else NULL. */
+struct process_event *tick_box_find_end(const struct tick_box *box, pid_t pid);
+
+/* A copy, its text included. 0 or -ENOMEM. */
+int tick_box_add_gap(struct tick_box *box, const struct gap *gap);

@@ -1,0 +1,60 @@
+#include "engine/tick-loss.h"
+
+#include "base/macros.h"
+
+bool tick_loss_is_empty(const struct tick_loss *loss)
+{
+    return !loss->snapshots && !loss->events;
+}
+
+static double time_of(const struct tick_box *box)
+{
+    const struct process_event_list *events = &box->tick.events;
+
+    if (box->tick.snapshot)
+        return box->tick.snapshot->timestamp;
+    return events->count ? events->items[events->count - 1].timestamp : REAL_UNKNOWN;
+}
+
+void tick_loss_add(struct tick_loss *loss, const struct tick_box *box)
+{
+    double when = time_of(box);
+
+    if (!real_is_known(when)) /* nothing but gaps, which what is said of this loss covers */
+        return;
+    if (tick_loss_is_empty(loss))
+        loss->first = when;
+    loss->last = when;
+    loss->snapshots += box->tick.snapshot != NULL;
+    loss->events += box->tick.events.count;
+}
+
+double tick_loss_seconds(const struct tick_loss *loss, double interval_seconds)
+{
+    return MAX(loss->last - loss->first, 0.0) + interval_seconds;
+}
+
+static int add_gap(struct tick_box *box, struct gap gap, int kind, uint64_t *count)
+{
+    if (!*count)
+        return 0;
+    gap.kind = kind;
+    gap.lost = (int64_t)*count;
+    int r = tick_box_add_gap(box, &gap);
+    if (r == 0)
+        *count = 0;
+    return r;
+}
+
+void tick_loss_move(struct tick_loss *loss, double interval_seconds, const char *reason,
+                    struct tick_box *box)
+{
+    const struct gap gap = {
+        .timestamp = loss->last,
+        .seconds = tick_loss_seconds(loss, interval_seconds),
+        .reason = reason,
+    };
+
+    if (add_gap(box, gap, GAP_NOT_STORED, &loss->snapshots) == 0)
+        add_gap(box, gap, GAP_EVENTS, &loss->events);
+}

@@ -1,0 +1,22 @@
+/* Ticks that were taken and not stored: how many, and the gaps that tell of them. */
+#pragma once
+
+#include "engine/tick-box.h"
+
+/* Zero-initialised is none. */
+struct tick_loss {
+    uint64_t snapshots;
+    uint64_t events;
+    double first; /* when, by the wall clock */
+    double last;
+};
+
+bool tick_loss_is_empty(const struct tick_loss *loss);
+void tick_loss_add(struct tick_loss *loss, const struct tick_box *box);
+
+/* Each snapshot stands for the interval before it. */
+double tick_loss_seconds(const struct tick_loss *loss, double interval_seconds);
+
+/* Makes gaps of it, after which it is empty; what there is no memory for stays in it. */
+void tick_loss_move(struct tick_loss *loss, double interval_seconds, const char *reason,
+                    struct tick_box *box);
