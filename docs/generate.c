@@ -14,9 +14,12 @@
 #include "base/text.h"
 #include "model/config.h"
 #include "model/event.h"
+#include "model/gap.h"
 #include "model/job.h"
+#include "model/machine-use.h"
 #include "model/pattern.h"
 #include "model/snapshot.h"
+#include "store/schema.h"
 
 #define DOCUMENT_MAX_BYTES (256 * 1024)
 
@@ -50,11 +53,54 @@ static void append_fields(struct text *out)
     static const struct record *const records[] = {
         &process_metric_record, &snapshot_record,      &gpu_metric_record, &job_progress_record,
         &job_usage_record,      &process_event_record, &anomaly_record,    &job_record,
-        &sheet_record,          &job_profile_record,   &pattern_record,    &run_summary_record,
+        &sheet_record,          &job_profile_record,   &pattern_record,    &gap_record,
+        &run_summary_record,    &machine_use_record,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(records); i++)
         append_record(records[i], out);
+}
+
+static void append_column(const struct column *column, struct text *out)
+{
+    const struct field *field = column->field;
+
+    text_printf(out, "| `%s` | ", column->name);
+    if (column->form == COLUMN_SHARED)
+        text_append_string(out, "number of a `text`");
+    else if (column->form == COLUMN_STEPS && field->type == FIELD_CHAR)
+        text_append_string(out, "code of a character");
+    else if (column->form == COLUMN_STEPS && column->steps_per_unit != 0)
+        text_printf(out, "integer: %s × %g", field_unit_name(field->unit), column->steps_per_unit);
+    else if (field->type == FIELD_INT)
+        text_printf(out, "integer%s%s", field->unit ? ": " : "", field_unit_name(field->unit));
+    else if (field->type == FIELD_REAL)
+        text_printf(out, "real%s%s", field->unit ? ": " : "", field_unit_name(field->unit));
+    else if (field->type == FIELD_TEXT || field->type == FIELD_ENUM)
+        text_append_string(out, "text");
+    else
+        text_append_string(out, "JSON");
+    text_printf(out, " | %s |\n", field->meaning);
+}
+
+static void append_tables(struct text *out)
+{
+    static struct schema schema;
+    size_t count;
+    const struct schema_table *tables = schema_tables(&count);
+
+    schema_init(&schema);
+    for (size_t i = 0; i < count; i++) {
+        const struct columns *columns = schema_columns(&schema, &tables[i]);
+        text_printf(out, "\n### `%s`\n\n%s.\n\n", tables[i].name, tables[i].purpose);
+        if (tables[i].own)
+            text_printf(out, "Its own columns: `%s`.", tables[i].own);
+        if (tables[i].key)
+            text_printf(out, "%sIn the order of (`%s`).", tables[i].own ? " " : "", tables[i].key);
+        text_append_string(out, "\n\n| column | kept as | meaning |\n| --- | --- | --- |\n");
+        for (size_t k = 0; k < columns->count; k++)
+            append_column(&columns->items[k], out);
+    }
 }
 
 static const struct part {
@@ -64,6 +110,7 @@ static const struct part {
 } parts[] = {
     {"FIELDS.md", "fields", append_fields},
     {"CONFIGURATION.md", "keys", config_schema_markdown},
+    {"SCHEMA.md", "tables", append_tables},
 };
 
 /* The document with its part made anew. 0, -EBADMSG if the markers are not there, or -ENOMEM. */
