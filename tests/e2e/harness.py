@@ -134,6 +134,8 @@ def clean_environment(home):
         "XDG_CONFIG_HOME": f"{home}/config",
         "XDG_STATE_HOME": f"{home}/state",
         "XDG_RUNTIME_DIR": f"{home}/run",
+        # root's would be the machine's own
+        "SONDE_STATE_DIR": f"{home}/sonde-state",
         "SHELL": "/bin/sh",
         "LANG": "C.UTF-8",
         "TERM": "xterm",

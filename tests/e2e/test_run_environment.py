@@ -115,7 +115,7 @@ class Environment(harness.TestCase):
 
     def test_environment_variables(self):
         strange = dict(self.environment, EMPTY="", LINES="a\nb", LD_BIND_NOW="1",
-                       SONDE_STATE_DIR="/nowhere", **{"odd name": "=x="})
+                       SONDE_STATE_DIR=self.path("nowhere"), **{"odd name": "=x="})
         truth = self.assert_same(env=strange)
         self.assertIn("environment odd name==x=", truth)
 

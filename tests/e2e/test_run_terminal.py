@@ -197,8 +197,11 @@ class Terminal(harness.TestCase):
                   f" >{self.path('copy')} &")
         pid = int(self.await_file("out").split()[1])
         self.await_states((parent_of(pid), pid), True)
-        self.type(f"jobs >{self.path('jobs')}")
-        self.assertIn("Stopped", self.await_file("jobs"))
+
+        def is_told():  # the shell hears of it when the last thread has stopped
+            self.type(f"jobs >{self.path('jobs')}")
+            return "Stopped" in self.await_file("jobs")
+        harness.wait_until(is_told, lambda: self.read("jobs"))
         self.type(f"fg; echo $? >{self.path('status')}")
         self.await_states((pid,), False)
         self.type("a line for cat")

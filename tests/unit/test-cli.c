@@ -7,7 +7,6 @@
 #include "base/cleanup.h"
 #include "base/macros.h"
 #include "cli/arguments.h"
-#include "cli/print-summary.h"
 #include "cli/process-table.h"
 
 /* ---- arguments ---- */
@@ -154,40 +153,6 @@ static void test_table_fits_the_terminal(void **state _unused_)
     assert_non_null(strstr(out.bytes, "…\n"));
 }
 
-/* ---- the summary ---- */
-
-static void test_summary(void **state _unused_)
-{
-    _cleanup_text_ struct text out = {0};
-    struct left_process left[] = {{4242, "sleep\033[1m 100"}};
-    struct run_summary summary;
-
-    record_init(&run_summary_record, &summary);
-    summary.job_id = "make-7f3a";
-    summary.outcome = OUTCOME_FAILURE;
-    summary.cause = "exit status 2";
-    summary.wall_seconds = 12.3;
-    summary.cpu_seconds = 23.4;
-    summary.user_seconds = 20.1;
-    summary.system_seconds = 3.3;
-    summary.peak_rss_mb = 812.4;
-    summary.peak_total_mb = 1945.6;
-    summary.peak_unique_mb = 1900;
-    summary.processes = 1501;
-    summary.exactness.cpu_seconds = LOWER_BOUND;
-    summary.exactness.peak_total_mb = SAMPLED;
-    summary.left_running = (struct left_process_list){left, 1};
-    format_summary(&summary, NULL, &out);
-    assert_string_equal(text_string(&out),
-                        "sonde: make-7f3a: failure, exit status 2\n"
-                        "  wall       12.30 s\n"
-                        "  CPU        ≥ 23.40 s (user 20.10 s, system 3.30 s), 1.90 cores\n"
-                        "  memory     812.4 MB peak of one process, ~ 1.90 GB together "
-                        "(1.86 GB not shared)\n"
-                        "  processes  1,501\n"
-                        "  left       pid 4242 still running: sleep\\x1b[1m 100\n");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,7 +163,6 @@ int main(void)
         cmocka_unit_test(test_table_as_tree),
         cmocka_unit_test(test_a_circle_of_parents_ends),
         cmocka_unit_test(test_table_fits_the_terminal),
-        cmocka_unit_test(test_summary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

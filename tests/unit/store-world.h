@@ -1,0 +1,103 @@
+/* For the tests of the store: a database in a directory of its own, snapshots and other records
+ * made at random out of the field tables (so that a new field is tested too), and their comparison
+ * at the resolution that each field promises. Nothing here but the seed decides what is made. */
+#pragma once
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/store.h"
+
+/* ---- a database ---- */
+
+struct store_fixture {
+    char dir[64];
+    char path[96];
+    char jsonl_path[96];
+    struct store_options options; /* without a JSONL log and without redaction */
+};
+
+#define FIXTURE_INTERVAL 5.0
+
+int store_fixture_set_up(void **state);
+int store_fixture_tear_down(void **state);
+
+/* These fail the test if they fail. */
+struct store *fixture_open(const struct store_fixture *fixture);
+struct store_reader *fixture_reader(const struct store_fixture *fixture);
+/* Plain SQLite, as any tool would see the file. */
+sqlite3 *fixture_sqlite(const struct store_fixture *fixture);
+
+void run_sql(sqlite3 *handle, const char *sql);
+/* The first column of the first row; no row is a failure. */
+int64_t ask_int(sqlite3 *handle, const char *sql);
+double ask_real(sqlite3 *handle, const char *sql);
+
+/* ---- chance ---- */
+
+uint64_t random_next(uint64_t *random);
+/* 0 to limit - 1. */
+uint64_t random_below(uint64_t *random, uint64_t limit);
+/* One time in `times`. */
+bool random_once_in(uint64_t *random, uint64_t times);
+
+/* A value for one field or for all: unknown, ordinary, extreme, hostile. What is required is known.
+ */
+void random_field(uint64_t *random, const struct field *field, struct arena *arena, void *object);
+void random_record(uint64_t *random, const struct record *record, struct arena *arena,
+                   void *object);
+
+/* ---- a machine that never was ---- */
+
+#define WORLD_PIDS 10
+#define WORLD_RUNS 4
+
+struct world_run {
+    char run_id[40];
+    char job_id[16];
+};
+
+struct world_process {
+    bool is_alive;
+    bool is_idle;    /* its samples hardly ever change */
+    bool keeps_time; /* its age follows from its start */
+    struct process_metric metric;
+};
+
+struct world {
+    uint64_t random;
+    double now;
+    uint64_t clock_ticks; /* what start_ticks are counted in */
+    int64_t last_id;
+    unsigned tag;
+    struct world_run runs[WORLD_RUNS];
+    struct world_process processes[WORLD_PIDS];
+    struct arena arena;
+};
+
+void world_init(struct world *world, uint64_t seed);
+void world_done(struct world *world);
+/* Some time later: the caller's. */
+struct snapshot *world_tick(struct world *world);
+
+/* Writes it; it stays the caller's. */
+void write_snapshot(struct store *store, struct snapshot *snapshot);
+
+/* ---- comparison ---- */
+
+bool field_is_known(const struct field *field, const void *object);
+/* Takes over what is known in `from`. */
+void record_merge(const struct record *record, void *into, const void *from);
+
+/* Whether `found` is what `written` is at the field's resolution; says what differs. */
+bool same_real(const struct field *field, double written, double found);
+bool same_record(const struct record *record, const void *written, const void *found);
+/* `what` and `number` are for the message. */
+void assert_same_record(const struct record *record, const void *written, const void *found,
+                        const char *what, size_t number);
+void assert_same_snapshot(const struct snapshot *written, const struct snapshot *found,
+                          size_t number);
+void assert_same_snapshots(struct snapshot *const *written, size_t count,
+                           const struct snapshot_list *found);
