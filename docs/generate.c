@@ -19,6 +19,9 @@
 #include "model/machine-use.h"
 #include "model/pattern.h"
 #include "model/snapshot.h"
+#include "report/earlier-runs.h"
+#include "report/job-report.h"
+#include "report/machine-report.h"
 #include "store/schema.h"
 
 #define DOCUMENT_MAX_BYTES (256 * 1024)
@@ -54,7 +57,8 @@ static void append_fields(struct text *out)
         &process_metric_record, &snapshot_record,      &gpu_metric_record, &job_progress_record,
         &job_usage_record,      &process_event_record, &anomaly_record,    &job_record,
         &sheet_record,          &job_profile_record,   &pattern_record,    &gap_record,
-        &run_summary_record,    &machine_use_record,
+        &run_summary_record,    &machine_use_record,   &job_report_record, &earlier_runs_record,
+        &machine_report_record,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(records); i++)

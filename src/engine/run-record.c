@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "base/utf8.h"
 #include "model/process.h"
 #include "probe/proc-cmdline.h"
+#include "probe/proc-stat.h"
 
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 #define COLLECTOR    "procfs"
@@ -49,6 +51,23 @@ static char *boot_id(struct arena *arena)
     return clean_copy(arena, id);
 }
 
+/* A run within a run is known by its ancestors. Where /proc does not tell, it is nobody's child. */
+static size_t list_ancestors(int64_t *into, size_t max)
+{
+    struct proc_stat stat = {.ppid = getppid()};
+    char path[32], bytes[1024];
+    size_t count = 0;
+
+    while (stat.ppid > 0 && count < max) {
+        into[count++] = stat.ppid;
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int)stat.ppid);
+        ssize_t length = fd_read_file(AT_FDCWD, path, bytes, sizeof(bytes));
+        if (length < 0 || proc_stat_parse(bytes, (size_t)length, &stat) < 0)
+            break;
+    }
+    return count;
+}
+
 int run_record_session(const struct job_run_options *options, struct arena *arena,
                        struct store_options *store)
 {
@@ -56,6 +75,7 @@ int run_record_session(const struct job_run_options *options, struct arena *aren
     store->boot_id = boot_id(arena);
     store->collector = COLLECTOR;
     store->interval_seconds = ns_to_sec(options->interval_ns);
+    store->ancestor_count = list_ancestors(store->ancestors, STORE_ANCESTORS_MAX);
     return store->host && store->boot_id ? 0 : -ENOMEM;
 }
 

@@ -67,7 +67,7 @@ struct store_writer {
     struct store *store;
     struct store_error error; /* of the last failure */
     int trouble;              /* that was told of; 0: none, -ETIME: too slow */
-    bool has_made_room;
+    uint64_t make_room_at_ns; /* at the earliest */
     bool is_retaining;
     uint64_t retain_at_ns;
     int log_error;
@@ -252,6 +252,17 @@ static void end_work(struct store_writer *writer)
     pthread_mutex_unlock(&writer->lock);
 }
 
+/* Once for each time that the disk gets full, and not with every tick if it stays nearly so. */
+static bool may_make_room(struct store_writer *writer)
+{
+    uint64_t now_ns = clock_mono_ns();
+
+    if ((writer->trouble && writer->trouble != -ETIME) || now_ns < writer->make_room_at_ns)
+        return false;
+    writer->make_room_at_ns = now_ns + writer->options.pace.retry_ns;
+    return true;
+}
+
 /* Opens the store if that is still to be done, and writes the message (NULL: none). 0 or a negative
  * errno, with the words in writer->error. */
 static int attempt(struct store_writer *writer, struct store_message *message)
@@ -260,12 +271,9 @@ static int attempt(struct store_writer *writer, struct store_message *message)
     int r = writer->store ? 0 : open_store(writer);
     if (r == 0 && message) {
         r = store_message_write(message, writer->store);
-        /* Room is made once for each time that the disk gets full. */
-        if (r == -ENOSPC && !writer->has_made_room) {
-            writer->has_made_room = true;
-            if (store_make_room(writer->store, ns_to_sec(clock_real_ns())) == 0)
-                r = store_message_write(message, writer->store);
-        }
+        if (r == -ENOSPC && may_make_room(writer) &&
+            store_make_room(writer->store, ns_to_sec(clock_real_ns())) == 0)
+            r = store_message_write(message, writer->store);
         if (r < 0)
             snprintf(writer->error.text, sizeof(writer->error.text), "%s",
                      store_error(writer->store));
@@ -306,7 +314,6 @@ static void end_trouble(struct store_writer *writer, const struct tick_loss *cos
     struct human count, seconds;
 
     writer->trouble = 0;
-    writer->has_made_room = false;
     if (cost->snapshots)
         say(writer, "writing again; %s snapshot%s (%s) %s not stored",
             human_count(&count, cost->snapshots), cost->snapshots == 1 ? "" : "s",
@@ -354,9 +361,9 @@ static void give_up(struct store_writer *writer)
 static bool is_stopping(struct store_writer *writer)
 {
     pthread_mutex_lock(&writer->lock);
-    bool is_stopping = writer->is_stopping;
+    bool is_asked = writer->is_stopping;
     pthread_mutex_unlock(&writer->lock);
-    return is_stopping;
+    return is_asked;
 }
 
 /* When the writer is to stop, a full disk is tried once more, and another writer is waited for a

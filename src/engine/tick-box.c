@@ -90,20 +90,46 @@ struct process_event *tick_box_add_spawn(struct tick_box *box, const struct run 
     return event;
 }
 
-struct process_event *tick_box_add_signal(struct tick_box *box, const struct run *run, pid_t pid,
-                                          const struct process_event *sent, double timestamp)
+struct process_event *tick_box_find_end(const struct tick_box *box, pid_t pid)
 {
-    struct process_event *event = tick_box_add_event(box, run, EVENT_SIGNAL, pid, timestamp);
+    for (size_t i = box->tick.events.count; i-- > 0;) {
+        struct process_event *event = &box->tick.events.items[i];
+        if (event->pid != pid)
+            continue;
+        if (event->event_type == EVENT_EXIT || event->event_type == EVENT_KILL)
+            return event;
+        if (event->event_type == EVENT_SPAWN) /* before that, the pid was another's */
+            return NULL;
+    }
+    return NULL;
+}
 
-    if (!event)
-        return NULL;
-    event->signal_num = sent->signal_num;
+/* Without memory the event has to do without words. */
+static void note_sender(struct tick_box *box, const struct process_event *sent,
+                        struct process_event *event)
+{
     event->sender_pid = sent->sender_pid;
-    /* Without memory the event has to do without words. */
     if (sent->sender_command)
         event->sender_command = arena_strdup(&box->arena, sent->sender_command);
     if (sent->details)
         event->details = arena_strdup(&box->arena, sent->details);
+}
+
+struct process_event *tick_box_add_signal(struct tick_box *box, const struct run *run, pid_t pid,
+                                          const struct process_event *sent, double timestamp)
+{
+    struct process_event *end = tick_box_find_end(box, pid);
+
+    /* What reached the whole group may have killed before it was heard of here. */
+    if (end && end->event_type == EVENT_KILL && end->signal_num == sent->signal_num)
+        note_sender(box, sent, end);
+    if (end)
+        return end;
+    struct process_event *event = tick_box_add_event(box, run, EVENT_SIGNAL, pid, timestamp);
+    if (!event)
+        return NULL;
+    event->signal_num = sent->signal_num;
+    note_sender(box, sent, event);
     box->signals++;
     return event;
 }
@@ -156,20 +182,6 @@ struct process_event *tick_box_add_end(struct tick_box *box, const struct run *r
     if (event)
         event->exit_code = WEXITSTATUS(wait_status);
     return event;
-}
-
-struct process_event *tick_box_find_end(const struct tick_box *box, pid_t pid)
-{
-    for (size_t i = box->tick.events.count; i-- > 0;) {
-        struct process_event *event = &box->tick.events.items[i];
-        if (event->pid != pid)
-            continue;
-        if (event->event_type == EVENT_EXIT || event->event_type == EVENT_KILL)
-            return event;
-        if (event->event_type == EVENT_SPAWN) /* before that, the pid was another's */
-            return NULL;
-    }
-    return NULL;
 }
 
 /* ---- gaps ---- */

@@ -40,7 +40,8 @@ struct process_event *tick_box_add_spawn(struct tick_box *box, const struct run 
  * that is in the box. */
 struct process_event *tick_box_add_end(struct tick_box *box, const struct run *run, pid_t pid,
                                        int wait_status, double timestamp);
-/* Its texts are copied. */
+/* A signal that `sent` tells the number and the sender of, its texts copied; part of the kill, if
+ * that is in the box already. */
 struct process_event *tick_box_add_signal(struct tick_box *box, const struct run *run, pid_t pid,
                                           const struct process_event *sent, double timestamp);
 

@@ -1,9 +1,10 @@
 /* One pass from left to right over names and the "://" of URLs. Each secret that is found is a span
  * of the text; the scan goes on behind it, so that a name inside a value is part of the secret.
  *
- * All spans start behind an ASCII character and end before one, or at the end: UTF-8 stays whole.
- * What stands around a span is never part of a name together with the stars, so that a second pass
- * finds the same spans. */
+ * All spans start behind an ASCII character and end before one, or at the end: UTF-8 stays whole. A
+ * second pass must find the same spans, so no decision rests on what is inside one: looking back
+ * ends at the last span, and what a span could hide from the look ahead of an earlier one (the end
+ * of a URL's authority) is inside it to the end of the word. */
 #include "model/redact.h"
 
 #include <stdbool.h>
@@ -60,15 +61,25 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+static bool is_divider(char c)
+{
+    return c == '-' || c == '_' || c == '.';
+}
+
 /* What names are made of; beyond ASCII everything. */
 static bool is_name_char(char c)
 {
-    return is_lower(c) || is_upper(c) || is_digit(c) || is_in(c, "-_.") || (unsigned char)c >= 0x80;
+    return is_lower(c) || is_upper(c) || is_digit(c) || is_divider(c) || (unsigned char)c >= 0x80;
 }
 
 static size_t skip_blanks(const char *text, size_t at)
 {
     return at + strspn(text + at, BLANKS);
+}
+
+static bool is_hidden(const char *value, size_t length)
+{
+    return length == strlen(stars) && memcmp(value, stars, length) == 0;
 }
 
 /* ---- names ---- */
@@ -89,7 +100,7 @@ static bool equals_in_any_case(const char *a, const char *b, size_t length)
 /* Whether a part of the name ends before name[at]; `at` is not 0. */
 static bool part_ends_at(const char *name, size_t length, size_t at)
 {
-    if (at == length || is_in(name[at], "-_.") || is_digit(name[at]))
+    if (at == length || is_divider(name[at]) || is_digit(name[at]))
         return true;
     if (!is_upper(name[at]))
         return false;
@@ -105,8 +116,8 @@ static bool has_word(const char *name, size_t length, const char *word)
     if (!word_length)
         return false;
     for (size_t end = word_length; end <= length; end++)
-        if (part_ends_at(name, length, end) &&
-            equals_in_any_case(name + end - word_length, word, word_length))
+        if (equals_in_any_case(name + end - word_length, word, word_length) &&
+            part_ends_at(name, length, end))
             return true;
     return false;
 }
@@ -305,9 +316,7 @@ static bool looks_like_a_port(const char *at, const char *end)
  * slash in it, and the @ comes later. */
 static const char *find_late_end(const char *password, const char *end)
 {
-    size_t length = (size_t)(end - password);
-
-    if (*end != '/' || (length == strlen(stars) && memcmp(password, stars, length) == 0))
+    if (*end != '/' || is_hidden(password, (size_t)(end - password)))
         return end;
     const char *at_sign = memrchr(end, '@', strcspn(end, "?#\"'" BLANKS));
     return at_sign ? at_sign : end;
@@ -348,13 +357,6 @@ static bool find_url_password(struct scan *scan, struct span *ret)
 
 /* ---- the text ---- */
 
-/* An empty value stays empty. */
-static bool needs_hiding(const char *text, const struct span *span)
-{
-    size_t length = span->end - span->start;
-    return length && (length != strlen(stars) || memcmp(text + span->start, stars, length) != 0);
-}
-
 /* Takes the name at scan->at, and its value if that is to be hidden. */
 static bool take_name(struct scan *scan, struct span *ret)
 {
@@ -371,20 +373,19 @@ static bool take_name(struct scan *scan, struct span *ret)
  * https://token:abc@host is not looked at a second time for the name in it. */
 static bool find_next(struct scan *scan, struct span *ret)
 {
-    while (scan->text[scan->at]) {
-        bool is_found = false;
+    bool is_found = false;
+
+    while (!is_found && scan->text[scan->at]) {
         if (is_name_char(scan->text[scan->at]))
             is_found = take_name(scan, ret);
         else if (strncmp(scan->text + scan->at, "://", 3) == 0 && find_url_password(scan, ret))
             is_found = true;
         else
             scan->at++;
-        if (is_found) {
-            scan->at = scan->floor = ret->end;
-            return true;
-        }
     }
-    return false;
+    if (is_found)
+        scan->at = scan->floor = ret->end;
+    return is_found;
 }
 
 int redact_text(const char *text, const struct text_list *words, struct text *out)
@@ -396,7 +397,8 @@ int redact_text(const char *text, const struct text_list *words, struct text *ou
     if (!words->count)
         return 0;
     while (find_next(&scan, &span)) {
-        if (!needs_hiding(text, &span))
+        size_t length = span.end - span.start;
+        if (!length || is_hidden(text + span.start, length))
             continue;
         text_append(out, text + copied, span.start - copied);
         text_append_string(out, stars);

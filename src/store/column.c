@@ -46,7 +46,7 @@ static void add_column(struct columns *columns, const struct field *field, size_
                               .form = COLUMN_PLAIN};
     if (is_number_type(field->type))
         column->form = numbers;
-    else if (field->type == FIELD_TEXT)
+    else if (field->type == FIELD_TEXT || field->type == FIELD_RECORDS || field->type == FIELD_INTS)
         column->form = texts;
     snprintf(column->name, sizeof(column->name), "%s%s", prefix, field->name);
 }
@@ -198,22 +198,35 @@ void column_set_code(const struct column *column, int64_t code, void *object)
 
 /* ---- binding ---- */
 
+double column_round(const struct column *column, double value)
+{
+    if (column->steps_per_unit == 0)
+        return value;
+    return steps_to_real(real_to_steps(value, column->steps_per_unit), column->steps_per_unit);
+}
+
 static void bind_real(const struct column *column, double value, sqlite3_stmt *statement, int at)
 {
-    if (column->steps_per_unit != 0)
-        value = steps_to_real(real_to_steps(value, column->steps_per_unit), column->steps_per_unit);
+    value = column_round(column, value);
     if (isfinite(value))
         sqlite3_bind_double(statement, at, value);
     else
         sqlite3_bind_null(statement, at);
 }
 
-static void bind_string(const char *string, sqlite3_stmt *statement, int at)
+/* SQLite's own copy: without one the statement would run with NULL. */
+static int bind_copy(const char *bytes, int length, sqlite3_stmt *statement, int at)
+{
+    int code = sqlite3_bind_text(statement, at, bytes, length, SQLITE_TRANSIENT);
+    return code == SQLITE_OK ? 0 : code == SQLITE_TOOBIG ? -EMSGSIZE : -ENOMEM;
+}
+
+static int bind_string(const char *string, sqlite3_stmt *statement, int at)
 {
     if (string)
-        sqlite3_bind_text(statement, at, string, -1, SQLITE_TRANSIENT);
-    else
-        sqlite3_bind_null(statement, at);
+        return bind_copy(string, -1, statement, at);
+    sqlite3_bind_null(statement, at);
+    return 0;
 }
 
 static int bind_shared(const char *string, struct text_pool *pool, sqlite3_stmt *statement, int at)
@@ -232,7 +245,7 @@ static int bind_shared(const char *string, struct text_pool *pool, sqlite3_stmt 
 
 /* Lists as JSON; an empty one is NULL where the field has no difference between none and empty. */
 static int bind_list(const struct column *column, const struct any_list *list,
-                     sqlite3_stmt *statement, int at)
+                     struct text_pool *pool, sqlite3_stmt *statement, int at)
 {
     bool is_null = column->field->type == FIELD_TALLY ? !list->items : !list->count;
     _cleanup_text_ struct text text = {0};
@@ -245,8 +258,9 @@ static int bind_list(const struct column *column, const struct any_list *list,
     field_encode(column->field, list, &json);
     if (text_error(&text) < 0)
         return -ENOMEM;
-    sqlite3_bind_text(statement, at, text.bytes, (int)text.length, SQLITE_TRANSIENT);
-    return 0;
+    if (column->form == COLUMN_SHARED)
+        return bind_shared(text.bytes, pool, statement, at);
+    return bind_copy(text.bytes, (int)text.length, statement, at);
 }
 
 int column_bind(const struct column *column, const void *object, struct text_pool *pool,
@@ -258,22 +272,20 @@ int column_bind(const struct column *column, const void *object, struct text_poo
         column_bind_code(statement, at, column_code(column, object));
         return 0;
     }
-    if (column->form == COLUMN_SHARED)
+    if (column->form == COLUMN_SHARED && column->field->type == FIELD_TEXT)
         return bind_shared(*(const char *const *)value, pool, statement, at);
 
     switch (column->field->type) {
     case FIELD_INT: column_bind_code(statement, at, *(const int64_t *)value); return 0;
     case FIELD_REAL: bind_real(column, *(const double *)value, statement, at); return 0;
-    case FIELD_TEXT: bind_string(*(const char *const *)value, statement, at); return 0;
+    case FIELD_TEXT: return bind_string(*(const char *const *)value, statement, at);
     case FIELD_CHAR: {
         const char text[] = {*(const char *)value, '\0'};
-        bind_string(*text ? text : NULL, statement, at);
-        return 0;
+        return bind_string(*text ? text : NULL, statement, at);
     }
     case FIELD_ENUM:
-        bind_string(field_enum_name(column->field, *(const int *)value), statement, at);
-        return 0;
-    default: return bind_list(column, value, statement, at);
+        return bind_string(field_enum_name(column->field, *(const int *)value), statement, at);
+    default: return bind_list(column, value, pool, statement, at);
     }
 }
 
@@ -281,29 +293,31 @@ int column_bind(const struct column *column, const void *object, struct text_poo
 
 static int read_enum(const struct field *field, sqlite3_stmt *statement, int at, int *ret)
 {
-    const char *name = (const char *)sqlite3_column_text(statement, at);
+    const char *name;
 
     *ret = 0;
+    int r = row_find_text(statement, at, &name);
     for (size_t i = 1; name && i < field->name_count; i++)
         if (strcmp(field->names[i], name) == 0)
             *ret = (int)i;
-    return 0;
+    return r;
 }
 
 /* As an object of one field, which the decoder knows how to read. */
 static int read_list(const struct column *column, sqlite3_stmt *statement, int at,
                      struct arena *arena, void *object)
 {
-    const char *json = (const char *)sqlite3_column_text(statement, at);
     const struct field *field = column->field;
     struct field moved = *field;
     const struct record one = {.name = field->name, .fields = &moved, .field_count = 1};
     _cleanup_text_ struct text text = {0};
     struct decode_error error;
+    const char *json;
 
     moved.offset = column->offset;
-    if (!json)
-        return 0;
+    int r = row_find_text(statement, at, &json);
+    if (r < 0 || !json)
+        return r;
     text_printf(&text, "{\"%s\":%s}", field->name, json);
     if (text_error(&text) < 0)
         return -ENOMEM;
@@ -324,9 +338,10 @@ int column_read(const struct column *column, sqlite3_stmt *statement, int at, st
     case FIELD_REAL: *(double *)value = row_read_real(statement, at); return 0;
     case FIELD_TEXT: return row_read_text(statement, at, arena, value);
     case FIELD_CHAR: {
-        const unsigned char *text = sqlite3_column_text(statement, at);
-        *(char *)value = text ? (char)text[0] : '\0';
-        return 0;
+        const char *text;
+        int r = row_find_text(statement, at, &text);
+        *(char *)value = text ? text[0] : '\0';
+        return r;
     }
     case FIELD_ENUM: return read_enum(column->field, statement, at, value);
     default: return read_list(column, statement, at, arena, object);

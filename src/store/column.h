@@ -17,7 +17,7 @@
 enum column_form {
     COLUMN_PLAIN,
     COLUMN_STEPS,  /* a number or a character as an integer */
-    COLUMN_SHARED, /* the number of a text */
+    COLUMN_SHARED, /* the number of a text, or of a list as JSON */
 };
 
 struct column {
@@ -66,6 +66,8 @@ void column_bind_code(sqlite3_stmt *statement, int at, int64_t code);
 /* 0, -ENOMEM, or -EBADMSG for what cannot have been written by us. */
 int column_read(const struct column *column, sqlite3_stmt *statement, int at, struct arena *arena,
                 void *object);
+/* A bound as it is found: at the resolution of what it is held against. */
+double column_round(const struct column *column, double value);
 /* A number that was read or averaged, in steps, into the object. */
 void column_set_code(const struct column *column, int64_t code, void *object);
 /* Whether column_code() holds all there is to a value. */

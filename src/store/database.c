@@ -208,6 +208,9 @@ int database_open(const char *path, enum database_mode mode, struct database *re
 
 void database_close(struct database *database)
 {
+    sqlite3_finalize(database->begin);
+    sqlite3_finalize(database->commit);
+    database->begin = database->commit = NULL;
     sqlite3_close(database->handle);
     free(database->path);
     database->handle = NULL;
@@ -298,15 +301,49 @@ int database_run_ints(struct database *database, const char *sql, int64_t first,
     return r;
 }
 
+static int uses_wal(struct database *database, bool *ret)
+{
+    sqlite3_stmt *ask = NULL;
+
+    int r = database_prepare(database, "PRAGMA journal_mode", &ask);
+    if (r == 0)
+        r = database_step(database, ask);
+    if (r > 0) {
+        const char *mode = (const char *)sqlite3_column_text(ask, 0);
+        *ret = mode && strcmp(mode, "wal") == 0;
+    }
+    sqlite3_finalize(ask);
+    return MIN(r, 0);
+}
+
+int database_use_wal(struct database *database)
+{
+    for (int times = 0;; times++) {
+        bool is_on = false;
+        int r = uses_wal(database, &is_on);
+        if (r < 0 || is_on)
+            return r;
+        r = database_exec(database, "PRAGMA journal_mode = WAL");
+        if (r != -EBUSY || !on_busy(database, times))
+            return r;
+    }
+}
+
+static int run_prepared(struct database *database, const char *sql, sqlite3_stmt **statement)
+{
+    int r = *statement ? 0 : database_prepare(database, sql, statement);
+    return r < 0 ? r : database_run(database, *statement);
+}
+
 int database_begin(struct database *database)
 {
-    return database_exec(database, "BEGIN IMMEDIATE");
+    return run_prepared(database, "BEGIN IMMEDIATE", &database->begin);
 }
 
 int database_end(struct database *database, int result)
 {
     if (result >= 0)
-        result = database_exec(database, "COMMIT");
+        result = run_prepared(database, "COMMIT", &database->commit);
     /* A failed commit has mostly rolled back by itself; asking again does no harm, and the words
      * of the first failure stay. */
     if (result < 0 && !sqlite3_get_autocommit(database->handle))

@@ -12,6 +12,8 @@
 
 struct database {
     sqlite3 *handle;
+    sqlite3_stmt *begin; /* prepared at the first use */
+    sqlite3_stmt *commit;
     char *path;
     struct store_error error; /* of the last call that failed */
     bool (*should_stop)(void *context);
@@ -55,6 +57,9 @@ int database_ask_int(struct database *database, const char *sql, int64_t *ret);
 
 /* The same for what is changed, with up to two parameters. */
 int database_run_ints(struct database *database, const char *sql, int64_t first, int64_t second);
+
+/* Turns the log on, where it is not on yet: SQLite does not wait for others there. */
+int database_use_wal(struct database *database);
 
 /* Always immediate: a transaction that upgrades from reading may fail whatever the timeout. */
 int database_begin(struct database *database);

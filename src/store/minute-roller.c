@@ -87,9 +87,10 @@ int minute_roller_init(struct minute_roller *roller, struct database *database,
         .minute = INT_UNKNOWN,
         .processes = {.columns = &schema->sample,
                       .cpu_at = columns_index(&schema->sample, "cpu_percent"),
-                      .rss_at = columns_index(&schema->sample, "rss_mb")},
-        .gpus = {.columns = &schema->gpu, .cpu_at = -1, .rss_at = -1},
-        .usages = {.columns = &schema->usage, .cpu_at = -1, .rss_at = -1},
+                      .rss_at = columns_index(&schema->sample, "rss_mb"),
+                      .age_at = columns_index(&schema->sample, "age_seconds")},
+        .gpus = {.columns = &schema->gpu, .cpu_at = -1, .rss_at = -1, .age_at = -1},
+        .usages = {.columns = &schema->usage, .cpu_at = -1, .rss_at = -1, .age_at = -1},
     };
     roller->machine = roll_new(0, &schema->snapshot);
     if (!roller->machine)
@@ -170,11 +171,15 @@ int minute_roller_add(struct roll_group *group, uint64_t key, const int64_t *cod
     return 0;
 }
 
-void minute_roller_end(struct roll_group *group, uint64_t key)
+void minute_roller_end(struct roll_group *group, uint64_t key, int64_t age)
 {
     struct roll *roll = map_get(&group->by_key, key);
-    if (roll)
-        roll->is_over = true;
+
+    if (!roll)
+        return;
+    roll->is_over = true;
+    if (roll->is_touched && !int_is_known(roll->cells[group->age_at].last))
+        roll->cells[group->age_at].last = age;
 }
 
 /* ---- writing a minute ---- */

@@ -35,6 +35,7 @@ struct roll_group {
     const struct columns *columns;
     int cpu_at; /* columns whose maxima are kept; -1: none */
     int rss_at;
+    int age_at; /* the column that may follow from the snapshot's clock */
     struct map by_key;
     sqlite3_stmt *insert;
 };
@@ -77,8 +78,9 @@ void minute_roller_go_on(struct minute_roller *roller, const struct snapshot *ma
 /* Codes as column_code() gives them, by the columns of the group; the number of a shared text. They
  * hold for so many ticks. */
 int minute_roller_add(struct roll_group *group, uint64_t key, const int64_t *codes, int64_t ticks);
-/* No more will come of it. */
-void minute_roller_end(struct roll_group *group, uint64_t key);
+/* No more will come of it. `age` is what followed from the clock of its last snapshot, if its age
+ * was left out: from that of the minute's last it does not. */
+void minute_roller_end(struct roll_group *group, uint64_t key, int64_t age);
 
 /* Writes what there is of the minute. */
 int minute_roller_flush(struct minute_roller *roller);

@@ -69,12 +69,21 @@ int row_read_columns(const struct columns *columns, sqlite3_stmt *row, int at, s
     return r;
 }
 
+int row_find_text(sqlite3_stmt *row, int at, const char **ret)
+{
+    bool is_null = sqlite3_column_type(row, at) == SQLITE_NULL;
+
+    *ret = is_null ? NULL : (const char *)sqlite3_column_text(row, at);
+    return is_null || *ret ? 0 : -ENOMEM;
+}
+
 int row_read_text(sqlite3_stmt *row, int at, struct arena *arena, const char **ret)
 {
-    const char *text = (const char *)sqlite3_column_text(row, at);
+    const char *text;
 
+    int r = row_find_text(row, at, &text);
     *ret = text ? arena_strdup(arena, text) : NULL;
-    return text && !*ret ? -ENOMEM : 0;
+    return r == 0 && text && !*ret ? -ENOMEM : r;
 }
 
 int64_t row_read_int(sqlite3_stmt *row, int at)

@@ -14,6 +14,9 @@ int rows_collect(struct database *database, sqlite3_stmt *statement, size_t item
 /* The columns from `at` on into a record. */
 int row_read_columns(const struct columns *columns, sqlite3_stmt *row, int at, struct arena *arena,
                      void *object);
+/* NULL is NULL; what cannot be had for want of memory is not. The text is SQLite's, until the next
+ * step. */
+int row_find_text(sqlite3_stmt *row, int at, const char **ret);
 int row_read_text(sqlite3_stmt *row, int at, struct arena *arena, const char **ret);
 int64_t row_read_int(sqlite3_stmt *row, int at);
 double row_read_real(sqlite3_stmt *row, int at);

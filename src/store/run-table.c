@@ -109,7 +109,12 @@ static int prepare_jobs(struct run_table *table, struct text *sql)
     columns_list(job, sql, column_name, "");
     text_append_string(sql, ", session) VALUES (");
     list_parameters(job->count + 1, sql);
-    text_append_string(sql, ")");
+    /* Its processes, or another session, may have been seen before it was told of. */
+    text_append_string(sql, ") ON CONFLICT DO UPDATE SET ");
+    list_assignments(job, true, sql);
+    text_printf(sql, ", ended_at = ?%d, cause = ?%d, session = ?%zu",
+                columns_index(job, "ended_at") + 1, columns_index(job, "cause") + 1,
+                job->count + 1);
     r = database_prepare_text(table->database, sql, &table->insert);
     if (r < 0)
         return r;
@@ -170,9 +175,46 @@ int run_table_init(struct run_table *table, struct database *database, const str
         r = prepare_sheets(table, &sql);
     if (r == 0)
         r = database_prepare(database,
-                             "SELECT 1 FROM jobs WHERE job_id = ?1 AND outcome = 'running'",
+                             "SELECT 1 FROM jobs WHERE job_id = ?1 AND outcome = 'running'"
+                             " AND run_id <> ?2",
                              &table->is_running);
     return r;
+}
+
+static uint64_t run_hash(const char *run_id)
+{
+    return text_hash(run_id, strlen(run_id));
+}
+
+static void free_run(struct run_row *run)
+{
+    VEC_DONE(&run->sheets);
+    free(run);
+}
+
+void run_table_commit(struct run_table *table)
+{
+    size_t position = 0;
+    struct run_row *run;
+
+    while ((run = map_next(&table->by_hash, &position))) {
+        run->is_stored = true;
+        run->stored = run->job.profile;
+        run->stored_sheets = run->sheets.count;
+        for (size_t i = 0; i < run->sheets.count; i++)
+            run->sheets.items[i].stored = run->sheets.items[i].sheet;
+    }
+}
+
+static void take_back(struct run_row *run)
+{
+    run->job.profile = run->stored;
+    run->is_changed = true;
+    run->sheets.count = run->stored_sheets;
+    for (size_t i = 0; i < run->sheets.count; i++) {
+        run->sheets.items[i].sheet = run->sheets.items[i].stored;
+        run->sheets.items[i].is_changed = true;
+    }
 }
 
 void run_table_reset(struct run_table *table)
@@ -180,11 +222,14 @@ void run_table_reset(struct run_table *table)
     size_t position = 0;
     struct run_row *run;
 
-    while ((run = map_next(&table->by_hash, &position))) {
-        VEC_DONE(&run->sheets);
-        free(run);
-    }
-    map_clear(&table->by_hash);
+    while ((run = map_next(&table->by_hash, &position)))
+        if (run->is_stored) {
+            take_back(run);
+        } else {
+            map_remove(&table->by_hash, run_hash(run->run_id));
+            free_run(run);
+            position--; /* another may have moved into its place */
+        }
 }
 
 void run_table_done(struct run_table *table)
@@ -193,7 +238,9 @@ void run_table_done(struct run_table *table)
                                   table->finish,     table->is_running,  table->put_sheet,
                                   table->find_sheet, table->update_sheet};
 
-    run_table_reset(table);
+    size_t position = 0;
+    for (struct run_row *run; (run = map_next(&table->by_hash, &position));)
+        free_run(run);
     map_done(&table->by_hash);
     for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
         sqlite3_finalize(statements[i]);
@@ -254,11 +301,6 @@ static int load_or_make(struct run_table *table, struct run_row *run, const char
     return r;
 }
 
-static uint64_t run_hash(const char *run_id)
-{
-    return text_hash(run_id, strlen(run_id));
-}
-
 int run_table_get(struct run_table *table, const char *run_id, const char *job_id,
                   struct run_row **ret)
 {
@@ -289,34 +331,40 @@ int run_table_get(struct run_table *table, const char *run_id, const char *job_i
 
 /* ---- jobs and sheets as they are told ---- */
 
-static int is_running(struct run_table *table, const char *job_id)
+/* Whether another run of that job is. */
+static int is_running(struct run_table *table, const char *job_id, const char *run_id)
 {
     int64_t one;
 
     sqlite3_bind_text(table->is_running, 1, job_id, -1, SQLITE_STATIC);
+    sqlite3_bind_text(table->is_running, 2, run_id, -1, SQLITE_STATIC);
     return database_step_int(table->database, table->is_running, &one);
 }
 
-static int find_free_name(struct run_table *table, const char *job_id,
+static int find_free_name(struct run_table *table, const struct job *job,
                           char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES])
 {
-    snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s", job_id);
-    int r = is_running(table, ret_job_id);
+    snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s", job->job_id);
+    int r = is_running(table, ret_job_id, job->run_id);
     for (int number = 2; r > 0 && number <= SAME_JOB_MAX; number++) {
-        snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s-%d", job_id, number);
-        r = is_running(table, ret_job_id);
+        snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s-%d", job->job_id, number);
+        r = is_running(table, ret_job_id, job->run_id);
     }
     return MIN(r, 0);
 }
 
-static void forget(struct run_table *table, const char *run_id)
+static int write_run(struct run_table *table, struct run_row *run, bool with_growth);
+
+/* What others tell of a run goes on top of what samples have given; it is read again when it turns
+ * up again. */
+static int write_and_forget(struct run_table *table, const char *run_id)
 {
     struct run_row *run = map_remove(&table->by_hash, run_hash(run_id));
-
-    if (run) {
-        VEC_DONE(&run->sheets);
-        free(run);
-    }
+    if (!run)
+        return 0;
+    int r = write_run(table, run, true);
+    free_run(run);
+    return r;
 }
 
 int run_table_begin_job(struct run_table *table, const struct job *job,
@@ -324,7 +372,9 @@ int run_table_begin_job(struct run_table *table, const struct job *job,
 {
     struct job begun = *job;
 
-    int r = find_free_name(table, job->job_id, ret_job_id);
+    int r = write_and_forget(table, job->run_id);
+    if (r == 0)
+        r = find_free_name(table, job, ret_job_id);
     if (r < 0)
         return r;
     begun.job_id = ret_job_id;
@@ -336,14 +386,16 @@ int run_table_finish_job(struct run_table *table, const struct job *job)
 {
     const struct columns *columns = &table->told;
 
-    int r = bind_columns(columns, job, table->finish);
+    int r = write_and_forget(table, job->run_id);
+    if (r < 0)
+        return r;
+    r = bind_columns(columns, job, table->finish);
     if (r < 0)
         return database_fail_with(table->database, r, "no memory left");
     sqlite3_bind_text(table->finish, (int)columns->count + 1, job->run_id, -1, SQLITE_STATIC);
     r = database_run(table->database, table->finish);
     if (r == 0 && sqlite3_changes(table->database->handle) == 0)
         r = insert_job(table, job);
-    forget(table, job->run_id); /* read again if it turns up again */
     return r;
 }
 
@@ -357,9 +409,8 @@ static int write_sheet(struct run_table *table, const struct sheet *sheet)
 
 int run_table_put_sheet(struct run_table *table, const struct sheet *sheet)
 {
-    int r = write_sheet(table, sheet);
-    forget(table, sheet->run_id); /* its figures may have been told */
-    return r;
+    int r = write_and_forget(table, sheet->run_id);
+    return r < 0 ? r : write_sheet(table, sheet);
 }
 
 /* ---- figures as samples come in ---- */
@@ -432,7 +483,7 @@ static int add_to_sheet(struct run_table *table, struct run_row *run,
     }
     if (cpu_seconds > 0) {
         row->sheet.cpu_seconds = add_real(row->sheet.cpu_seconds, cpu_seconds);
-        row->is_changed = true;
+        row->has_grown = true;
     }
     return 0;
 }
@@ -452,8 +503,8 @@ int run_table_add_process(struct run_table *table, struct run_row *run,
     run->zombies_now += delta->is_left_dead;
     if (delta->is_new)
         add_int(&profile->unique_pid_count, 1, &run->is_changed);
-    add_int(&profile->read_bytes, delta->read_bytes, &run->is_changed);
-    add_int(&profile->write_bytes, delta->write_bytes, &run->is_changed);
+    add_int(&profile->read_bytes, delta->read_bytes, &run->has_grown);
+    add_int(&profile->write_bytes, delta->write_bytes, &run->has_grown);
     if (!int_is_known(process->sheet_num))
         return 0;
     return add_to_sheet(table, run, process, peak, delta->cpu_seconds);
@@ -466,7 +517,7 @@ void run_table_add_usage(struct run_row *run, const struct job_usage *usage)
     run->is_here = true;
     if (run->has_ended)
         return;
-    raise_real(&profile->total_cpu_seconds, usage->cpu_seconds, &run->is_changed);
+    raise_real(&profile->total_cpu_seconds, usage->cpu_seconds, &run->has_grown);
     raise_real(&profile->peak_total_mb, usage->rss_mb, &run->is_changed);
     raise_real(&profile->peak_unique_mb, usage->unique_mb, &run->is_changed);
     raise_real(&profile->max_cpu_pct, usage->cpu_percent, &run->is_changed);
@@ -482,13 +533,13 @@ void run_table_add_event(struct run_row *run, const struct process_event *event)
     if (run->has_ended || event->pid == 0)
         return;
     switch (event->event_type) {
-    case EVENT_SPAWN: add_int(&profile->process_spawn_count, 1, &run->is_changed); break;
+    case EVENT_SPAWN: add_int(&profile->process_spawn_count, 1, &run->has_grown); break;
     case EVENT_SIGNAL: add_int(&profile->signal_count, 1, &run->is_changed); break;
     case EVENT_OOM: add_int(&profile->oom_count, 1, &run->is_changed); break;
     case EVENT_EXIT:
     case EVENT_KILL:
         /* Whoever tells of the one tells of the other: none is none then, not unknown. */
-        add_int(&profile->exit_count, 1, &run->is_changed);
+        add_int(&profile->exit_count, 1, &run->has_grown);
         add_int(&profile->kill_count, event->event_type == EVENT_KILL, &run->is_changed);
         add_int(&profile->failed_exit_count, is_failed, &run->is_changed);
         break;
@@ -496,48 +547,56 @@ void run_table_add_event(struct run_row *run, const struct process_event *event)
     }
 }
 
-static int write_sheets(struct run_table *table, struct run_row *run)
+static int update_sheet(struct run_table *table, const struct run_row *run, struct sheet_row *row)
 {
     int at = (int)table->sheet_figures.count;
+
+    int r = bind_columns(&table->sheet_figures, &row->sheet, table->update_sheet);
+    sqlite3_bind_text(table->update_sheet, at + 1, run->run_id, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(table->update_sheet, at + 2, row->sheet.sheet_num);
+    row->is_changed = row->has_grown = false;
+    return r < 0 ? r : database_run(table->database, table->update_sheet);
+}
+
+static int update_run(struct run_table *table, struct run_row *run)
+{
+    int r = bind_columns(&table->figures, &run->job, table->update_figures);
+    sqlite3_bind_int64(table->update_figures, (int)table->figures.count + 1, run->id);
+    run->is_changed = run->has_grown = false;
+    return r < 0 ? r : database_run(table->database, table->update_figures);
+}
+
+/* Writes what has changed, and, if it is time, what has grown. */
+static int write_run(struct run_table *table, struct run_row *run, bool with_growth)
+{
     int r = 0;
 
     for (size_t i = 0; i < run->sheets.count && r == 0; i++) {
         struct sheet_row *row = &run->sheets.items[i];
-        if (!row->is_changed)
-            continue;
-        r = bind_columns(&table->sheet_figures, &row->sheet, table->update_sheet);
-        sqlite3_bind_text(table->update_sheet, at + 1, run->run_id, -1, SQLITE_STATIC);
-        sqlite3_bind_int64(table->update_sheet, at + 2, row->sheet.sheet_num);
-        if (r == 0)
-            r = database_run(table->database, table->update_sheet);
-        row->is_changed = false;
+        if (row->is_changed || (with_growth && row->has_grown))
+            r = update_sheet(table, run, row);
     }
+    if (r == 0 && (run->is_changed || (with_growth && run->has_grown)))
+        r = update_run(table, run);
+    if (with_growth)
+        run->written_count = table->snapshot_count;
     return r;
 }
 
-static int write_run(struct run_table *table, struct run_row *run)
-{
-    int r = 0;
-
-    if (run->is_changed) {
-        r = bind_columns(&table->figures, &run->job, table->update_figures);
-        sqlite3_bind_int64(table->update_figures, (int)table->figures.count + 1, run->id);
-        if (r == 0)
-            r = database_run(table->database, table->update_figures);
-    }
-    run->is_changed = false;
-    return r < 0 ? r : write_sheets(table, run);
-}
-
-int run_table_write_changes(struct run_table *table)
+static int write_runs(struct run_table *table, uint64_t patience)
 {
     size_t position = 0;
     struct run_row *run;
     int r = 0;
 
     while (r == 0 && (run = map_next(&table->by_hash, &position)))
-        r = write_run(table, run);
+        r = write_run(table, run, table->snapshot_count - run->written_count >= patience);
     return r;
+}
+
+int run_table_write_changes(struct run_table *table)
+{
+    return write_runs(table, 0);
 }
 
 int run_table_end_snapshot(struct run_table *table)
@@ -551,7 +610,8 @@ int run_table_end_snapshot(struct run_table *table)
             continue;
         raise_real(&profile->peak_total_mb, run->rss_now, &run->is_changed);
         raise_int(&profile->zombie_count, run->zombies_now, &run->is_changed);
-        add_int(&profile->num_samples, 1, &run->is_changed);
+        add_int(&profile->num_samples, 1, &run->has_grown);
     }
-    return run_table_write_changes(table);
+    table->snapshot_count++;
+    return write_runs(table, GROWTH_SNAPSHOTS);
 }

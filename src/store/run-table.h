@@ -2,7 +2,10 @@
  * that grow with every snapshot, so that a report never looks through samples.
  *
  * A run may be written by several sessions in turn (a daemon that was started again): what is in
- * the database is where its figures go on from. Once it has ended its figures stay. */
+ * the database is where its figures go on from. Once it has ended its figures stay.
+ *
+ * Peaks, kills and failures are written at once. What grows with every snapshot of a busy run (CPU
+ * time, bytes, processes, samples) is written every GROWTH_SNAPSHOTS of them, and at its end. */
 #pragma once
 
 #include "base/map.h"
@@ -12,18 +15,28 @@
 #include "model/snapshot.h"
 #include "store/schema.h"
 
+/* A minute at 5 s, and in a hurry a second. */
+#define GROWTH_SNAPSHOTS 12
+
 struct sheet_row {
-    struct sheet sheet; /* its figures; texts are not kept */
-    double cpu_now;     /* of its processes in this snapshot */
+    struct sheet sheet;  /* its figures; texts are not kept */
+    struct sheet stored; /* … as of the last transaction that is in the database */
+    double cpu_now;      /* of its processes in this snapshot */
     bool is_changed;
+    bool has_grown;
 };
 
 struct run_row {
     int64_t id;
     char run_id[UUID_TEXT_SIZE];
-    struct job job; /* the figures of its profile; texts are not kept */
+    struct job job;            /* the figures of its profile; texts are not kept */
+    struct job_profile stored; /* … as of the last transaction that is in the database */
+    size_t stored_sheets;
+    bool is_stored;
     bool has_ended;
-    bool is_changed;
+    bool is_changed;        /* to be written at once */
+    bool has_grown;         /* to be written soon */
+    uint64_t written_count; /* snapshots there had been when it was written last */
     struct VEC(struct sheet_row) sheets;
 
     /* in this snapshot */
@@ -36,9 +49,10 @@ struct run_table {
     struct database *database;
     const struct schema *schema;
     int64_t session;
-    struct map by_hash;     /* struct run_row, by hash of its run_id */
-    struct columns told;    /* at the end of a run */
-    struct columns figures; /* that samples give */
+    struct map by_hash;      /* struct run_row, by hash of its run_id */
+    uint64_t snapshot_count; /* that were added */
+    struct columns told;     /* at the end of a run */
+    struct columns figures;  /* that samples give */
     struct columns sheet_figures;
     sqlite3_stmt *find;
     sqlite3_stmt *insert;
@@ -53,7 +67,8 @@ struct run_table {
 int run_table_init(struct run_table *table, struct database *database, const struct schema *schema,
                    int64_t session);
 void run_table_done(struct run_table *table);
-/* Forgets all: what is in memory may never have been stored. */
+/* The transaction is in the database; or it is not, and figures go back to where they were. */
+void run_table_commit(struct run_table *table);
 void run_table_reset(struct run_table *table);
 
 /* The run's row, made if there is none: a process may be seen before its run was told of. *ret is

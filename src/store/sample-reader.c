@@ -181,7 +181,7 @@ static void select_snaps(const struct schema *schema, struct text *sql)
     columns_list(&schema->snapshot, sql, column_select, "s");
     text_append_string(sql, " FROM snap_minute s JOIN sessions e ON e.id = s.session"
                             " WHERE s.timestamp >= ?1 AND s.tick < e.full_from"
-                            " AND s.tick >= e.minute_from ORDER BY timestamp LIMIT ?2");
+                            " AND s.tick >= e.minute_from ORDER BY timestamp, 3 LIMIT ?2");
 }
 
 static int read_snap_row(struct snap_place *place, sqlite3_stmt *row, struct snapshot *snapshot)
@@ -239,6 +239,13 @@ static int read_snapshot(struct sample_reader *reader, sqlite3_stmt *row, struct
     return r;
 }
 
+/* Inclusive, at the resolution that times are stored at. */
+static void bind_since(const struct sample_reader *reader, sqlite3_stmt *rows, int at, double since)
+{
+    const struct column *timestamp = columns_find(&reader->schema->snapshot, "timestamp");
+    sqlite3_bind_double(rows, at, column_round(timestamp, since));
+}
+
 int sample_reader_snapshots(struct sample_reader *reader, double since, size_t limit,
                             struct snapshot_list *ret)
 {
@@ -250,7 +257,7 @@ int sample_reader_snapshots(struct sample_reader *reader, double since, size_t l
     int r = database_prepare_text(reader->database, &sql, &rows);
     if (r < 0)
         return r;
-    sqlite3_bind_double(rows, 1, since);
+    bind_since(reader, rows, 1, since);
     sqlite3_bind_int64(rows, 2, (int64_t)limit);
     while ((r = database_step(reader->database, rows)) > 0) {
         struct snapshot *snapshot = NULL;
@@ -312,7 +319,7 @@ int sample_reader_process(struct sample_reader *reader, int64_t pid, double star
     if (r < 0)
         return r;
     sqlite3_bind_int64(rows, 1, pid);
-    sqlite3_bind_double(rows, 2, since);
+    bind_since(reader, rows, 2, since);
     sqlite3_bind_int64(rows, 3, (int64_t)limit);
     if (with_start)
         column_bind_code(rows, 4, column_code(columns_find(&schema->life, "start_time"), &wanted));
@@ -465,14 +472,21 @@ static int replay_processes(struct database *database, const struct rest *rest,
     _cleanup_text_ struct text sql = {0};
     sqlite3_stmt *procs = NULL, *rows = NULL;
 
-    text_append_string(&sql, "SELECT id, max(first_tick, ?2), min(last_tick, ?3) + 1 FROM proc"
-                             " WHERE session = ?1 AND last_tick >= ?2 AND first_tick <= ?3");
+    text_append_string(&sql, "SELECT id, max(first_tick, ?2), min(last_tick, ?3) + 1,"
+                             " CASE WHEN last_tick < ?3 THEN (SELECT age_clock FROM snap s"
+                             "  WHERE s.session = ?1 AND s.tick = last_tick) - start_ticks END"
+                             " FROM proc WHERE session = ?1 AND last_tick >= ?2"
+                             " AND first_tick <= ?3");
     int r = prepare_rest(database, &sql, rest, &procs);
     if (r == 0)
         r = prepare_process_rows(database, group->columns, rest, &rows);
-    while (r == 0 && (r = database_step(database, procs)) > 0)
-        r = replay_process(database, rows, row_read_int(procs, 0), row_read_int(procs, 1),
-                           row_read_int(procs, 2), group);
+    while (r == 0 && (r = database_step(database, procs)) > 0) {
+        int64_t proc = row_read_int(procs, 0), age = row_read_int(procs, 3);
+        r = replay_process(database, rows, proc, row_read_int(procs, 1), row_read_int(procs, 2),
+                           group);
+        if (int_is_known(age)) /* it was over before the minute was */
+            minute_roller_end(group, (uint64_t)proc, age);
+    }
     sqlite3_finalize(procs);
     sqlite3_finalize(rows);
     return r;

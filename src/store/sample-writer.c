@@ -9,15 +9,25 @@
 #include "store/session.h"
 #include "store/store.h"
 
+/* What was last seen of a process, whichever stretch of its life that was in. */
+struct past {
+    bool is_there; /* else this is the first sight of it */
+    bool was_dead;
+    int64_t run;
+    int64_t counters[COUNTERS]; /* the last that were known; 0: none yet */
+};
+
 /* A stretch of a process's life in which what hardly changes stays the same: one row of `proc`. */
 struct life {
-    int64_t proc;
+    int64_t proc; /* 0: its row is settled; only its past counts */
     int64_t pid;
     uint64_t start_ticks;
     int64_t run; /* row of `jobs`; INT_UNKNOWN: none */
     int64_t seen_tick;
-    char *command;   /* as it came; NULL: unknown */
-    char *redacted;  /* as it is stored; NULL: the same */
+    struct past past;
+    struct past stored_past; /* as of the last transaction that is in the database */
+    char *command;           /* as it came; NULL: unknown */
+    char *redacted;          /* as it is stored; NULL: the same */
     int64_t codes[]; /* of the columns of a life, then of the last sample that was written */
 };
 
@@ -80,9 +90,9 @@ int sample_writer_init(struct sample_writer *writer, struct database *database,
         .runs = runs,
         .redact = redact,
         .session = session,
-        .cpu_at = columns_index(&schema->sample, "cpu_seconds"),
-        .read_at = columns_index(&schema->sample, "read_bytes"),
-        .write_at = columns_index(&schema->sample, "write_bytes"),
+        .counter_at = {[COUNTER_CPU] = columns_index(&schema->sample, "cpu_seconds"),
+                       [COUNTER_READ] = columns_index(&schema->sample, "read_bytes"),
+                       [COUNTER_WRITE] = columns_index(&schema->sample, "write_bytes")},
         .age_at = columns_index(&schema->sample, "age_seconds"),
         .state_at = columns_index(&schema->sample, "state"),
     };
@@ -213,11 +223,17 @@ static int begin_life(struct sample_writer *writer, const struct process_metric 
 /* It was last there in the snapshot before this one. */
 static int end_life(struct sample_writer *writer, struct life *life)
 {
+    int64_t proc = life->proc, seen_tick = life->seen_tick, age = INT_UNKNOWN;
+
+    if (int_is_known(writer->age_clock))
+        age = (int64_t)((uint64_t)writer->age_clock - life->start_ticks);
     map_remove(&writer->lives, (uint64_t)life->pid);
-    minute_roller_end(&writer->roller.processes, (uint64_t)life->proc);
-    sqlite3_bind_int64(writer->end_proc, 1, life->seen_tick);
-    sqlite3_bind_int64(writer->end_proc, 2, life->proc);
     life_free(life);
+    if (!proc)
+        return 0;
+    minute_roller_end(&writer->roller.processes, (uint64_t)proc, age);
+    sqlite3_bind_int64(writer->end_proc, 1, seen_tick);
+    sqlite3_bind_int64(writer->end_proc, 2, proc);
     return database_run(writer->database, writer->end_proc);
 }
 
@@ -236,7 +252,7 @@ static bool is_same_life(const struct sample_writer *writer, const struct life *
 {
     const struct columns *columns = &writer->schema->life;
 
-    if (!is_same_process(life, process) || life->run != run ||
+    if (!life->proc || !is_same_process(life, process) || life->run != run ||
         !is_same_text(life->command, process->command))
         return false;
     for (size_t i = 0; i < columns->count; i++)
@@ -278,27 +294,41 @@ static void code_sample(const struct sample_writer *writer, const struct process
         *age = INT_UNKNOWN;
 }
 
-/* What a counter has grown by; INT_UNKNOWN if it is not known. */
-static int64_t growth(int64_t now, int64_t before)
+/* What a counter has grown by since it was last known; INT_UNKNOWN if it is not known now. */
+static int64_t grow(int64_t *counter, int64_t now)
 {
-    if (!int_is_known(now) || !int_is_known(before))
+    int64_t before = *counter;
+
+    if (!int_is_known(now))
         return now;
-    return now > before ? (int64_t)((uint64_t)now - (uint64_t)before) : 0;
+    *counter = now;
+    /* What does not fit is forged. */
+    return now > before && !__builtin_sub_overflow(now, before, &now) ? now : 0;
 }
 
-/* `before` is the last sample of the same process; NULL: this is its first. */
-static struct process_delta delta_between(const struct sample_writer *writer, const int64_t *before,
-                                          const int64_t *now)
+/* What a sample adds to its run and its sheet; notes what it has seen. */
+static struct process_delta take_delta(const struct sample_writer *writer, struct life *life,
+                                       const int64_t *codes)
 {
-    const struct column *cpu = &writer->schema->sample.items[writer->cpu_at];
-    int64_t cpu_steps = growth(now[writer->cpu_at], before ? before[writer->cpu_at] : 0);
+    const struct column *cpu = &writer->schema->sample.items[writer->counter_at[COUNTER_CPU]];
+    struct past *past = &life->past;
+    bool is_dead = codes[writer->state_at] == 'Z',
+         is_new = !past->is_there || past->run != life->run;
+    bool is_left_dead = !is_new && past->was_dead && is_dead;
+    int64_t more[COUNTERS];
 
+    for (size_t i = 0; i < COUNTERS; i++)
+        more[i] = grow(&past->counters[i], codes[writer->counter_at[i]]);
+    past->is_there = true;
+    past->was_dead = is_dead;
+    past->run = life->run;
     return (struct process_delta){
-        .is_new = !before,
-        .is_left_dead = before && before[writer->state_at] == 'Z' && now[writer->state_at] == 'Z',
-        .cpu_seconds = int_is_known(cpu_steps) ? (double)cpu_steps / cpu->steps_per_unit : 0,
-        .read_bytes = growth(now[writer->read_at], before ? before[writer->read_at] : 0),
-        .write_bytes = growth(now[writer->write_at], before ? before[writer->write_at] : 0),
+        .is_new = is_new,
+        .is_left_dead = is_left_dead,
+        .cpu_seconds =
+            int_is_known(more[COUNTER_CPU]) ? (double)more[COUNTER_CPU] / cpu->steps_per_unit : 0,
+        .read_bytes = more[COUNTER_READ],
+        .write_bytes = more[COUNTER_WRITE],
     };
 }
 
@@ -329,39 +359,47 @@ static int find_run(struct sample_writer *writer, const char *run_id, const char
     return run_id ? run_table_get(writer->runs, run_id, job_id, ret) : 0;
 }
 
-/* Finds the process's life or begins one. `ret_before` gets the last sample of the same process, if
- * there was one. */
+/* Finds the process's life or begins one, with the past of the one before it. */
 static int take_up_life(struct sample_writer *writer, const struct process_metric *process,
-                        int64_t run, struct life **ret, int64_t *before, bool *ret_has_before)
+                        int64_t run, struct life **ret)
 {
     struct life *life = map_get(&writer->lives, (uint64_t)process->pid);
+    struct past past = {.is_there = false}, stored_past = past;
 
-    *ret_has_before = life && is_same_process(life, process) && life->run == run;
-    if (*ret_has_before)
-        memcpy(before, life_sample(writer, life), writer->schema->sample.count * sizeof(before[0]));
     *ret = life;
     if (life && is_same_life(writer, life, process, run))
         return 0;
+    if (life && is_same_process(life, process)) {
+        past = life->past;
+        stored_past = life->stored_past;
+    }
     int r = life ? end_life(writer, life) : 0;
-    return r < 0 ? r : begin_life(writer, process, run, ret);
+    if (r == 0)
+        r = begin_life(writer, process, run, ret);
+    if (r == 0) {
+        (*ret)->past = past;
+        (*ret)->stored_past = stored_past;
+    }
+    return r;
 }
 
 static int write_process(struct sample_writer *writer, struct snapshot *snapshot,
                          struct process_metric *process, int64_t age_clock, bool is_keyframe)
 {
     size_t size = writer->schema->sample.count * sizeof(int64_t);
-    int64_t before[COLUMNS_MAX], codes[COLUMNS_MAX];
+    int64_t codes[COLUMNS_MAX];
     struct life *life = NULL, *known = map_get(&writer->lives, (uint64_t)process->pid);
     struct run_row *run;
-    bool has_before = false;
 
     /* A pid is one process at a time; a second one in a snapshot is a mistake of whoever made it.
-     */
-    if (known && known->seen_tick == writer->tick)
+     * Nobody looks its command through for secrets. */
+    if (known && known->seen_tick == writer->tick) {
+        process->command = NULL;
         return 0;
+    }
     int r = find_run(writer, process->run_id, process->job_id, &run);
     if (r == 0)
-        r = take_up_life(writer, process, run ? run->id : INT_UNKNOWN, &life, before, &has_before);
+        r = take_up_life(writer, process, run ? run->id : INT_UNKNOWN, &life);
     if (r < 0)
         return r;
 
@@ -371,10 +409,9 @@ static int write_process(struct sample_writer *writer, struct snapshot *snapshot
         r = insert_sample(writer, life, process, codes, is_same);
     memcpy(life_sample(writer, life), codes, size);
     life->seen_tick = writer->tick;
-    if (r == 0 && run) {
-        struct process_delta delta = delta_between(writer, has_before ? before : NULL, codes);
+    struct process_delta delta = take_delta(writer, life, codes);
+    if (r == 0 && run)
         r = run_table_add_process(writer->runs, run, process, &delta);
-    }
     if (r == 0)
         r = minute_roller_add(&writer->roller.processes, (uint64_t)life->proc, codes, 1);
     if (r == 0)
@@ -520,7 +557,7 @@ int sample_writer_write(struct sample_writer *writer, struct snapshot *snapshot)
         return r;
     writer->must_begin_anew = true; /* until all is well */
 
-    bool is_keyframe = writer->tick - writer->keyframe_tick >= KEYFRAME_TICKS;
+    bool is_keyframe = writer->tick + 1 - writer->keyframe_tick >= KEYFRAME_TICKS;
     if (is_keyframe)
         r = session_fold(writer->database, writer->schema, writer->session, writer->tick);
     is_keyframe = is_keyframe || !writer->keyframe_tick;
@@ -534,13 +571,31 @@ int sample_writer_write(struct sample_writer *writer, struct snapshot *snapshot)
     bind_tick(writer);
     if (r == 0)
         r = write_parts(writer, snapshot, key.age_clock, is_keyframe);
+    writer->age_clock = key.age_clock;
     writer->must_begin_anew = r < 0;
     return r;
 }
 
+void sample_writer_commit(struct sample_writer *writer)
+{
+    size_t position = 0;
+    struct life *life;
+
+    while ((life = map_next(&writer->lives, &position)))
+        life->stored_past = life->past;
+}
+
 void sample_writer_reset(struct sample_writer *writer)
 {
-    clear_lives(writer);
+    size_t position = 0;
+    struct life *life;
+
+    /* What was counted of a process is not counted again. */
+    while ((life = map_next(&writer->lives, &position))) {
+        life->proc = 0;
+        life->seen_tick = 0;
+        life->past = life->stored_past;
+    }
     minute_roller_reset(&writer->roller);
     writer->keyframe_tick = 0;
     writer->must_begin_anew = true;
@@ -550,7 +605,9 @@ int sample_writer_end(struct sample_writer *writer)
 {
     if (writer->must_begin_anew)
         return begin_anew(writer);
-    int r = minute_roller_flush(&writer->roller);
+    int r = run_table_write_changes(writer->runs);
+    if (r == 0)
+        r = minute_roller_flush(&writer->roller);
     return r < 0 ? r
                  : session_settle(writer->database, writer->schema, writer->session, writer->tick);
 }

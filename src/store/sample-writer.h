@@ -14,6 +14,14 @@
 /* So many ticks after a keyframe comes the next, and the samples between are folded. */
 #define KEYFRAME_TICKS 60
 
+/* What runs and sheets add up. */
+enum counter {
+    COUNTER_CPU,
+    COUNTER_READ,
+    COUNTER_WRITE,
+    COUNTERS,
+};
+
 struct sample_writer {
     struct database *database;
     const struct schema *schema;
@@ -23,10 +31,12 @@ struct sample_writer {
     int64_t session;
     int64_t tick;          /* of the last snapshot that was written */
     int64_t keyframe_tick; /* 0: none yet */
+    int64_t age_clock;     /* of that snapshot */
     bool must_begin_anew;
     struct map lives; /* struct life, by pid */
     struct minute_roller roller;
-    int cpu_at, read_at, write_at, age_at, state_at; /* columns of a sample */
+    int counter_at[COUNTERS]; /* columns of a sample */
+    int age_at, state_at;
     sqlite3_stmt *insert_snap;
     sqlite3_stmt *insert_proc;
     sqlite3_stmt *end_proc;
@@ -42,7 +52,8 @@ void sample_writer_done(struct sample_writer *writer);
 
 /* Within a transaction. Command lines in the snapshot are redacted. */
 int sample_writer_write(struct sample_writer *writer, struct snapshot *snapshot);
-/* The transaction failed: nothing of it is there. */
+/* The transaction is in the database; or it failed, and nothing of it is there. */
+void sample_writer_commit(struct sample_writer *writer);
 void sample_writer_reset(struct sample_writer *writer);
 /* The last of it: folds, rolls up and ends all processes. Within a transaction. */
 int sample_writer_end(struct sample_writer *writer);

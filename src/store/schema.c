@@ -70,7 +70,7 @@ static void keep_plain(struct columns *columns, const char *name)
 void schema_init(struct schema *schema)
 {
     memset(schema, 0, sizeof(*schema));
-    columns_add(&schema->snapshot, &snapshot_record, 0, COLUMN_STEPS, COLUMN_PLAIN, not_in_snap);
+    columns_add(&schema->snapshot, &snapshot_record, 0, COLUMN_STEPS, COLUMN_SHARED, not_in_snap);
     keep_plain(&schema->snapshot, "timestamp");
     split_process(schema);
     columns_add(&schema->gpu, &gpu_metric_record, 0, COLUMN_STEPS, COLUMN_SHARED, NULL);
@@ -724,5 +724,5 @@ int schema_bring_up(const struct schema *schema, struct database *database)
     if (r < 0)
         return r;
     /* The tables are made before the log is, so that the file itself says whose it is. */
-    return database_exec(database, "PRAGMA journal_mode = WAL");
+    return database_use_wal(database);
 }

@@ -119,7 +119,64 @@ int session_note_end(struct session *session, double now)
     return r;
 }
 
+/* ---- runs within runs ---- */
+
+static int find_run_of(const struct session *session, sqlite3_stmt *ask,
+                       char ret_run_id[static UUID_TEXT_SIZE])
+{
+    int r = database_step(session->database, ask);
+
+    if (r > 0) {
+        const char *run_id = (const char *)sqlite3_column_text(ask, 0);
+        r = run_id && session_is_alive(session->lock_fd, sqlite3_column_int64(ask, 1));
+        if (r > 0)
+            snprintf(ret_run_id, UUID_TEXT_SIZE, "%s", run_id);
+        sqlite3_reset(ask);
+    }
+    return r;
+}
+
+int session_find_parent(const struct session *session, const int64_t *ancestors, size_t count,
+                        char ret_run_id[static UUID_TEXT_SIZE])
+{
+    sqlite3_stmt *ask = NULL;
+
+    if (!count)
+        return 0;
+    int r = database_prepare(session->database,
+                             "SELECT j.run_id, e.id FROM sessions own JOIN sessions e"
+                             " ON e.ended_at IS NULL AND e.pid = ?1 AND e.boot_id = own.boot_id"
+                             " AND e.host = own.host JOIN jobs j ON j.session = e.id"
+                             " AND j.outcome = 'running' WHERE own.id = ?2 ORDER BY j.id DESC",
+                             &ask);
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(ask, 2, session->id);
+    for (size_t i = 0; i < count && r == 0; i++) {
+        sqlite3_bind_int64(ask, 1, ancestors[i]);
+        r = find_run_of(session, ask, ret_run_id);
+    }
+    sqlite3_finalize(ask);
+    return r;
+}
+
 /* ---- folding ---- */
+
+/* All of it goes at once, without a look at its rows, where it is this session's alone. */
+static int empty_recent(struct database *database, int64_t session, int64_t up_to_tick)
+{
+    int64_t first = session, last = session;
+
+    int r = database_ask_int(database, "SELECT min(session) FROM recent", &first);
+    if (r == 0)
+        r = database_ask_int(database, "SELECT max(session) FROM recent", &last);
+    if (r < 0)
+        return r;
+    if (first == session && last == session)
+        return database_exec(database, "DELETE FROM recent");
+    return database_run_ints(database, "DELETE FROM recent WHERE session = ?1 AND tick <= ?2",
+                             session, up_to_tick);
+}
 
 int session_fold(struct database *database, const struct schema *schema, int64_t session,
                  int64_t up_to_tick)
@@ -137,8 +194,7 @@ int session_fold(struct database *database, const struct schema *schema, int64_t
         return database_fail_with(database, -ENOMEM, "no memory left");
     int r = database_run_ints(database, text_string(&sql), session, up_to_tick);
     if (r == 0)
-        r = database_run_ints(database, "DELETE FROM recent WHERE session = ?1 AND tick <= ?2",
-                              session, up_to_tick);
+        r = empty_recent(database, session, up_to_tick);
     if (r == 0)
         r = database_run_ints(database, "UPDATE sessions SET folded_tick = ?2 WHERE id = ?1",
                               session, up_to_tick);

@@ -6,6 +6,7 @@
  * where a pid would mean nothing. */
 #pragma once
 
+#include "base/uuid.h"
 #include "store/schema.h"
 
 struct session {
@@ -37,6 +38,11 @@ int session_last_tick(struct database *database, int64_t session, int64_t *ret);
  * rolled up, ends its processes. Within a transaction. */
 int session_settle(struct database *database, const struct schema *schema, int64_t session,
                    int64_t last_tick);
+
+/* The run of the nearest ancestor that is a living session of this machine with a running job: 1
+ * with its run_id, 0 if there is none. */
+int session_find_parent(const struct session *session, const int64_t *ancestors, size_t count,
+                        char ret_run_id[static UUID_TEXT_SIZE]);
 
 /* Its jobs that are still running become unknown, cause "lost": nobody will tell of their end. */
 int session_lose_jobs(struct database *database, int64_t session);

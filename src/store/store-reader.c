@@ -125,6 +125,13 @@ static void ask_number(struct question *question, const char *condition, double 
     question->values[question->count++].number = value;
 }
 
+/* A time as its column has it, so that what was written then is found. */
+static void ask_time(struct question *question, const struct columns *columns, const char *name,
+                     const char *condition, double value)
+{
+    ask_number(question, condition, column_round(columns_find(columns, name), value));
+}
+
 static void ask_text(struct question *question, const char *condition, const char *value)
 {
     if (!value)
@@ -223,8 +230,9 @@ int store_read_jobs(struct store_reader *reader, const struct job_filter *filter
     struct any_list list;
 
     select_jobs(reader, &question);
-    ask_number(&question, " AND (ended_at >= ? OR ended_at IS NULL)", filter->since);
-    ask_number(&question, " AND started_at <= ?", filter->until);
+    ask_time(&question, &reader->schema.job, "ended_at", " AND (ended_at >= ? OR ended_at IS NULL)",
+             filter->since);
+    ask_time(&question, &reader->schema.job, "started_at", " AND started_at <= ?", filter->until);
     ask_text(&question, " AND job_id = ?", filter->job_id);
     ask_text(&question, " AND job_type = ?", filter->job_type);
     ask_text(&question, " AND parent_run_id = ?", filter->parent_run_id);
@@ -352,8 +360,8 @@ int store_read_events(struct store_reader *reader, const struct event_filter *fi
     text_append_string(&question.sql, " FROM event v LEFT JOIN jobs j ON j.id = v.run WHERE 1");
     ask_text(&question, " AND v.run = (SELECT id FROM jobs WHERE run_id = ?)", filter->run_id);
     ask_text(&question, " AND v.run IN (SELECT id FROM jobs WHERE job_id = ?)", filter->job_id);
-    ask_number(&question, " AND v.timestamp >= ?", filter->since);
-    ask_number(&question, " AND v.timestamp <= ?", filter->until);
+    ask_time(&question, &reader->schema.event, "timestamp", " AND v.timestamp >= ?", filter->since);
+    ask_time(&question, &reader->schema.event, "timestamp", " AND v.timestamp <= ?", filter->until);
     ask_number(&question, " AND v.pid = ?", pid);
     ask_text(&question, " AND v.event_type = ?", field_enum_name(type->field, filter->event_type));
     if (filter->only_notable)
@@ -388,8 +396,9 @@ int store_read_anomalies(struct store_reader *reader, const char *run_id, double
     columns_list(&reader->schema.anomaly, &question.sql, column_name, "");
     text_append_string(&question.sql, " FROM anomalies WHERE 1");
     ask_text(&question, " AND run_id = ?", run_id);
-    ask_number(&question, " AND (cleared_at >= ? OR cleared_at IS NULL)", since);
-    ask_number(&question, " AND timestamp <= ?", until);
+    ask_time(&question, &reader->schema.anomaly, "cleared_at",
+             " AND (cleared_at >= ? OR cleared_at IS NULL)", since);
+    ask_time(&question, &reader->schema.anomaly, "timestamp", " AND timestamp <= ?", until);
     text_append_string(&question.sql, " ORDER BY timestamp, id");
     int r = answer(reader, &question, sizeof(struct anomaly), read_anomaly, arena, &list);
     if (r == 0)
@@ -416,11 +425,11 @@ int store_read_gaps(struct store_reader *reader, const char *run_id, double sinc
     text_append_string(&question.sql, " FROM gaps g WHERE 1");
     ask_text(&question,
              " AND EXISTS (SELECT 1 FROM jobs j WHERE j.run_id = ? AND j.session = g.session"
-             " AND g.timestamp >= j.started_at AND g.timestamp - COALESCE(g.seconds, 0) <="
+             " AND g.timestamp >= j.started_at AND g.timestamp - max(COALESCE(g.seconds, 0), 0) <="
              " COALESCE(j.ended_at, g.timestamp))",
              run_id);
-    ask_number(&question, " AND g.timestamp >= ?", since);
-    ask_number(&question, " AND g.timestamp <= ?", until);
+    ask_time(&question, &reader->schema.gap, "timestamp", " AND g.timestamp >= ?", since);
+    ask_time(&question, &reader->schema.gap, "timestamp", " AND g.timestamp <= ?", until);
     text_append_string(&question.sql, " ORDER BY g.timestamp, g.id");
     int r = answer(reader, &question, sizeof(struct gap), read_gap, arena, &list);
     if (r == 0)

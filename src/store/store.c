@@ -38,6 +38,8 @@ struct store {
     const struct text_list *redact;
     struct retention_config retention;
     struct arena arena; /* of one call */
+    int64_t ancestors[STORE_ANCESTORS_MAX];
+    size_t ancestor_count;
 
     char *moved_from;
     char *jsonl_path;
@@ -132,6 +134,8 @@ static struct store *store_new(const struct store_options *options)
     store->session.lock_fd = -1;
     store->redact = options->redact;
     store->retention = options->retention;
+    store->ancestor_count = MIN(options->ancestor_count, (size_t)STORE_ANCESTORS_MAX);
+    memcpy(store->ancestors, options->ancestors, sizeof(store->ancestors));
     store->database.should_stop = options->should_stop;
     store->database.context = options->context;
     store->jsonl_max_bytes = (uint64_t)options->jsonl_max_bytes;
@@ -213,7 +217,7 @@ int store_close(struct store *store)
     return r;
 }
 
-/* What is in memory may not be in the database: forgotten, it is read from there again. */
+/* If it fails, what is in memory goes back to what is in the database. */
 static int end_transaction(struct store *store, int result)
 {
     int r = database_end(&store->database, result);
@@ -221,6 +225,9 @@ static int end_transaction(struct store *store, int result)
     if (r < 0) {
         sample_writer_reset(&store->samples);
         run_table_reset(&store->runs);
+    } else {
+        sample_writer_commit(&store->samples);
+        run_table_commit(&store->runs);
     }
     arena_reset(&store->arena);
     return r;
@@ -345,29 +352,47 @@ int store_jsonl_error(const struct store *store)
 
 /* ---- jobs, sheets, anomalies, patterns ---- */
 
+/* What is stored of a job: secrets hidden, and the run that it was started in, which may have come
+ * to the database after it. */
+static int prepare_job(struct store *store, const struct job *job, char *parent, struct job *ret)
+{
+    *ret = *job;
+    int r = hide_all(store, &ret->command, &ret->cause, &ret->job_type);
+    if (r < 0 || ret->parent_run_id)
+        return r;
+    r = session_find_parent(&store->session, store->ancestors, store->ancestor_count, parent);
+    if (r > 0)
+        ret->parent_run_id = parent;
+    return MIN(r, 0);
+}
+
 int store_begin_job(struct store *store, const struct job *job,
                     char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES])
 {
-    struct job shown = *job;
+    char parent[UUID_TEXT_SIZE];
+    struct job stored;
 
-    int r = hide_all(store, &shown.command, &shown.cause, &shown.job_type);
-    if (r == 0)
-        r = database_begin(&store->database);
+    int r = database_begin(&store->database);
     if (r < 0)
         return r;
-    return end_transaction(store, run_table_begin_job(&store->runs, &shown, ret_job_id));
+    r = prepare_job(store, job, parent, &stored);
+    if (r == 0)
+        r = run_table_begin_job(&store->runs, &stored, ret_job_id);
+    return end_transaction(store, r);
 }
 
 int store_finish_job(struct store *store, const struct job *job)
 {
-    struct job shown = *job;
+    char parent[UUID_TEXT_SIZE];
+    struct job stored;
 
-    int r = hide_all(store, &shown.command, &shown.cause, &shown.job_type);
-    if (r == 0)
-        r = database_begin(&store->database);
+    int r = database_begin(&store->database);
     if (r < 0)
         return r;
-    return end_transaction(store, run_table_finish_job(&store->runs, &shown));
+    r = prepare_job(store, job, parent, &stored);
+    if (r == 0)
+        r = run_table_finish_job(&store->runs, &stored);
+    return end_transaction(store, r);
 }
 
 int store_write_sheet(struct store *store, const struct sheet *sheet)

@@ -30,6 +30,8 @@ struct store_error {
 
 struct store;
 
+#define STORE_ANCESTORS_MAX 32
+
 struct store_options {
     const char *path;
     const char *jsonl_path; /* NULL or empty: none is written */
@@ -42,6 +44,10 @@ struct store_options {
     const char *boot_id;
     const char *collector;
     double interval_seconds;
+    /* Processes that the writer was started by, nearest first: a run of one of them is the parent
+     * of the runs that begin here. */
+    int64_t ancestors[STORE_ANCESTORS_MAX];
+    size_t ancestor_count;
 
     /* Asked while a call waits for another writer, and between the steps of retention: whether to
      * give up. NULL: never. */

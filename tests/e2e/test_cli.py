@@ -6,7 +6,7 @@ import re
 
 import harness
 
-VERBS = ("run", "ps", "config", "version")
+VERBS = ("run", "ps", "jobs", "report", "events", "config", "version")
 
 
 class Help(harness.TestCase):

@@ -37,16 +37,22 @@ double ask_real(sqlite3 *handle, const char *sql);
 
 /* ---- chance ---- */
 
-uint64_t random_next(uint64_t *random);
+struct chance {
+    uint64_t state;
+    bool is_tame; /* numbers are ordinary or unknown */
+};
+
+uint64_t random_next(struct chance *random);
 /* 0 to limit - 1. */
-uint64_t random_below(uint64_t *random, uint64_t limit);
+uint64_t random_below(struct chance *random, uint64_t limit);
 /* One time in `times`. */
-bool random_once_in(uint64_t *random, uint64_t times);
+bool random_once_in(struct chance *random, uint64_t times);
 
 /* A value for one field or for all: unknown, ordinary, extreme, hostile. What is required is known.
  */
-void random_field(uint64_t *random, const struct field *field, struct arena *arena, void *object);
-void random_record(uint64_t *random, const struct record *record, struct arena *arena,
+void random_field(struct chance *random, const struct field *field, struct arena *arena,
+                  void *object);
+void random_record(struct chance *random, const struct record *record, struct arena *arena,
                    void *object);
 
 /* ---- a machine that never was ---- */
@@ -67,7 +73,7 @@ struct world_process {
 };
 
 struct world {
-    uint64_t random;
+    struct chance random;
     double now;
     uint64_t clock_ticks; /* what start_ticks are counted in */
     int64_t last_id;
@@ -78,6 +84,8 @@ struct world {
 };
 
 void world_init(struct world *world, uint64_t seed);
+/* Its figures can be added up. */
+void world_init_tame(struct world *world, uint64_t seed);
 void world_done(struct world *world);
 /* Some time later: the caller's. */
 struct snapshot *world_tick(struct world *world);

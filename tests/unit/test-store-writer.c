@@ -607,6 +607,27 @@ static void test_room_that_was_made_is_used(void **state _unused_)
     ASSERT_NO_NOTICE();
 }
 
+/* A disk that is nearly full is not cleaned up with every tick, but now and again. */
+static void test_room_is_made_again_after_a_while(void **state _unused_)
+{
+    struct store_writer *writer = start_with((struct store_pace){.retry_ns = 200 * MSEC});
+    uint64_t first_ns = clock_mono_ns();
+
+    SET(making_room_helps, true);
+    make_fail(CALL_TICK, -ENOSPC, UINT_MAX);
+    send_ticks(writer, 1, 1);
+    AWAIT(last_id() == 1);
+    make_fail(CALL_TICK, -ENOSPC, 1);
+    send_ticks(writer, 2, 2);
+    AWAIT(last_id() == 2);
+    assert_true(clock_mono_ns() - first_ns > 200 * MSEC || count_calls(CALL_MAKE_ROOM) == 1);
+    nanosleep(&(struct timespec){.tv_nsec = 200 * MSEC}, NULL);
+    make_fail(CALL_TICK, -ENOSPC, UINT_MAX);
+    send_ticks(writer, 3, 3);
+    assert_int_equal(stop(writer).stored, 3);
+    assert_true(count_calls(CALL_MAKE_ROOM) >= 2);
+}
+
 static void test_full_twice_is_said_twice(void **state _unused_)
 {
     struct store_writer *writer = start();
@@ -862,6 +883,7 @@ int main(void)
         cmocka_unit_test_setup(test_events_alone_are_lost_as_events, setup),
         cmocka_unit_test_setup(test_full_disk_resumes_by_itself, setup),
         cmocka_unit_test_setup(test_room_that_was_made_is_used, setup),
+        cmocka_unit_test_setup(test_room_is_made_again_after_a_while, setup),
         cmocka_unit_test_setup(test_full_twice_is_said_twice, setup),
         cmocka_unit_test_setup(test_full_to_the_end, setup),
         cmocka_unit_test_setup(test_jobs_wait_for_room, setup),

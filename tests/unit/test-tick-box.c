@@ -83,6 +83,25 @@ static void test_kill_stands_for_its_signal(void **state _unused_)
     tick_box_free(box);
 }
 
+static void test_signal_that_has_killed_already(void **state _unused_)
+{
+    struct tick_box *box = tick_box_new();
+    struct process_event sent;
+
+    record_init(&process_event_record, &sent);
+    sent.signal_num = SIGINT;
+    sent.details = "from the terminal";
+    tick_box_add_end(box, &first, 10, SIGINT, 1);
+    tick_box_add_signal(box, &first, 10, &sent, 2);
+    sent.signal_num = SIGTERM; /* nobody is there any more */
+    sent.details = "too late";
+    tick_box_add_signal(box, &first, 10, &sent, 3);
+    assert_int_equal(box->tick.events.count, 1);
+    assert_int_equal(box->tick.events.items[0].event_type, EVENT_KILL);
+    assert_string_equal(box->tick.events.items[0].details, "from the terminal");
+    tick_box_free(box);
+}
+
 static void test_kill_without_a_sender(void **state _unused_)
 {
     struct tick_box *box = tick_box_new();
@@ -259,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events_belong_to_their_runs),
         cmocka_unit_test(test_kill_stands_for_its_signal),
+        cmocka_unit_test(test_signal_that_has_killed_already),
         cmocka_unit_test(test_kill_without_a_sender),
         cmocka_unit_test(test_end_is_found),
         cmocka_unit_test(test_box_gets_full),
