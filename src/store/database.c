@@ -184,10 +184,12 @@ static int set_up(struct database *database, enum database_mode mode)
     sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_wal_autocheckpoint(handle, CHECKPOINT_PAGES);
-    return database_exec(database, mode == DATABASE_READ
-                                       ? "PRAGMA query_only = 1; PRAGMA temp_store = MEMORY"
-                                       : "PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;"
-                                         "PRAGMA journal_size_limit = 4194304");
+    if (mode == DATABASE_READ)
+        return database_exec(database, "PRAGMA query_only = 1; PRAGMA temp_store = MEMORY");
+    /* What is deleted holds no secrets: it need not be written over, as Debian's SQLite would. */
+    return database_exec(database, "PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;"
+                                   "PRAGMA journal_size_limit = 4194304;"
+                                   "PRAGMA secure_delete = OFF");
 }
 
 int database_open(const char *path, enum database_mode mode, struct database *ret)

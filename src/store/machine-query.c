@@ -19,9 +19,7 @@ static const char events_sql[] = "SELECT event_type, count(*) FROM event WHERE t
  * Two writers that saw the same process see the same figures. */
 static const char processes_sql[] =
     "WITH span AS (SELECT session, min(tick) AS a, max(tick) AS b FROM"
-    " (SELECT session, tick FROM snap WHERE timestamp >= ?1 AND timestamp <= ?2 UNION ALL"
-    "  SELECT session, tick FROM snap_minute WHERE timestamp >= ?1 AND timestamp <= ?2)"
-    " GROUP BY session),"
+    " snap WHERE timestamp >= ?1 AND timestamp <= ?2 GROUP BY session),"
     " near AS (SELECT p.*, a, b FROM span JOIN proc p ON p.session = span.session"
     "  AND p.last_tick >= a AND p.first_tick <= b),"
     " row AS ("

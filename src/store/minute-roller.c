@@ -99,15 +99,16 @@ int minute_roller_init(struct minute_roller *roller, struct database *database,
                                   "proc, tick, max_cpu_percent, max_rss_mb", 4, &schema->sample,
                                   &roller->processes.insert);
     if (r == 0)
-        r = schema_prepare_insert(database, "INSERT OR REPLACE", "gpu_minute", "session, tick", 2,
-                                  &schema->gpu, &roller->gpus.insert);
+        r = schema_prepare_insert(database, "INSERT OR REPLACE", "gpu", "is_minute, session, tick",
+                                  3, &schema->gpu, &roller->gpus.insert);
     if (r == 0)
-        r = schema_prepare_insert(database, "INSERT OR REPLACE", "usage_minute",
-                                  "session, tick, run", 3, &schema->usage, &roller->usages.insert);
+        r = schema_prepare_insert(database, "INSERT OR REPLACE", "usage",
+                                  "is_minute, session, tick, run", 4, &schema->usage,
+                                  &roller->usages.insert);
     if (r == 0)
-        r = schema_prepare_insert(database, "INSERT OR REPLACE", "snap_minute",
-                                  "id, session, from_tick, tick, child_count, age_clock", 6,
-                                  &schema->snapshot, &roller->insert_snap);
+        r = schema_prepare_insert(database, "INSERT OR IGNORE", "snap",
+                                  "id, session, is_minute, tick, to_tick, child_count, age_clock",
+                                  7, &schema->snapshot, &roller->insert_snap);
     if (r == 0)
         r = database_prepare(database, "UPDATE sessions SET rolled_tick = ?1 WHERE id = ?2",
                              &roller->set_rolled);
@@ -192,12 +193,13 @@ static int write_roll(struct minute_roller *roller, const struct roll_group *gro
 
     if (group == &roller->processes) {
         sqlite3_bind_int64(insert, at++, (int64_t)roll->key);
-        sqlite3_bind_int64(insert, at++, roller->last.tick);
+        sqlite3_bind_int64(insert, at++, roller->from_tick);
         column_bind_code(insert, at++, roll->max_cpu);
         column_bind_code(insert, at++, roll->max_rss);
     } else {
+        sqlite3_bind_int(insert, at++, 1);
         sqlite3_bind_int64(insert, at++, roller->session);
-        sqlite3_bind_int64(insert, at++, roller->last.tick);
+        sqlite3_bind_int64(insert, at++, roller->from_tick);
         if (group == &roller->usages)
             sqlite3_bind_int64(insert, at++, (int64_t)roll->key);
     }
@@ -239,25 +241,39 @@ static void forget_ended(struct roll_group *group)
         }
 }
 
+/* Its number is the one after that of its last snapshot, or the next that is free. */
+#define SAME_ID_MAX 1000
+
+static int insert_machine(struct minute_roller *roller)
+{
+    for (int64_t id = roller->last.id + 1; id <= roller->last.id + SAME_ID_MAX; id++) {
+        sqlite3_bind_int64(roller->insert_snap, 1, id);
+        int r = database_run(roller->database, roller->insert_snap);
+        if (r < 0 || sqlite3_changes(roller->database->handle))
+            return r;
+    }
+    return database_fail_with(roller->database, -EEXIST, "no free number for a minute");
+}
+
 static int write_machine(struct minute_roller *roller)
 {
     const struct columns *columns = &roller->schema->snapshot;
-    sqlite3_stmt *insert = roller->insert_snap;
-    const int64_t own[] = {roller->last.id,   roller->session,          roller->from_tick,
-                           roller->last.tick, roller->last.child_count, roller->last.age_clock};
-    int r = 0;
+    const int64_t own[] = {roller->session,          1,
+                           roller->from_tick,        roller->last.tick,
+                           roller->last.child_count, roller->last.age_clock};
+    int first = ARRAY_SIZE(own) + 2, r = 0;
 
     for (size_t i = 0; i < columns->count; i++)
         if (columns->items[i].field->rollup == ROLLUP_MEAN)
             column_set_code(&columns->items[i], roll_value(roller->machine, columns, i),
                             &roller->last_machine);
     for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-        column_bind_code(insert, (int)i + 1, own[i]);
+        column_bind_code(roller->insert_snap, (int)i + 2, own[i]);
     for (size_t i = 0; i < columns->count && r == 0; i++)
-        r = column_bind(&columns->items[i], &roller->last_machine, NULL, insert,
-                        (int)(i + ARRAY_SIZE(own)) + 1);
+        r = column_bind(&columns->items[i], &roller->last_machine, NULL, roller->insert_snap,
+                        first + (int)i);
     if (r == 0)
-        r = database_run(roller->database, insert);
+        r = insert_machine(roller);
     roll_restart(roller->machine, columns);
     return r;
 }

@@ -2,7 +2,7 @@
  * gauges, the last value of counters, and maxima of CPU and memory.
  *
  * A minute is one of the wall clock. It is written by the first tick after it, under the number of
- * its last tick. A process's row that equals the one of its last minute is left out, as with
+ * its own first tick. A process's row that equals the one of its last minute is left out, as with
  * samples; lists (system calls, zombies' pids) are not kept. */
 #pragma once
 

@@ -130,10 +130,10 @@ struct session_bounds {
     int64_t minute_from; /* minutes count from here on */
 };
 
-#define DELETE_TICKS(table)                                                                        \
-    "DELETE FROM " table " WHERE session = ?2 AND tick <= (SELECT max(tick) FROM"                  \
-    " (SELECT tick FROM " table " WHERE session = ?2 AND tick < ?1 ORDER BY tick"                  \
-    " LIMIT " ROWS_PER_STEP "))"
+#define DELETE_TICKS(table, is_minute)                                                             \
+    "DELETE FROM " table " WHERE session = ?2 AND is_minute = " is_minute " AND tick <= (SELECT"   \
+    " max(tick) FROM (SELECT tick FROM " table " WHERE session = ?2 AND is_minute = " is_minute    \
+    " AND tick < ?1 ORDER BY tick LIMIT " ROWS_PER_STEP "))"
 
 static int delete_ticks(struct database *database, const char *const *sql, int64_t before,
                         int64_t session)
@@ -158,9 +158,9 @@ static int trim_samples(struct database *database, const struct session_bounds *
         NULL,
     };
     static const char *const ticks[] = {
-        DELETE_TICKS("gpu"),
-        DELETE_TICKS("usage"),
-        DELETE_TICKS("snap"),
+        DELETE_TICKS("gpu", "0"),
+        DELETE_TICKS("usage", "0"),
+        DELETE_TICKS("snap", "0"),
         NULL,
     };
     struct arena arena = {0};
@@ -192,11 +192,11 @@ static int trim_minutes(struct database *database, const struct session_bounds *
         " (SELECT max(tick) FROM minute WHERE proc = ?1 AND tick <= ?2)",
         NULL,
     };
-    /* snap_minute last: as long as it has such rows, there is something to do. */
+    /* The minutes of snap last: as long as there are such rows, there is something to do. */
     static const char *const ticks[] = {
-        DELETE_TICKS("gpu_minute"),
-        DELETE_TICKS("usage_minute"),
-        DELETE_TICKS("snap_minute"),
+        DELETE_TICKS("gpu", "1"),
+        DELETE_TICKS("usage", "1"),
+        DELETE_TICKS("snap", "1"),
         NULL,
     };
     struct arena arena = {0};
@@ -215,20 +215,22 @@ static int trim_minutes(struct database *database, const struct session_bounds *
     return r == 0 ? delete_ticks(database, ticks, session->minute_from, session->id) : r;
 }
 
-/* The last tick of the last minute that ended before a time: 1, or 0 if there is none. */
+/* The last tick of the last minute that ended before a time, and not after a tick: 1, or 0 if there
+ * is none. */
 static int find_last_minute(struct database *database, int64_t session, double before,
-                            int64_t *ret_tick)
+                            int64_t up_to_tick, int64_t *ret_tick)
 {
     sqlite3_stmt *ask = NULL;
 
     int r = database_prepare(database,
-                             "SELECT max(tick) FROM snap_minute WHERE session = ?1"
-                             " AND timestamp < ?2",
+                             "SELECT max(to_tick) FROM snap WHERE session = ?1"
+                             " AND is_minute = 1 AND timestamp < ?2 AND tick <= ?3",
                              &ask);
     if (r < 0)
         return r;
     sqlite3_bind_int64(ask, 1, session);
     sqlite3_bind_double(ask, 2, before);
+    sqlite3_bind_int64(ask, 3, up_to_tick);
     r = database_step_int(database, ask, ret_tick);
     sqlite3_finalize(ask);
     return r;
@@ -238,11 +240,11 @@ static int retain_samples(struct database *database, struct session_bounds *sess
 {
     int64_t last;
 
-    int r = find_last_minute(database, session->id, before, &last);
+    /* What is not folded yet stays: it is deleted by process. */
+    int r = find_last_minute(database, session->id, before, session->folded_tick, &last);
     if (r < 0)
         return r;
-    /* What is not folded yet stays: it is deleted by process. */
-    if (r > 0 && last <= session->folded_tick && last + 1 > session->full_from) {
+    if (r > 0 && last + 1 > session->full_from) {
         session->full_from = last + 1;
         r = database_run_ints(database, "UPDATE sessions SET full_from = ?2 WHERE id = ?1",
                               session->id, session->full_from);
@@ -256,10 +258,10 @@ static int retain_minutes(struct database *database, struct session_bounds *sess
 {
     int64_t last;
 
-    int r = find_last_minute(database, session->id, before, &last);
+    int r = find_last_minute(database, session->id, before, session->full_from - 1, &last);
     if (r <= 0)
         return r;
-    session->minute_from = MAX(session->minute_from, MIN(last + 1, session->full_from));
+    session->minute_from = MAX(session->minute_from, last + 1);
     r = database_run_ints(database, "UPDATE sessions SET minute_from = ?2 WHERE id = ?1",
                           session->id, session->minute_from);
     return r < 0 ? r : trim_minutes(database, session);
@@ -286,8 +288,8 @@ static int retain_sessions(struct database *database, double samples_before, dou
 
     int r = database_prepare(database,
                              "SELECT id, folded_tick, full_from, trimmed_to, minute_from"
-                             " FROM sessions WHERE started_at < ?1 AND id IN"
-                             " (SELECT session FROM snap_minute WHERE timestamp < ?1)",
+                             " FROM sessions WHERE id IN"
+                             " (SELECT session FROM snap WHERE timestamp < ?1)",
                              &list);
     if (r < 0)
         return r;
@@ -326,8 +328,7 @@ static int delete_old(struct database *database, double events_before, double jo
          jobs_before},
         {"DELETE FROM patterns WHERE last_seen < ?1", jobs_before},
         {DELETE_SOME("sessions", "id",
-                     "ended_at < ?1 AND NOT EXISTS (SELECT 1 FROM snap_minute m"
-                     " WHERE m.session = sessions.id) AND NOT EXISTS (SELECT 1 FROM snap s"
+                     "ended_at < ?1 AND NOT EXISTS (SELECT 1 FROM snap s"
                      " WHERE s.session = sessions.id)"),
          jobs_before},
     };
@@ -396,13 +397,14 @@ static int sweep_texts(struct database *database, const struct schema *schema, d
 /* Gives free pages back to the disk, bit by bit. */
 static int give_back_pages(struct database *database)
 {
-    int64_t free_pages = 0, pages = 0;
+    int64_t free_pages = 0, before = INT64_MAX, pages = 0;
 
-    for (;;) {
+    /* A file that was made otherwise may have none to give. */
+    for (;; before = free_pages) {
         int r = database_ask_int(database, "PRAGMA freelist_count", &free_pages);
         if (r == 0)
             r = database_ask_int(database, "PRAGMA page_count", &pages);
-        if (r < 0 || free_pages <= pages / FREE_PAGES_PART)
+        if (r < 0 || free_pages <= pages / FREE_PAGES_PART || free_pages >= before)
             return r;
         if (must_stop(database))
             return 1;

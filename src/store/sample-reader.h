@@ -9,9 +9,10 @@
 struct sample_reader {
     struct database *database;
     const struct schema *schema;
-    sqlite3_stmt *processes[SAMPLE_SOURCES];
-    sqlite3_stmt *gpus[2]; /* of samples, of minutes */
-    sqlite3_stmt *usages[2];
+    struct columns process; /* of the view process_metrics */
+    sqlite3_stmt *processes;
+    sqlite3_stmt *gpus;
+    sqlite3_stmt *usages;
 };
 
 int sample_reader_init(struct sample_reader *reader, struct database *database,

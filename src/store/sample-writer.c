@@ -46,7 +46,7 @@ static int64_t *life_sample(const struct sample_writer *writer, struct life *lif
 /* ---- statements ---- */
 
 #define SNAP_OWN_COUNT   5
-#define PROC_OWN_COUNT   5
+#define PROC_OWN_COUNT   6
 #define SAMPLE_OWN_COUNT 4
 #define GPU_OWN_COUNT    2
 #define USAGE_OWN_COUNT  3
@@ -60,7 +60,7 @@ static int prepare_statements(struct sample_writer *writer)
                                   &schema->snapshot, &writer->insert_snap);
     if (r == 0)
         r = schema_prepare_insert(writer->database, "INSERT", "proc",
-                                  "session, first_tick, last_tick, run,"
+                                  "session, minute_tick, first_tick, last_tick, run,"
                                   " start_ticks",
                                   PROC_OWN_COUNT, &schema->life, &writer->insert_proc);
     if (r == 0)
@@ -189,10 +189,11 @@ static int insert_proc(struct sample_writer *writer, struct life *life,
     if (life->redacted)
         stored.command = life->redacted;
     sqlite3_bind_int64(insert, 1, writer->session);
-    sqlite3_bind_int64(insert, 2, writer->tick);
-    sqlite3_bind_int64(insert, 3, TICK_OPEN);
-    column_bind_code(insert, 4, life->run);
-    sqlite3_bind_int64(insert, 5, (int64_t)process->start_ticks);
+    sqlite3_bind_int64(insert, 2, writer->roller.from_tick);
+    sqlite3_bind_int64(insert, 3, writer->tick);
+    sqlite3_bind_int64(insert, 4, TICK_OPEN);
+    column_bind_code(insert, 5, life->run);
+    sqlite3_bind_int64(insert, 6, (int64_t)process->start_ticks);
     for (size_t i = 0; i < columns->count && r == 0; i++)
         r = column_bind(&columns->items[i], &stored, writer->texts, insert,
                         PROC_OWN_COUNT + 1 + (int)i);
@@ -349,7 +350,9 @@ static int insert_sample(struct sample_writer *writer, const struct life *life,
         else
             r = column_bind(&columns->items[i], process, writer->texts, insert, at);
     }
-    return r < 0 ? no_memory(writer) : database_run(writer->database, insert);
+    if (r == -ENOMEM)
+        return no_memory(writer);
+    return r < 0 ? r : database_run(writer->database, insert);
 }
 
 static int find_run(struct sample_writer *writer, const char *run_id, const char *job_id,
@@ -498,7 +501,7 @@ static int insert_snap(struct sample_writer *writer, const struct snapshot *snap
         r = column_bind(&columns->items[i], snapshot, writer->texts, insert,
                         SNAP_OWN_COUNT + 1 + (int)i);
     if (r < 0)
-        return no_memory(writer);
+        return r == -ENOMEM ? no_memory(writer) : r;
     for (int tries = 0; tries < SAME_ID_MAX; tries++, key->id++) {
         sqlite3_bind_int64(insert, 1, key->id);
         r = database_run(writer->database, insert);

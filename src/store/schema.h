@@ -21,6 +21,10 @@
 #define EVENT_IS_NOTABLE(alias)                                                                    \
     "(" alias "event_type IN ('signal', 'kill', 'oom') OR " alias "exit_code <> 0)"
 
+/* Whether a row of snap (s, of session e) is to be seen: a minute stands for the ticks before
+ * full_from, and only for those. */
+#define SNAPSHOT_COUNTS "s.is_minute = (s.tick < e.full_from) AND s.tick >= e.minute_from"
+
 /* What each table holds of its record. */
 struct schema {
     struct columns snapshot;
@@ -56,19 +60,6 @@ int schema_bring_up(const struct schema *schema, struct database *database);
 /* All that schema_bring_up() makes, as SQL. */
 void schema_write_tables(const struct schema *schema, struct text *sql);
 void schema_write_views(const struct schema *schema, struct text *sql);
-
-/* Where the samples of processes are found; the view process_metrics is all three. */
-enum sample_source {
-    FROM_HISTORY,
-    FROM_RECENT,
-    FROM_MINUTES,
-    SAMPLE_SOURCES,
-};
-
-/* " FROM … WHERE …": s is the snapshot, e its session, p the process, x its latest row then, j its
- * job. */
-void schema_write_source(enum sample_source source, struct text *sql);
-const char *schema_source_resolution(enum sample_source source);
 
 /* "a, b, c" of the columns, as `write` writes each. */
 void columns_list(const struct columns *columns, struct text *sql,

@@ -204,7 +204,8 @@ int session_fold(struct database *database, const struct schema *schema, int64_t
 /* ---- what the dead have left ---- */
 
 #define LAST_TIME                                                                                  \
-    "COALESCE((SELECT timestamp FROM snap WHERE session = ?1 ORDER BY tick DESC LIMIT 1),"         \
+    "COALESCE((SELECT timestamp FROM snap WHERE session = ?1 AND is_minute = 0"                    \
+    " ORDER BY tick DESC LIMIT 1),"                                                                \
     " (SELECT started_at FROM sessions WHERE id = ?1))"
 
 /* The last minute, whose sums died with their writer, out of its samples. */
@@ -226,7 +227,8 @@ int session_last_tick(struct database *database, int64_t session, int64_t *ret)
     sqlite3_stmt *ask = NULL;
     int64_t last_tick = 0;
 
-    int r = database_prepare(database, "SELECT max(tick) FROM snap WHERE session = ?1", &ask);
+    int r = database_prepare(
+        database, "SELECT max(tick) FROM snap WHERE session = ?1 AND is_minute = 0", &ask);
     if (r == 0) {
         sqlite3_bind_int64(ask, 1, session);
         r = MIN(database_step_int(database, ask, &last_tick), 0);
@@ -318,5 +320,5 @@ int session_recover_others(struct session *session, const struct schema *schema)
     for (size_t i = 0; i < dead.count && r == 0; i++)
         r = recover_one(session, schema, dead.items[i]);
     VEC_DONE(&dead);
-    return r;
+    return r == -ENOMEM ? database_fail_with(session->database, r, "no memory left") : r;
 }

@@ -26,10 +26,9 @@ static int check_version(struct store_reader *reader)
     int64_t version = 0, tables = 0;
 
     int r = database_ask_int(&reader->database, "PRAGMA user_version", &version);
+    if (r == 0) /* what is damaged from the start is said at once */
+        r = database_ask_int(&reader->database, "SELECT count(*) FROM sqlite_master", &tables);
     if (r < 0 || version == SCHEMA_VERSION)
-        return r;
-    r = database_ask_int(&reader->database, "SELECT count(*) FROM sqlite_master", &tables);
-    if (r < 0)
         return r;
     if (!tables) /* it is just being made */
         return database_fail_with(&reader->database, -ENOENT, "'%s' is empty",
@@ -461,18 +460,29 @@ int store_read_patterns(struct store_reader *reader, struct arena *arena, struct
 
 /* ---- samples ---- */
 
-/* In one read transaction: what belongs together is read together. */
+static void end_transaction(struct store_reader *reader)
+{
+    if (!sqlite3_get_autocommit(reader->database.handle))
+        sqlite3_exec(reader->database.handle, "COMMIT", NULL, NULL, NULL);
+}
+
+/* What belongs together is read together. */
+static int begin_transaction(struct store_reader *reader)
+{
+    end_transaction(reader); /* the last one may have had no memory left to end */
+    return database_exec(&reader->database, "BEGIN");
+}
+
 static int begin_reading(struct store_reader *reader, struct sample_reader *samples)
 {
-    int r = database_exec(&reader->database, "BEGIN");
+    int r = begin_transaction(reader);
     return r < 0 ? r : sample_reader_init(samples, &reader->database, &reader->schema);
 }
 
 static int end_reading(struct store_reader *reader, struct sample_reader *samples, int result)
 {
     sample_reader_done(samples);
-    if (!sqlite3_get_autocommit(reader->database.handle))
-        sqlite3_exec(reader->database.handle, "COMMIT", NULL, NULL, NULL);
+    end_transaction(reader);
     return result;
 }
 
@@ -502,10 +512,9 @@ int store_read_process(struct store_reader *reader, int64_t pid, double start_ti
 int store_read_machine(struct store_reader *reader, double since, double until, size_t top,
                        struct arena *arena, struct machine_use *ret)
 {
-    int r = database_exec(&reader->database, "BEGIN");
+    int r = begin_transaction(reader);
     if (r == 0)
         r = machine_query(&reader->database, since, until, top, arena, ret);
-    if (!sqlite3_get_autocommit(reader->database.handle))
-        sqlite3_exec(reader->database.handle, "COMMIT", NULL, NULL, NULL);
+    end_transaction(reader);
     return r;
 }

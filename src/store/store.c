@@ -195,9 +195,22 @@ const char *store_moved_from(const struct store *store)
     return store->moved_from;
 }
 
+/* A transaction that had no memory left even to be taken back is taken back now. */
+static void leave_transaction(struct store *store)
+{
+    if (!sqlite3_get_autocommit(store->database.handle))
+        sqlite3_exec(store->database.handle, "ROLLBACK", NULL, NULL, NULL);
+}
+
+static int begin_transaction(struct store *store)
+{
+    leave_transaction(store);
+    return database_begin(&store->database);
+}
+
 static int end_session(struct store *store)
 {
-    int r = database_begin(&store->database);
+    int r = begin_transaction(store);
     if (r < 0)
         return r;
     r = sample_writer_end(&store->samples);
@@ -336,7 +349,7 @@ static int append_line(struct store *store, const struct snapshot *snapshot)
 
 int store_write_tick(struct store *store, struct tick *tick)
 {
-    int r = database_begin(&store->database);
+    int r = begin_transaction(store);
     if (r == 0)
         r = end_transaction(store, write_tick(store, tick));
     /* Only what was redacted, which the database has just seen to, may go there. */
@@ -372,7 +385,11 @@ int store_begin_job(struct store *store, const struct job *job,
     char parent[UUID_TEXT_SIZE];
     struct job stored;
 
-    int r = database_begin(&store->database);
+    leave_transaction(store);
+    /* Whoever has died meanwhile holds no name any more. */
+    int r = session_recover_others(&store->session, &store->schema);
+    if (r == 0)
+        r = begin_transaction(store);
     if (r < 0)
         return r;
     r = prepare_job(store, job, parent, &stored);
@@ -386,7 +403,7 @@ int store_finish_job(struct store *store, const struct job *job)
     char parent[UUID_TEXT_SIZE];
     struct job stored;
 
-    int r = database_begin(&store->database);
+    int r = begin_transaction(store);
     if (r < 0)
         return r;
     r = prepare_job(store, job, parent, &stored);
@@ -397,21 +414,22 @@ int store_finish_job(struct store *store, const struct job *job)
 
 int store_write_sheet(struct store *store, const struct sheet *sheet)
 {
-    int r = database_begin(&store->database);
+    int r = begin_transaction(store);
     return r < 0 ? r : end_transaction(store, run_table_put_sheet(&store->runs, sheet));
 }
 
 /* Prepared at the first use: most sessions have none. */
 static int prepare_anomalies(struct store *store)
 {
-    if (store->insert_anomaly)
-        return 0;
-    int r = database_prepare(&store->database,
+    int r = 0;
+
+    if (!store->clear_anomaly)
+        r = database_prepare(&store->database,
                              "UPDATE anomalies SET cleared_at = ?1, description = ?2,"
                              " metric_value = ?3, severity = ?4 WHERE timestamp = ?5"
                              " AND anomaly_type = ?6 AND pid IS ?7 AND run_id IS ?8",
                              &store->clear_anomaly);
-    if (r == 0)
+    if (r == 0 && !store->insert_anomaly)
         r = schema_prepare_insert(&store->database, "INSERT", "anomalies", "id", 1,
                                   &store->schema.anomaly, &store->insert_anomaly);
     return r;
@@ -455,7 +473,7 @@ int store_write_anomaly(struct store *store, const struct anomaly *anomaly)
     if (r == 0)
         r = hide_all(store, &shown.description, &none, &none);
     if (r == 0)
-        r = database_begin(&store->database);
+        r = begin_transaction(store);
     return r < 0 ? r : end_transaction(store, write_anomaly(store, &shown));
 }
 
@@ -463,19 +481,21 @@ static int prepare_patterns(struct store *store)
 {
     _cleanup_text_ struct text sql = {0};
     const struct columns *columns = &store->schema.pattern;
+    int r = 0;
 
-    if (store->put_pattern)
-        return 0;
+    if (!store->delete_pattern)
+        r = database_prepare(&store->database,
+                             "DELETE FROM patterns WHERE pattern_type = ?1 AND pattern_name = ?2",
+                             &store->delete_pattern);
+    if (r < 0 || store->put_pattern)
+        return r;
     text_append_string(&sql, "INSERT OR REPLACE INTO patterns (");
     columns_list(columns, &sql, column_name, "");
     text_append_string(&sql, ") VALUES (");
     for (size_t i = 0; i < columns->count; i++)
         text_append_string(&sql, i ? ", ?" : "?");
     text_append_char(&sql, ')');
-    int r = database_prepare(&store->database,
-                             "DELETE FROM patterns WHERE pattern_type = ?1 AND pattern_name = ?2",
-                             &store->delete_pattern);
-    return r < 0 ? r : database_prepare_text(&store->database, &sql, &store->put_pattern);
+    return database_prepare_text(&store->database, &sql, &store->put_pattern);
 }
 
 int store_write_pattern(struct store *store, const struct pattern *pattern)
@@ -486,7 +506,7 @@ int store_write_pattern(struct store *store, const struct pattern *pattern)
     for (size_t i = 0; i < columns->count && r == 0; i++)
         r = column_bind(&columns->items[i], pattern, &store->texts, store->put_pattern, (int)i + 1);
     if (r == 0)
-        r = database_begin(&store->database);
+        r = begin_transaction(store);
     return r < 0 ? r : end_transaction(store, database_run(&store->database, store->put_pattern));
 }
 
@@ -497,7 +517,7 @@ int store_delete_pattern(struct store *store, const char *pattern_type, const ch
         return r;
     sqlite3_bind_text(store->delete_pattern, 1, pattern_type, -1, SQLITE_TRANSIENT);
     sqlite3_bind_text(store->delete_pattern, 2, pattern_name, -1, SQLITE_TRANSIENT);
-    r = database_begin(&store->database);
+    r = begin_transaction(store);
     return r < 0 ? r
                  : end_transaction(store, database_run(&store->database, store->delete_pattern));
 }
@@ -506,6 +526,7 @@ int store_delete_pattern(struct store *store, const char *pattern_type, const ch
 
 int store_retain(struct store *store, double now)
 {
+    leave_transaction(store);
     int r = retention_run(&store->database, &store->schema, &store->retention, now);
 
     if (r == 0)
@@ -522,6 +543,7 @@ bool store_retained_lately(struct store *store, double now)
 
 int store_make_room(struct store *store, double now)
 {
+    leave_transaction(store);
     ballast_drop(store->database.path);
     /* The log first: it may be what fills the disk. */
     sqlite3_wal_checkpoint_v2(store->database.handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);

@@ -1,0 +1,400 @@
+/* Every allocation of the store's own code fails once, and then all from it on; and so do those of
+ * SQLite, here and there. Each time an error comes back, nothing crashes, nothing leaks (under
+ * ASan), the next call works, and what was said to be stored is there, whole. Linked with
+ * -Wl,--wrap for the allocators. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/macros.h"
+#include "store-world.h"
+
+/* ---- allocators that fail ---- */
+
+static bool is_failing;     /* whether allocations may fail now */
+static bool fails_for_good; /* not only once */
+static bool is_sqlites;     /* those of SQLite, not our own */
+static long countdown;      /* allocations until the one that fails */
+
+static bool fails(bool of_sqlite)
+{
+    if (!is_failing || of_sqlite != is_sqlites)
+        return false;
+    countdown--;
+    return countdown == 0 || (fails_for_good && countdown < 0);
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *pointer, size_t size);
+char *__real_strdup(const char *text);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *pointer, size_t size);
+char *__wrap_strdup(const char *text);
+
+void *__wrap_malloc(size_t size)
+{
+    return fails(false) ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails(false) ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *pointer, size_t size)
+{
+    return fails(false) ? NULL : __real_realloc(pointer, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return fails(false) ? NULL : __real_strdup(text);
+}
+
+static sqlite3_mem_methods real;
+
+static void *sqlite_malloc(int size)
+{
+    return fails(true) ? NULL : real.xMalloc(size);
+}
+
+static void *sqlite_realloc(void *pointer, int size)
+{
+    return fails(true) ? NULL : real.xRealloc(pointer, size);
+}
+
+static int set_up_sqlite(void **state _unused_)
+{
+    if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &real) != SQLITE_OK)
+        return -1;
+    sqlite3_mem_methods failing = real;
+    failing.xMalloc = sqlite_malloc;
+    failing.xRealloc = sqlite_realloc;
+    sqlite3_config(SQLITE_CONFIG_MALLOC, &failing);
+    sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0); /* every one of them is asked for */
+    return 0;
+}
+
+/* ---- what is done meanwhile ---- */
+
+static const char *const words[] = {"password"};
+static const struct text_list word_list = {.items = (const char **)(uintptr_t)words, .count = 1};
+
+struct scene {
+    struct store_fixture *fixture;
+    struct world world;
+    struct store *store;
+    struct snapshot *written[2000];
+    size_t count;
+    int64_t number; /* of jobs and patterns */
+};
+
+typedef int act(struct scene *scene);
+
+static int open_and_close(struct scene *scene)
+{
+    struct store_error error = {0};
+    struct store *store = NULL;
+
+    int r = store_open(&scene->fixture->options, &store, &error);
+    if (r < 0 && !*error.text)
+        fail_msg("an error without words");
+    if (r < 0)
+        return r;
+    bool was_failing = is_failing;
+    is_failing = false;
+    assert_int_equal(store_close(store), 0);
+    is_failing = was_failing;
+    return 0;
+}
+
+static int make_and_close(struct scene *scene)
+{
+    char command[160];
+    bool was_failing = is_failing;
+
+    is_failing = false;
+    snprintf(command, sizeof(command), "rm -f '%s'*", scene->fixture->path);
+    assert_int_equal(system(command), 0);
+    is_failing = was_failing;
+    return open_and_close(scene);
+}
+
+static int write_tick(struct scene *scene)
+{
+    bool was_failing = is_failing;
+
+    is_failing = false;
+    struct snapshot *snapshot = world_tick(&scene->world);
+    struct gap gap = {.kind = GAP_SUSPEND, .timestamp = scene->world.now, .reason = "asleep"};
+    struct process_event event;
+    random_record(&scene->world.random, &process_event_record, &snapshot->arena, &event);
+    event.timestamp = scene->world.now;
+    event.command = "login --password=x";
+    event.run_id = scene->world.runs[0].run_id;
+    event.job_id = scene->world.runs[0].job_id;
+    is_failing = was_failing;
+    int r = store_write_tick(
+        scene->store,
+        &(struct tick){.snapshot = snapshot, .events = {&event, 1}, .gaps = {&gap, 1}});
+    is_failing = false;
+    if (r == 0)
+        scene->written[scene->count++] = snapshot;
+    else
+        snapshot_free(snapshot);
+    return r;
+}
+
+static int write_job(struct scene *scene)
+{
+    char run_id[24], name[JOB_ID_NUMBERED_MAX_BYTES];
+    struct job job;
+
+    snprintf(run_id, sizeof(run_id), "run-%lld", (long long)++scene->number);
+    record_init(&job_record, &job);
+    job.run_id = run_id;
+    job.job_id = "build";
+    job.command = "make --password=x";
+    struct tally calls[] = {{"read", 5}, {"write", 6}};
+    job.profile.syscall_counts = (struct tally_list){calls, 2};
+    struct sheet sheet;
+    record_init(&sheet_record, &sheet);
+    sheet.run_id = run_id;
+    sheet.sheet_num = 3;
+    sheet.name = "third";
+    int r = store_begin_job(scene->store, &job, name);
+    if (r == 0)
+        r = store_write_sheet(scene->store, &sheet);
+    job.outcome = OUTCOME_SUCCESS;
+    job.ended_at = 5;
+    if (r == 0)
+        r = store_finish_job(scene->store, &job);
+    return r;
+}
+
+static int write_findings(struct scene *scene)
+{
+    const char *tags[] = {"job:build", "host:a"};
+    char name[24];
+
+    snprintf(name, sizeof(name), "pattern %lld", (long long)++scene->number);
+    struct anomaly anomaly;
+    record_init(&anomaly_record, &anomaly);
+    anomaly.timestamp = (double)scene->number;
+    anomaly.anomaly_type = "runaway";
+    anomaly.description = "cp --password=x";
+    struct pattern pattern;
+    record_init(&pattern_record, &pattern);
+    pattern.pattern_type = "RESOURCE_ANOMALY";
+    pattern.pattern_name = name;
+    pattern.context_tags = (struct text_list){tags, 2};
+    int r = store_write_anomaly(scene->store, &anomaly);
+    anomaly.cleared_at = (double)scene->number + 1;
+    if (r == 0)
+        r = store_write_anomaly(scene->store, &anomaly);
+    if (r == 0)
+        r = store_write_pattern(scene->store, &pattern);
+    if (r == 0)
+        r = store_delete_pattern(scene->store, "RESOURCE_ANOMALY", name);
+    return r;
+}
+
+/* A session of its own, with something in it. */
+static struct store *open_another(struct scene *scene)
+{
+    struct store *aside = scene->store;
+
+    scene->store = fixture_open(scene->fixture);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(write_tick(scene), 0);
+    struct store *another = scene->store;
+    scene->store = aside;
+    return another;
+}
+
+static int retain(struct scene *scene)
+{
+    bool was_failing = is_failing;
+
+    is_failing = false;
+    assert_int_equal(store_close(open_another(scene)), 0);
+    is_failing = was_failing;
+    return store_retain(scene->store, scene->world.now + 100000);
+}
+
+static int read_all(struct scene *scene)
+{
+    _cleanup_(store_reader_closep) struct store_reader *reader = NULL;
+    struct store_error error = {0};
+    struct arena arena = {0};
+    struct snapshot_list snapshots = {0};
+    struct process_event_list events;
+    struct process_point_list points;
+    struct anomaly_list anomalies;
+    struct machine_use use;
+    struct job_list jobs;
+    struct gap_list gaps;
+    struct job job;
+    const struct event_filter all_events = EVENT_FILTER_ALL;
+    const struct job_filter all_jobs = JOB_FILTER_ALL;
+
+    int r = store_reader_open(scene->fixture->path, &reader, &error);
+    if (r == 0)
+        r = store_read_snapshots(reader, 0, 3, &snapshots);
+    if (r == 0)
+        r = store_read_process(reader, 103, REAL_UNKNOWN, 0, 3, &arena, &points);
+    if (r == 0)
+        r = store_read_events(reader, &all_events, &arena, &events);
+    if (r == 0)
+        r = store_read_jobs(reader, &all_jobs, &arena, &jobs);
+    if (r == 0)
+        r = store_find_job(reader, "build", &arena, &job);
+    if (r == 0)
+        r = store_read_anomalies(reader, NULL, REAL_UNKNOWN, REAL_UNKNOWN, &arena, &anomalies);
+    if (r == 0)
+        r = store_read_gaps(reader, NULL, REAL_UNKNOWN, REAL_UNKNOWN, &arena, &gaps);
+    if (r == 0)
+        r = store_read_machine(reader, 0, 4e9, 5, &arena, &use);
+    snapshot_list_done(&snapshots);
+    arena_done(&arena);
+    return r;
+}
+
+/* Ends a session that has something to settle; the handle is gone either way. */
+static int close_session(struct scene *scene)
+{
+    bool was_failing = is_failing;
+
+    is_failing = false;
+    struct store *closing = open_another(scene);
+    is_failing = was_failing;
+    return store_close(closing);
+}
+
+/* ---- failing ---- */
+
+struct plan {
+    act *act;
+    bool of_sqlite;
+    long stride; /* how many sites lie between two that are tried */
+    long sites;  /* there are at least so many */
+};
+
+static void fail_each(struct scene *scene, const struct plan *plan, bool for_good)
+{
+    long site = 1;
+
+    for (;; site += plan->stride) {
+        countdown = site;
+        fails_for_good = for_good;
+        is_sqlites = plan->of_sqlite;
+        is_failing = true;
+        int r = plan->act(scene);
+        is_failing = false;
+        if (r != 0 && r != -ENOMEM)
+            fail_msg("site %ld: %d, %s", site, r, scene->store ? store_error(scene->store) : "");
+        if (countdown > 0)
+            break;
+        /* Some are made good: SQLite can do with less. */
+        if (plan->act == write_tick)
+            assert_int_equal(write_tick(scene), 0);
+    }
+    assert_true(site > plan->sites); /* there were sites to fail at */
+    assert_int_equal(plan->act(scene), 0);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct snapshot *const *x = a, *const *y = b;
+    return (*x)->timestamp < (*y)->timestamp ? -1 : 1;
+}
+
+/* All that was said to be stored is there. */
+static void check_stored(struct scene *scene)
+{
+    struct snapshot_list found = {0};
+    sqlite3 *handle = fixture_sqlite(scene->fixture);
+
+    assert_int_equal(ask_int(handle, "SELECT count(*) FROM pragma_integrity_check"
+                                     " WHERE integrity_check <> 'ok'"),
+                     0);
+    sqlite3_close(handle);
+    struct store_reader *reader = fixture_reader(scene->fixture);
+    assert_int_equal(store_read_snapshots(reader, 0, ARRAY_SIZE(scene->written), &found), 0);
+    qsort(scene->written, scene->count, sizeof(scene->written[0]), by_time);
+    assert_same_snapshots(scene->written, scene->count, &found);
+    snapshot_list_done(&found);
+    store_reader_close(reader);
+}
+
+static void play(const struct plan *plan, bool has_store)
+{
+    struct scene *scene = calloc(1, sizeof(*scene));
+
+    store_fixture_set_up((void **)&scene->fixture);
+    scene->fixture->options.redact = &word_list;
+    if (plan->act == write_tick)
+        scene->fixture->options.jsonl_path = scene->fixture->jsonl_path;
+    if (plan->act == retain) {
+        scene->fixture->options.retention.full_resolution_hours = 0;
+        scene->fixture->options.retention.downsampled_days = 0;
+    }
+    world_init(&scene->world, 91);
+    if (has_store) {
+        scene->store = fixture_open(scene->fixture);
+        for (size_t i = 0; i < 70; i++)
+            assert_int_equal(write_tick(scene), 0);
+        assert_int_equal(write_job(scene), 0);
+    }
+    fail_each(scene, plan, false);
+    fail_each(scene, plan, true);
+    if (plan->act != retain)
+        check_stored(scene);
+    if (has_store)
+        assert_int_equal(store_close(scene->store), 0);
+    if (plan->act != retain)
+        check_stored(scene);
+    for (size_t i = 0; i < scene->count; i++)
+        snapshot_free(scene->written[i]);
+    world_done(&scene->world);
+    store_fixture_tear_down((void **)&scene->fixture);
+    free(scene);
+}
+
+/* Of SQLite's only some are tried: there are thousands. */
+#define T(name, has_store, sites, stride, sqlite_sites)                                            \
+    static void test_##name(void **state _unused_)                                                 \
+    {                                                                                              \
+        play(&(struct plan){name, false, 1, sites}, has_store);                                    \
+    }                                                                                              \
+    static void test_sqlite_##name(void **state _unused_)                                          \
+    {                                                                                              \
+        play(&(struct plan){name, true, stride, sqlite_sites}, has_store);                         \
+    }
+
+T(make_and_close, false, 50, 97, 1000)
+T(open_and_close, false, 20, 37, 500)
+T(write_tick, true, 5, 3, 50)
+T(write_job, true, 2, 5, 30)
+T(write_findings, true, 2, 5, 30)
+T(retain, true, 3, 17, 100)
+T(read_all, true, 20, 61, 500)
+T(close_session, true, 3, 23, 100)
+
+int main(void)
+{
+#define BOTH(name) cmocka_unit_test(test_##name), cmocka_unit_test(test_sqlite_##name)
+    const struct CMUnitTest tests[] = {
+        BOTH(make_and_close), BOTH(open_and_close), BOTH(write_tick), BOTH(write_job),
+        BOTH(write_findings), BOTH(retain),         BOTH(read_all),   BOTH(close_session),
+    };
+    return cmocka_run_group_tests(tests, set_up_sqlite, NULL);
+}

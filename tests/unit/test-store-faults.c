@@ -1,0 +1,571 @@
+/* What goes wrong with a store: writes that fail half-way, files that are not ours, or not whole,
+ * or of another age. Whatever is stored stays; what is not ours is left as it was. */
+#include "unit.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/macros.h"
+#include "base/text.h"
+#include "store-world.h"
+
+#define TICKS 160
+
+struct written {
+    struct snapshot *items[TICKS + 1];
+    size_t count;
+};
+
+static void write_one(struct store *store, struct world *world, struct written *written)
+{
+    struct snapshot *snapshot = world_tick(world);
+
+    written->items[written->count++] = snapshot;
+    write_snapshot(store, snapshot);
+}
+
+static void written_done(struct written *written)
+{
+    for (size_t i = 0; i < written->count; i++)
+        snapshot_free(written->items[i]);
+}
+
+static void check_snapshots(const struct store_fixture *fixture, const struct written *written)
+{
+    _cleanup_(store_reader_closep) struct store_reader *reader = fixture_reader(fixture);
+    struct snapshot_list found = {0};
+
+    assert_int_equal(store_read_snapshots(reader, 0, TICKS + 2, &found), 0);
+    assert_same_snapshots(written->items, written->count, &found);
+    snapshot_list_done(&found);
+}
+
+static void check_intact(const struct store_fixture *fixture)
+{
+    sqlite3 *handle = fixture_sqlite(fixture);
+
+    assert_int_equal(ask_int(handle, "SELECT count(*) FROM pragma_integrity_check"
+                                     " WHERE integrity_check <> 'ok'"),
+                     0);
+    sqlite3_close(handle);
+}
+
+/* ---- writes that fail ---- */
+
+static bool is_patient;
+
+static bool lose_patience(void *context _unused_)
+{
+    return !is_patient;
+}
+
+/* Each kind of write, all of which must give the same answer. */
+static void write_each(struct store *store, struct world *world, int expected)
+{
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = world_tick(world);
+    char name[JOB_ID_NUMBERED_MAX_BYTES];
+    struct job job;
+    struct sheet sheet;
+    struct anomaly anomaly;
+    struct pattern pattern;
+
+    record_init(&job_record, &job);
+    job.run_id = job.job_id = "run";
+    record_init(&sheet_record, &sheet);
+    sheet.run_id = "run";
+    sheet.sheet_num = 1;
+    random_record(&world->random, &anomaly_record, &world->arena, &anomaly);
+    random_record(&world->random, &pattern_record, &world->arena, &pattern);
+    assert_int_equal(store_write_tick(store, &(struct tick){.snapshot = snapshot}), expected);
+    assert_int_equal(store_begin_job(store, &job, name), expected);
+    assert_int_equal(store_write_sheet(store, &sheet), expected);
+    job.outcome = OUTCOME_SUCCESS;
+    assert_int_equal(store_finish_job(store, &job), expected);
+    assert_int_equal(store_write_anomaly(store, &anomaly), expected);
+    assert_int_equal(store_write_pattern(store, &pattern), expected);
+    assert_int_equal(store_delete_pattern(store, "no", "such"), expected);
+}
+
+static void test_another_holds_the_database(void **state)
+{
+    struct store_fixture *fixture = *state;
+    struct written written = {0};
+    struct store *another = NULL;
+    struct store_error error = {0};
+    struct world world, nowhere;
+
+    fixture->options.should_stop = lose_patience;
+    is_patient = true;
+    world_init(&world, 71);
+    world_init(&nowhere, 72);
+    struct store *store = fixture_open(fixture);
+    write_one(store, &world, &written);
+    sqlite3 *handle = fixture_sqlite(fixture);
+    run_sql(handle, "BEGIN IMMEDIATE");
+    is_patient = false;
+    write_each(store, &nowhere, -EBUSY);
+    assert_int_equal(store_retain(store, world.now), 1); /* cut short */
+    assert_non_null(strstr(store_error(store), fixture->path));
+    assert_int_equal(store_open(&fixture->options, &another, &error), -EBUSY);
+    assert_non_null(strstr(error.text, fixture->path));
+    check_snapshots(fixture, &written); /* readers do not mind */
+    run_sql(handle, "ROLLBACK");
+    sqlite3_close(handle);
+
+    for (size_t i = 0; i < 70; i++)
+        write_one(store, &world, &written);
+    check_snapshots(fixture, &written);
+    is_patient = true;
+    assert_int_equal(store_close(store), 0);
+    check_snapshots(fixture, &written);
+    written_done(&written);
+    world_done(&world);
+    world_done(&nowhere);
+}
+
+/* Nothing of a tick is there if the last of it cannot be stored. */
+static void test_a_tick_is_whole_or_not_there(void **state)
+{
+    struct store_fixture *fixture = *state;
+    struct written written = {0};
+    struct process_event events[3];
+    struct world world;
+
+    world_init(&world, 73);
+    struct store *store = fixture_open(fixture);
+    sqlite3 *handle = fixture_sqlite(fixture);
+    for (size_t i = 0; i < TICKS; i++) {
+        write_one(store, &world, &written);
+        struct gap gap = {.kind = GAP_SUSPEND, .timestamp = world.now};
+        for (size_t k = 0; k < ARRAY_SIZE(events); k++) {
+            random_record(&world.random, &process_event_record, &world.arena, &events[k]);
+            events[k].run_id = k == 2 ? "a run whose number is longer than any can be" : "new";
+        }
+        struct tick tick = {.events = {events, 3}, .gaps = {&gap, 1}};
+        if (i % 7 == 0)
+            assert_int_equal(store_write_tick(store, &tick), -EINVAL);
+    }
+    assert_int_equal(ask_int(handle, "SELECT count(*) FROM process_events"), 0);
+    assert_int_equal(ask_int(handle, "SELECT count(*) FROM gaps"), 0);
+    assert_int_equal(ask_int(handle, "SELECT count(*) FROM jobs WHERE run_id = 'new'"), 0);
+    sqlite3_close(handle);
+    check_snapshots(fixture, &written);
+    assert_int_equal(store_close(store), 0);
+    check_snapshots(fixture, &written);
+    written_done(&written);
+    world_done(&world);
+}
+
+static off_t size_of(const char *path, const char *suffix)
+{
+    char name[128];
+    struct stat st;
+
+    snprintf(name, sizeof(name), "%s%s", path, suffix);
+    return stat(name, &st) < 0 ? 0 : st.st_size;
+}
+
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes == RLIM_INFINITY ? limit.rlim_max : bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* As a full disk does: a write that stops somewhere, this time here, the next time there. */
+static void test_files_that_must_not_grow(void **state)
+{
+    struct store_fixture *fixture = *state;
+    struct written written = {0};
+    struct world world;
+    size_t failures = 0;
+
+    signal(SIGXFSZ, SIG_IGN);
+    world_init(&world, 74);
+    struct store *store = fixture_open(fixture);
+    while (written.count < TICKS) {
+        write_one(store, &world, &written);
+        if (written.count % 4)
+            continue;
+        struct snapshot *snapshot = world_tick(&world);
+        limit_files(random_below(&world.random, (uint64_t)size_of(fixture->path, "-wal") + 30000));
+        int r = store_write_tick(store, &(struct tick){.snapshot = snapshot});
+        limit_files(RLIM_INFINITY);
+        if (r == 0) {
+            written.items[written.count++] = snapshot;
+            continue;
+        }
+        assert_true(r == -EIO || r == -ENOSPC);
+        failures++;
+        snapshot_free(snapshot);
+    }
+    assert_true(failures > 5);
+    check_snapshots(fixture, &written);
+    assert_int_equal(store_close(store), 0);
+    check_snapshots(fixture, &written);
+    check_intact(fixture);
+    written_done(&written);
+    world_done(&world);
+}
+
+/* ---- files that are not what they should be ---- */
+
+static void read_file(const char *path, struct text *into)
+{
+    char bytes[4096];
+    _cleanup_fclose_ FILE *file = fopen(path, "re");
+
+    text_reset(into);
+    assert_non_null(file);
+    for (size_t n; (n = fread(bytes, 1, sizeof(bytes), file)) > 0;)
+        text_append(into, bytes, n);
+}
+
+static void write_file(const char *path, const char *bytes, size_t length)
+{
+    _cleanup_fclose_ FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    assert_int_equal(fchmod(fileno(file), 0600), 0);
+    assert_int_equal(fwrite(bytes, 1, length, file), length);
+}
+
+static void remove_sides(const struct store_fixture *fixture)
+{
+    static const char *const suffixes[] = {"-wal", "-shm", "-journal", "-lock", "-ballast"};
+    char name[128];
+
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+        snprintf(name, sizeof(name), "%s%s", fixture->path, suffixes[i]);
+        unlink(name);
+    }
+}
+
+/* How many files there are in the directory. */
+static size_t count_files(const struct store_fixture *fixture)
+{
+    DIR *dir = opendir(fixture->dir);
+    size_t count = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count - 2;
+}
+
+/* Both a writer and a reader refuse the file as it is, and leave it so. */
+static void check_refused(const struct store_fixture *fixture, int expected)
+{
+    _cleanup_text_ struct text before = {0}, after = {0};
+    struct store *store = NULL;
+    struct store_reader *reader = NULL;
+    struct store_error error = {0};
+
+    read_file(fixture->path, &before);
+    int r = store_reader_open(fixture->path, &reader, &error);
+    assert_int_equal(r, expected);
+    assert_non_null(strstr(error.text, fixture->path));
+    error = (struct store_error){0};
+    r = store_open(&fixture->options, &store, &error);
+    assert_int_equal(r, expected);
+    assert_non_null(strstr(error.text, fixture->path));
+    read_file(fixture->path, &after);
+    assert_int_equal(before.length, after.length);
+    assert_memory_equal(text_string(&before), text_string(&after), before.length);
+}
+
+/* A database with something in it, in one file. */
+static void make_database(const struct store_fixture *fixture, struct world *world,
+                          struct written *written, size_t ticks)
+{
+    struct store *store = fixture_open(fixture);
+
+    for (size_t i = 0; i < ticks; i++)
+        write_one(store, world, written);
+    assert_int_equal(store_close(store), 0);
+    sqlite3 *handle = fixture_sqlite(fixture);
+    run_sql(handle, "PRAGMA wal_checkpoint(TRUNCATE)");
+    sqlite3_close(handle);
+    remove_sides(fixture);
+}
+
+static void test_files_of_others(void **state)
+{
+    static const char letter[] = "Dear diary,\ntoday nothing was sampled.\n";
+    struct store_fixture *fixture = *state;
+    char long_letter[5000];
+
+    write_file(fixture->path, letter, strlen(letter));
+    check_refused(fixture, -EBADMSG);
+    assert_int_equal(count_files(fixture), 1);
+    memset(long_letter, 'z', sizeof(long_letter));
+    write_file(fixture->path, long_letter, sizeof(long_letter));
+    check_refused(fixture, -EBADMSG);
+    memset(long_letter, 0, sizeof(long_letter));
+    write_file(fixture->path, long_letter, sizeof(long_letter));
+    check_refused(fixture, -EBADMSG);
+
+    unlink(fixture->path);
+    sqlite3 *handle = fixture_sqlite(fixture);
+    run_sql(handle, "CREATE TABLE accounts (id INTEGER PRIMARY KEY, sum REAL);"
+                    "INSERT INTO accounts VALUES (1, 5)");
+    check_refused(fixture, -EBADMSG);
+    run_sql(handle, "PRAGMA application_id = 12345");
+    check_refused(fixture, -EBADMSG);
+    run_sql(handle, "PRAGMA journal_mode = WAL; UPDATE accounts SET sum = 6");
+    check_refused(fixture, -EBADMSG);
+    assert_int_equal(ask_int(handle, "SELECT sum FROM accounts"), 6);
+    sqlite3_close(handle);
+    chmod(fixture->path, 0600);
+    check_refused(fixture, -EBADMSG);
+}
+
+static void test_nothing_there(void **state)
+{
+    struct store_fixture *fixture = *state;
+    struct store_reader *reader = NULL;
+    struct store *store = NULL;
+    struct store_error error = {0};
+
+    assert_int_equal(store_reader_open(fixture->path, &reader, &error), -ENOENT);
+    assert_non_null(strstr(error.text, fixture->path));
+    assert_int_equal(count_files(fixture), 0);
+
+    write_file(fixture->path, "", 0); /* as it is for a moment before it is made */
+    assert_int_equal(store_reader_open(fixture->path, &reader, &error), -ENOENT);
+    assert_int_equal(size_of(fixture->path, ""), 0);
+    assert_int_equal(store_close(fixture_open(fixture)), 0);
+    store_reader_close(fixture_reader(fixture));
+
+    struct store_options elsewhere = fixture->options;
+    elsewhere.path = fixture->dir;
+    error = (struct store_error){0};
+    assert_true(store_open(&elsewhere, &store, &error) < 0);
+    assert_non_null(strstr(error.text, fixture->dir));
+    error = (struct store_error){0};
+    assert_true(store_reader_open(fixture->dir, &reader, &error) < 0);
+    assert_non_null(strstr(error.text, fixture->dir));
+}
+
+static void test_cut_short(void **state)
+{
+    struct store_fixture *fixture = *state;
+    _cleanup_text_ struct text whole = {0};
+    struct written written = {0};
+    struct world world;
+
+    world_init(&world, 75);
+    make_database(fixture, &world, &written, 20);
+    read_file(fixture->path, &whole);
+    for (size_t length = 1; length < whole.length;
+         length += length < 120 ? 7 : 1 + random_below(&world.random, 4096)) {
+        write_file(fixture->path, text_string(&whole), length);
+        check_refused(fixture, -EBADMSG);
+    }
+    write_file(fixture->path, text_string(&whole), whole.length - 1);
+    check_refused(fixture, -EBADMSG);
+    write_file(fixture->path, text_string(&whole), whole.length);
+    check_snapshots(fixture, &written);
+    written_done(&written);
+    world_done(&world);
+}
+
+static void test_of_a_newer_sonde(void **state)
+{
+    struct store_fixture *fixture = *state;
+    struct written written = {0};
+    struct world world;
+
+    world_init(&world, 76);
+    make_database(fixture, &world, &written, 3);
+    sqlite3 *handle = fixture_sqlite(fixture);
+    run_sql(handle, "PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE)");
+    sqlite3_close(handle);
+    remove_sides(fixture);
+    check_refused(fixture, -EPROTONOSUPPORT);
+    assert_int_equal(count_files(fixture), 1);
+
+    /* the same, with the change in the log only */
+    handle = fixture_sqlite(fixture);
+    run_sql(handle, "PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE)");
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    run_sql(handle, "PRAGMA user_version = 99");
+    sqlite3_close(handle);
+    check_refused(fixture, -EPROTONOSUPPORT);
+    written_done(&written);
+    world_done(&world);
+}
+
+/* Asks everything that can be asked, without a look at the answers. */
+static void ask_everything(struct store_reader *reader)
+{
+    struct arena arena = {0};
+    struct snapshot_list snapshots = {0};
+    struct process_event_list events;
+    struct process_point_list points;
+    struct anomaly_list anomalies;
+    struct pattern_list patterns;
+    struct machine_use use;
+    struct job_list jobs;
+    struct gap_list gaps;
+    const struct event_filter all_events = EVENT_FILTER_ALL;
+    const struct job_filter all_jobs = JOB_FILTER_ALL;
+    const int results[] = {
+        store_read_snapshots(reader, 0, 1000, &snapshots),
+        store_read_process(reader, 103, REAL_UNKNOWN, 0, 1000, &arena, &points),
+        store_read_events(reader, &all_events, &arena, &events),
+        store_read_jobs(reader, &all_jobs, &arena, &jobs),
+        store_read_anomalies(reader, NULL, REAL_UNKNOWN, REAL_UNKNOWN, &arena, &anomalies),
+        store_read_gaps(reader, NULL, REAL_UNKNOWN, REAL_UNKNOWN, &arena, &gaps),
+        store_read_patterns(reader, &arena, &patterns),
+        store_read_machine(reader, 0, 4e9, 5, &arena, &use),
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+        if (results[i] != 0 && results[i] != -EBADMSG)
+            fail_msg("question %zu: %d, %s", i, results[i], store_reader_error(reader));
+    if (results[0] == 0)
+        snapshot_list_done(&snapshots);
+    arena_done(&arena);
+}
+
+/* It may be noticed or not; nothing else may happen. */
+static void use_damaged(const struct store_fixture *fixture, struct world *world)
+{
+    _cleanup_text_ struct text before = {0}, after = {0};
+    struct store_error error = {0};
+    struct store_reader *reader = NULL;
+    struct store *store = NULL;
+
+    read_file(fixture->path, &before);
+    int r = store_reader_open(fixture->path, &reader, &error);
+    assert_true(r == 0 || (r == -EBADMSG && strstr(error.text, fixture->path)));
+    if (r == 0)
+        ask_everything(reader);
+    store_reader_close(reader);
+    error = (struct store_error){0};
+    r = store_open(&fixture->options, &store, &error);
+    assert_true(r == 0 || (r == -EBADMSG && strstr(error.text, fixture->path)));
+    if (r == 0) {
+        _cleanup_(snapshot_freep) struct snapshot *snapshot = world_tick(world);
+        r = store_write_tick(store, &(struct tick){.snapshot = snapshot});
+        if (r != 0 && r != -EBADMSG)
+            fail_msg("%d: %s", r, store_error(store));
+        r = store_retain(store, world->now + 1e8);
+        if (r != 0 && r != -EBADMSG)
+            fail_msg("%d: %s", r, store_error(store));
+        r = store_close(store);
+        assert_true(r == 0 || r == -EBADMSG);
+        return;
+    }
+    read_file(fixture->path, &after);
+    assert_int_equal(before.length, after.length);
+    assert_memory_equal(text_string(&before), text_string(&after), before.length);
+}
+
+static void test_garbage(void **state)
+{
+    struct store_fixture *fixture = *state;
+    _cleanup_text_ struct text whole = {0}, damaged = {0};
+    struct written written = {0};
+    struct world world;
+    const size_t page = 4096;
+
+    world_init(&world, 77);
+    make_database(fixture, &world, &written, 70);
+    read_file(fixture->path, &whole);
+    for (size_t at = 0; at < whole.length; at += page) {
+        text_reset(&damaged);
+        text_append(&damaged, text_string(&whole), whole.length);
+        for (size_t i = at ? 0 : 100; i < page; i++)
+            damaged.bytes[at + i] = (char)random_next(&world.random);
+        write_file(fixture->path, text_string(&damaged), damaged.length);
+        remove_sides(fixture);
+        use_damaged(fixture, &world);
+    }
+    /* all of it but the header */
+    for (size_t i = 100; i < whole.length; i++)
+        damaged.bytes[i] = (char)random_next(&world.random);
+    memcpy(damaged.bytes, text_string(&whole), 100);
+    write_file(fixture->path, text_string(&damaged), damaged.length);
+    remove_sides(fixture);
+    check_refused(fixture, -EBADMSG);
+    written_done(&written);
+    world_done(&world);
+}
+
+/* ---- of an older sonde ---- */
+
+static void test_of_an_older_sonde(void **state)
+{
+    struct store_fixture *fixture = *state;
+    struct written written = {0};
+    struct store_reader *reader = NULL;
+    struct store_error error = {0};
+    struct world world;
+
+    world_init(&world, 78);
+    make_database(fixture, &world, &written, 70);
+    sqlite3 *handle = fixture_sqlite(fixture);
+    run_sql(handle, "DROP VIEW snapshots; DROP VIEW process_metrics; DROP VIEW process_events;"
+                    "ALTER TABLE snap DROP COLUMN collect_ms;"
+                    "ALTER TABLE proc DROP COLUMN uid;"
+                    "ALTER TABLE history DROP COLUMN vms_mb;"
+                    "ALTER TABLE jobs DROP COLUMN gap_seconds;"
+                    "CREATE VIEW snapshots AS SELECT 1;"
+                    "PRAGMA user_version = 0; PRAGMA wal_checkpoint(TRUNCATE)");
+    sqlite3_close(handle);
+    remove_sides(fixture);
+
+    assert_int_equal(store_reader_open(fixture->path, &reader, &error), -EPROTONOSUPPORT);
+    assert_non_null(strstr(error.text, "older"));
+    struct store *store = fixture_open(fixture);
+    for (size_t i = 0; i < written.count; i++) {
+        written.items[i]->collect_ms = REAL_UNKNOWN;
+        for (size_t k = 0; k < written.items[i]->processes.count; k++) {
+            written.items[i]->processes.items[k].uid = INT_UNKNOWN;
+            written.items[i]->processes.items[k].vms_mb = REAL_UNKNOWN;
+        }
+    }
+    check_snapshots(fixture, &written);
+    for (size_t i = 0; i < 70; i++)
+        write_one(store, &world, &written);
+    check_snapshots(fixture, &written);
+    handle = fixture_sqlite(fixture);
+    assert_int_equal(ask_int(handle, "SELECT count(*) FROM snapshots"), 140);
+    assert_true(ask_int(handle, "SELECT count(*) FROM process_metrics") > 140);
+    assert_int_equal(ask_int(handle, "PRAGMA user_version"), 1);
+    sqlite3_close(handle);
+    assert_int_equal(store_close(store), 0);
+    written_done(&written);
+    world_done(&world);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
+    const struct CMUnitTest tests[] = {
+        T(test_another_holds_the_database),
+        T(test_a_tick_is_whole_or_not_there),
+        T(test_files_that_must_not_grow),
+        T(test_files_of_others),
+        T(test_nothing_there),
+        T(test_cut_short),
+        T(test_of_a_newer_sonde),
+        T(test_garbage),
+        T(test_of_an_older_sonde),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
