@@ -12,8 +12,8 @@
 
 /* What a step of retention writes to the log, several times over. */
 #define BALLAST_BYTES (1 << 20)
-/* It should not be what fills the disk. */
-#define ROOM_FACTOR 4
+/* It should not be what fills the disk: as much as it takes must be left. */
+#define ROOM_FACTOR 2
 
 static int format_path(const char *database_path, char *into, size_t size)
 {

@@ -334,7 +334,13 @@ int database_use_wal(struct database *database)
 static int run_prepared(struct database *database, const char *sql, sqlite3_stmt **statement)
 {
     int r = *statement ? 0 : database_prepare(database, sql, statement);
-    return r < 0 ? r : database_run(database, *statement);
+    if (r < 0)
+        return r;
+    int code = sqlite3_step(*statement);
+    if (code != SQLITE_DONE)
+        r = database_fail(database, code, "cannot write");
+    sqlite3_reset(*statement);
+    return r;
 }
 
 int database_begin(struct database *database)

@@ -16,30 +16,50 @@ static const char events_sql[] = "SELECT event_type, count(*) FROM event WHERE t
 
 /* CPU time only grows, so that what a process used within the time is its largest value in it less
  * its largest before; one that was there before the first sample is counted from that sample on.
- * Two writers that saw the same process see the same figures. */
+ * Its memory is that of the rows within the time, and of the one before if it still held then. Two
+ * writers that saw the same process see the same figures.
+ *
+ * a, b: first and last tick; m1, s1: those of the first minute and the first sample; `counts`:
+ * whether a row's memory does. */
 static const char processes_sql[] =
-    "WITH span AS (SELECT session, min(tick) AS a, max(tick) AS b FROM"
-    " snap WHERE timestamp >= ?1 AND timestamp <= ?2 GROUP BY session),"
-    " near AS (SELECT p.*, a, b FROM span JOIN proc p ON p.session = span.session"
-    "  AND p.last_tick >= a AND p.first_tick <= b),"
+    "WITH span AS (SELECT s.session, e.boot_id, e.folded_tick, min(s.tick) AS a,"
+    "  max(COALESCE(s.to_tick, s.tick)) AS b, min(CASE WHEN s.is_minute THEN s.tick END) AS m1,"
+    "  min(CASE WHEN NOT s.is_minute THEN s.tick END) AS s1"
+    "  FROM snap s JOIN sessions e ON e.id = s.session"
+    "  WHERE s.timestamp >= ?1 AND s.timestamp <= ?2 AND s.is_minute = (s.tick < e.full_from)"
+    "  GROUP BY s.session),"
+    /* what it was before an exec counts as before */
+    " near AS (SELECT p.id, span.* FROM span JOIN proc p ON p.session = span.session"
+    "  AND p.last_tick >= a - 1 AND p.first_tick <= b),"
+    " late AS (SELECT x.key & 4294967295 AS proc, x.key >> 32 AS tick, x.cpu_seconds AS cpu,"
+    "  x.rss_mb AS rss FROM recent x WHERE x.session IN (SELECT session FROM span)),"
+    " held AS (SELECT l.proc, max(l.tick) AS tick FROM late l JOIN near n ON n.id = l.proc"
+    "  AND l.tick <= s1 GROUP BY l.proc),"
     " row AS ("
-    "  SELECT n.id, x.cpu_seconds AS cpu, x.rss_mb AS rss, x.tick < a AS is_before"
+    "  SELECT n.id, n.boot_id, a, x.cpu_seconds AS cpu, x.rss_mb AS rss, x.tick < a AS is_before,"
+    "   x.tick >= s1 OR (s1 <= folded_tick AND x.tick ="
+    "    (SELECT max(h.tick) FROM history h WHERE h.proc = n.id AND h.tick <= s1)) AS counts"
     "   FROM near n JOIN history x ON x.proc = n.id AND x.tick <= b AND x.tick >="
-    "    COALESCE((SELECT max(h.tick) FROM history h WHERE h.proc = n.id AND h.tick < a), 0)"
-    "  UNION ALL SELECT n.id, x.cpu_seconds, x.max_rss_mb, x.tick < a"
-    "   FROM near n JOIN minute x ON x.proc = n.id AND x.tick <= b AND x.tick >="
-    "    COALESCE((SELECT max(h.tick) FROM minute h WHERE h.proc = n.id AND h.tick < a), 0)"
-    "  UNION ALL SELECT x.proc, x.cpu_seconds, x.rss_mb, x.tick < a"
-    "   FROM span JOIN recent x ON x.session = span.session AND x.tick <= b),"
+    "    COALESCE((SELECT max(h.tick) FROM history h WHERE h.proc = n.id AND h.tick < s1), 0)"
+    "  UNION ALL SELECT n.id, n.boot_id, a, x.cpu_seconds, x.max_rss_mb, x.tick < a,"
+    "   x.tick >= m1 OR x.tick ="
+    "    (SELECT max(h.tick) FROM minute h WHERE h.proc = n.id AND h.tick <= m1)"
+    "   FROM near n JOIN minute x ON x.proc = n.id AND x.tick < COALESCE(s1, b + 1) AND x.tick >="
+    "    COALESCE((SELECT max(h.tick) FROM minute h WHERE h.proc = n.id AND h.tick < m1), 0)"
+    "   WHERE m1 IS NOT NULL"
+    "  UNION ALL SELECT n.id, n.boot_id, a, l.cpu, l.rss, l.tick < a,"
+    "   l.tick >= s1 OR l.tick = held.tick FROM late l JOIN near n ON n.id = l.proc"
+    "   AND l.tick <= b LEFT JOIN held ON held.proc = l.proc),"
     " used AS (SELECT p.pid AS pid, max(p.id) AS proc,"
     "  max(r.cpu) - COALESCE(max(CASE WHEN is_before THEN r.cpu END),"
     "   CASE WHEN p.start_time >= ?1 * 100 THEN 0 ELSE min(r.cpu) END) AS cpu,"
-    "  max(CASE WHEN NOT is_before OR p.last_tick >= 0 THEN r.rss END) AS rss"
-    "  FROM row r JOIN proc p ON p.id = r.id GROUP BY p.pid, p.start_ticks)"
+    "  max(CASE WHEN counts AND p.last_tick >= a THEN r.rss END) AS rss"
+    "  FROM row r JOIN proc p ON p.id = r.id GROUP BY r.boot_id, p.pid, p.start_ticks"
+    "  HAVING max(p.last_tick >= a))"
     " SELECT u.pid, (SELECT value FROM text WHERE id = p.command), j.job_id, u.cpu / 1000.0,"
     "  u.rss / 256.0 FROM used u JOIN proc p ON p.id = u.proc LEFT JOIN jobs j ON j.id = p.run"
-    " WHERE u.pid IN (SELECT pid FROM used ORDER BY cpu DESC LIMIT ?3)"
-    "  OR u.pid IN (SELECT pid FROM used ORDER BY rss DESC LIMIT ?3)"
+    " WHERE u.proc IN (SELECT proc FROM used ORDER BY cpu DESC LIMIT ?3)"
+    "  OR u.proc IN (SELECT proc FROM used ORDER BY rss DESC LIMIT ?3)"
     " ORDER BY u.cpu DESC, u.rss DESC";
 
 static int prepare(struct database *database, const char *sql, double since, double until,

@@ -47,7 +47,7 @@ static int64_t *life_sample(const struct sample_writer *writer, struct life *lif
 
 #define SNAP_OWN_COUNT   5
 #define PROC_OWN_COUNT   6
-#define SAMPLE_OWN_COUNT 4
+#define SAMPLE_OWN_COUNT 3
 #define GPU_OWN_COUNT    2
 #define USAGE_OWN_COUNT  3
 
@@ -64,7 +64,7 @@ static int prepare_statements(struct sample_writer *writer)
                                   " start_ticks",
                                   PROC_OWN_COUNT, &schema->life, &writer->insert_proc);
     if (r == 0)
-        r = schema_prepare_insert(writer->database, "INSERT", "recent", "session, tick, proc, same",
+        r = schema_prepare_insert(writer->database, "INSERT", "recent", "session, key, same",
                                   SAMPLE_OWN_COUNT, &schema->sample, &writer->insert_sample);
     if (r == 0)
         r = schema_prepare_insert(writer->database, "INSERT OR REPLACE", "gpu", "session, tick",
@@ -340,9 +340,9 @@ static int insert_sample(struct sample_writer *writer, const struct life *life,
     sqlite3_stmt *insert = writer->insert_sample;
     int r = 0;
 
-    /* Session and tick are bound once a snapshot. */
-    sqlite3_bind_int64(insert, 3, life->proc);
-    sqlite3_bind_int(insert, 4, is_same);
+    sqlite3_bind_int64(insert, 1, writer->session);
+    sqlite3_bind_int64(insert, 2, writer->tick << 32 | life->proc);
+    sqlite3_bind_int(insert, 3, is_same);
     for (size_t i = 0; i < columns->count && r == 0; i++) {
         int at = SAMPLE_OWN_COUNT + 1 + (int)i;
         if (columns->items[i].form == COLUMN_STEPS)
@@ -513,7 +513,7 @@ static int insert_snap(struct sample_writer *writer, const struct snapshot *snap
 
 static void bind_tick(struct sample_writer *writer)
 {
-    sqlite3_stmt *statements[] = {writer->insert_sample, writer->insert_gpu, writer->insert_usage};
+    sqlite3_stmt *statements[] = {writer->insert_gpu, writer->insert_usage};
 
     for (size_t i = 0; i < ARRAY_SIZE(statements); i++) {
         sqlite3_bind_int64(statements[i], 1, writer->session);

@@ -168,10 +168,10 @@ static const struct schema_table tables[] = {
     },
     {
         .name = "recent",
-        .purpose = "samples since the last keyframe; `same` marks what a keyframe only repeats",
-        .own = "session INTEGER, tick INTEGER, proc INTEGER, same INTEGER",
+        .purpose = "samples since the last keyframe; the key is tick << 32 | proc, so that they are"
+                   " appended; `same` marks what a keyframe only repeats",
+        .own = "key INTEGER PRIMARY KEY, session INTEGER, same INTEGER",
         .columns = COLUMNS(sample),
-        .key = "session, tick, proc",
     },
     {
         .name = "history",
@@ -470,13 +470,8 @@ static void write_other_metrics(const struct schema *schema, const struct column
             write_metric(schema, columns->items[i].name, sql);
 }
 
-/* The latest row of a process at or before a snapshot, where that is in this table: else the key is
- * NULL, and nothing is looked for. */
-#define LATEST(table, condition)                                                                   \
-    " = CASE WHEN " condition " THEN (SELECT max(x.tick) FROM " table " x WHERE x.proc = p.id"     \
-    " AND x.tick <= s.tick) END"
-
-/* Snapshots x the processes alive then x the latest row of each. One SELECT: a UNION ALL of three
+/* Snapshots x the processes alive then x the latest row of each, which is in one of three tables.
+ * In the other two the key is NULL, and nothing is looked for. One SELECT: a UNION ALL of three
  * would be gone through whole by any question with an aggregate, or with an ORDER BY on what it
  * does not select.
  *
@@ -486,33 +481,21 @@ static void write_other_metrics(const struct schema *schema, const struct column
 static const char metrics_source[] =
     " FROM snap s JOIN sessions e ON e.id = s.session"
     " JOIN proc p ON p.session = s.session AND p.last_tick >= +s.tick"
-    " LEFT JOIN history h ON h.proc = p.id AND h.tick" LATEST(
-        "history",
-        "s.is_minute = 0 AND s.tick <= e.folded_tick") " LEFT JOIN recent r ON r.session = "
-                                                       "s.session AND r.proc = p.id AND r.tick = "
-                                                       "CASE WHEN"
-                                                       " s.is_minute = 0 AND s.tick > "
-                                                       "e.folded_tick THEN (SELECT max(x.tick) "
-                                                       "FROM recent x"
-                                                       " WHERE x.session = s.session AND x.proc = "
-                                                       "p.id AND x.tick <= s.tick) END"
-                                                       " LEFT JOIN minute m ON m.proc = p.id AND "
-                                                       "m.tick" LATEST(
-                                                           "minute",
-                                                           "s.is_minute = 1") " LEFT JOIN jobs j "
-                                                                              "ON j.id = p.run"
-                                                                              " WHERE s.tick >= "
-                                                                              "p.minute_tick AND "
-                                                                              "s.tick <= "
-                                                                              "p.last_tick"
-                                                                              " AND (s.is_minute = "
-                                                                              "1 OR +s.tick >= "
-                                                                              "p.first_tick)"
-                                                                              " AND s.is_minute = "
-                                                                              "(s.tick < "
-                                                                              "e.full_from) AND "
-                                                                              "+s.tick >= "
-                                                                              "e.minute_from;\n";
+    " LEFT JOIN history h ON h.proc = p.id AND h.tick ="
+    "  CASE WHEN s.is_minute = 0 AND s.tick <= e.folded_tick THEN"
+    "  (SELECT max(x.tick) FROM history x WHERE x.proc = p.id AND x.tick <= s.tick) END"
+    " LEFT JOIN recent r ON r.key ="
+    "  CASE WHEN s.is_minute = 0 AND s.tick > e.folded_tick THEN"
+    "  (SELECT x.key FROM snap q JOIN recent x ON x.key = (q.tick << 32) | p.id"
+    "   WHERE q.session = s.session AND q.is_minute = 0 AND q.tick <= s.tick"
+    "   AND q.tick > e.folded_tick ORDER BY q.tick DESC LIMIT 1) END"
+    " LEFT JOIN minute m ON m.proc = p.id AND m.tick ="
+    "  CASE WHEN s.is_minute = 1 THEN"
+    "  (SELECT max(x.tick) FROM minute x WHERE x.proc = p.id AND x.tick <= s.tick) END"
+    " LEFT JOIN jobs j ON j.id = p.run"
+    " WHERE s.tick >= p.minute_tick AND s.tick <= p.last_tick"
+    " AND (s.is_minute = 1 OR +s.tick >= p.first_tick)"
+    " AND s.is_minute = (s.tick < e.full_from) AND +s.tick >= e.minute_from;\n";
 
 static void write_metrics_view(const struct schema *schema, struct text *sql)
 {
@@ -603,14 +586,14 @@ static int add_new_columns(const struct schema *schema, struct database *databas
 }
 
 /* What the planner is to believe of the tables, because it cannot know: that a stretch of time is a
- * better way in than a pid, which many processes have had; and that `recent` has many ticks of a
- * session. As of a week of a machine with 200 processes. */
+ * better way in than a pid, which many processes have had. As of a week of a machine with 200
+ * processes. */
 static const char planner_hints[] =
     "ANALYZE upkeep; DELETE FROM sqlite_stat1; INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES"
     " ('snap', 'snap_tick', '130000 130000 2 1'), ('snap', 'snap_time', '130000 1'),"
     " ('proc', 'proc_pid', '70000 50'), ('proc', 'proc_run', '70000 20'),"
     " ('proc', 'proc_alive', '70000 70000 2'), ('history', 'history', '4000000 50 1'),"
-    " ('recent', 'recent', '4000 4000 60 1'), ('minute', 'minute', '500000 10 1'),"
+    " ('recent', NULL, '4000'), ('minute', 'minute', '500000 10 1'),"
     " ('jobs', 'jobs_job_id', '2000 2'), ('jobs', 'jobs_run_id', '2000 1'),"
     " ('text', 'text_hash', '5000 1'), ('sessions', NULL, '10'),"
     " ('event', 'event_time', '100000 1'), ('event', 'event_run', '100000 50 1');";

@@ -163,19 +163,15 @@ int session_find_parent(const struct session *session, const int64_t *ancestors,
 /* ---- folding ---- */
 
 /* All of it goes at once, without a look at its rows, where it is this session's alone. */
-static int empty_recent(struct database *database, int64_t session, int64_t up_to_tick)
+static int empty_recent(struct database *database, int64_t session)
 {
-    int64_t first = session, last = session;
+    int64_t others = 0;
 
-    int r = database_ask_int(database, "SELECT min(session) FROM recent", &first);
-    if (r == 0)
-        r = database_ask_int(database, "SELECT max(session) FROM recent", &last);
-    if (r < 0)
-        return r;
-    if (first == session && last == session)
+    int r = database_ask_int(database, "SELECT max(session) - min(session) FROM recent", &others);
+    if (r == 0 && !others)
         return database_exec(database, "DELETE FROM recent");
-    return database_run_ints(database, "DELETE FROM recent WHERE session = ?1 AND tick <= ?2",
-                             session, up_to_tick);
+    return r < 0 ? r
+                 : database_run_ints(database, "DELETE FROM recent WHERE session = ?1", session, 0);
 }
 
 int session_fold(struct database *database, const struct schema *schema, int64_t session,
@@ -186,15 +182,14 @@ int session_fold(struct database *database, const struct schema *schema, int64_t
     /* Rows that a keyframe merely repeats stay behind: a process's last row holds. */
     text_append_string(&sql, "INSERT INTO history (proc, tick, ");
     columns_list(&schema->sample, &sql, column_name, "");
-    text_append_string(&sql, ") SELECT proc, tick, ");
+    text_append_string(&sql, ") SELECT key & 4294967295, key >> 32, ");
     columns_list(&schema->sample, &sql, column_name, "");
-    text_append_string(&sql, " FROM recent WHERE session = ?1 AND tick <= ?2 AND same = 0"
-                             " ORDER BY proc, tick");
+    text_append_string(&sql, " FROM recent WHERE session = ?1 AND same = 0 ORDER BY 1, 2");
     if (text_error(&sql) < 0)
         return database_fail_with(database, -ENOMEM, "no memory left");
     int r = database_run_ints(database, text_string(&sql), session, up_to_tick);
     if (r == 0)
-        r = empty_recent(database, session, up_to_tick);
+        r = empty_recent(database, session);
     if (r == 0)
         r = database_run_ints(database, "UPDATE sessions SET folded_tick = ?2 WHERE id = ?1",
                               session, up_to_tick);

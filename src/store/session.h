@@ -47,6 +47,6 @@ int session_find_parent(const struct session *session, const int64_t *ancestors,
 /* Its jobs that are still running become unknown, cause "lost": nobody will tell of their end. */
 int session_lose_jobs(struct database *database, int64_t session);
 
-/* Moves the samples up to a tick from `recent` to `history`. Within a transaction. */
+/* Moves the samples of `recent`, all up to this tick, to `history`. Within a transaction. */
 int session_fold(struct database *database, const struct schema *schema, int64_t session,
                  int64_t up_to_tick);

@@ -543,11 +543,15 @@ bool store_retained_lately(struct store *store, double now)
 
 int store_make_room(struct store *store, double now)
 {
-    leave_transaction(store);
+    sqlite3 *handle = store->database.handle;
+
     ballast_drop(store->database.path);
     /* The log first: it may be what fills the disk. */
-    sqlite3_wal_checkpoint_v2(store->database.handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     int r = retention_run(&store->database, &store->schema, &store->retention, now);
-    sqlite3_wal_checkpoint_v2(store->database.handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    /* For the next time, out of what was given back. */
+    if (r == 0)
+        ballast_keep(store->database.path);
     return MIN(r, 0);
 }
