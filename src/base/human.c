@@ -54,3 +54,14 @@ const char *human_count(struct human *buffer, uint64_t count)
     *into = '\0';
     return buffer->text;
 }
+
+const char *human_signal(struct human *buffer, int number)
+{
+    const char *abbreviation = sigabbrev_np(number);
+
+    if (abbreviation)
+        snprintf(buffer->text, sizeof(buffer->text), "SIG%s", abbreviation);
+    else
+        snprintf(buffer->text, sizeof(buffer->text), "signal %d", number);
+    return buffer->text;
+}

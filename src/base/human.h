@@ -11,3 +11,5 @@ struct human {
 const char *human_duration(struct human *buffer, double seconds);
 const char *human_mb(struct human *buffer, double mb);
 const char *human_count(struct human *buffer, uint64_t count);
+/* SIGKILL, or "signal 35" for one without a name. */
+const char *human_signal(struct human *buffer, int number);

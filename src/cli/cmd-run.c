@@ -18,7 +18,6 @@
 #include "cli/load-config.h"
 #include "cli/print-summary.h"
 #include "engine/job-run.h"
-#include "model/paths.h"
 #include "model/record-json.h"
 #include "sample/collector.h"
 
@@ -199,16 +198,9 @@ static void on_notice(void *context _unused_, const char *text)
 static void choose_store(const struct command_context *context, struct config *config,
                          struct request *request)
 {
-    _cleanup_free_ char *state_dir = NULL;
-
     if (!request->is_stored)
         return;
-    int r = 0;
-    if (!config->storage_path) {
-        r = paths_state_dir(context->state_dir, getenv, geteuid(), &state_dir);
-        if (r == 0)
-            r = config_resolve_paths(config, state_dir);
-    }
+    int r = resolve_paths(context, config);
     if (r < 0) {
         request->no_place = r == -ENOENT ? "there is no home directory; set HOME, or use "
                                            "--state-dir or --no-store"

@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/fd-io.h"
 #include "base/log.h"
+#include "model/paths.h"
 
 void load_config_report(const struct config_errors *errors, int error)
 {
@@ -46,4 +49,14 @@ int load_config(const struct command_context *context, struct config **ret)
     if (r < 0)
         load_config_report(&errors, r);
     return r;
+}
+
+int resolve_paths(const struct command_context *context, struct config *config)
+{
+    _cleanup_free_ char *state_dir = NULL;
+
+    int r = paths_state_dir(context->state_dir, getenv, geteuid(), &state_dir);
+    if (r == -ENOENT && config->storage_path)
+        return 0;
+    return r < 0 ? r : config_resolve_paths(config, state_dir);
 }

@@ -10,3 +10,7 @@ int load_config(const struct command_context *context, struct config **ret);
 
 /* Prints what was wrong to stderr, a line each, as it is; `error` is what the call returned. */
 void load_config_report(const struct config_errors *errors, int error);
+
+/* Puts the paths of the database and the log in place: as configured, else below the state
+ * directory. 0, -ENOENT (there is neither a path nor a state directory) or -ENOMEM. */
+int resolve_paths(const struct command_context *context, struct config *config);

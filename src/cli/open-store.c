@@ -8,19 +8,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/load-config.h"
-#include "model/paths.h"
 #include "query/query.h"
-
-/* Puts the paths in place. 0, -ENOENT (there is no state directory) or -ENOMEM. */
-static int resolve_paths(const struct command_context *context, struct config *config)
-{
-    _cleanup_free_ char *state_dir = NULL;
-
-    int r = paths_state_dir(context->state_dir, getenv, geteuid(), &state_dir);
-    if (r == -ENOENT && config->storage_path)
-        return 0;
-    return r < 0 ? r : config_resolve_paths(config, state_dir);
-}
 
 int open_store(const struct command *command, const struct command_context *context,
                struct store_reader **ret)

@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/human.h"
 #include "base/macros.h"
-#include "loop/signals.h"
 
 void run_facts_add_reaped(struct run_facts *facts, const struct rusage *usage)
 {
@@ -22,7 +22,8 @@ static void describe_signal(const struct run_facts *facts, char *into, size_t si
 {
     int number = WTERMSIG(facts->wait_status);
     const struct sent_signal *sent = &facts->passed_on;
-    int used = snprintf(into, size, "killed by %s%s", signal_name(number),
+    struct human name;
+    int used = snprintf(into, size, "killed by %s%s", human_signal(&name, number),
                         WCOREDUMP(facts->wait_status) ? ", core dumped" : "");
 
     if (sent->number == number && sent->sender_command[0])

@@ -132,15 +132,3 @@ bool signals_stop_self(int stop_signal, bool (*is_wanted)(void *context), void *
     sigprocmask(SIG_BLOCK, &set, NULL);
     return true;
 }
-
-const char *signal_name(int number)
-{
-    static char text[32];
-    const char *abbreviation = sigabbrev_np(number);
-
-    if (abbreviation)
-        snprintf(text, sizeof(text), "SIG%s", abbreviation);
-    else
-        snprintf(text, sizeof(text), "signal %d", number);
-    return text;
-}

@@ -34,6 +34,3 @@ void signal_watch_close(struct signal_watch *watch);
  * on its way, and a SIGCONT that comes after that takes it back, so that none is missed: false if
  * the answer was no. */
 bool signals_stop_self(int stop_signal, bool (*is_wanted)(void *context), void *context);
-
-/* "SIGTERM", or "signal 42". The text is valid until the next call. */
-const char *signal_name(int number);

@@ -67,15 +67,7 @@ const char *figure_pid(struct human *buffer, int64_t pid)
 
 const char *figure_signal(struct human *buffer, int64_t number)
 {
-    const char *abbreviation = number > 0 && number < 65 ? sigabbrev_np((int)number) : NULL;
-
-    if (!int_is_known(number))
-        return strcpy(buffer->text, "-");
-    if (abbreviation)
-        snprintf(buffer->text, sizeof(buffer->text), "SIG%s", abbreviation);
-    else
-        snprintf(buffer->text, sizeof(buffer->text), "signal %" PRId64, number);
-    return buffer->text;
+    return int_is_known(number) ? human_signal(buffer, (int)number) : strcpy(buffer->text, "-");
 }
 
 /* ---- times ---- */

@@ -224,7 +224,7 @@ static int find_last_minute(struct database *database, int64_t session, double b
 
     int r = database_prepare(database,
                              "SELECT max(to_tick) FROM snap WHERE session = ?1"
-                             " AND is_minute = 1 AND timestamp < ?2 AND tick <= ?3",
+                             " AND is_minute = 1 AND timestamp < ?2 AND to_tick <= ?3",
                              &ask);
     if (r < 0)
         return r;

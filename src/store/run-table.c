@@ -198,6 +198,12 @@ void run_table_commit(struct run_table *table)
     struct run_row *run;
 
     while ((run = map_next(&table->by_hash, &position))) {
+        if (run->has_ended && !run->is_here) { /* or a daemon would keep all there ever were */
+            map_remove(&table->by_hash, run_hash(run->run_id));
+            free_run(run);
+            position--; /* another may have moved into its place */
+            continue;
+        }
         run->is_stored = true;
         run->stored = run->job.profile;
         run->stored_sheets = run->sheets.count;

@@ -211,7 +211,8 @@ static const struct schema_table tables[] = {
     {
         .name = "jobs",
         .purpose = "one row a run, with what it used, kept up to date as it goes on",
-        .own = "id INTEGER PRIMARY KEY, session INTEGER",
+        /* Events and samples may outlive their run: none must come under another's number. */
+        .own = "id INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER",
         .columns = COLUMNS(job),
     },
     {
@@ -560,8 +561,12 @@ static const char *const steps[SCHEMA_VERSION] = {
 
 static int has_column(struct database *database, const char *table, const char *name)
 {
-    return sqlite3_table_column_metadata(database->handle, "main", table, name, NULL, NULL, NULL,
-                                         NULL, NULL) == SQLITE_OK;
+    int code = sqlite3_table_column_metadata(database->handle, "main", table, name, NULL, NULL,
+                                             NULL, NULL, NULL);
+
+    if (code == SQLITE_OK)
+        return 1;
+    return code == SQLITE_ERROR ? 0 : database_fail(database, code, "cannot read the tables");
 }
 
 /* A field that was added to a field table since. */
@@ -573,8 +578,11 @@ static int add_new_columns(const struct schema *schema, struct database *databas
         const struct columns *columns = schema_columns(schema, &tables[i]);
         for (size_t k = 0; k < columns->count && r == 0; k++) {
             _cleanup_text_ struct text sql = {0};
-            if (has_column(database, tables[i].name, columns->items[k].name))
+            r = has_column(database, tables[i].name, columns->items[k].name);
+            if (r != 0) {
+                r = MIN(r, 0);
                 continue;
+            }
             text_printf(&sql, "ALTER TABLE %s ADD COLUMN ", tables[i].name);
             column_declare(&columns->items[k], &sql);
             r = text_error(&sql);

@@ -103,6 +103,19 @@ const char *store_reader_error(const struct store_reader *reader)
     return reader->database.error.text;
 }
 
+static void end_transaction(struct store_reader *reader)
+{
+    if (!sqlite3_get_autocommit(reader->database.handle))
+        sqlite3_exec(reader->database.handle, "COMMIT", NULL, NULL, NULL);
+}
+
+/* What belongs together is read together. */
+static int begin_transaction(struct store_reader *reader)
+{
+    end_transaction(reader); /* the last one may have had no memory left to end */
+    return database_exec(&reader->database, "BEGIN");
+}
+
 /* ---- questions put together ---- */
 
 /* A statement that grows, with the values of its parameters in their order. */
@@ -305,8 +318,13 @@ int store_find_job(struct store_reader *reader, const char *name, struct arena *
         return -ENOENT;
     memcpy(job_id, name, length);
     job_id[length] = '\0';
-    int r = find_run(reader, job_id, false, offset, arena, ret);
-    return r == -ENOENT && !tilde ? find_run(reader, job_id, true, 0, arena, ret) : r;
+    int r = begin_transaction(reader);
+    if (r == 0)
+        r = find_run(reader, job_id, false, offset, arena, ret);
+    if (r == -ENOENT && !tilde)
+        r = find_run(reader, job_id, true, 0, arena, ret);
+    end_transaction(reader);
+    return r;
 }
 
 static int read_sheet(void *context, sqlite3_stmt *row, struct arena *arena, void *item)
@@ -459,19 +477,6 @@ int store_read_patterns(struct store_reader *reader, struct arena *arena, struct
 }
 
 /* ---- samples ---- */
-
-static void end_transaction(struct store_reader *reader)
-{
-    if (!sqlite3_get_autocommit(reader->database.handle))
-        sqlite3_exec(reader->database.handle, "COMMIT", NULL, NULL, NULL);
-}
-
-/* What belongs together is read together. */
-static int begin_transaction(struct store_reader *reader)
-{
-    end_transaction(reader); /* the last one may have had no memory left to end */
-    return database_exec(&reader->database, "BEGIN");
-}
 
 static int begin_reading(struct store_reader *reader, struct sample_reader *samples)
 {

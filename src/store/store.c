@@ -515,8 +515,8 @@ int store_delete_pattern(struct store *store, const char *pattern_type, const ch
     int r = prepare_patterns(store);
     if (r < 0)
         return r;
-    sqlite3_bind_text(store->delete_pattern, 1, pattern_type, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_text(store->delete_pattern, 2, pattern_name, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(store->delete_pattern, 1, pattern_type, -1, SQLITE_STATIC);
+    sqlite3_bind_text(store->delete_pattern, 2, pattern_name, -1, SQLITE_STATIC);
     r = begin_transaction(store);
     return r < 0 ? r
                  : end_transaction(store, database_run(&store->database, store->delete_pattern));
@@ -545,6 +545,7 @@ int store_make_room(struct store *store, double now)
 {
     sqlite3 *handle = store->database.handle;
 
+    leave_transaction(store);
     ballast_drop(store->database.path);
     /* The log first: it may be what fills the disk. */
     sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
