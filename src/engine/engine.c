@@ -18,6 +18,7 @@
 #include "base/vec.h"
 #include "engine/command-book.h"
 #include "engine/lifecycle-feed.h"
+#include "engine/sent-signals.h"
 #include "loop/ticker.h"
 
 struct engine {
@@ -29,6 +30,7 @@ struct engine {
     struct moment last;
     struct tick_box *box; /* what belongs to the next tick; NULL: nothing yet */
     struct command_book book;
+    struct sent_signals sent;
     int64_t snapshot_id;
     uint64_t lost_events; /* that there was not even a box for */
     bool skip_next_tick;
@@ -70,6 +72,17 @@ static struct tick_box *get_event_box(struct engine *engine)
     return box;
 }
 
+static struct process_event *add_end_to_box(struct engine *engine, struct tick_box *box,
+                                            const struct run *run, pid_t pid, int wait_status,
+                                            double timestamp)
+{
+    struct process_event *end = tick_box_add_end(box, run, pid, wait_status, timestamp);
+
+    if (end)
+        sent_signals_name(&engine->sent, &box->arena, end);
+    return end;
+}
+
 static void on_member(void *context, const struct member *member,
                       const struct lifecycle_event *event, double timestamp)
 {
@@ -85,7 +98,7 @@ static void on_member(void *context, const struct member *member,
         tick_box_add_event(box, member->run, EVENT_EXEC, event->pid, timestamp);
         break;
     case LIFECYCLE_EXIT:
-        tick_box_add_end(box, member->run, event->pid, event->wait_status, timestamp);
+        add_end_to_box(context, box, member->run, event->pid, event->wait_status, timestamp);
         break;
     case LIFECYCLE_THREAD: break;
     }
@@ -302,7 +315,9 @@ static struct process_event *find_or_add_end(struct engine *engine, struct run *
     struct process_event *end = engine->box ? tick_box_find_end(engine->box, pid) : NULL;
     struct tick_box *box = end || is_told ? NULL : get_event_box(engine);
 
-    return box ? tick_box_add_end(box, run, pid, wait_status, ns_to_sec(clock_real_ns())) : end;
+    if (!box)
+        return end;
+    return add_end_to_box(engine, box, run, pid, wait_status, ns_to_sec(clock_real_ns()));
 }
 
 /* What the kernel accounts to a process that was reaped includes what that had reaped: it is its
@@ -338,8 +353,10 @@ void engine_signalled(struct engine *engine, pid_t pid, const struct process_eve
     const struct member *member = registry_find(engine->options.registry, pid);
     struct tick_box *box = member ? get_event_box(engine) : NULL;
 
-    if (box)
-        tick_box_add_signal(box, member->run, pid, sent, ns_to_sec(clock_real_ns()));
+    if (!box)
+        return;
+    tick_box_add_signal(box, member->run, pid, sent, ns_to_sec(clock_real_ns()));
+    sent_signals_note(&engine->sent, pid, sent);
 }
 
 const struct run_usage *engine_usage(const struct engine *engine, const struct run *run)

@@ -70,7 +70,7 @@ static void tell_of_signal(struct job_runner *runner, const struct process_event
 /* Who sent a signal, as far as it can still be told. */
 static void note_sender(struct job_runner *runner, int number, pid_t sender)
 {
-    struct sent_signal *sent = &runner->facts.passed_on;
+    struct sent_signal *sent = &runner->facts.passed_on[number];
     char path[32], raw[256];
 
     *sent = (struct sent_signal){.number = number, .sender_pid = sender};
@@ -82,7 +82,7 @@ static void note_sender(struct job_runner *runner, int number, pid_t sender)
 
 static void tell_of_passing_on(struct job_runner *runner, const struct signalfd_siginfo *info)
 {
-    const struct sent_signal *sent = &runner->facts.passed_on;
+    const struct sent_signal *sent = &runner->facts.passed_on[info->ssi_signo];
     struct process_event event;
 
     record_init(&process_event_record, &event);

@@ -21,7 +21,7 @@ void run_facts_add_reaped(struct run_facts *facts, const struct rusage *usage)
 static void describe_signal(const struct run_facts *facts, char *into, size_t size)
 {
     int number = WTERMSIG(facts->wait_status);
-    const struct sent_signal *sent = &facts->passed_on;
+    const struct sent_signal *sent = &facts->passed_on[number];
     struct human name;
     int used = snprintf(into, size, "killed by %s%s", human_signal(&name, number),
                         WCOREDUMP(facts->wait_status) ? ", core dumped" : "");

@@ -1,6 +1,7 @@
 /* The summary of a finished run, out of what is known at its end. No I/O. */
 #pragma once
 
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -23,7 +24,7 @@ struct run_facts {
     uint64_t processes;
     bool saw_every_process;
     bool command_is_stopped;
-    struct sent_signal passed_on;
+    struct sent_signal passed_on[_NSIG]; /* by number: the last of each */
     int from_terminal;   /* the last signal that the terminal sent to all; 0: none */
     int sampling_error;  /* 0, or why there were no samples */
     int connector_error; /* 0, or why births and deaths had to be looked for */

@@ -201,7 +201,13 @@ static int open_store(struct store_writer *writer)
 
     options.should_stop = should_stop;
     options.context = writer;
-    return store_open(&options, &writer->store, &writer->error);
+    int r = store_open(&options, &writer->store, &writer->error);
+    if (r == 0 && store_moved_from(writer->store))
+        say(writer,
+            "%s is on a network filesystem, which a database cannot be shared on: it is"
+            " kept in %s",
+            store_moved_from(writer->store), store_path(writer->store));
+    return r;
 }
 
 static void check_log(struct store_writer *writer)

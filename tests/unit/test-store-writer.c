@@ -135,6 +135,18 @@ int store_close(struct store *store _unused_)
     return fail_or_note(CALL_CLOSE, (struct entry){0});
 }
 
+const char *store_path(const struct store *store)
+{
+    (void)store;
+    return "monitor.db";
+}
+
+const char *store_moved_from(const struct store *store)
+{
+    (void)store;
+    return NULL;
+}
+
 const char *store_error(const struct store *store _unused_)
 {
     return "cannot store";
