@@ -355,12 +355,12 @@ static void fill_extras(struct proc_tree *tree, struct process_files *files,
 
 /* A command line is read at first sight, again after an exec, and again while there was none: a
  * process seen between its fork and its exec still carries its parent's. One that has become a
- * zombie keeps the one it had. */
+ * zombie, or has lost its memory on the way there, keeps the one it had. */
 static bool command_is_stale(const struct process_files *files, const struct proc_stat *stat)
 {
     if (!files->command)
         return true;
-    if (stat->state == 'Z')
+    if (stat->state == 'Z' || (files->arg_start && !stat->arg_start))
         return false;
     return files->is_named_only || files->arg_start != stat->arg_start ||
            strcmp(files->name, stat->name) != 0;

@@ -73,8 +73,9 @@ class Workshop:
             folder = os.path.join(SOURCE, layer)
             sources += [os.path.join(folder, file) for file in sorted(os.listdir(folder))
                         if file.endswith(".c")]
-        command = [peer("cc", "gcc"), "-O2", "-g", "-std=gnu17", "-D_GNU_SOURCE", "-I", SOURCE,
-                   "-o", self.path(name), *sources, *(f"-l{library}" for library in libraries)]
+        command = [peer("cc", "gcc"), "-O2", "-g", "-std=gnu17", "-D_GNU_SOURCE",
+                   '-DSONDE_VERSION="bench"', "-I", SOURCE, "-o", self.path(name),
+                   *sources, *(f"-l{library}" for library in libraries)]
         done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
             fail(f"{name}.c does not compile (is the package {package} installed?)\n{done.stderr}")

@@ -155,7 +155,7 @@ static int write_tick(struct scene *scene)
 
 static int write_job(struct scene *scene)
 {
-    char run_id[24], name[JOB_ID_NUMBERED_MAX_BYTES];
+    char run_id[32], name[JOB_ID_NUMBERED_MAX_BYTES];
     struct job job;
 
     snprintf(run_id, sizeof(run_id), "run-%lld", (long long)++scene->number);
@@ -183,7 +183,7 @@ static int write_job(struct scene *scene)
 static int write_findings(struct scene *scene)
 {
     const char *tags[] = {"job:build", "host:a"};
-    char name[24];
+    char name[40];
 
     snprintf(name, sizeof(name), "pattern %lld", (long long)++scene->number);
     struct anomaly anomaly;
@@ -382,11 +382,11 @@ static void play(const struct plan *plan, bool has_store)
 
 T(make_and_close, false, 50, 97, 1000)
 T(open_and_close, false, 20, 37, 500)
-T(write_tick, true, 5, 3, 50)
-T(write_job, true, 2, 5, 30)
-T(write_findings, true, 2, 5, 30)
-T(retain, true, 3, 17, 100)
-T(read_all, true, 20, 61, 500)
+T(write_tick, true, 5, 1, 50)
+T(write_job, true, 2, 7, 30)
+T(write_findings, true, 2, 1, 5)
+T(retain, true, 3, 59, 100)
+T(read_all, true, 20, 149, 500)
 T(close_session, true, 3, 23, 100)
 
 int main(void)

@@ -291,7 +291,7 @@ static bool stop_now(void *context _unused_)
 
 static void copy_database(const struct store_fixture *from, const struct store_fixture *to)
 {
-    char command[400];
+    char command[512];
 
     snprintf(command, sizeof(command), "cp '%s' '%s' && rm -f '%s-wal' '%s-shm'", from->path,
              to->path, to->path, to->path);
@@ -486,6 +486,36 @@ static void test_limits(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
+/* What outlives its run does not become another's. */
+static void test_a_number_is_not_used_again(void **state)
+{
+    struct store_fixture *fixture = *state;
+    const struct event_filter all = EVENT_FILTER_ALL;
+    struct process_event_list found = {0};
+    struct arena arena = {0};
+    struct process_event event;
+    double now = 1.9e9;
+
+    fixture->options.retention.jobs_days = 1;
+    struct store *store = fixture_open(fixture);
+    put_job(store, "old", now - 2 * DAY);
+    record_init(&process_event_record, &event);
+    event.timestamp = now - 2 * DAY;
+    event.pid = 1;
+    event.event_type = EVENT_SPAWN;
+    event.run_id = event.job_id = "old";
+    assert_int_equal(store_write_tick(store, &(struct tick){.events = {&event, 1}}), 0);
+    assert_int_equal(store_retain(store, now), 0);
+    put_job(store, "new", now);
+    struct store_reader *reader = fixture_reader(fixture);
+    assert_int_equal(store_read_events(reader, &all, &arena, &found), 0);
+    assert_int_equal(found.count, 1);
+    assert_null(found.items[0].job_id);
+    store_reader_close(reader);
+    assert_int_equal(store_close(store), 0);
+    arena_done(&arena);
+}
+
 static void test_once_an_hour(void **state)
 {
     struct store *store = fixture_open(*state);
@@ -591,26 +621,37 @@ static void test_a_file_that_cannot_shrink(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-static void test_ballast_is_given_up_and_made_again(void **state)
+static void check_ballast(const struct store_fixture *fixture, bool is_there)
+{
+    char path[128];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "%s-ballast", fixture->path);
+    assert_int_equal(stat(path, &st), is_there ? 0 : -1);
+    if (!is_there)
+        return;
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_true(st.st_size >= 1 << 20 && st.st_blocks >= st.st_size / 512);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void test_ballast_is_made_again(void **state)
 {
     struct store_fixture *fixture = *state;
     struct store *store = fixture_open(fixture);
     char path[128];
     struct stat st;
 
-    snprintf(path, sizeof(path), "%s-ballast", fixture->path);
-    assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(st.st_mode & 0777, 0600);
-    assert_true(st.st_size >= 1 << 20 && st.st_blocks >= st.st_size / 512);
+    check_ballast(fixture, true);
     write_small(store, (double)time(NULL), 1);
+    check_ballast(fixture, false);
     assert_int_equal(store_make_room(store, (double)time(NULL)), 0);
-    assert_int_equal(stat(path, &st), -1);
+    check_ballast(fixture, true);
     snprintf(path, sizeof(path), "%s-wal", fixture->path);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_size, 0); /* the log is as short as can be */
     assert_int_equal(store_retain(store, (double)time(NULL)), 0);
-    snprintf(path, sizeof(path), "%s-ballast", fixture->path);
-    assert_int_equal(stat(path, &st), 0);
+    check_ballast(fixture, true);
     assert_int_equal(store_close(store), 0);
 }
 
@@ -624,10 +665,11 @@ int main(void)
         T(test_no_more_than_is_folded),
         T(test_cut_off_anywhere),
         T(test_limits),
+        T(test_a_number_is_not_used_again),
         T(test_once_an_hour),
         T(test_the_file_stops_growing),
         T(test_a_file_that_cannot_shrink),
-        T(test_ballast_is_given_up_and_made_again),
+        T(test_ballast_is_made_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
