@@ -1,5 +1,6 @@
 /* Finds the verb, parses its options, and runs it. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -116,6 +117,9 @@ static void hold_closed_streams(void)
 
 int main(int argc, char **argv)
 {
+    /* Threads hand memory to one another and seldom want some at once: an arena for each would grow
+     * page by page, which a short run would wait for. */
+    mallopt(M_ARENA_MAX, 1);
     hold_closed_streams();
     if (argc < 2) {
         print_overview(stderr);

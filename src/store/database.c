@@ -19,10 +19,6 @@
 #define BUSY_MAX_NS (5 * NS_PER_SEC)
 #define BUSY_NAP_NS (2 * NS_PER_MSEC)
 
-/* How long the log grows before it is brought into the database. Whoever comes when no other has it
- * open reads all of it first: a thousand pages would cost a short run two milliseconds. */
-#define CHECKPOINT_PAGES 250
-
 /* ---- errors ---- */
 
 int database_fail_with(struct database *database, int error, const char *format, ...)

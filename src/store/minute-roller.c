@@ -95,18 +95,7 @@ int minute_roller_init(struct minute_roller *roller, struct database *database,
     roller->machine = roll_new(0, &schema->snapshot);
     if (!roller->machine)
         return database_fail_with(database, -ENOMEM, "no memory left");
-    int r = schema_prepare_insert(database, "INSERT OR REPLACE", "minute",
-                                  "proc, tick, max_cpu_percent, max_rss_mb", 4, &schema->sample,
-                                  &roller->processes.insert);
-    if (r == 0)
-        r = schema_prepare_insert(database, "INSERT OR REPLACE", "gpu", "is_minute, session, tick",
-                                  3, &schema->gpu, &roller->gpus.insert);
-    if (r == 0)
-        r = schema_prepare_insert(database, "INSERT OR REPLACE", "usage",
-                                  "is_minute, session, tick, run", 4, &schema->usage,
-                                  &roller->usages.insert);
-    if (r == 0)
-        r = schema_prepare_insert(database, "INSERT OR IGNORE", "snap",
+    int r = schema_prepare_insert(database, "INSERT OR IGNORE", "snap",
                                   "id, session, is_minute, tick, to_tick, child_count, age_clock",
                                   7, &schema->snapshot, &roller->insert_snap);
     if (r == 0)
@@ -210,11 +199,30 @@ static int write_roll(struct minute_roller *roller, const struct roll_group *gro
     return database_run(roller->database, insert);
 }
 
+/* When there is something to write: most machines have no GPU. */
+static int prepare_group(struct minute_roller *roller, struct roll_group *group)
+{
+    struct database *database = roller->database;
+
+    if (group->insert || !group->by_key.count)
+        return 0;
+    if (group == &roller->processes)
+        return schema_prepare_insert(database, "INSERT OR REPLACE", "minute",
+                                     "proc, tick, max_cpu_percent, max_rss_mb", 4, group->columns,
+                                     &group->insert);
+    if (group == &roller->gpus)
+        return schema_prepare_insert(database, "INSERT OR REPLACE", "gpu",
+                                     "is_minute, session, tick", 3, group->columns, &group->insert);
+    return schema_prepare_insert(database, "INSERT OR REPLACE", "usage",
+                                 "is_minute, session, tick, run", 4, group->columns,
+                                 &group->insert);
+}
+
 static int write_group(struct minute_roller *roller, struct roll_group *group)
 {
     size_t position = 0;
     struct roll *roll;
-    int r = 0;
+    int r = prepare_group(roller, group);
 
     while (r == 0 && (roll = map_next(&group->by_key, &position))) {
         if (!roll->is_touched)

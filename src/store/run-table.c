@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/macros.h"
 #include "store/text-pool.h"
 
@@ -132,9 +133,17 @@ static int prepare_jobs(struct run_table *table, struct text *sql)
     return database_prepare_text(table->database, sql, &table->finish);
 }
 
-static int prepare_sheets(struct run_table *table, struct text *sql)
+/* At the first sheet: most runs have none. */
+static int prepare_sheets(struct run_table *table)
 {
     const struct columns *sheet = &table->schema->sheet;
+    _cleanup_text_ struct text text = {0};
+    struct text *sql = &text;
+
+    if (table->update_sheet)
+        return 0;
+    sqlite3_finalize(TAKE_PTR(table->put_sheet)); /* of a try that failed half-way */
+    sqlite3_finalize(TAKE_PTR(table->find_sheet));
 
     text_append_string(sql, "INSERT INTO sheets (");
     columns_list(sheet, sql, column_name, "");
@@ -171,8 +180,6 @@ int run_table_init(struct run_table *table, struct database *database, const str
     select_columns(&schema->sheet, sheet_figure_names, ARRAY_SIZE(sheet_figure_names),
                    &table->sheet_figures);
     int r = prepare_jobs(table, &sql);
-    if (r == 0)
-        r = prepare_sheets(table, &sql);
     if (r == 0)
         r = database_prepare(database,
                              "SELECT 1 FROM jobs WHERE job_id = ?1 AND outcome = 'running'"
@@ -407,7 +414,10 @@ int run_table_finish_job(struct run_table *table, const struct job *job)
 
 static int write_sheet(struct run_table *table, const struct sheet *sheet)
 {
-    int r = bind_columns(&table->schema->sheet, sheet, table->put_sheet);
+    int r = prepare_sheets(table);
+    if (r < 0)
+        return r;
+    r = bind_columns(&table->schema->sheet, sheet, table->put_sheet);
     if (r < 0)
         return database_fail_with(table->database, r, "no memory left");
     return database_run(table->database, table->put_sheet);
@@ -437,11 +447,13 @@ void run_table_begin_snapshot(struct run_table *table)
 
 static int load_sheet(struct run_table *table, const struct run_row *run, struct sheet *sheet)
 {
+    int r = prepare_sheets(table);
+    if (r < 0)
+        return r;
     sqlite3_stmt *find = table->find_sheet;
-
     sqlite3_bind_text(find, 1, run->run_id, -1, SQLITE_STATIC);
     sqlite3_bind_int64(find, 2, sheet->sheet_num);
-    int r = database_step(table->database, find);
+    r = database_step(table->database, find);
     if (r < 0)
         return r;
     if (r > 0) {

@@ -67,9 +67,6 @@ static int prepare_statements(struct sample_writer *writer)
         r = schema_prepare_insert(writer->database, "INSERT", "recent", "session, key, same",
                                   SAMPLE_OWN_COUNT, &schema->sample, &writer->insert_sample);
     if (r == 0)
-        r = schema_prepare_insert(writer->database, "INSERT OR REPLACE", "gpu", "session, tick",
-                                  GPU_OWN_COUNT, &schema->gpu, &writer->insert_gpu);
-    if (r == 0)
         r = schema_prepare_insert(writer->database, "INSERT OR REPLACE", "usage",
                                   "session, tick, run", USAGE_OWN_COUNT, &schema->usage,
                                   &writer->insert_usage);
@@ -424,12 +421,25 @@ static int write_process(struct sample_writer *writer, struct snapshot *snapshot
 
 /* ---- GPUs and jobs ---- */
 
+/* When there is something to write: most machines have no GPU. */
+static int prepare_gpus(struct sample_writer *writer)
+{
+    if (writer->insert_gpu)
+        return 0;
+    return schema_prepare_insert(writer->database, "INSERT OR REPLACE", "gpu", "session, tick",
+                                 GPU_OWN_COUNT, &writer->schema->gpu, &writer->insert_gpu);
+}
+
 static int write_gpu(struct sample_writer *writer, const struct gpu_metric *gpu)
 {
     const struct columns *columns = &writer->schema->gpu;
     int64_t codes[COLUMNS_MAX];
-    int r = 0;
+    int r = prepare_gpus(writer);
 
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(writer->insert_gpu, 1, writer->session);
+    sqlite3_bind_int64(writer->insert_gpu, 2, writer->tick);
     for (size_t i = 0; i < columns->count && r == 0; i++) {
         const char *text = *(const char *const *)((const char *)gpu + columns->items[i].offset);
         codes[i] = INT_UNKNOWN;
@@ -456,6 +466,8 @@ static int write_usage(struct sample_writer *writer, const struct job_usage *usa
     if (r < 0 || !run)
         return r;
     run_table_add_usage(run, usage);
+    sqlite3_bind_int64(writer->insert_usage, 1, writer->session);
+    sqlite3_bind_int64(writer->insert_usage, 2, writer->tick);
     sqlite3_bind_int64(writer->insert_usage, 3, run->id);
     for (size_t i = 0; i < columns->count; i++) {
         codes[i] = column_code(&columns->items[i], usage);
@@ -511,16 +523,6 @@ static int insert_snap(struct sample_writer *writer, const struct snapshot *snap
     return database_fail_with(writer->database, -EEXIST, "no free number for a snapshot");
 }
 
-static void bind_tick(struct sample_writer *writer)
-{
-    sqlite3_stmt *statements[] = {writer->insert_gpu, writer->insert_usage};
-
-    for (size_t i = 0; i < ARRAY_SIZE(statements); i++) {
-        sqlite3_bind_int64(statements[i], 1, writer->session);
-        sqlite3_bind_int64(statements[i], 2, writer->tick);
-    }
-}
-
 static int write_parts(struct sample_writer *writer, struct snapshot *snapshot, int64_t age_clock,
                        bool is_keyframe)
 {
@@ -571,7 +573,6 @@ int sample_writer_write(struct sample_writer *writer, struct snapshot *snapshot)
         r = insert_snap(writer, snapshot, &key);
     if (r == 0)
         r = minute_roller_begin(&writer->roller, snapshot, &key);
-    bind_tick(writer);
     if (r == 0)
         r = write_parts(writer, snapshot, key.age_clock, is_keyframe);
     writer->age_clock = key.age_clock;

@@ -165,13 +165,16 @@ int session_find_parent(const struct session *session, const int64_t *ancestors,
 /* All of it goes at once, without a look at its rows, where it is this session's alone. */
 static int empty_recent(struct database *database, int64_t session)
 {
-    int64_t others = 0;
+    int64_t first = session, last = session;
 
-    int r = database_ask_int(database, "SELECT max(session) - min(session) FROM recent", &others);
-    if (r == 0 && !others)
+    int r = database_ask_int(database, "SELECT min(session) FROM recent", &first);
+    if (r == 0)
+        r = database_ask_int(database, "SELECT max(session) FROM recent", &last);
+    if (r < 0)
+        return r;
+    if (first == session && last == session)
         return database_exec(database, "DELETE FROM recent");
-    return r < 0 ? r
-                 : database_run_ints(database, "DELETE FROM recent WHERE session = ?1", session, 0);
+    return database_run_ints(database, "DELETE FROM recent WHERE session = ?1", session, 0);
 }
 
 int session_fold(struct database *database, const struct schema *schema, int64_t session,

@@ -20,6 +20,8 @@
 #include "store/session.h"
 
 #define RETENTION_SECONDS 3600
+/* Who samples as seldom as this is there for long. */
+#define STAYS_INTERVAL_SECONDS 1.0
 
 struct store {
     struct database database;
@@ -42,6 +44,7 @@ struct store {
     size_t ancestor_count;
 
     char *moved_from;
+    bool stays; /* a daemon, by its interval */
     char *jsonl_path;
     uint64_t jsonl_max_bytes;
     struct jsonl *jsonl;
@@ -60,19 +63,6 @@ const char *store_error(const struct store *store)
 }
 
 /* ---- opening and closing ---- */
-
-static int prepare_statements(struct store *store)
-{
-    struct database *database = &store->database;
-    const struct schema *schema = &store->schema;
-
-    int r = schema_prepare_insert(database, "INSERT", "event", "run", 1, &schema->event,
-                                  &store->insert_event);
-    if (r == 0)
-        r = schema_prepare_insert(database, "INSERT", "gaps", "session", 1, &schema->gap,
-                                  &store->insert_gap);
-    return r;
-}
 
 static int open_database(struct store *store, const char *path)
 {
@@ -101,7 +91,10 @@ static int open_session(struct store *store, const struct store_options *options
     if (r == 0)
         r = sample_writer_init(&store->samples, database, &store->schema, &store->texts,
                                &store->runs, store->redact, store->session.id);
-    return r < 0 ? r : prepare_statements(store);
+    if (r == 0)
+        r = schema_prepare_insert(database, "INSERT", "event", "run", 1, &store->schema.event,
+                                  &store->insert_event);
+    return r;
 }
 
 static void release(struct store *store)
@@ -133,6 +126,7 @@ static struct store *store_new(const struct store_options *options)
     schema_init(&store->schema);
     store->session.lock_fd = -1;
     store->redact = options->redact;
+    store->stays = options->interval_seconds >= STAYS_INTERVAL_SECONDS;
     store->retention = options->retention;
     store->ancestor_count = MIN(options->ancestor_count, (size_t)STORE_ANCESTORS_MAX);
     memcpy(store->ancestors, options->ancestors, sizeof(store->ancestors));
@@ -164,6 +158,8 @@ static int open_at(struct store *store, const struct store_options *options)
     if (r == 0)
         ballast_keep(place.path);
     store->moved_from = TAKE_PTR(place.moved_from);
+    if (r == 0 && store->stays)
+        sqlite3_wal_autocheckpoint(store->database.handle, CHECKPOINT_PAGES_STAYS);
     return r;
 }
 
@@ -226,6 +222,10 @@ int store_close(struct store *store)
     if (!store)
         return 0;
     int r = end_session(store);
+    /* Whoever comes next should not have to read a long log. */
+    if (r == 0 && store->stays)
+        sqlite3_wal_checkpoint_v2(store->database.handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
+                                  NULL);
     release(store);
     return r;
 }
@@ -306,8 +306,12 @@ static int write_event(struct store *store, const struct process_event *event)
 static int write_gap(struct store *store, const struct gap *gap)
 {
     const struct columns *columns = &store->schema.gap;
-    int r = 0;
+    int r = store->insert_gap ? 0
+                              : schema_prepare_insert(&store->database, "INSERT", "gaps", "session",
+                                                      1, columns, &store->insert_gap);
 
+    if (r < 0)
+        return r;
     sqlite3_bind_int64(store->insert_gap, 1, store->session.id);
     for (size_t i = 0; i < columns->count && r == 0; i++)
         r = column_bind(&columns->items[i], gap, &store->texts, store->insert_gap, (int)i + 2);
