@@ -16,15 +16,36 @@ static double time_of(const struct tick_box *box)
     return events->count ? events->items[events->count - 1].timestamp : REAL_UNKNOWN;
 }
 
+static void add_time(struct tick_loss *loss, double from, double to)
+{
+    bool is_first = tick_loss_is_empty(loss);
+
+    loss->first = is_first ? from : MIN(loss->first, from);
+    loss->last = is_first ? to : MAX(loss->last, to);
+}
+
+/* What a gap that is lost with its tick tells of is lost as well. */
+static void add_gap_of(struct tick_loss *loss, const struct gap *gap)
+{
+    if (gap->kind == GAP_CLOCK_STEP || !real_is_known(gap->timestamp))
+        return;
+    add_time(loss, gap->timestamp - (real_is_known(gap->seconds) ? gap->seconds : 0),
+             gap->timestamp);
+    if (gap->kind == GAP_NOT_STORED && gap->lost > 0)
+        loss->snapshots += (uint64_t)gap->lost;
+    else if (gap->kind == GAP_EVENTS && gap->lost > 0)
+        loss->events += (uint64_t)gap->lost;
+}
+
 void tick_loss_add(struct tick_loss *loss, const struct tick_box *box)
 {
     double when = time_of(box);
 
-    if (!real_is_known(when)) /* nothing but gaps, which what is said of this loss covers */
+    for (size_t i = 0; i < box->tick.gaps.count; i++)
+        add_gap_of(loss, &box->tick.gaps.items[i]);
+    if (!real_is_known(when))
         return;
-    if (tick_loss_is_empty(loss))
-        loss->first = when;
-    loss->last = when;
+    add_time(loss, when, when);
     loss->snapshots += box->tick.snapshot != NULL;
     loss->events += box->tick.events.count;
 }

@@ -19,6 +19,11 @@
 #define BUSY_MAX_NS (5 * NS_PER_SEC)
 #define BUSY_NAP_NS (2 * NS_PER_MSEC)
 
+/* A log of 16 MB is more than any checkpoint leaves that nobody hinders. */
+#define RESTART_PAGES      4096
+#define RESTART_STEP_PAGES 512
+#define RESTART_WAIT_NS    (200 * NS_PER_MSEC)
+
 /* ---- errors ---- */
 
 int database_fail_with(struct database *database, int error, const char *format, ...)
@@ -163,10 +168,38 @@ static int on_busy(void *context, int times)
 
     if (database->should_stop && database->should_stop(database->context))
         return 0;
-    if ((uint64_t)times * BUSY_NAP_NS > BUSY_MAX_NS)
+    if ((uint64_t)times * BUSY_NAP_NS > database->busy_max_ns)
         return 0;
     nanosleep(&nap, NULL);
     return 1;
+}
+
+/* Readers that overlap, each of them short, never let the log begin anew by itself: from a certain
+ * length on the writer waits for those that are there, which new ones cannot prolong. Not long, and
+ * not at every commit: one that stays would hold it up for ever. */
+static void restart_log(struct database *database, int pages)
+{
+    if (pages - database->restart_tried_at < RESTART_STEP_PAGES)
+        return;
+    database->restart_tried_at = pages;
+    database->busy_max_ns = RESTART_WAIT_NS;
+    if (sqlite3_wal_checkpoint_v2(database->handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL) ==
+        SQLITE_OK)
+        database->restart_tried_at = 0;
+    database->busy_max_ns = BUSY_MAX_NS;
+}
+
+static int on_commit(void *context, sqlite3 *handle, const char *name, int pages)
+{
+    struct database *database = context;
+
+    if (pages >= RESTART_PAGES)
+        restart_log(database, pages);
+    else if (pages >= database->checkpoint_pages)
+        sqlite3_wal_checkpoint_v2(handle, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (pages < RESTART_PAGES)
+        database->restart_tried_at = 0;
+    return SQLITE_OK; /* a failed checkpoint is no failed commit */
 }
 
 static int set_up(struct database *database, enum database_mode mode)
@@ -179,7 +212,8 @@ static int set_up(struct database *database, enum database_mode mode)
      * is checkpointed as it grows. */
     sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_wal_autocheckpoint(handle, CHECKPOINT_PAGES);
+    database->checkpoint_pages = CHECKPOINT_PAGES;
+    sqlite3_wal_hook(handle, on_commit, database);
     if (mode == DATABASE_READ)
         return database_exec(database, "PRAGMA query_only = 1; PRAGMA temp_store = MEMORY");
     /* What is deleted holds no secrets: it need not be written over, as Debian's SQLite would. */
@@ -195,6 +229,7 @@ int database_open(const char *path, enum database_mode mode, struct database *re
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
 
     ret->handle = NULL;
+    ret->busy_max_ns = BUSY_MAX_NS;
     ret->path = strdup(path);
     if (!ret->path)
         return database_fail_with(ret, -ENOMEM, "no memory left");

@@ -15,6 +15,9 @@ struct database {
     sqlite3_stmt *begin; /* prepared at the first use */
     sqlite3_stmt *commit;
     char *path;
+    int checkpoint_pages; /* of the log: then it is brought into the database */
+    int restart_tried_at; /* pages */
+    uint64_t busy_max_ns;
     struct store_error error; /* of the last call that failed */
     bool (*should_stop)(void *context);
     void *context;

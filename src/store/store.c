@@ -143,6 +143,23 @@ static struct store *store_new(const struct store_options *options)
     return store;
 }
 
+static int make_room(struct store *store, double now)
+{
+    sqlite3 *handle = store->database.handle;
+
+    if (!handle)
+        return -ENOSPC;
+    ballast_drop(store->database.path);
+    /* The log first: it may be what fills the disk. */
+    sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    int r = retention_run(&store->database, &store->schema, &store->retention, now);
+    sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    /* For the next time, out of what was given back. */
+    if (r == 0)
+        ballast_keep(store->database.path);
+    return MIN(r, 0);
+}
+
 static int open_at(struct store *store, const struct store_options *options)
 {
     const struct place_options wanted = {.path = options->path, .create = true};
@@ -155,11 +172,15 @@ static int open_at(struct store *store, const struct store_options *options)
     r = open_database(store, place.path);
     if (r == 0)
         r = open_session(store, options);
+    if (r == -ENOSPC && make_room(store, now_sec()) == 0) {
+        session_done(&store->session);
+        r = open_session(store, options);
+    }
     if (r == 0)
         ballast_keep(place.path);
     store->moved_from = TAKE_PTR(place.moved_from);
-    if (r == 0 && store->stays)
-        sqlite3_wal_autocheckpoint(store->database.handle, CHECKPOINT_PAGES_STAYS);
+    if (store->stays)
+        store->database.checkpoint_pages = CHECKPOINT_PAGES_STAYS;
     return r;
 }
 
@@ -547,16 +568,5 @@ bool store_retained_lately(struct store *store, double now)
 
 int store_make_room(struct store *store, double now)
 {
-    sqlite3 *handle = store->database.handle;
-
-    leave_transaction(store);
-    ballast_drop(store->database.path);
-    /* The log first: it may be what fills the disk. */
-    sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    int r = retention_run(&store->database, &store->schema, &store->retention, now);
-    sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    /* For the next time, out of what was given back. */
-    if (r == 0)
-        ballast_keep(store->database.path);
-    return MIN(r, 0);
+    return make_room(store, now);
 }
