@@ -79,7 +79,7 @@ static struct process_event *add_end_to_box(struct engine *engine, struct tick_b
     struct process_event *end = tick_box_add_end(box, run, pid, wait_status, timestamp);
 
     if (end)
-        sent_signals_name(&engine->sent, &box->arena, end);
+        sent_signals_name(&engine->sent, &box->arena, clock_mono_ns(), end);
     return end;
 }
 
@@ -356,7 +356,7 @@ void engine_signalled(struct engine *engine, pid_t pid, const struct process_eve
     if (!box)
         return;
     tick_box_add_signal(box, member->run, pid, sent, ns_to_sec(clock_real_ns()));
-    sent_signals_note(&engine->sent, pid, sent);
+    sent_signals_note(&engine->sent, pid, sent, clock_mono_ns());
 }
 
 const struct run_usage *engine_usage(const struct engine *engine, const struct run *run)

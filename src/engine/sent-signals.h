@@ -2,6 +2,7 @@
  * signal that did it, when that has been handed on already. */
 #pragma once
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "model/event.h"
@@ -13,6 +14,7 @@ struct sent_signals {
     struct {
         pid_t pid;
         int64_t number;
+        uint64_t mono_ns; /* when */
         int64_t sender_pid;
         char sender_command[128];
         char details[32];
@@ -20,8 +22,10 @@ struct sent_signals {
     size_t next;
 };
 
-void sent_signals_note(struct sent_signals *sent, pid_t pid, const struct process_event *signal);
+void sent_signals_note(struct sent_signals *sent, pid_t pid, const struct process_event *signal,
+                       uint64_t now_ns);
 
-/* Tells a kill its sender, if it does not know it; texts are placed in `arena`. */
-void sent_signals_name(const struct sent_signals *sent, struct arena *arena,
+/* Tells a kill its sender, if it does not know it: whoever sent that signal last, not long ago.
+ * Texts are placed in `arena`. */
+void sent_signals_name(const struct sent_signals *sent, struct arena *arena, uint64_t now_ns,
                        struct process_event *kill);

@@ -18,10 +18,9 @@ static double time_of(const struct tick_box *box)
 
 static void add_time(struct tick_loss *loss, double from, double to)
 {
-    bool is_first = tick_loss_is_empty(loss);
-
-    loss->first = is_first ? from : MIN(loss->first, from);
-    loss->last = is_first ? to : MAX(loss->last, to);
+    loss->first = loss->has_time ? MIN(loss->first, from) : from;
+    loss->last = loss->has_time ? MAX(loss->last, to) : to;
+    loss->has_time = true;
 }
 
 /* What a gap that is lost with its tick tells of is lost as well. */
@@ -78,4 +77,5 @@ void tick_loss_move(struct tick_loss *loss, double interval_seconds, const char 
 
     if (add_gap(box, gap, GAP_NOT_STORED, &loss->snapshots) == 0)
         add_gap(box, gap, GAP_EVENTS, &loss->events);
+    loss->has_time = !tick_loss_is_empty(loss);
 }

@@ -7,7 +7,8 @@
 struct tick_loss {
     uint64_t snapshots;
     uint64_t events;
-    double first; /* when, by the wall clock */
+    bool has_time; /* the two below are set */
+    double first;  /* when, by the wall clock */
     double last;
 };
 

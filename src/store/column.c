@@ -200,7 +200,7 @@ void column_set_code(const struct column *column, int64_t code, void *object)
 
 double column_round(const struct column *column, double value)
 {
-    if (column->steps_per_unit == 0)
+    if (column->steps_per_unit == 0 || !isfinite(value))
         return value;
     return steps_to_real(real_to_steps(value, column->steps_per_unit), column->steps_per_unit);
 }

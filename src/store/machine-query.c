@@ -4,12 +4,15 @@
 
 #include "store/rows.h"
 
+/* A minute weighs as much as the samples that it stands for. */
+#define SPAN(column)                                                                               \
+    " min(" column "), sum(" column " * resolution_seconds) /"                                     \
+    " sum(CASE WHEN " column " IS NOT NULL THEN resolution_seconds END), max(" column "),"
+
 static const char figures_sql[] =
     "SELECT min(timestamp), max(timestamp), count(*), max(system_memory_total_mb),"
-    " max(cpu_count), min(system_cpu_percent), avg(system_cpu_percent), max(system_cpu_percent),"
-    " min(system_memory_used_mb), avg(system_memory_used_mb), max(system_memory_used_mb),"
-    " min(load_avg_1), avg(load_avg_1), max(load_avg_1), max(zombie_count)"
-    " FROM snapshots WHERE timestamp >= ?1 AND timestamp <= ?2";
+    " max(cpu_count)," SPAN("system_cpu_percent") SPAN("system_memory_used_mb") SPAN(
+        "load_avg_1") " max(zombie_count) FROM snapshots WHERE timestamp >= ?1 AND timestamp <= ?2";
 
 static const char events_sql[] = "SELECT event_type, count(*) FROM event WHERE timestamp >= ?1"
                                  " AND timestamp <= ?2 GROUP BY event_type ORDER BY event_type";

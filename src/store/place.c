@@ -295,9 +295,10 @@ int place_prepare(const struct place_options *options, struct place *ret, struct
     r = prepare_file(&where, options->path, options->create, error);
     if (r < 0)
         return r;
-    char *path = strdup(options->path);
+    /* Without links: the files beside it must be the same ones by whatever path it is reached. */
+    char *path = realpath(options->path, NULL);
     if (!path)
-        return refuse_path(error, -ENOMEM, options->path);
+        return refuse_path(error, -errno, options->path);
     *ret = (struct place){.path = path};
     return 0;
 }

@@ -9,7 +9,8 @@
 
 /* How much goes in one transaction: some ten milliseconds of work. */
 #define PROCS_PER_STEP 200
-#define ROWS_PER_STEP  "2000"
+#define ROWS_PER_STEP  2000
+#define ROWS_LIMIT     "2000"
 #define PAGES_PER_STEP "256"
 
 /* Texts are looked through whole, to see what still uses them: once a day is enough. */
@@ -31,12 +32,13 @@ static int delete_in_steps(struct database *database, const char *sql, double be
                            int64_t session)
 {
     sqlite3_stmt *statement = NULL;
-    int changes = 1;
+    int changes = ROWS_PER_STEP;
 
     int r = database_prepare(database, sql, &statement);
     sqlite3_bind_double(statement, 1, before);
     sqlite3_bind_int64(statement, 2, session);
-    while (r == 0 && changes) {
+    /* Less than a step's worth: nothing is left. */
+    while (r == 0 && changes >= ROWS_PER_STEP) {
         if (must_stop(database)) {
             r = 1;
             break;
@@ -133,7 +135,7 @@ struct session_bounds {
 #define DELETE_TICKS(table, is_minute)                                                             \
     "DELETE FROM " table " WHERE session = ?2 AND is_minute = " is_minute " AND tick <= (SELECT"   \
     " max(tick) FROM (SELECT tick FROM " table " WHERE session = ?2 AND is_minute = " is_minute    \
-    " AND tick < ?1 ORDER BY tick LIMIT " ROWS_PER_STEP "))"
+    " AND tick < ?1 ORDER BY tick LIMIT " ROWS_LIMIT "))"
 
 static int delete_ticks(struct database *database, const char *const *sql, int64_t before,
                         int64_t session)
@@ -215,33 +217,45 @@ static int trim_minutes(struct database *database, const struct session_bounds *
     return r == 0 ? delete_ticks(database, ticks, session->minute_from, session->id) : r;
 }
 
-/* The last tick of the last minute that ended before a time, and not after a tick: 1, or 0 if there
- * is none. */
-static int find_last_minute(struct database *database, int64_t session, double before,
-                            int64_t up_to_tick, int64_t *ret_tick)
+/* Labels between these two are of time that is kept. One that is a day ahead is as wrong as one
+ * that is too old: no clock is set back by as much as that. */
+struct age_limit {
+    double before;
+    double after;
+};
+
+/* The last tick of the last minute before the first one that is kept, and not after a tick: 1, or 0
+ * if there is none. Not simply the last with an old label: a clock that was wrong for a while must
+ * not take what came before with it. */
+static int find_last_minute(struct database *database, const struct session_bounds *session,
+                            const struct age_limit *limit, int64_t up_to_tick, int64_t *ret_tick)
 {
     sqlite3_stmt *ask = NULL;
 
     int r = database_prepare(database,
-                             "SELECT max(to_tick) FROM snap WHERE session = ?1"
-                             " AND is_minute = 1 AND timestamp < ?2 AND to_tick <= ?3",
+                             "SELECT max(to_tick) FROM snap WHERE session = ?1 AND is_minute = 1"
+                             " AND tick < COALESCE((SELECT min(tick) FROM snap WHERE session = ?1"
+                             " AND is_minute = 1 AND timestamp >= ?2 AND timestamp <= ?3),"
+                             " " TICK_OPEN_TEXT ") AND to_tick <= ?4",
                              &ask);
     if (r < 0)
         return r;
-    sqlite3_bind_int64(ask, 1, session);
-    sqlite3_bind_double(ask, 2, before);
-    sqlite3_bind_int64(ask, 3, up_to_tick);
+    sqlite3_bind_int64(ask, 1, session->id);
+    sqlite3_bind_double(ask, 2, limit->before);
+    sqlite3_bind_double(ask, 3, limit->after);
+    sqlite3_bind_int64(ask, 4, up_to_tick);
     r = database_step_int(database, ask, ret_tick);
     sqlite3_finalize(ask);
     return r;
 }
 
-static int retain_samples(struct database *database, struct session_bounds *session, double before)
+static int retain_samples(struct database *database, struct session_bounds *session,
+                          const struct age_limit *limit)
 {
     int64_t last;
 
     /* What is not folded yet stays: it is deleted by process. */
-    int r = find_last_minute(database, session->id, before, session->folded_tick, &last);
+    int r = find_last_minute(database, session, limit, session->folded_tick, &last);
     if (r < 0)
         return r;
     if (r > 0 && last + 1 > session->full_from) {
@@ -254,11 +268,12 @@ static int retain_samples(struct database *database, struct session_bounds *sess
     return session->trimmed_to < session->full_from ? trim_samples(database, session) : 0;
 }
 
-static int retain_minutes(struct database *database, struct session_bounds *session, double before)
+static int retain_minutes(struct database *database, struct session_bounds *session,
+                          const struct age_limit *limit)
 {
     int64_t last;
 
-    int r = find_last_minute(database, session->id, before, session->full_from - 1, &last);
+    int r = find_last_minute(database, session, limit, session->full_from - 1, &last);
     if (r <= 0)
         return r;
     session->minute_from = MAX(session->minute_from, last + 1);
@@ -280,7 +295,8 @@ static int read_bounds(void *context, sqlite3_stmt *row, struct arena *arena, vo
     return 0;
 }
 
-static int retain_sessions(struct database *database, double samples_before, double minutes_before)
+static int retain_sessions(struct database *database, const struct age_limit *samples,
+                           const struct age_limit *minutes)
 {
     struct arena arena = {0};
     struct any_list found = {0};
@@ -289,19 +305,20 @@ static int retain_sessions(struct database *database, double samples_before, dou
     int r = database_prepare(database,
                              "SELECT id, folded_tick, full_from, trimmed_to, minute_from"
                              " FROM sessions WHERE id IN"
-                             " (SELECT session FROM snap WHERE timestamp < ?1)",
+                             " (SELECT session FROM snap WHERE timestamp < ?1 OR timestamp > ?2)",
                              &list);
     if (r < 0)
         return r;
-    sqlite3_bind_double(list, 1, samples_before);
+    sqlite3_bind_double(list, 1, samples->before);
+    sqlite3_bind_double(list, 2, samples->after);
     r = rows_collect(database, list, sizeof(struct session_bounds), read_bounds, NULL, &arena,
                      &found);
     sqlite3_finalize(list);
     struct session_bounds *sessions = found.items;
     for (size_t i = 0; i < found.count && r == 0; i++) {
-        r = retain_samples(database, &sessions[i], samples_before);
+        r = retain_samples(database, &sessions[i], samples);
         if (r == 0)
-            r = retain_minutes(database, &sessions[i], minutes_before);
+            r = retain_minutes(database, &sessions[i], minutes);
     }
     arena_done(&arena);
     return r;
@@ -311,7 +328,7 @@ static int retain_sessions(struct database *database, double samples_before, dou
 
 #define DELETE_SOME(table, key, condition)                                                         \
     "DELETE FROM " table " WHERE " key " IN (SELECT " key " FROM " table " WHERE " condition       \
-    " LIMIT " ROWS_PER_STEP ")"
+    " LIMIT " ROWS_LIMIT ")"
 
 static int delete_old(struct database *database, double events_before, double jobs_before)
 {
@@ -420,8 +437,12 @@ static int give_back_pages(struct database *database)
 int retention_run(struct database *database, const struct schema *schema,
                   const struct retention_config *config, double now)
 {
-    int r = retain_sessions(database, now - config->full_resolution_hours * SECONDS_PER_HOUR,
-                            now - config->downsampled_days * SECONDS_PER_DAY);
+    const double ahead = now + SECONDS_PER_DAY;
+    const struct age_limit samples = {now - config->full_resolution_hours * SECONDS_PER_HOUR,
+                                      ahead};
+    const struct age_limit minutes = {now - config->downsampled_days * SECONDS_PER_DAY, ahead};
+
+    int r = retain_sessions(database, &samples, &minutes);
     if (r == 0)
         r = delete_old(database, now - config->events_days * SECONDS_PER_DAY,
                        now - config->jobs_days * SECONDS_PER_DAY);

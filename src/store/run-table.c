@@ -82,7 +82,10 @@ static void list_assignments(const struct columns *columns, bool only_known, str
         const char *name = columns->items[i].name;
         text_append_string(sql, i ? ", " : "");
         text_printf(sql, "\"%s\" = ", name);
-        if (only_known)
+        /* A run that was taken for lost, and then tells how it ended, was not. */
+        if (only_known && strcmp(name, "cause") == 0)
+            text_printf(sql, "COALESCE(?%zu, NULLIF(cause, 'lost'))", i + 1);
+        else if (only_known)
             text_printf(sql, "COALESCE(?%zu, \"%s\")", i + 1, name);
         else
             text_printf(sql, "?%zu", i + 1);
@@ -122,7 +125,7 @@ static int prepare_jobs(struct run_table *table, struct text *sql)
 
     text_append_string(sql, "UPDATE jobs SET ");
     list_assignments(&table->figures, false, sql);
-    text_printf(sql, " WHERE id = ?%zu", table->figures.count + 1);
+    text_printf(sql, " WHERE id = ?%zu AND ended_at IS NULL", table->figures.count + 1);
     r = database_prepare_text(table->database, sql, &table->update_figures);
     if (r < 0)
         return r;
@@ -205,7 +208,8 @@ void run_table_commit(struct run_table *table)
     struct run_row *run;
 
     while ((run = map_next(&table->by_hash, &position))) {
-        if (run->has_ended && !run->is_here) { /* or a daemon would keep all there ever were */
+        /* Or a daemon would keep all there ever were. */
+        if (run->was_told || (run->has_ended && !run->is_here)) {
             map_remove(&table->by_hash, run_hash(run->run_id));
             free_run(run);
             position--; /* another may have moved into its place */
@@ -223,6 +227,7 @@ static void take_back(struct run_row *run)
 {
     run->job.profile = run->stored;
     run->is_changed = true;
+    run->was_told = false;
     run->sheets.count = run->stored_sheets;
     for (size_t i = 0; i < run->sheets.count; i++) {
         run->sheets.items[i].sheet = run->sheets.items[i].stored;
@@ -368,16 +373,15 @@ static int find_free_name(struct run_table *table, const struct job *job,
 
 static int write_run(struct run_table *table, struct run_row *run, bool with_growth);
 
-/* What others tell of a run goes on top of what samples have given; it is read again when it turns
- * up again. */
+/* What others tell of a run goes on top of what samples have given; once that is stored, it is read
+ * again when it turns up again. */
 static int write_and_forget(struct run_table *table, const char *run_id)
 {
-    struct run_row *run = map_remove(&table->by_hash, run_hash(run_id));
+    struct run_row *run = map_get(&table->by_hash, run_hash(run_id));
     if (!run)
         return 0;
-    int r = write_run(table, run, true);
-    free_run(run);
-    return r;
+    run->was_told = true;
+    return write_run(table, run, true);
 }
 
 int run_table_begin_job(struct run_table *table, const struct job *job,
@@ -631,5 +635,5 @@ int run_table_end_snapshot(struct run_table *table)
         add_int(&profile->num_samples, 1, &run->has_grown);
     }
     table->snapshot_count++;
-    return write_runs(table, GROWTH_SNAPSHOTS);
+    return write_runs(table, table->patience);
 }

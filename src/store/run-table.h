@@ -5,7 +5,8 @@
  * the database is where its figures go on from. Once it has ended its figures stay.
  *
  * Peaks, kills and failures are written at once. What grows with every snapshot of a busy run (CPU
- * time, bytes, processes, samples) is written every GROWTH_SNAPSHOTS of them, and at its end. */
+ * time, bytes, processes, samples) is written now and then, and at its end, by a writer with many
+ * runs; if that dies, the last of it is in the samples (session_lose_jobs()). */
 #pragma once
 
 #include "base/map.h"
@@ -15,7 +16,7 @@
 #include "model/snapshot.h"
 #include "store/schema.h"
 
-/* A minute at 5 s, and in a hurry a second. */
+/* Of a daemon: a minute at 5 s. */
 #define GROWTH_SNAPSHOTS 12
 
 struct sheet_row {
@@ -34,6 +35,7 @@ struct run_row {
     size_t stored_sheets;
     bool is_stored;
     bool has_ended;
+    bool was_told;          /* of, in this transaction: forgotten with its end, and read again */
     bool is_changed;        /* to be written at once */
     bool has_grown;         /* to be written soon */
     uint64_t written_count; /* snapshots there had been when it was written last */
@@ -51,6 +53,7 @@ struct run_table {
     int64_t session;
     struct map by_hash;      /* struct run_row, by hash of its run_id */
     uint64_t snapshot_count; /* that were added */
+    uint64_t patience;       /* snapshots between two writings of what has grown */
     struct columns told;     /* at the end of a run */
     struct columns figures;  /* that samples give */
     struct columns sheet_figures;

@@ -390,9 +390,9 @@ static int replay_processes(struct database *database, const struct rest *rest,
     sqlite3_stmt *procs = NULL, *rows = NULL;
 
     text_append_string(&sql, "SELECT id, max(first_tick, ?2), min(last_tick, ?3) + 1,"
-                             " CASE WHEN last_tick < ?3 THEN (SELECT age_clock FROM snap s"
+                             " CASE WHEN last_tick < ?3 THEN COALESCE((SELECT age_clock FROM snap s"
                              "  WHERE s.session = ?1 AND s.is_minute = 0 AND s.tick = last_tick)"
-                             " - start_ticks END"
+                             "  - start_ticks, -1) END" /* AGE_UNKNOWN */
                              " FROM proc WHERE session = ?1 AND last_tick >= ?2"
                              " AND first_tick <= ?3");
     int r = prepare_rest(database, &sql, rest, &procs);

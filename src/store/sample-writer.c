@@ -221,7 +221,7 @@ static int begin_life(struct sample_writer *writer, const struct process_metric 
 /* It was last there in the snapshot before this one. */
 static int end_life(struct sample_writer *writer, struct life *life)
 {
-    int64_t proc = life->proc, seen_tick = life->seen_tick, age = INT_UNKNOWN;
+    int64_t proc = life->proc, seen_tick = life->seen_tick, age = AGE_UNKNOWN;
 
     if (int_is_known(writer->age_clock))
         age = (int64_t)((uint64_t)writer->age_clock - life->start_ticks);

@@ -41,7 +41,10 @@ bool session_is_alive(int lock_fd, int64_t id)
 {
     struct flock lock = lock_of(id, F_RDLCK);
 
-    return lock_fd >= 0 && fcntl(lock_fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    if (lock_fd < 0)
+        return false;
+    /* Where it cannot be told, nobody is taken for dead. */
+    return fcntl(lock_fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
 /* ---- beginning and ending ---- */
@@ -251,12 +254,32 @@ int session_settle(struct database *database, const struct schema *schema, int64
     return r;
 }
 
+/* What grows with every snapshot is written now and then only (run-table): the last of it is in the
+ * samples and events. */
+#define CPU_OF_SAMPLES                                                                             \
+    "(SELECT (max(u.cpu_seconds) - 1) / 1000.0 FROM usage u WHERE u.session = ?1 AND u.is_minute " \
+    "= 0"                                                                                          \
+    " AND u.run = jobs.id)"
+#define COUNT_OF_SAMPLES                                                                           \
+    "(SELECT count(*) FROM usage u WHERE u.session = ?1 AND u.is_minute = 0 AND u.run = jobs.id)"
+#define COUNT_OF_EVENTS(types)                                                                     \
+    "(SELECT count(*) FROM event v WHERE v.run = jobs.id AND v.pid <> 0 AND v.event_type IN"       \
+    " (" types "))"
+/* Not less than what is there; still unknown if nothing was found. */
+#define AT_LEAST(column, found)                                                                    \
+    " " column " = COALESCE(max(" column ", " found "), " column ", NULLIF(" found ", 0)),"
+
 int session_lose_jobs(struct database *database, int64_t session)
 {
-    return database_run_ints(database,
-                             "UPDATE jobs SET outcome = 'unknown', cause = 'lost',"
-                             " ended_at = " LAST_TIME " WHERE session = ?1 AND outcome = 'running'",
-                             session, 0);
+    return database_run_ints(
+        database,
+        "UPDATE jobs SET outcome = 'unknown', cause = 'lost'," AT_LEAST(
+            "total_cpu_seconds", CPU_OF_SAMPLES) AT_LEAST("num_samples", COUNT_OF_SAMPLES)
+            AT_LEAST("process_spawn_count", COUNT_OF_EVENTS("'spawn'")) AT_LEAST(
+                "exit_count",
+                COUNT_OF_EVENTS("'exit', 'kill'")) " ended_at = " LAST_TIME
+                                                   " WHERE session = ?1 AND outcome = 'running'",
+        session, 0);
 }
 
 static int end_dead(struct database *database, const struct schema *schema, int64_t session)

@@ -1,5 +1,6 @@
 /* Questions to the embedded store. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -517,9 +518,13 @@ int store_read_process(struct store_reader *reader, int64_t pid, double start_ti
 int store_read_machine(struct store_reader *reader, double since, double until, size_t top,
                        struct arena *arena, struct machine_use *ret)
 {
+    const struct column *time = columns_find(&reader->schema.snapshot, "timestamp");
+
     int r = begin_transaction(reader);
+    /* Inclusive, both, at the resolution that times are stored at. */
     if (r == 0)
-        r = machine_query(&reader->database, since, until, top, arena, ret);
+        r = machine_query(&reader->database, fmin(since, column_round(time, since)),
+                          fmax(until, column_round(time, until)), top, arena, ret);
     end_transaction(reader);
     return r;
 }

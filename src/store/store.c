@@ -88,6 +88,7 @@ static int open_session(struct store *store, const struct store_options *options
         r = text_pool_init(&store->texts, database);
     if (r == 0)
         r = run_table_init(&store->runs, database, &store->schema, store->session.id);
+    store->runs.patience = store->stays ? GROWTH_SNAPSHOTS : 1;
     if (r == 0)
         r = sample_writer_init(&store->samples, database, &store->schema, &store->texts,
                                &store->runs, store->redact, store->session.id);
