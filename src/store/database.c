@@ -107,56 +107,65 @@ static bool has_content(const char *path, const char *suffix)
     return stat(name, &st) == 0 && st.st_size > 0;
 }
 
-static int refuse(struct store_error *error, int code, const char *path, const char *why)
+static int refuse(struct database *database, int code, const char *why)
 {
-    snprintf(error->text, sizeof(error->text), "'%s' %s", path, why);
-    return code;
+    return database_fail_with(database, code, "'%s' %s", database->path, why);
 }
 
-static int check_header(const char *path, const unsigned char *header, uint64_t file_bytes,
-                        struct store_error *error)
+static int check_header(struct database *database, const unsigned char *header, uint64_t file_bytes)
 {
+    const char *path = database->path;
+
     if (memcmp(header, sqlite_magic, sizeof(sqlite_magic)) != 0)
-        return refuse(error, -EBADMSG, path,
+        return refuse(database, -EBADMSG,
                       "is not a database; name another file with profiler.storage_path");
     if (read_be32(header + 68) != SCHEMA_APPLICATION_ID)
-        return refuse(error, -EBADMSG, path,
+        return refuse(database, -EBADMSG,
                       "is a database of another program; name another file with "
                       "profiler.storage_path");
     if (read_be32(header + 60) > SCHEMA_VERSION)
-        return refuse(error, -EPROTONOSUPPORT, path,
+        return refuse(database, -EPROTONOSUPPORT,
                       "was made by a newer sonde; use that one, or another file");
     /* With a log or a journal beside it the file may well be half of the story: SQLite knows the
      * other half. */
     if (read_be32(header + 28) * page_bytes(header) > file_bytes && !has_content(path, "-wal") &&
         !has_content(path, "-journal"))
-        return refuse(error, -EBADMSG, path,
+        return refuse(database, -EBADMSG,
                       "is truncated; move the file away, and a new one will be made");
     return 0;
 }
 
-int database_check_file(const char *path, struct store_error *error)
+/* Through the descriptor that SQLite has: closing another one of the same file would let go of the
+ * locks that this process holds on it. */
+static int check_content(struct database *database, enum database_mode mode, uint64_t bytes)
 {
-    unsigned char header[HEADER_BYTES + 1];
+    unsigned char header[HEADER_BYTES];
+    sqlite3_file *file = NULL;
+
+    if (bytes == 0)
+        return mode == DATABASE_READ ? refuse(database, -ENOENT, "is empty") : 0;
+    if (bytes < HEADER_BYTES)
+        return refuse(database, -EBADMSG,
+                      "is not a database; name another file with profiler.storage_path");
+    int code = sqlite3_file_control(database->handle, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (code == SQLITE_OK)
+        code = file->pMethods->xRead(file, header, sizeof(header), 0);
+    if (code != SQLITE_OK)
+        return database_fail(database, code, "cannot read");
+    return check_header(database, header, bytes);
+}
+
+static int check_kind(struct database *database, uint64_t *ret_bytes)
+{
     struct stat st;
 
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        int r = -errno;
-        snprintf(error->text, sizeof(error->text), "cannot open '%s': %s", path, strerror(-r));
-        return r;
-    }
+    if (stat(database->path, &st) < 0)
+        return database_fail_with(database, -errno, "cannot open '%s': %s", database->path,
+                                  strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return refuse(error, -EBADMSG, path, "is not a file");
-    if (st.st_size == 0)
-        return 1;
-    ssize_t length = fd_read_start(fd, (char *)header, sizeof(header));
-    if (length < 0)
-        return refuse(error, (int)length, path, "cannot be read");
-    if (length < HEADER_BYTES)
-        return refuse(error, -EBADMSG, path,
-                      "is not a database; name another file with profiler.storage_path");
-    return check_header(path, header, (uint64_t)st.st_size, error);
+        return refuse(database, -EBADMSG, "is not a file");
+    *ret_bytes = (uint64_t)st.st_size;
+    return 0;
 }
 
 /* ---- opening ---- */
@@ -224,19 +233,22 @@ static int set_up(struct database *database, enum database_mode mode)
 
 int database_open(const char *path, enum database_mode mode, struct database *ret)
 {
-    /* The handle is used by one thread only. A link is not followed: who may put one there was
-     * looked at before (store/place). */
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
-
     ret->handle = NULL;
     ret->busy_max_ns = BUSY_MAX_NS;
     ret->path = strdup(path);
     if (!ret->path)
         return database_fail_with(ret, -ENOMEM, "no memory left");
-    int code = sqlite3_open_v2(path, &ret->handle, flags, NULL);
+    uint64_t bytes = 0;
+    int r = check_kind(ret, &bytes);
+    if (r < 0)
+        return r;
+    /* The handle is used by one thread only. */
+    int code =
+        sqlite3_open_v2(path, &ret->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (code != SQLITE_OK)
         return database_fail(ret, code, "cannot open the database");
-    return set_up(ret, mode);
+    r = check_content(ret, mode, bytes);
+    return r < 0 ? r : set_up(ret, mode);
 }
 
 void database_close(struct database *database)

@@ -28,18 +28,16 @@ enum database_mode {
     DATABASE_WRITE, /* the file must be there, if only empty */
 };
 
-/* Looks at the file before SQLite does, because SQLite may mend, or shorten, what is not ours: 0;
- * 1 if it is empty; -ENOENT; -EBADMSG if it is foreign, truncated or damaged; -EPROTONOSUPPORT if
- * a newer sonde made it. */
-int database_check_file(const char *path, struct store_error *error);
-
 /* How long the log grows before it is brought into the database. Whoever comes when no other has it
  * open reads all of it first: a thousand pages would cost a short run two milliseconds. For one
  * that stays, fewer checkpoints are less work. */
 #define CHECKPOINT_PAGES       250
 #define CHECKPOINT_PAGES_STAYS 1000
 
-/* 0 or a negative errno, with the reason in ret->error. `ret` must be closed in either case. */
+/* Looks at the file before SQLite does, because SQLite may mend, or shorten, what is not ours. 0,
+ * or a negative errno with the reason in ret->error: -ENOENT (it is missing, or, for reading,
+ * empty), -EBADMSG (foreign, truncated or damaged), -EPROTONOSUPPORT (a newer sonde made it). `ret`
+ * must be closed in either case. */
 int database_open(const char *path, enum database_mode mode, struct database *ret);
 void database_close(struct database *database);
 

@@ -55,11 +55,7 @@ static int open_reader(struct store_reader *reader, const char *wanted_path)
         return database_fail_with(&reader->database, r, "%s", error.text);
     const char *path = place.path;
     reader->lock_fd = session_open_locks(path, false);
-    r = database_check_file(path, &reader->database.error);
-    if (r > 0)
-        r = database_fail_with(&reader->database, -ENOENT, "'%s' is empty", path);
-    if (r == 0)
-        r = database_open(path, DATABASE_READ, &reader->database);
+    r = database_open(path, DATABASE_READ, &reader->database);
     if (r == 0)
         r = check_version(reader);
     return r;

@@ -68,10 +68,7 @@ static int open_database(struct store *store, const char *path)
 {
     struct database *database = &store->database;
 
-    int r = database_check_file(path, &database->error);
-    if (r < 0)
-        return r;
-    r = database_open(path, DATABASE_WRITE, database);
+    int r = database_open(path, DATABASE_WRITE, database);
     if (r == 0)
         r = schema_bring_up(&store->schema, database);
     return r;
