@@ -31,6 +31,8 @@
 #define RETAIN_EVERY_NS (3600 * NS_PER_SEC)
 /* After it was cut short because ticks were waiting. */
 #define RETAIN_AGAIN_NS NS_PER_SEC
+/* What a run that ends gives to it, if it is due: not to be felt, and not for nothing. */
+#define RETAIN_SLICE_NS (20 * NS_PER_MSEC)
 
 /* What a person waits for without wondering, when a command has ended. */
 #define STOP_NS (3 * NS_PER_SEC)
@@ -69,7 +71,9 @@ struct store_writer {
     int trouble;              /* that was told of; 0: none, -ETIME: too slow */
     uint64_t make_room_at_ns; /* at the earliest */
     bool is_retaining;
+    bool has_retained; /* to the end, or another has */
     uint64_t retain_at_ns;
+    uint64_t retain_at_least_until_ns;
     int log_error;
 };
 
@@ -188,11 +192,13 @@ static bool should_stop(void *context)
     struct store_writer *writer = context;
 
     pthread_mutex_lock(&writer->lock);
-    bool is_late = writer->is_stopping && clock_mono_ns() >= writer->stop_by_ns;
+    uint64_t now_ns = clock_mono_ns();
+    bool is_late = writer->is_stopping && now_ns >= writer->stop_by_ns;
     bool is_wanted =
         writer->is_stopping || writer->is_held || writer->ticks_waiting > STORE_QUEUE_MAX / 2;
     pthread_mutex_unlock(&writer->lock);
-    return is_late || (writer->is_retaining && is_wanted);
+    return is_late ||
+           (writer->is_retaining && is_wanted && now_ns >= writer->retain_at_least_until_ns);
 }
 
 static int open_store(struct store_writer *writer)
@@ -441,10 +447,18 @@ static enum work await_work(struct store_writer *writer, struct store_message **
     return work;
 }
 
+/* Half of the time to stop in is over: what is left is for how the run ended, which comes last. */
+static bool must_hurry(struct store_writer *writer)
+{
+    return is_stopping(writer) &&
+           clock_mono_ns() + writer->options.pace.stop_ns / 2 >= writer->stop_by_ns;
+}
+
 /* 0 or a negative errno, after which storing is given up. */
 static int write_next(struct store_writer *writer, struct store_message *message)
 {
-    int r = persist(writer, message);
+    bool is_left_out = message->kind == STORE_MESSAGE_TICK && must_hurry(writer);
+    int r = is_left_out ? 1 : persist(writer, message);
     if (r < 0)
         return r;
 
@@ -479,8 +493,18 @@ static void retain(struct store_writer *writer)
     /* Failing to write is told of where it costs a snapshot, and another writer may do this too. */
     if (r < 0 && !is_passing(r))
         say(writer, "cannot let go of what is old: %s", store_error(writer->store));
+    writer->has_retained = r == 0;
     writer->retain_at_ns =
         clock_mono_ns() + (r == 1 ? RETAIN_AGAIN_NS : writer->options.pace.retain_every_ns);
+}
+
+/* Where all runs are short, nobody ever has the time: then each gives a little of its own. */
+static void retain_a_little(struct store_writer *writer)
+{
+    if (writer->has_retained)
+        return;
+    writer->retain_at_least_until_ns = clock_mono_ns() + RETAIN_SLICE_NS;
+    retain(writer);
 }
 
 /* What was lost at the very end has no tick to go with. */
@@ -506,7 +530,10 @@ static int write_all(struct store_writer *writer)
         switch (await_work(writer, &message)) {
         case WORK_WRITE: r = write_next(writer, message); break;
         case WORK_RETAIN: retain(writer); break;
-        case WORK_STOP: write_last_loss(writer); return 0;
+        case WORK_STOP:
+            write_last_loss(writer);
+            retain_a_little(writer);
+            return 0;
         }
     }
     return r;
