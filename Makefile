@@ -3,6 +3,7 @@
 #   make           build/sonde
 #   make run       build, run a real job under sonde, show its report
 #   make test      the whole test suite, with gcc, and with clang under ASan and UBSan
+#   make test-faults  the store killed, failed by the disk and filled up, some ten minutes of it
 #   make bench     every benchmark, beside its peers
 #   make fuzz      every fuzz target for FUZZ_SECONDS (60)
 #   make install   with DESTDIR and PREFIX (/usr/local)
@@ -16,7 +17,7 @@ BUILD := build
 SANITIZED := build-sanitized
 FUZZED := build-fuzz
 
-.PHONY: all run test bench fuzz install format docs clean
+.PHONY: all run test test-faults bench fuzz install format docs clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -31,6 +32,10 @@ run: all
 test:
 	@packaging/dependencies test
 	@tests/run-suite $(BUILD) $(SANITIZED)
+
+test-faults:
+	@packaging/dependencies test
+	@tests/faults/all $(BUILD)
 
 bench: all
 	@packaging/dependencies bench

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/macros.h"
@@ -289,7 +288,7 @@ void world_init(struct world *world, uint64_t seed)
 {
     *world = (struct world){
         .random = {.state = seed},
-        .now = floor((double)time(NULL)) + 0.125,
+        .now = WORLD_START,
         .clock_ticks = 1000000,
         .tag = 7,
     };

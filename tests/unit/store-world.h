@@ -57,6 +57,9 @@ void random_record(struct chance *random, const struct record *record, struct ar
 
 /* ---- a machine that never was ---- */
 
+/* Long after any session can have begun: its labels are the world's, not the clock's. */
+#define WORLD_START 4000000000.125
+
 #define WORLD_PIDS 10
 #define WORLD_RUNS 4
 

@@ -262,7 +262,7 @@ static int read_all(struct scene *scene)
     if (r == 0)
         r = store_read_gaps(reader, NULL, REAL_UNKNOWN, REAL_UNKNOWN, &arena, &gaps);
     if (r == 0)
-        r = store_read_machine(reader, 0, 4e9, 5, &arena, &use);
+        r = store_read_machine(reader, 0, 8e9, 5, &arena, &use);
     snapshot_list_done(&snapshots);
     arena_done(&arena);
     return r;

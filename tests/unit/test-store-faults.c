@@ -430,7 +430,7 @@ static void ask_everything(struct store_reader *reader)
         store_read_anomalies(reader, NULL, REAL_UNKNOWN, REAL_UNKNOWN, &arena, &anomalies),
         store_read_gaps(reader, NULL, REAL_UNKNOWN, REAL_UNKNOWN, &arena, &gaps),
         store_read_patterns(reader, &arena, &patterns),
-        store_read_machine(reader, 0, 4e9, 5, &arena, &use),
+        store_read_machine(reader, 0, 8e9, 5, &arena, &use),
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(results); i++)

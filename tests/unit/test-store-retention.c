@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -242,7 +241,7 @@ static void test_a_session_that_began_in_the_future(void **state)
     struct world world;
 
     world_init(&world, 63);
-    world.now -= 100 * DAY;
+    world.now = 1500000000.125;
     struct store *store = fixture_open(fixture);
     for (size_t i = 0; i < 200; i++)
         write_one(store, &world, &written);
@@ -250,6 +249,37 @@ static void test_a_session_that_began_in_the_future(void **state)
     struct shown shown = check_shown(fixture, &written);
     assert_in_range(shown.minutes, 5, 30);
     assert_in_range(shown.samples, 1, 75); /* what is not folded yet */
+    assert_int_equal(store_close(store), 0);
+    written_done(&written);
+    world_done(&world);
+}
+
+/* Labels run backwards; each snapshot is still shown once, by itself or within one minute. */
+static void test_a_clock_that_is_set_back(void **state)
+{
+    struct store_fixture *fixture = *state;
+    struct written written = {0};
+    struct world world;
+    static const char shown[] = "SELECT COALESCE(sum(COALESCE(n.to_tick, n.tick) - n.tick + 1), 0)"
+                                " FROM snapshots s JOIN snap n ON n.id = s.id";
+
+    hurry(fixture);
+    world_init(&world, 66);
+    struct store *store = fixture_open(fixture);
+    sqlite3 *handle = fixture_sqlite(fixture);
+    for (size_t i = 1; i <= 300; i++) {
+        write_one(store, &world, &written);
+        if (i % 80 == 0)
+            world.now -= 400;
+        if (i % 20 == 0)
+            assert_int_equal(store_retain(store, world.now), 0);
+        /* from the last, as far back as it goes, without a break */
+        int64_t count = ask_int(handle, shown);
+        assert_in_range(count, i < 60 ? i : 60, i);
+        assert_int_equal(ask_int(handle, "SELECT max(tick) - min(tick) + 1 FROM snapshots"), count);
+        assert_int_equal(ask_int(handle, "SELECT max(tick) FROM snapshots"), i);
+    }
+    sqlite3_close(handle);
     assert_int_equal(store_close(store), 0);
     written_done(&written);
     world_done(&world);
@@ -569,7 +599,7 @@ static void write_small(struct store *store, double now, uint64_t tick)
 static void test_the_file_stops_growing(void **state)
 {
     struct store_fixture *fixture = *state;
-    double start = floor((double)time(NULL)), now = start;
+    double start = WORLD_START, now = start;
     int64_t pages[DAYS], texts[DAYS];
     uint64_t tick = 0;
 
@@ -603,7 +633,7 @@ static void test_the_file_stops_growing(void **state)
 static void test_a_file_that_cannot_shrink(void **state)
 {
     struct store_fixture *fixture = *state;
-    double now = floor((double)time(NULL));
+    double now = WORLD_START;
 
     assert_int_equal(store_close(fixture_open(fixture)), 0);
     sqlite3 *handle = fixture_sqlite(fixture);
@@ -643,14 +673,14 @@ static void test_ballast_is_made_again(void **state)
     struct stat st;
 
     check_ballast(fixture, true);
-    write_small(store, (double)time(NULL), 1);
+    write_small(store, WORLD_START, 1);
     check_ballast(fixture, false);
-    assert_int_equal(store_make_room(store, (double)time(NULL)), 0);
+    assert_int_equal(store_make_room(store, WORLD_START), 0);
     check_ballast(fixture, true);
     snprintf(path, sizeof(path), "%s-wal", fixture->path);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_size, 0); /* the log is as short as can be */
-    assert_int_equal(store_retain(store, (double)time(NULL)), 0);
+    assert_int_equal(store_retain(store, WORLD_START), 0);
     check_ballast(fixture, true);
     assert_int_equal(store_close(store), 0);
 }
@@ -662,6 +692,7 @@ int main(void)
         T(test_samples_become_minutes_and_go),
         T(test_nothing_stays_behind),
         T(test_a_session_that_began_in_the_future),
+        T(test_a_clock_that_is_set_back),
         T(test_no_more_than_is_folded),
         T(test_cut_off_anywhere),
         T(test_limits),

@@ -220,8 +220,11 @@ static void test_events(void **state)
     world_init(&world, 6);
     struct store *store = fixture_open(fixture);
     for (size_t i = 0; i < EVENTS; i += 20) {
-        for (size_t k = i; k < i + 20; k++)
+        for (size_t k = i; k < i + 20; k++) {
             random_event(&world, &events[k]);
+            if (k % 9 == 0)
+                events[k].pid = 4711;
+        }
         struct tick tick = {.events = {.items = events + i, .count = 20}};
         assert_int_equal(store_write_tick(store, &tick), 0);
     }
@@ -234,7 +237,7 @@ static void test_events(void **state)
     filters[3].until = events[100].timestamp;
     filters[4].run_id = world.runs[1].run_id;
     filters[5].job_id = world.runs[2].job_id;
-    filters[6].pid = events[33].pid;
+    filters[6].pid = 4711;
     filters[7].event_type = EVENT_EXEC;
     filters[8].only_notable = true;
     filters[9] = (struct event_filter){.since = events[50].timestamp,
