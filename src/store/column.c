@@ -13,10 +13,10 @@
 
 /* ---- the set ---- */
 
-static bool is_left_out(const char *name, const char *const *left_out)
+bool names_have(const char *const *names, const char *name)
 {
-    for (; left_out && *left_out; left_out++)
-        if (strcmp(name, *left_out) == 0)
+    for (; names && *names; names++)
+        if (strcmp(name, *names) == 0)
             return true;
     return false;
 }
@@ -59,7 +59,7 @@ static void add_fields(struct columns *columns, const struct record *record, siz
         const struct field *field = &record->fields[i];
         char longer[48];
 
-        if (is_left_out(field->name, left_out))
+        if (names_have(left_out, field->name))
             continue;
         if (field->type != FIELD_RECORD) {
             add_column(columns, field, offset, prefix, numbers, texts);

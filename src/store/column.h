@@ -36,6 +36,9 @@ struct columns {
     size_t count;
 };
 
+/* Whether a name is in a list that ends in NULL; NULL is an empty one. */
+bool names_have(const char *const *names, const char *name);
+
 /* Adds a column for each field of `record`, which lies at `offset` in the object; records within it
  * become columns named after both. `left_out` ends in NULL, or is NULL. */
 void columns_add(struct columns *columns, const struct record *record, size_t offset,
