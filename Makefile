@@ -3,7 +3,7 @@
 #   make           build/sonde
 #   make run       build, run a real job under sonde, show its report
 #   make test      the whole test suite, with gcc, and with clang under ASan and UBSan
-#   make test-faults  the store killed, failed by the disk and filled up, some ten minutes of it
+#   make test-faults  the store killed, failed by the disk and filled up, a quarter of an hour of it
 #   make bench     every benchmark, beside its peers
 #   make fuzz      every fuzz target for FUZZ_SECONDS (60)
 #   make install   with DESTDIR and PREFIX (/usr/local)

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""A disk of 6 MB that fills up: sampling goes on, the gap is stored and said, reading works, and
+writing resumes by itself."""
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+import faults
+import harness
+
+SIZE_MB = 6
+SAMPLING = "sampling goes on"
+WRITING = "writing again"
+
+
+@harness.needs_namespaces()
+class SmallDisk(faults.Case):
+    """What the tests share: a disk that can be filled."""
+
+    def setUp(self):
+        super().setUp()
+        self.disk = self.path("disk")
+        os.mkdir(self.disk)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m,mode=0700", "none",
+                        self.disk], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", self.disk], check=False)
+        self.state = os.path.join(self.disk, "state")
+        os.mkdir(self.state, 0o700)
+        self.environment["SONDE_STATE_DIR"] = self.state
+        self.filler = os.path.join(self.disk, "filler")
+        self.ballast = self.database + "-ballast"
+
+    def fill(self):
+        """Takes all that is left, to the last byte."""
+        with open(self.filler, "ab", buffering=0) as filler:
+            for size in (65536, 4096, 512, 1):
+                try:
+                    while True:
+                        filler.write(b"x" * size)
+                except OSError:
+                    pass
+
+    def fill_until(self, condition, what):
+        """What is given up meanwhile is taken as well."""
+        def is_there():
+            self.fill()
+            return condition()
+        harness.wait_until(is_there, what)
+
+    def enlarge(self):
+        subprocess.run(["mount", "-o", f"remount,size={2 * SIZE_MB}m", self.disk], check=True)
+
+    def check_reading(self):
+        """While nothing can be written."""
+        self.assertGreater(self.rows("SELECT count(*) FROM snapshots")[0][0], 0)
+        for words in (("jobs",), ("events",), ("report", "build")):
+            result = self.run_sonde(*words)
+            self.assertEqual(result.status, 0, result)
+            self.assertEqual(result.stderr, "")
+
+    def check_gaps(self, dropped):
+        gaps = self.rows("SELECT lost, reason FROM gaps WHERE kind = 'not_stored'")
+        self.assertEqual(sum(lost for lost, _ in gaps), dropped)
+        self.assertEqual({reason for _, reason in gaps}, {"the disk was full"})
+
+    def endure(self, errors, times):
+        """Fills the disk and frees it again, so many times; each is told of once."""
+        for number in range(1, times + 1):
+            self.assertTrue(os.path.exists(self.ballast) or number > 1, "there is no ballast")
+            self.fill_until(lambda: errors().count(SAMPLING) == number,
+                            "it is said that the disk is full")
+            self.assertFalse(os.path.exists(self.ballast), "the ballast was not given up")
+            self.check_reading()
+            time.sleep(self.random.uniform(0.3, 1))
+            self.assertEqual(errors().count(SAMPLING), number)
+            os.unlink(self.filler)
+            harness.wait_until(lambda: errors().count(WRITING) == number, errors)
+            self.figures["times full"] += 1
+
+
+class FullDisk(SmallDisk):
+    def test_writer_thread(self):
+        times = faults.count(1, 5)
+        writer = self.write_database("--job", "build", "--processes", 60, "--ticks", 100000,
+                                     "--pace", 0.005, "--interval", 0.005, "--retry-ms", 50,
+                                     verb="queue")
+        harness.wait_until(lambda: self.has_stored("SELECT 1 FROM jobs"), "the job is stored")
+        self.endure(lambda: writer.errors, times)
+        writer.process.terminate()  # ends its ticks, not the writer
+        writer.wait()
+        self.assertEqual(writer.process.returncode, 0, writer.errors)
+        stored, dropped = re.search(r"DONE (\d+) (\d+)", writer.said).groups()
+        self.assertEqual(int(stored) + int(dropped), writer.said.count("QUEUED"))
+        self.assertGreater(int(dropped), 0)
+        self.check_gaps(int(dropped))
+        self.assertEqual(self.rows("SELECT outcome FROM jobs"), [("success",)])
+        self.figures["snapshots lost and accounted for"] += int(dropped)
+        self.assertEqual(len(writer.errors.splitlines()), 2 * times, writer.errors)
+        self.check_told([])
+
+    def test_never_freed(self):
+        """The command's status is passed on all the same, in time, and one line says what is not
+        stored."""
+        process = self.start_sonde("--interval", "10ms", "--job", "build", "--", "sh", "-c",
+                                   "echo ready $$; read line; exit 7")
+        self.await_ready(process)
+        harness.wait_until(lambda: self.has_stored("SELECT 1 FROM snapshots"), "the job is stored")
+        self.fill_until(lambda: SAMPLING in pathlib.Path(process.errors_path).read_text(
+            encoding="utf-8"), "it is said that the disk is full")
+        self.fill()
+        result = self.finish(process)
+        self.assertEqual(result.status, 7, result)
+        self.assertEqual(result.stderr.count("not stored to the end"), 1, result)
+        self.check_reading()
+        os.unlink(self.filler)
+        self.check_told([])
+        self.assertEqual(self.rows("SELECT job_id, outcome, cause FROM jobs"),
+                         [("build", "unknown", "lost")])
+        self.assertEqual(self.run_job("true", options=("--job", "build")).summary["job_id"],
+                         "build")
+
+    def test_full_when_it_is_opened(self):
+        """The ballast is what it begins with."""
+        writer = self.write_database("--ticks", 100, "--job", "build")
+        before = writer.wait()
+        self.fill()
+        writer = self.write_database("--ticks", 20, "--job", "build")
+        told = writer.wait()
+        self.assertEqual((writer.errors, told.lost), ("", {}))
+        self.check_reading()
+        os.unlink(self.filler)
+        self.check_told([before, told])
+
+    def test_full_before(self):
+        """There was never any room."""
+        self.fill()
+        result = self.run_sonde("run", "--", "sh", "-c", "exit 7")
+        self.assertEqual(result.status, 7, result)
+        self.assertEqual(result.stderr.count("not stored"), 1, result)
+        os.unlink(self.filler)
+        self.assertEqual(self.run_job("true").stderr.count("sonde: run:"), 0)
+        self.check_told([])
+
+    def test_database_fills_it(self):
+        """What has expired makes room, again and again."""
+        hours, days = 1, 1 / 12
+        writer = self.write_database("--job", "build", "--processes", 100, "--interval", 10,
+                                     "--full-hours", hours, "--minute-days", days, "--ticks",
+                                     faults.count(3500, 10000))
+        told = writer.wait(600)
+        self.assertTrue(told.is_done, writer.errors)
+        self.figures["ticks stored"] += len(told.ticks)
+        self.figures["ticks lost"] += len(told.lost)
+        self.figures["times that room was made"] += writer.said.count("ROOM 0")
+        self.assertGreater(writer.said.count("ROOM 0"), 0, "the disk did not fill up")
+        self.assertEqual(told.lost, {})
+        self.enlarge()
+        self.check_told([told], (hours, days))
+
+    def test_nothing_expires(self):
+        """It goes on as long as there is room, and what is there stays whole."""
+        with open(self.filler, "wb") as filler:
+            filler.write(b"x" * (SIZE_MB << 19))
+        writer = self.write_database("--job", "build", "--processes", 200, "--ticks", 350)
+        told = writer.wait()
+        self.figures["ticks stored"] += len(told.ticks)
+        self.figures["ticks lost"] += len(told.lost)
+        self.assertGreater(len(told.lost), 0, "the disk did not fill up")
+        self.assertGreater(len(told.ticks), 100)
+        self.check_reading()
+        self.enlarge()
+        self.check_told([told])
+
+
+if faults.IS_LONG:
+    class RealRun(SmallDisk):
+        """As the writer thread, at its usual pace; in the suite tests/e2e/test_run_store.py has
+        it."""
+
+        def test_real_run(self):
+            process = self.start_sonde("--interval", "10ms", "--job", "build", "--",
+                                       *self.victim("named", "x"))
+            self.await_ready(process)
+            harness.wait_until(lambda: self.has_stored("SELECT 1 FROM snapshots"),
+                               "the job is stored")
+            self.endure(lambda: pathlib.Path(process.errors_path).read_text(encoding="utf-8"),
+                        faults.count(1, 3))
+            result = self.finish(process)
+            self.assertEqual(result.status, 0, result)
+            dropped = self.rows("SELECT sum(lost) FROM gaps WHERE kind = 'not_stored'")[0][0]
+            self.check_gaps(dropped)
+            stored = self.rows("SELECT count(*) FROM snapshots")[0][0]
+            # one is taken when the command has ended, and maybe one while it does
+            self.assertIn(stored + dropped - result.summary["num_samples"], (1, 2))
+            self.assertEqual(self.rows("SELECT outcome FROM jobs"), [("success",)])
+            self.check_told([])
+
+
+if __name__ == "__main__":
+    faults.main()
