@@ -19,6 +19,7 @@
 #include "cli/print-summary.h"
 #include "engine/job-run.h"
 #include "model/record-json.h"
+#include "model/redact.h"
 #include "sample/collector.h"
 
 /* As `env`, `nohup` and `timeout` have it. */
@@ -270,6 +271,26 @@ static void report(const struct request *request, const struct job_run_result *r
                       result->connector_error ? strerror(-result->connector_error) : NULL);
 }
 
+static void hide(const char **text, const struct text_list *words, struct arena *arena)
+{
+    _cleanup_text_ struct text hidden = {0};
+
+    if (!*text || redact_text(*text, words, &hidden) == 0)
+        return;
+    const char *copy = text_error(&hidden) == 0 ? arena_strdup(arena, text_string(&hidden)) : NULL;
+    *text = copy ? copy : "***"; /* rather nothing than a secret */
+}
+
+/* The summary ends up in the logs of a build as surely as in a database. */
+static void hide_secrets(struct job_run_result *result, const struct text_list *words)
+{
+    struct left_process_list *left = &result->summary.left_running;
+
+    hide(&result->summary.cause, words, &result->arena);
+    for (size_t i = 0; i < left->count; i++)
+        hide(&left->items[i].command, words, &result->arena);
+}
+
 static int exit_status(int wait_status)
 {
     return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
@@ -297,6 +318,8 @@ static int run(const struct command_context *context, struct arguments *argument
     if (r < 0) {
         status = not_started(&request, r, exec_errno);
     } else {
+        if (result.has_summary)
+            hide_secrets(&result, &config->redact);
         report(&request, &result);
         status = exit_status(result.wait_status);
     }

@@ -78,6 +78,12 @@ static int run_command(const struct command *command, int argc, char **argv)
         print_help(command);
         return 0;
     }
+    for (size_t i = 0; i < ARRAY_SIZE(common_options); i++) {
+        const char *value = arguments_value(&arguments, common_options[i].name);
+        if (value && !*value) /* of a variable that is not set, most likely */
+            return command_misused(command, "--%s: nothing is given; leave it out, or name one",
+                                   common_options[i].name);
+    }
     const struct command_context context = {
         .config_path = arguments_value(&arguments, "config"),
         .state_dir = arguments_value(&arguments, "state-dir"),

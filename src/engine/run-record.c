@@ -124,6 +124,7 @@ static void fill_profile(const struct run_summary *summary, struct job_profile *
     profile->system_seconds = summary->system_seconds;
     profile->wall_seconds = summary->wall_seconds;
     profile->process_spawn_count = summary->processes;
+    profile->unique_pid_count = summary->processes; /* each has had its own, but for a few reused */
     profile->exactness = summary->exactness;
     profile->num_samples = summary->num_samples;
     profile->gap_seconds = summary->gap_seconds;

@@ -52,11 +52,10 @@ static int read_each_kind(struct store_reader *reader, const char *run_id, struc
     return 0;
 }
 
-/* How many there were, by the profile; what it does not count has not happened. Who was killed has
- * failed as well. */
+/* How many there were, by the profile; what it does not count has not happened. */
 static int64_t count_notable(const struct job_profile *profile)
 {
-    const int64_t counts[] = {MAX(profile->failed_exit_count, profile->kill_count),
+    const int64_t counts[] = {profile->failed_exit_count, profile->kill_count,
                               profile->signal_count, profile->oom_count};
     int64_t sum = 0;
 

@@ -139,19 +139,20 @@ static void append_processes(const struct job_profile *profile, struct text *out
     text_append_string(out, is_first ? "-\n" : "\n");
 }
 
-/* A process that was killed has failed as well. */
 static void append_failures(const struct job_profile *profile, struct text *out)
 {
-    int64_t failed = MAX(profile->failed_exit_count, profile->kill_count);
-    struct human all, killed;
+    const char *mark = exactness_mark(profile->exactness.processes);
+    struct human count;
 
-    if (failed <= 0)
+    if (profile->failed_exit_count <= 0 && profile->kill_count <= 0)
         return;
     style_label("failed", out);
-    text_printf(out, "%s%s ended with a failure", exactness_mark(profile->exactness.processes),
-                figure_count(&all, failed));
+    if (profile->failed_exit_count > 0)
+        text_printf(out, "%s%s with a status other than 0", mark,
+                    figure_count(&count, profile->failed_exit_count));
     if (profile->kill_count > 0)
-        text_printf(out, ", %s killed by a signal", figure_count(&killed, profile->kill_count));
+        text_printf(out, "%s%s%s killed by a signal", profile->failed_exit_count > 0 ? ", " : "",
+                    mark, figure_count(&count, profile->kill_count));
     text_append_char(out, '\n');
 }
 

@@ -53,3 +53,16 @@ int ballast_drop(const char *database_path)
 
     return format_path(database_path, path, sizeof(path)) == 0 && unlink(path) == 0;
 }
+
+/* One region of the shared memory, and something to write to the log. */
+#define SHARED_PAGE_BYTES 4096
+#define OPENING_BYTES     (64 * 1024)
+
+int ballast_check_room(const char *database_path)
+{
+    struct statvfs disk;
+
+    if (statvfs(database_path, &disk) < 0 || disk.f_frsize >= SHARED_PAGE_BYTES)
+        return 0;
+    return disk.f_bavail * disk.f_frsize >= OPENING_BYTES ? 0 : -ENOSPC;
+}

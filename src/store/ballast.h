@@ -7,3 +7,8 @@
 void ballast_keep(const char *database_path);
 /* Whether there was one to give up. */
 int ballast_drop(const char *database_path);
+
+/* Whether SQLite may be let loose on the disk: its shared memory is a file, of which it makes sure
+ * a byte in each page only. Where a page has several blocks, a full disk shows when the others are
+ * touched, and by SIGBUS. 0 or -ENOSPC. */
+int ballast_check_room(const char *database_path);

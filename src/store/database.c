@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,6 +232,36 @@ static int set_up(struct database *database, enum database_mode mode)
                                    "PRAGMA secure_delete = OFF");
 }
 
+/* A reader, too, writes: who reads what, in the shared memory beside the file. Where nothing can be
+ * written, nobody writes, and without a log the file is all there is. */
+static bool is_immutable(const char *path)
+{
+    char directory[PATH_MAX];
+
+    snprintf(directory, sizeof(directory), "%s", path);
+    char *slash = strrchr(directory, '/');
+    if (!slash || has_content(path, "-wal"))
+        return false;
+    slash[slash == directory] = '\0';
+    return faccessat(AT_FDCWD, directory, W_OK, AT_EACCESS) < 0;
+}
+
+/* The handle is used by one thread only. */
+static int open_handle(struct database *database, enum database_mode mode)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+    const char *path = database->path;
+    char *uri = NULL;
+
+    if (mode == DATABASE_READ && is_immutable(path)) {
+        uri = sqlite3_mprintf("file:%s?immutable=1", path);
+        flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI;
+    }
+    int code = sqlite3_open_v2(uri ? uri : path, &database->handle, flags, NULL);
+    sqlite3_free(uri);
+    return code == SQLITE_OK ? 0 : database_fail(database, code, "cannot open the database");
+}
+
 int database_open(const char *path, enum database_mode mode, struct database *ret)
 {
     ret->handle = NULL;
@@ -242,11 +273,9 @@ int database_open(const char *path, enum database_mode mode, struct database *re
     int r = check_kind(ret, &bytes);
     if (r < 0)
         return r;
-    /* The handle is used by one thread only. */
-    int code =
-        sqlite3_open_v2(path, &ret->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    if (code != SQLITE_OK)
-        return database_fail(ret, code, "cannot open the database");
+    r = open_handle(ret, mode);
+    if (r < 0)
+        return r;
     r = check_content(ret, mode, bytes);
     return r < 0 ? r : set_up(ret, mode);
 }

@@ -278,6 +278,61 @@ static int prepare_locally(const struct place_options *options, struct place *re
     return 0;
 }
 
+/* ---- the way there ---- */
+
+/* In a user namespace, what belongs to users that it does not know, root among them, seems to
+ * belong to this one. */
+#define OVERFLOW_UID 65534
+
+static bool knows_all_users(void)
+{
+    char map[64];
+    unsigned long inside, outside, count;
+
+    return fd_read_file(AT_FDCWD, "/proc/self/uid_map", map, sizeof(map)) <= 0 ||
+           sscanf(map, "%lu %lu %lu", &inside, &outside, &count) != 3 || count >= OVERFLOW_UID;
+}
+
+/* Whether somebody else could put another directory in the place of one of those below it. Where
+ * only owners may rename (/tmp), what is below must be ours, which is looked at in its turn. */
+static bool others_can_rename_in(int dir_fd)
+{
+    struct stat st;
+
+    if (!fd_others_can_write(dir_fd))
+        return false;
+    if (fstat(dir_fd, &st) < 0)
+        return true;
+    bool is_trusted = st.st_uid == 0 || st.st_uid == geteuid() ||
+                      (st.st_uid == OVERFLOW_UID && !knows_all_users());
+    return !is_trusted || ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX));
+}
+
+/* SQLite opens its files by their path, again and again: nobody else must be able to lead that
+ * elsewhere meanwhile. `path` has no links in it. */
+static int check_way(const char *path, struct place_error *error)
+{
+    _cleanup_free_ char *way = strdup(path);
+    struct shown shown;
+
+    if (!way)
+        return refuse_path(error, -ENOMEM, path);
+    for (char *slash = strrchr(way, '/'); slash; slash = strrchr(way, '/')) {
+        slash[slash == way] = '\0';
+        _cleanup_close_ int fd = open(way, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+            return refuse_path(error, -errno, way);
+        if (others_can_rename_in(fd))
+            return refuse(error, -EPERM,
+                          "%s: others can change it, and with it what is below; name another place "
+                          "with profiler.storage_path or --state-dir",
+                          show(&shown, way));
+        if (slash == way)
+            break;
+    }
+    return 0;
+}
+
 int place_prepare(const struct place_options *options, struct place *ret, struct place_error *error)
 {
     _cleanup_fd_location_ struct fd_location where = {.dir_fd = -1};
@@ -296,11 +351,13 @@ int place_prepare(const struct place_options *options, struct place *ret, struct
     if (r < 0)
         return r;
     /* Without links: the files beside it must be the same ones by whatever path it is reached. */
-    char *path = realpath(options->path, NULL);
+    _cleanup_free_ char *path = realpath(options->path, NULL);
     if (!path)
         return refuse_path(error, -errno, options->path);
-    *ret = (struct place){.path = path};
-    return 0;
+    r = check_way(path, error);
+    if (r == 0)
+        *ret = (struct place){.path = TAKE_PTR(path)};
+    return r;
 }
 
 void place_done(struct place *place)

@@ -548,8 +548,8 @@ void run_table_add_usage(struct run_row *run, const struct job_usage *usage)
 void run_table_add_event(struct run_row *run, const struct process_event *event)
 {
     struct job_profile *profile = &run->job.profile;
-    bool is_failed = event->event_type == EVENT_KILL ||
-                     (int_is_known(event->exit_code) && event->exit_code != 0);
+    bool is_failed =
+        event->event_type == EVENT_EXIT && int_is_known(event->exit_code) && event->exit_code != 0;
 
     /* A step that a conductor tells of is no process. */
     if (run->has_ended || event->pid == 0)

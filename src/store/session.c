@@ -28,7 +28,7 @@ int session_open_locks(const char *database_path, bool for_writing)
             fchmod(made_fd, 0600); /* whatever the umask left of it */
         return made_fd;
     }
-    int fd = open(text_string(&path), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = open(text_string(&path), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     return fd < 0 ? -errno : fd;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/number.h"
+#include "store/ballast.h"
 #include "store/machine-query.h"
 #include "store/place.h"
 #include "store/rows.h"
@@ -55,6 +56,10 @@ static int open_reader(struct store_reader *reader, const char *wanted_path)
         return database_fail_with(&reader->database, r, "%s", error.text);
     const char *path = place.path;
     reader->lock_fd = session_open_locks(path, false);
+    if (ballast_check_room(path) < 0)
+        return database_fail_with(
+            &reader->database, -ENOSPC,
+            "cannot read '%s': that needs a little room, and the disk is full", path);
     r = database_open(path, DATABASE_READ, &reader->database);
     if (r == 0)
         r = check_version(reader);
@@ -439,7 +444,8 @@ int store_read_gaps(struct store_reader *reader, const char *run_id, double sinc
     text_append_string(&question.sql, " FROM gaps g WHERE 1");
     ask_text(&question,
              " AND EXISTS (SELECT 1 FROM jobs j WHERE j.run_id = ? AND j.session = g.session"
-             " AND g.timestamp >= j.started_at AND g.timestamp - max(COALESCE(g.seconds, 0), 0) <="
+             " AND g.timestamp >= min(j.started_at, COALESCE(j.ended_at - j.wall_seconds,"
+             " j.started_at)) AND g.timestamp - max(COALESCE(g.seconds, 0), 0) <="
              " COALESCE(j.ended_at, g.timestamp))",
              run_id);
     ask_time(&question, &reader->schema.gap, "timestamp", " AND g.timestamp >= ?", since);

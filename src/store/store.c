@@ -68,6 +68,12 @@ static int open_database(struct store *store, const char *path)
 {
     struct database *database = &store->database;
 
+    if (ballast_check_room(path) < 0) {
+        ballast_drop(path);
+        if (ballast_check_room(path) < 0)
+            return database_fail_with(database, -ENOSPC, "cannot write in '%s': the disk is full",
+                                      path);
+    }
     int r = database_open(path, DATABASE_WRITE, database);
     if (r == 0)
         r = schema_bring_up(&store->schema, database);
@@ -145,8 +151,6 @@ static int make_room(struct store *store, double now)
 {
     sqlite3 *handle = store->database.handle;
 
-    if (!handle)
-        return -ENOSPC;
     ballast_drop(store->database.path);
     /* The log first: it may be what fills the disk. */
     sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
@@ -156,6 +160,17 @@ static int make_room(struct store *store, double now)
     if (r == 0)
         ballast_keep(store->database.path);
     return MIN(r, 0);
+}
+
+static int open_session_with_room(struct store *store, const struct store_options *options)
+{
+    int r = open_session(store, options);
+
+    if (r == -ENOSPC && make_room(store, now_sec()) == 0) {
+        session_done(&store->session);
+        r = open_session(store, options);
+    }
+    return r;
 }
 
 static int open_at(struct store *store, const struct store_options *options)
@@ -169,11 +184,7 @@ static int open_at(struct store *store, const struct store_options *options)
         return database_fail_with(&store->database, r, "%s", error.text);
     r = open_database(store, place.path);
     if (r == 0)
-        r = open_session(store, options);
-    if (r == -ENOSPC && make_room(store, now_sec()) == 0) {
-        session_done(&store->session);
-        r = open_session(store, options);
-    }
+        r = open_session_with_room(store, options);
     if (r == 0)
         ballast_keep(place.path);
     store->moved_from = TAKE_PTR(place.moved_from);

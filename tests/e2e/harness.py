@@ -264,7 +264,7 @@ class TestCase(unittest.TestCase):
         """A directory that an unprivileged user may write to."""
         path = self.path("open")
         os.makedirs(path, exist_ok=True)
-        os.chmod(path, 0o777)
+        os.chmod(path, 0o1777)
         return path
 
     # ---- running ----

@@ -235,7 +235,7 @@ class Reports(StoredTestCase):
         self.assertEqual(self.first_line("bad"), "bad: failure, exit status 9")
         if harness.has_connector():
             text = self.text("report", "bad")
-            self.assertRegex(text, r"\n  failed     3 ended with a failure\n")
+            self.assertRegex(text, r"\n  failed     3 with a status other than 0\n")
             for status in (7, 8, 9):
                 self.assertRegex(text, rf"\n +[0-9:.]+  exit +[0-9]+  status {status}")
 

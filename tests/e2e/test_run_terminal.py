@@ -217,9 +217,12 @@ class Terminal(harness.TestCase):
         inner = int(self.await_file("inner"))
         self.type("sleep 300")
         harness.wait_until(lambda: harness.children_of(inner), "the sleep")
+        sleeper, = harness.children_of(inner)
         self.press("C-z")
         self.await_screen("Stopped")
         self.type("fg")
+        # it has the terminal before it goes on; before that, the key would be the shell's
+        self.await_states((sleeper,), False)
         self.press("C-c")
         self.type("exit 6")
         self.assertEqual(self.await_file("status"), "6\n")
