@@ -99,6 +99,12 @@ static uint64_t page_bytes(const unsigned char *header)
     return size == 1 ? 65536 : size;
 }
 
+static uint64_t file_size(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
 static bool has_content(const char *path, const char *suffix)
 {
     char name[4096];
@@ -113,7 +119,7 @@ static int refuse(struct database *database, int code, const char *why)
     return database_fail_with(database, code, "'%s' %s", database->path, why);
 }
 
-static int check_header(struct database *database, const unsigned char *header, uint64_t file_bytes)
+static int check_header(struct database *database, const unsigned char *header)
 {
     const char *path = database->path;
 
@@ -128,9 +134,9 @@ static int check_header(struct database *database, const unsigned char *header, 
         return refuse(database, -EPROTONOSUPPORT,
                       "was made by a newer sonde; use that one, or another file");
     /* With a log or a journal beside it the file may well be half of the story: SQLite knows the
-     * other half. */
-    if (read_be32(header + 28) * page_bytes(header) > file_bytes && !has_content(path, "-wal") &&
-        !has_content(path, "-journal"))
+     * other half. Its size comes last: another writer may be making it at this moment. */
+    if (!has_content(path, "-wal") && !has_content(path, "-journal") &&
+        read_be32(header + 28) * page_bytes(header) > file_size(path))
         return refuse(database, -EBADMSG,
                       "is truncated; move the file away, and a new one will be made");
     return 0;
@@ -153,7 +159,7 @@ static int check_content(struct database *database, enum database_mode mode, uin
         code = file->pMethods->xRead(file, header, sizeof(header), 0);
     if (code != SQLITE_OK)
         return database_fail(database, code, "cannot read");
-    return check_header(database, header, bytes);
+    return check_header(database, header);
 }
 
 static int check_kind(struct database *database, uint64_t *ret_bytes)

@@ -168,7 +168,9 @@ static void write_other_metrics(const struct schema *schema, const struct column
  *
  * Each plus is there for a plan: where a process is given, its snapshots are looked for between
  * minute_tick and last_tick, and where a snapshot is given, its processes by last_tick, and not by
- * what merely holds as well. */
+ * what merely holds as well. The likelihoods make a stretch of time the better way in where there
+ * is one: the planner would take a process for short-lived, and one that is not for a week's walk.
+ */
 static const char metrics_source[] =
     " FROM snap s JOIN sessions e ON e.id = s.session"
     " JOIN proc p ON p.session = s.session AND p.last_tick >= +s.tick"
@@ -184,7 +186,7 @@ static const char metrics_source[] =
     "  CASE WHEN s.is_minute = 1 THEN"
     "  (SELECT max(x.tick) FROM minute x WHERE x.proc = p.id AND x.tick <= s.tick) END"
     " LEFT JOIN jobs j ON j.id = p.run"
-    " WHERE s.tick >= p.minute_tick AND s.tick <= p.last_tick"
+    " WHERE likelihood(s.tick >= p.minute_tick, 0.3) AND likelihood(s.tick <= p.last_tick, 0.3)"
     " AND (s.is_minute = 1 OR +s.tick >= p.first_tick)"
     " AND s.is_minute = (s.tick < e.full_from) AND +s.tick >= e.minute_from;\n";
 

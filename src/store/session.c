@@ -255,13 +255,15 @@ int session_settle(struct database *database, const struct schema *schema, int64
 }
 
 /* What grows with every snapshot is written now and then only (run-table): the last of it is in the
- * samples and events. */
+ * samples and events. Only the last samples are looked at, and of processes only when they came and
+ * went: all of them may be a week. */
+#define LAST_TICK "(SELECT max(tick) FROM snap WHERE session = ?1 AND is_minute = 0)"
 #define CPU_OF_SAMPLES                                                                             \
-    "(SELECT (max(u.cpu_seconds) - 1) / 1000.0 FROM usage u WHERE u.session = ?1 AND u.is_minute " \
-    "= 0"                                                                                          \
-    " AND u.run = jobs.id)"
+    "(SELECT (max(u.cpu_seconds) - 1) / 1000.0 FROM usage u WHERE u.session = ?1"                  \
+    " AND u.is_minute = 0 AND u.tick > " LAST_TICK " - 60 AND u.run = jobs.id)"
 #define COUNT_OF_SAMPLES                                                                           \
-    "(SELECT count(*) FROM usage u WHERE u.session = ?1 AND u.is_minute = 0 AND u.run = jobs.id)"
+    "(SELECT max(min(last_tick, " LAST_TICK ")) - min(first_tick) + 1 FROM proc"                   \
+    " WHERE run = jobs.id AND session = ?1)"
 #define COUNT_OF_EVENTS(types)                                                                     \
     "(SELECT count(*) FROM event v WHERE v.run = jobs.id AND v.pid <> 0 AND v.event_type IN"       \
     " (" types "))"

@@ -43,7 +43,9 @@ class Proc(harness.TestCase):
                  'mount --move "$0/p" /proc && exec "$@"', self.directory,
                  "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
         os.chmod(self.directory, 0o777)
-        result = self.run_job("sh", "-c", f"{hidden} 300 & while [ -e /proc/$! ]; do :; done", prefix=world)
+        # Not sampled before it hides: what was opened then would go on showing it.
+        result = self.run_job("sh", "-c", f"sleep 0.3; {hidden} 300 & while [ -e /proc/$! ]; do :; done",
+                              options=("--interval", "10s"), prefix=world)
         left = result.summary["left_running"]
         self.assertEqual(len(left), 1)
         self.assertEqual(result.summary["processes"], 2)
