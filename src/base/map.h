@@ -29,7 +29,8 @@ int map_put(struct map *map, uint64_t key, void *value);
 void *map_remove(struct map *map, uint64_t key);
 
 /* Steps through all values in no order: start with *position 0; NULL at the end. The map must not
- * change meanwhile. */
+ * change meanwhile, but for the removal of the value that was just given, after which *position
+ * goes back by one: another may have moved into its place. (One at the very end may come twice.) */
 void *map_next(const struct map *map, size_t *position);
 
 void map_clear(struct map *map);

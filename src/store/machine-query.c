@@ -55,12 +55,12 @@ static const char processes_sql[] =
     "   AND l.tick <= b LEFT JOIN held ON held.proc = l.proc),"
     " used AS (SELECT p.pid AS pid, max(p.id) AS proc,"
     "  max(r.cpu) - COALESCE(max(CASE WHEN is_before THEN r.cpu END),"
-    "   CASE WHEN p.start_time >= ?1 * 100 THEN 0 ELSE min(r.cpu) END) AS cpu,"
+    "   CASE WHEN p.start_time >= ?1 * ?4 THEN 0 ELSE min(r.cpu) END) AS cpu,"
     "  max(CASE WHEN counts AND p.last_tick >= a THEN r.rss END) AS rss"
     "  FROM row r JOIN proc p ON p.id = r.id GROUP BY r.boot_id, p.pid, p.start_ticks"
     "  HAVING max(p.last_tick >= a))"
-    " SELECT u.pid, (SELECT value FROM text WHERE id = p.command), j.job_id, u.cpu / 1000.0,"
-    "  u.rss / 256.0 FROM used u JOIN proc p ON p.id = u.proc LEFT JOIN jobs j ON j.id = p.run"
+    " SELECT u.pid, (SELECT value FROM text WHERE id = p.command), j.job_id, u.cpu / ?5,"
+    "  u.rss / ?6 FROM used u JOIN proc p ON p.id = u.proc LEFT JOIN jobs j ON j.id = p.run"
     " WHERE u.proc IN (SELECT proc FROM used ORDER BY cpu DESC LIMIT ?3)"
     "  OR u.proc IN (SELECT proc FROM used ORDER BY rss DESC LIMIT ?3)"
     " ORDER BY u.cpu DESC, u.rss DESC";
@@ -127,8 +127,15 @@ static int read_use(void *context, sqlite3_stmt *row, struct arena *arena, void 
     return r < 0 ? r : row_read_text(row, 2, arena, &use->job_id);
 }
 
-int machine_query(struct database *database, double since, double until, size_t top,
-                  struct arena *arena, struct machine_use *ret)
+/* How many steps of a column make its unit. */
+static void bind_steps(const struct columns *columns, const char *name, sqlite3_stmt *statement,
+                       int at)
+{
+    sqlite3_bind_double(statement, at, columns_find(columns, name)->steps_per_unit);
+}
+
+int machine_query(struct database *database, const struct schema *schema, double since,
+                  double until, size_t top, struct arena *arena, struct machine_use *ret)
 {
     sqlite3_stmt *events = NULL, *processes = NULL;
     struct any_list list = {0};
@@ -144,6 +151,9 @@ int machine_query(struct database *database, double since, double until, size_t 
         r = prepare(database, processes_sql, since, until, &processes);
     if (r == 0) {
         sqlite3_bind_int64(processes, 3, (int64_t)top);
+        bind_steps(&schema->life, "start_time", processes, 4);
+        bind_steps(&schema->sample, "cpu_seconds", processes, 5);
+        bind_steps(&schema->sample, "rss_mb", processes, 6);
         r = rows_collect(database, processes, sizeof(struct process_use), read_use, NULL, arena,
                          &list);
     }

@@ -4,5 +4,5 @@
 #include "model/machine-use.h"
 #include "store/schema.h"
 
-int machine_query(struct database *database, double since, double until, size_t top,
-                  struct arena *arena, struct machine_use *ret);
+int machine_query(struct database *database, const struct schema *schema, double since,
+                  double until, size_t top, struct arena *arena, struct machine_use *ret);

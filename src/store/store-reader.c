@@ -525,7 +525,8 @@ int store_read_machine(struct store_reader *reader, double since, double until, 
     int r = begin_transaction(reader);
     /* Inclusive, both, at the resolution that times are stored at. */
     if (r == 0)
-        r = machine_query(&reader->database, fmin(since, column_round(time, since)),
+        r = machine_query(&reader->database, &reader->schema,
+                          fmin(since, column_round(time, since)),
                           fmax(until, column_round(time, until)), top, arena, ret);
     end_transaction(reader);
     return r;
