@@ -228,10 +228,23 @@ static void leave_transaction(struct store *store)
         sqlite3_exec(store->database.handle, "ROLLBACK", NULL, NULL, NULL);
 }
 
+/* SQLite would go on writing to a file that nobody can find any more. */
+static int check_place(struct store *store)
+{
+    int has_moved = 0;
+
+    sqlite3_file_control(store->database.handle, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
+    return has_moved ? database_fail_with(&store->database, -ESTALE,
+                                          "'%s' was deleted or moved away while it was written to",
+                                          store->database.path)
+                     : 0;
+}
+
 static int begin_transaction(struct store *store)
 {
     leave_transaction(store);
-    return database_begin(&store->database);
+    int r = check_place(store);
+    return r < 0 ? r : database_begin(&store->database);
 }
 
 static int end_session(struct store *store)

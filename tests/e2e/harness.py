@@ -102,7 +102,7 @@ def as_nobody():
 def has_connector(prefix=()):
     """Whether births and deaths are told by the kernel here, as sonde itself finds."""
     with tempfile.TemporaryDirectory(prefix="sonde-") as directory:
-        os.chmod(directory, 0o777)
+        os.chmod(directory, 0o1777)
         path = os.path.join(directory, "summary")
         subprocess.run([*prefix, SONDE, "run", "-q", "--summary", path, "--", "true"],
                        env=clean_environment(directory), timeout=DEADLINE, check=True)

@@ -505,6 +505,39 @@ class Places(Storing):
         self.assertFalse(os.path.exists(self.path("target")))
 
 
+    @harness.needs_namespaces()
+    def test_reading_where_nothing_can_be_written(self):
+        self.run_job("true", options=("--job", "kept"))
+        with contextlib.closing(sqlite3.connect(self.database)) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        for suffix in ("-wal", "-shm"):
+            pathlib.Path(self.database + suffix).unlink(missing_ok=True)
+        world = ("unshare", "--mount", "sh", "-c",
+                 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"', self.state)
+        result = self.run_program(*world, harness.SONDE, "jobs")
+        self.assertEqual(result.status, 0, result)
+        self.assertIn(b"kept", result.stdout)
+
+    def test_way_that_others_can_change(self):
+        """Whoever can rename a directory on the way could lead root's files elsewhere."""
+        way = self.path("way")
+        os.mkdir(way)
+        os.chmod(way, 0o777)
+        self.environment["SONDE_STATE_DIR"] = os.path.join(way, "own", "state")
+        self.assert_not_stored(self.run_seven(), 7, "others can change it")
+
+    def test_empty_option(self):
+        result = self.run_program(harness.SONDE, "run", "--state-dir", "", "--", "true")
+        self.assertEqual(result.status, 125, result)
+        self.assertIn("--state-dir: nothing is given", result.stderr)
+
+    def test_deleted_while_it_is_written(self):
+        """Nothing is stored into a file that nobody can find any more without a word."""
+        result = self.run_anything("sh", "-c", f"sleep 0.5; rm {self.state}/*; sleep 0.5; exit 7")
+        self.assertEqual(result.status, 7, result)
+        self.assertIn("was deleted or moved away", result.stderr)
+
+
 class ForeignFiles(Storing):
     """What is there already, and is not ours, stays as it is to the byte."""
 
@@ -635,6 +668,28 @@ class FullDisk(Storing):
         self.assertIn("the disk is full", self.words(result)[-1])
         self.make_room()
         self.assert_quiet(self.run_job("true"))
+
+    def test_blocks_smaller_than_pages(self):
+        """There a full disk shows in shared memory, by SIGBUS."""
+        image, disk = self.path("image"), self.path("small-blocks")
+        os.mkdir(disk)
+        with open(image, "wb") as file:
+            file.truncate(8 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-b", "1024", "-m", "0", image], check=True)
+        if subprocess.run(["mount", "-o", "loop", image, disk], check=False).returncode:
+            self.skipTest("no loop device")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=False)
+        self.disk, self.state = disk, os.path.join(disk, "state")
+        self.environment["SONDE_STATE_DIR"] = self.state
+        self.run_job("true")
+        os.unlink(self.database + "-ballast")
+        self.fill()
+        result = self.run_anything("sh", "-c", "sleep 0.2; exit 7")
+        self.assertEqual(result.status, 7, result)
+        self.assertIn("the disk is full", result.stderr)
+        result = self.run_program(harness.SONDE, "jobs")
+        self.assertEqual(result.status, 1, result)
+        self.assertIn("the disk is full", result.stderr)
 
     def test_on_the_way_and_back(self):
         """Sampling goes on, the gap is said and stored, and writing resumes by itself."""
