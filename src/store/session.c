@@ -255,11 +255,12 @@ int session_settle(struct database *database, const struct schema *schema, int64
 }
 
 /* What grows with every snapshot is written now and then only (run-table): the last of it is in the
- * samples and events. Only the last samples are looked at: all of them may be a week. */
-#define LAST_TICK "(SELECT max(tick) FROM snap WHERE session = ?1 AND is_minute = 0)"
-#define CPU_OF_SAMPLES                                                                             \
-    "(SELECT (max(u.cpu_seconds) - 1) / 1000.0 FROM usage u WHERE u.session = ?1"                  \
-    " AND u.is_minute = 0 AND u.tick > " LAST_TICK " - 60 AND u.run = jobs.id)"
+ * samples and events. Samples are looked at from the run's first process on: all may be a week. */
+#define SAMPLES_OF_RUN                                                                             \
+    " FROM usage u WHERE u.session = ?1 AND u.is_minute = 0 AND u.tick >= (SELECT min(first_tick)" \
+    " FROM proc WHERE run = jobs.id AND session = ?1) AND u.run = jobs.id)"
+#define CPU_OF_SAMPLES   "(SELECT (max(u.cpu_seconds) - 1) / 1000.0" SAMPLES_OF_RUN
+#define COUNT_OF_SAMPLES "(SELECT count(*)" SAMPLES_OF_RUN
 #define COUNT_OF_EVENTS(types)                                                                     \
     "(SELECT count(*) FROM event v WHERE v.run = jobs.id AND v.pid <> 0 AND v.event_type IN"       \
     " (" types "))"
@@ -267,17 +268,19 @@ int session_settle(struct database *database, const struct schema *schema, int64
 #define AT_LEAST(column, found)                                                                    \
     " " column " = COALESCE(max(" column ", " found "), " column ", NULLIF(" found ", 0)),"
 
+/* clang-format off */
+static const char lose_jobs_sql[] =
+    "UPDATE jobs SET outcome = 'unknown', cause = 'lost',"
+    AT_LEAST("total_cpu_seconds", CPU_OF_SAMPLES)
+    AT_LEAST("num_samples", COUNT_OF_SAMPLES)
+    AT_LEAST("process_spawn_count", COUNT_OF_EVENTS("'spawn'"))
+    AT_LEAST("exit_count", COUNT_OF_EVENTS("'exit', 'kill'"))
+    " ended_at = " LAST_TIME " WHERE session = ?1 AND outcome = 'running'";
+/* clang-format on */
+
 int session_lose_jobs(struct database *database, int64_t session)
 {
-    return database_run_ints(
-        database,
-        "UPDATE jobs SET outcome = 'unknown', cause = 'lost'," AT_LEAST("total_cpu_seconds",
-                                                                        CPU_OF_SAMPLES)
-            AT_LEAST("process_spawn_count", COUNT_OF_EVENTS("'spawn'")) AT_LEAST(
-                "exit_count",
-                COUNT_OF_EVENTS("'exit', 'kill'")) " ended_at = " LAST_TIME
-                                                   " WHERE session = ?1 AND outcome = 'running'",
-        session, 0);
+    return database_run_ints(database, lose_jobs_sql, session, 0);
 }
 
 static int end_dead(struct database *database, const struct schema *schema, int64_t session)

@@ -48,7 +48,7 @@ class Proc(harness.TestCase):
                               options=("--interval", "10s"), prefix=world)
         left = result.summary["left_running"]
         self.assertEqual(len(left), 1)
-        self.assertEqual(result.summary["processes"], 2)
+        self.assertEqual(result.summary["processes"], 3)
         self.assertEqual(result.summary["exactness"]["cpu_seconds"], "lower_bound")
         os.kill(left[0]["pid"], signal.SIGKILL)
         result = self.run_job(hidden, "0.3", prefix=world)
