@@ -25,9 +25,10 @@ struct life {
     int64_t run; /* row of `jobs`; INT_UNKNOWN: none */
     int64_t seen_tick;
     struct past past;
-    struct past stored_past; /* as of the last transaction that is in the database */
-    char *command;           /* as it came; NULL: unknown */
-    char *redacted;          /* as it is stored; NULL: the same */
+    struct past stored_past;    /* as of the last transaction that is in the database */
+    char *command;              /* as it came; NULL: unknown */
+    char *redacted;             /* as it is stored; NULL: the same */
+    struct process_metric last; /* as it came, see without_texts() */
     int64_t codes[]; /* of the columns of a life, then of the last sample that was written */
 };
 
@@ -292,6 +293,34 @@ static void code_sample(const struct sample_writer *writer, const struct process
         *age = INT_UNKNOWN;
 }
 
+static struct process_metric without_texts(const struct process_metric *process)
+{
+    struct process_metric plain = *process;
+
+    plain.command = plain.job_id = plain.run_id = NULL;
+    plain.age_seconds = 0; /* grows with time alone */
+    return plain;
+}
+
+/* Most processes do nothing: one that is as it was, byte by byte, need not be looked at field by
+ * field, and its codes are those that it had. */
+static bool is_idle(const struct sample_writer *writer, struct life *life,
+                    const struct process_metric *process, int64_t run, int64_t age_clock)
+{
+    const struct column *age = &writer->schema->sample.items[writer->age_at];
+    struct process_metric plain = without_texts(process);
+
+    if (!life || !life->proc || !life->seen_tick || life->run != run ||
+        process->syscall_counts.items || process->syscall_time_pct.items ||
+        memcmp(&plain, &life->last, sizeof(plain)) != 0 ||
+        !is_same_text(life->command, process->command))
+        return false;
+    int64_t steps = column_code(age, process);
+    return int_is_known(steps) && int_is_known(age_clock) &&
+           !int_is_known(life_sample(writer, life)[writer->age_at]) &&
+           (uint64_t)steps + process->start_ticks == (uint64_t)age_clock;
+}
+
 /* What a counter has grown by since it was last known; INT_UNKNOWN if it is not known now. */
 static int64_t grow(int64_t *counter, int64_t now)
 {
@@ -398,13 +427,21 @@ static int write_process(struct sample_writer *writer, struct snapshot *snapshot
         return 0;
     }
     int r = find_run(writer, process->run_id, process->job_id, &run);
-    if (r == 0)
-        r = take_up_life(writer, process, run ? run->id : INT_UNKNOWN, &life);
     if (r < 0)
         return r;
-
-    code_sample(writer, process, age_clock, codes);
-    bool is_same = life->seen_tick && memcmp(codes, life_sample(writer, life), size) == 0;
+    int64_t run_number = run ? run->id : INT_UNKNOWN;
+    bool is_same = is_idle(writer, known, process, run_number, age_clock);
+    if (is_same) {
+        life = known;
+        memcpy(codes, life_sample(writer, life), size);
+    } else {
+        r = take_up_life(writer, process, run_number, &life);
+        if (r < 0)
+            return r;
+        code_sample(writer, process, age_clock, codes);
+        is_same = life->seen_tick && memcmp(codes, life_sample(writer, life), size) == 0;
+        life->last = without_texts(process);
+    }
     if (!is_same || is_keyframe)
         r = insert_sample(writer, life, process, codes, is_same);
     memcpy(life_sample(writer, life), codes, size);

@@ -616,7 +616,8 @@ static inline void machine_check(struct store *store, int result)
     exit(1);
 }
 
-static inline void machine_write(struct store *store, struct machine_news *news)
+/* Runs and steps that begin, and those that end. */
+static inline void machine_begin_jobs(struct store *store, const struct machine_news *news)
 {
     char job_id[JOB_ID_NUMBERED_MAX_BYTES];
 
@@ -624,7 +625,17 @@ static inline void machine_write(struct store *store, struct machine_news *news)
         machine_check(store, store_begin_job(store, &news->begun[i], job_id));
     for (size_t i = 0; i < news->sheet_count; i++)
         machine_check(store, store_write_sheet(store, &news->sheets[i]));
-    machine_check(store, store_write_tick(store, &news->tick));
+}
+
+static inline void machine_end_jobs(struct store *store, const struct machine_news *news)
+{
     for (size_t i = 0; i < news->ended_count; i++)
         machine_check(store, store_finish_job(store, &news->ended[i]));
+}
+
+static inline void machine_write(struct store *store, struct machine_news *news)
+{
+    machine_begin_jobs(store, news);
+    machine_check(store, store_write_tick(store, &news->tick));
+    machine_end_jobs(store, news);
 }

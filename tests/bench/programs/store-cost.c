@@ -3,6 +3,8 @@
  *
  *   store-cost sonde|reference|published FILE TICKS
  *
+ * Runs and steps, which the reference does not keep, are stored as well, and not counted.
+ *
  * Prints one line: CPU ns of all ticks, of the median and of the costliest one, bytes written to
  * files, bytes of the file after a checkpoint, events.
  *
@@ -77,9 +79,9 @@ static void reference_open(struct reference *reference, const char *path, bool a
 {
     reference->database = open_plain(path);
     execute(reference->database, reference_schema);
+    execute(reference->database, "PRAGMA foreign_keys = ON");
     execute(reference->database, as_published
-                                     ? "CREATE INDEX metrics_job ON process_metrics (job_id);"
-                                       "PRAGMA foreign_keys = ON"
+                                     ? "CREATE INDEX metrics_job ON process_metrics (job_id)"
                                      : "CREATE INDEX metrics_pid ON process_metrics (pid)");
     prepare(reference,
             "INSERT INTO snapshots VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
@@ -279,12 +281,16 @@ int main(int argc, char **argv)
     uint64_t written = bytes_written();
     for (size_t i = 0; i < ticks; i++) {
         machine_next(&machine, &news);
+        if (store)
+            machine_begin_jobs(store, &news);
         uint64_t started_ns = worker_cpu_ns();
         if (store)
-            machine_write(store, &news);
+            machine_check(store, store_write_tick(store, &news.tick));
         else
             reference_write(&reference, &news.tick);
         costs_ns[i] = worker_cpu_ns() - started_ns;
+        if (store)
+            machine_end_jobs(store, &news);
         sum_ns += costs_ns[i];
         events += news.tick.events.count;
         machine_forget(&news);
