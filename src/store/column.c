@@ -258,8 +258,13 @@ static int bind_list(const struct column *column, const struct any_list *list,
     field_encode(column->field, list, &json);
     if (text_error(&text) < 0)
         return -ENOMEM;
-    if (column->form == COLUMN_SHARED)
-        return bind_shared(text.bytes, pool, statement, at);
+    if (column->form == COLUMN_SHARED) {
+        int64_t id;
+        int r = text_pool_list_id(pool, text.bytes, &id);
+        if (r == 0)
+            sqlite3_bind_int64(statement, at, id);
+        return r;
+    }
     return bind_copy(text.bytes, (int)text.length, statement, at);
 }
 

@@ -542,6 +542,8 @@ static int insert_snap(struct sample_writer *writer, const struct snapshot *snap
     sqlite3_stmt *insert = writer->insert_snap;
     int r = 0;
 
+    if (!snapshot->zombie_pids.count && !snapshot->job_progress.count)
+        text_pool_forget_list(writer->texts);
     sqlite3_bind_int64(insert, 2, writer->session);
     sqlite3_bind_int64(insert, 3, key->tick);
     sqlite3_bind_int64(insert, 4, key->child_count);

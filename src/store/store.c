@@ -281,6 +281,7 @@ static int end_transaction(struct store *store, int result)
     if (r < 0) {
         sample_writer_reset(&store->samples);
         run_table_reset(&store->runs);
+        text_pool_forget_list(&store->texts);
     } else {
         sample_writer_commit(&store->samples);
         run_table_commit(&store->runs);

@@ -1,5 +1,6 @@
 #include "store/text-pool.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 uint64_t text_hash(const char *bytes, size_t length)
@@ -24,6 +25,7 @@ int text_pool_init(struct text_pool *pool, struct database *database)
 
 void text_pool_done(struct text_pool *pool)
 {
+    text_pool_forget_list(pool);
     sqlite3_finalize(pool->find);
     sqlite3_finalize(pool->insert);
     *pool = (struct text_pool){0};
@@ -49,5 +51,24 @@ int text_pool_id(struct text_pool *pool, const char *text, int64_t *ret_id)
         id = sqlite3_last_insert_rowid(pool->database->handle);
     }
     *ret_id = id;
+    return 0;
+}
+
+void text_pool_forget_list(struct text_pool *pool)
+{
+    free(pool->list);
+    pool->list = NULL;
+}
+
+int text_pool_list_id(struct text_pool *pool, const char *json, int64_t *ret_id)
+{
+    if (!pool->list || strcmp(pool->list, json) != 0) {
+        int r = text_pool_id(pool, json, &pool->list_id);
+        text_pool_forget_list(pool);
+        if (r < 0)
+            return r;
+        pool->list = strdup(json); /* without memory it is looked for again */
+    }
+    *ret_id = pool->list_id;
     return 0;
 }
