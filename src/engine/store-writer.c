@@ -4,6 +4,7 @@
 #include "engine/store-writer.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -72,6 +73,7 @@ struct store_writer {
     uint64_t make_room_at_ns; /* at the earliest */
     bool is_retaining;
     bool has_retained; /* to the end, or another has */
+    uint64_t left_out; /* snapshots, in a hurry to stop */
     uint64_t retain_at_ns;
     uint64_t retain_at_least_until_ns;
     int log_error;
@@ -462,6 +464,7 @@ static int write_next(struct store_writer *writer, struct store_message *message
     if (r < 0)
         return r;
 
+    writer->left_out += is_left_out && message->box->tick.snapshot;
     pthread_mutex_lock(&writer->lock);
     pop(writer, message);
     if (r == 1)
@@ -519,6 +522,9 @@ static void write_last_loss(struct store_writer *writer)
     pthread_mutex_unlock(&writer->lock);
     if (box->tick.gaps.count)
         store_write_tick(writer->store, &box->tick);
+    if (writer->left_out)
+        say(writer, "the disk was too slow: %" PRIu64 " snapshots of the end are not stored",
+            writer->left_out);
 }
 
 static int write_all(struct store_writer *writer)
