@@ -4,7 +4,6 @@
 #include "engine/store-writer.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -73,7 +72,6 @@ struct store_writer {
     uint64_t make_room_at_ns; /* at the earliest */
     bool is_retaining;
     bool has_retained; /* to the end, or another has */
-    uint64_t left_out; /* snapshots, in a hurry to stop */
     uint64_t retain_at_ns;
     uint64_t retain_at_least_until_ns;
     int log_error;
@@ -123,6 +121,7 @@ static void move_loss(struct store_writer *writer, struct tick_box *box)
 /* The lock is held. */
 static void count_lost(struct store_writer *writer, const struct tick_box *box)
 {
+    tick_loss_add_gaps(&writer->loss, box);
     tick_loss_add(&writer->loss, box);
     tick_loss_add(&writer->episode, box);
     writer->report.dropped += box->tick.snapshot != NULL;
@@ -323,16 +322,22 @@ static void begin_trouble(struct store_writer *writer, int error, const char *wo
     say(writer, "%s; sampling goes on", words);
 }
 
-static void end_trouble(struct store_writer *writer, const struct tick_loss *cost)
+static void tell_cost(struct store_writer *writer, const char *before, const struct tick_loss *cost,
+                      const char *after)
 {
     struct human count, seconds;
 
+    say(writer, "%s; %s snapshot%s (%s) %s not stored%s", before,
+        human_count(&count, cost->snapshots), cost->snapshots == 1 ? "" : "s",
+        human_duration(&seconds, tick_loss_seconds(cost, interval_of(writer))),
+        cost->snapshots == 1 ? "was" : "were", after);
+}
+
+static void end_trouble(struct store_writer *writer, const struct tick_loss *cost)
+{
     writer->trouble = 0;
     if (cost->snapshots)
-        say(writer, "writing again; %s snapshot%s (%s) %s not stored",
-            human_count(&count, cost->snapshots), cost->snapshots == 1 ? "" : "s",
-            human_duration(&seconds, tick_loss_seconds(cost, interval_of(writer))),
-            cost->snapshots == 1 ? "was" : "were");
+        tell_cost(writer, "writing again", cost, "");
     else
         say(writer, "writing again; no snapshot was lost");
 }
@@ -343,14 +348,16 @@ static void note_success(struct store_writer *writer, bool is_calm)
 {
     pthread_mutex_lock(&writer->lock);
     struct tick_loss cost = writer->episode;
-    if (is_calm)
-        writer->episode = (struct tick_loss){0};
     pthread_mutex_unlock(&writer->lock);
 
     if (!tick_loss_is_empty(&cost))
         begin_trouble(writer, -ETIME, "the disk is too slow to store every snapshot");
-    if (writer->trouble && is_calm)
-        end_trouble(writer, &cost);
+    if (!writer->trouble || !is_calm) /* what was not told of is told at the end */
+        return;
+    end_trouble(writer, &cost);
+    pthread_mutex_lock(&writer->lock);
+    writer->episode = (struct tick_loss){0};
+    pthread_mutex_unlock(&writer->lock);
 }
 
 /* Nothing is stored from now on. */
@@ -464,7 +471,6 @@ static int write_next(struct store_writer *writer, struct store_message *message
     if (r < 0)
         return r;
 
-    writer->left_out += is_left_out && message->box->tick.snapshot;
     pthread_mutex_lock(&writer->lock);
     pop(writer, message);
     if (r == 1)
@@ -518,13 +524,14 @@ static void write_last_loss(struct store_writer *writer)
         return;
 
     pthread_mutex_lock(&writer->lock);
+    const char *reason = writer->loss_reason;
+    struct tick_loss untold = writer->episode;
     move_loss(writer, box);
     pthread_mutex_unlock(&writer->lock);
     if (box->tick.gaps.count)
         store_write_tick(writer->store, &box->tick);
-    if (writer->left_out)
-        say(writer, "the disk was too slow: %" PRIu64 " snapshots of the end are not stored",
-            writer->left_out);
+    if (untold.snapshots)
+        tell_cost(writer, reason, &untold, ", at the end");
 }
 
 static int write_all(struct store_writer *writer)

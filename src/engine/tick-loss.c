@@ -36,12 +36,16 @@ static void add_gap_of(struct tick_loss *loss, const struct gap *gap)
         loss->events += (uint64_t)gap->lost;
 }
 
+void tick_loss_add_gaps(struct tick_loss *loss, const struct tick_box *box)
+{
+    for (size_t i = 0; i < box->tick.gaps.count; i++)
+        add_gap_of(loss, &box->tick.gaps.items[i]);
+}
+
 void tick_loss_add(struct tick_loss *loss, const struct tick_box *box)
 {
     double when = time_of(box);
 
-    for (size_t i = 0; i < box->tick.gaps.count; i++)
-        add_gap_of(loss, &box->tick.gaps.items[i]);
     if (!real_is_known(when))
         return;
     add_time(loss, when, when);

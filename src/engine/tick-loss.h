@@ -13,7 +13,10 @@ struct tick_loss {
 };
 
 bool tick_loss_is_empty(const struct tick_loss *loss);
+/* The snapshot and the events of a tick. */
 void tick_loss_add(struct tick_loss *loss, const struct tick_box *box);
+/* What its gaps were to tell of, which were made of this loss: it is to be told of again. */
+void tick_loss_add_gaps(struct tick_loss *loss, const struct tick_box *box);
 
 /* Each snapshot stands for the interval before it. */
 double tick_loss_seconds(const struct tick_loss *loss, double interval_seconds);

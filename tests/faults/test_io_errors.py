@@ -133,11 +133,14 @@ class WriterThread(faults.Case):
         stored, dropped = map(int, re.search(r"DONE (\d+) (\d+)", writer.said).groups())
         self.assertEqual(stored + dropped, ticks)
         self.figures["snapshots lost and accounted for"] += dropped
-        if dropped:  # on the way, or at the very end
-            self.assertRegex(writer.errors, SAMPLING + "|of the end are not stored")
-        unfinished = writer.errors.count(SAMPLING) - writer.errors.count(WRITING)
-        self.assertIn(unfinished, (0, 1) if "of the end are not" in writer.errors else (0,),
-                      writer.errors)
+        # Each trouble is told with its end, and what is told adds up; what was lost while it was
+        # stopping has no trouble before it, and a trouble that was still on has its end there.
+        ends = re.findall(r"; ([\d,]+) snapshots? \([^)]*\) (?:was|were) not stored", writer.errors)
+        self.assertEqual(sum(int(end.replace(",", "")) for end in ends), dropped, writer.errors)
+        late = writer.errors.count("not stored, at the end")
+        self.assertLessEqual(late, 1, writer.errors)
+        self.assertIn(writer.errors.count(SAMPLING) - writer.errors.count(WRITING),
+                      (0, late), writer.errors)
         gaps = self.rows("SELECT lost, reason FROM gaps WHERE kind = 'not_stored'")
         self.assertEqual((self.rows("SELECT count(*) FROM snapshots")[0][0],
                           sum(lost for lost, _ in gaps)), (stored, dropped))
