@@ -48,16 +48,19 @@ void json_write_end_array(struct json_writer *json)
     close_with(json, ']');
 }
 
+/* Whatever a terminal might act on, DEL and the C1 controls (U+0080 to U+009F) included, which JSON
+ * itself would let pass. */
 static void append_escaped(struct text *out, const char *string, size_t length)
 {
     size_t plain = 0; /* start of the run that needs no escape */
 
     for (size_t i = 0; i < length;) {
         unsigned char byte = (unsigned char)string[i];
-        uint32_t character;
+        uint32_t character = byte;
         size_t size = byte < 0x80 ? 1 : utf8_decode(string + i, length - i, &character);
+        bool is_control = character < 0x20 || (character >= 0x7F && character <= 0x9F);
 
-        if (size && byte >= 0x20 && byte != '"' && byte != '\\') {
+        if (size && !is_control && byte != '"' && byte != '\\') {
             i += size;
             continue;
         }
@@ -71,8 +74,9 @@ static void append_escaped(struct text *out, const char *string, size_t length)
         else if (byte == '\t')
             text_append(out, "\\t", 2);
         else
-            text_printf(out, "\\u%04x", byte);
-        plain = ++i;
+            text_printf(out, "\\u%04x", (unsigned)character);
+        i += size ? size : 1;
+        plain = i;
     }
     text_append(out, string + plain, length - plain);
 }

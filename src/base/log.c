@@ -1,31 +1,143 @@
 #include "base/log.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd-io.h"
 #include "base/text.h"
 
-_printf_(1, 0) static void log_line(const char *format, va_list arguments)
+/* Below what a pipe takes in one piece. */
+#define LINE_MAX_BYTES 3500
+
+static bool uses_fields;
+static atomic_uint lost_lines; /* since one could be written */
+
+void log_use_fields(void)
+{
+    uses_fields = true;
+}
+
+static const char *level_name(enum log_level level)
+{
+    switch (level) {
+    case LOG_LEVEL_ERROR: return "error";
+    case LOG_LEVEL_WARNING: return "warning";
+    case LOG_LEVEL_INFO: return "info";
+    }
+    return "error";
+}
+
+/* Whether a line can be written without waiting: a pipe that can be written takes PIPE_BUF bytes.
+ */
+static bool can_write(void)
+{
+    struct pollfd log = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    return poll(&log, 1, 0) > 0 && (log.revents & POLLOUT);
+}
+
+/* A daemon does not stand still because nobody reads its log: lines are lost then, and counted. */
+static void write_or_lose(const char *bytes, size_t length)
+{
+    char lost[64];
+
+    if (!can_write()) {
+        atomic_fetch_add(&lost_lines, 1);
+        return;
+    }
+    unsigned count = atomic_exchange(&lost_lines, 0);
+    if (count) {
+        int size = snprintf(lost, sizeof(lost), "level=warning message=\"%u lines lost\"\n", count);
+        write(STDERR_FILENO, lost, (size_t)size);
+    }
+    write(STDERR_FILENO, bytes, length);
+}
+
+/* One write a line, so that lines of several threads and processes do not mix. */
+static void write_line(struct text *line)
+{
+    if (uses_fields && line->length > LINE_MAX_BYTES)
+        line->bytes[line->length = LINE_MAX_BYTES] = '\0'; /* all of it is visible text */
+    text_append_char(line, '\n');
+    if (text_error(line) < 0)
+        return;
+    if (uses_fields)
+        write_or_lose(line->bytes, line->length);
+    else
+        fd_write_all(STDERR_FILENO, line->bytes, line->length);
+}
+
+/* Visible, and in quotes where it is more than a word. */
+static void append_value(struct text *line, const char *value)
+{
+    _cleanup_text_ struct text visible = {0};
+
+    text_append_visible(&visible, value, strlen(value), SIZE_MAX);
+    const char *shown = text_string(&visible);
+    if (*shown && !strpbrk(shown, " \"=")) {
+        text_append_string(line, shown);
+        return;
+    }
+    text_append_char(line, '"');
+    for (; *shown; shown++) {
+        if (*shown == '"')
+            text_append_char(line, '\\');
+        text_append_char(line, *shown);
+    }
+    text_append_char(line, '"');
+}
+
+static void begin_fields(struct text *line, enum log_level level, const char *message)
+{
+    uint64_t now_ns = clock_real_ns();
+    time_t seconds = (time_t)(now_ns / NS_PER_SEC);
+    struct tm utc;
+    char time[32];
+
+    gmtime_r(&seconds, &utc);
+    strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%S", &utc);
+    text_printf(line, "time=%s.%03uZ level=%s message=", time,
+                (unsigned)(now_ns % NS_PER_SEC / NS_PER_MSEC), level_name(level));
+    append_value(line, message);
+}
+
+static void begin_words(struct text *line, const char *message)
+{
+    text_append_string(line, "sonde: ");
+    text_append_visible(line, message, strlen(message), SIZE_MAX);
+}
+
+static void begin_line(struct text *line, enum log_level level, const char *message)
+{
+    if (uses_fields)
+        begin_fields(line, level, message);
+    else
+        begin_words(line, message);
+}
+
+_printf_(2, 0) static void log_line(enum log_level level, const char *format, va_list arguments)
 {
     _cleanup_text_ struct text message = {0};
     _cleanup_text_ struct text line = {0};
 
     text_vprintf(&message, format, arguments);
-    text_append_string(&line, "sonde: ");
-    text_append_visible(&line, text_string(&message), message.length, SIZE_MAX);
-    text_append_char(&line, '\n');
-    /* One write a line, so that lines of several processes do not mix. */
-    if (text_error(&line) == 0)
-        fd_write_all(STDERR_FILENO, line.bytes, line.length);
+    begin_line(&line, level, text_string(&message));
+    write_line(&line);
 }
 
 void log_error(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    log_line(format, arguments);
+    log_line(LOG_LEVEL_ERROR, format, arguments);
     va_end(arguments);
 }
 
@@ -33,6 +145,30 @@ void log_note(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    log_line(format, arguments);
+    log_line(LOG_LEVEL_INFO, format, arguments);
     va_end(arguments);
+}
+
+void log_fields(enum log_level level, const char *message, ...)
+{
+    _cleanup_text_ struct text line = {0};
+    va_list pairs;
+    const char *key;
+    bool is_first = true;
+
+    begin_line(&line, level, message);
+    va_start(pairs, message);
+    while ((key = va_arg(pairs, const char *))) {
+        const char *value = va_arg(pairs, const char *);
+        if (!value)
+            continue;
+        text_append_string(&line, uses_fields || !is_first ? " " : " (");
+        text_printf(&line, "%s=", key);
+        append_value(&line, value);
+        is_first = false;
+    }
+    va_end(pairs);
+    if (!uses_fields && !is_first)
+        text_append_char(&line, ')');
+    write_line(&line);
 }

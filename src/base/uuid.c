@@ -1,5 +1,6 @@
 #include "base/uuid.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -25,4 +26,14 @@ int uuid_make(uint64_t real_ns, char ret_text[static UUID_TEXT_SIZE])
         into += sprintf(into, "%02x", bytes[i]);
     }
     return 0;
+}
+
+bool uuid_looks_like(const char *text)
+{
+    static const char shape[UUID_TEXT_SIZE] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    size_t i = 0;
+
+    while (shape[i] && (shape[i] == 'x' ? isxdigit((unsigned char)text[i]) : text[i] == '-'))
+        i++;
+    return !shape[i] && !text[i];
 }
