@@ -1,0 +1,18 @@
+#include "stats/quantile.h"
+
+#include <math.h>
+
+#include "stats/order.h"
+
+double quantile(double *values, size_t count, double p)
+{
+    double place = (double)(count - 1) * p;
+    size_t below = (size_t)floor(place);
+    double share = place - (double)below;
+
+    double low = order_kth_largest(values, count, count - below);
+    if (share <= 0)
+        return low;
+    double high = order_kth_largest(values, count, count - below - 1);
+    return low + share * (high - low);
+}
