@@ -1,4 +1,5 @@
 /* The configuration in force, and the schema, as people and programs read them. */
+#include <errno.h>
 #include <string.h>
 #include <strings.h>
 
@@ -337,4 +338,39 @@ void config_schema_markdown(struct text *out)
         config_append_allowed(out, key);
         text_printf(out, " | %s |\n", key->meaning);
     }
+}
+
+/* ---- what differs ---- */
+
+static void append_value(struct text *out, const struct config *config,
+                         const struct config_key *key)
+{
+    append_yaml_value(out, key, member_of(config, key));
+    if (key->type == CONFIG_RULES)
+        append_yaml_rules(out, member_of(config, key), 0);
+}
+
+/* Without the blank that parts it from its key. */
+static const char *value_text(const struct text *value)
+{
+    const char *text = text_string(value);
+    return *text == ' ' ? text + 1 : text;
+}
+
+int config_compare(const struct config *from, const struct config *to, config_change_fn on_change,
+                   void *context)
+{
+    _cleanup_text_ struct text before = {0}, after = {0};
+
+    for (size_t i = 0; i < config_key_count; i++) {
+        text_reset(&before);
+        text_reset(&after);
+        append_value(&before, from, &config_keys[i]);
+        append_value(&after, to, &config_keys[i]);
+        if (text_error(&before) < 0 || text_error(&after) < 0)
+            return -ENOMEM;
+        if (strcmp(text_string(&before), text_string(&after)) != 0)
+            on_change(context, config_keys[i].path, value_text(&before), value_text(&after));
+    }
+    return 0;
 }

@@ -166,5 +166,10 @@ unsigned config_origin_line(const struct config *config, const char *key);
 void config_show(const struct config *config, struct text *out);
 void config_show_json(const struct config *config, struct text *out);
 
+/* Names every key whose value differs, with both values as YAML. 0 or -ENOMEM. */
+typedef void (*config_change_fn)(void *context, const char *key, const char *from, const char *to);
+int config_compare(const struct config *from, const struct config *to, config_change_fn on_change,
+                   void *context);
+
 /* The table of keys for docs/CONFIGURATION.md. */
 void config_schema_markdown(struct text *out);

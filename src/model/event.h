@@ -29,6 +29,8 @@ struct process_event {
     double cpu_seconds;
     double peak_rss_mb;
     const char *run_id;
+
+    bool is_step; /* not a field: a step of a job that a conductor tells of, no process */
 };
 
 enum severity {
@@ -51,6 +53,11 @@ struct anomaly {
     double threshold;
     double cleared_at;
     const char *run_id;
+
+    /* Not fields: whose it is (INT_UNKNOWN: the machine's), and whether this is the first that is
+     * told of it. */
+    int64_t uid;
+    bool is_opening;
 };
 
 struct process_event_list LIST(struct process_event);

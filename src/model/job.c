@@ -6,6 +6,7 @@
 
 #include "base/macros.h"
 #include "base/utf8.h"
+#include "base/uuid.h"
 
 static const char *const outcome_names[] = {
     [OUTCOME_UNKNOWN_YET] = NULL,  [OUTCOME_RUNNING] = "running", [OUTCOME_SUCCESS] = "success",
@@ -181,6 +182,8 @@ static const struct field run_summary_fields[] = {
     FIELD(num_samples, FIELD_INT, .unit = UNIT_COUNT, .meaning = "samples taken"),
     FIELD(gap_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.001,
           .meaning = "time within the run that no sample covers: stops, suspends"),
+    FIELD(max_cpu_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01,
+          .meaning = "largest CPU of one interval"),
     FIELD(anomalies, FIELD_RECORDS, .record = &anomaly_record, .meaning = "what was noticed"),
     FIELD(collector, FIELD_TEXT, .meaning = "where the facts come from"),
     FIELD(exactness, FIELD_RECORD, .record = &run_exactness_record,
@@ -190,10 +193,62 @@ static const struct field run_summary_fields[] = {
 const struct record run_summary_record =
     RECORD_OF(struct run_summary, "RunSummary", run_summary_fields);
 
+struct character_range {
+    uint32_t first;
+    uint32_t last;
+};
+
+static bool is_within(const struct character_range *ranges, size_t count, uint32_t character)
+{
+    for (size_t i = 0; i < count; i++)
+        if (character >= ranges[i].first && character <= ranges[i].last)
+            return true;
+    return false;
+}
+
+/* Shown as nothing at all: soft hyphen, joiners, fillers, byte order mark, tags. With them two
+ * names that look alike are not the same. */
+static bool is_invisible(uint32_t character)
+{
+    static const struct character_range ranges[] = {
+        {0x00AD, 0x00AD}, {0x115F, 0x1160}, {0x180E, 0x180E}, {0x200B, 0x200F}, {0x2028, 0x202E},
+        {0x2060, 0x206F}, {0x3164, 0x3164}, {0xFEFF, 0xFEFF}, {0xFFA0, 0xFFA0}, {0xE0000, 0xE007F},
+    };
+    return is_within(ranges, ARRAY_SIZE(ranges), character);
+}
+
+static bool is_blank(uint32_t character)
+{
+    static const struct character_range ranges[] = {
+        {0x0020, 0x0020}, {0x00A0, 0x00A0}, {0x1680, 0x1680}, {0x2000, 0x200A},
+        {0x202F, 0x202F}, {0x205F, 0x205F}, {0x2800, 0x2800}, {0x3000, 0x3000},
+    };
+    return is_within(ranges, ARRAY_SIZE(ranges), character);
+}
+
+/* What is wrong with its characters; NULL: nothing. */
+static const char *check_characters(const char *text, size_t length)
+{
+    uint32_t character = 0;
+
+    for (size_t i = 0, size; i < length; i += size) {
+        size = utf8_decode(text + i, length - i, &character);
+        if (!size)
+            return "is not valid UTF-8";
+        if (utf8_is_control(character))
+            return "contains a control character";
+        if (is_invisible(character))
+            return "contains a character that cannot be seen";
+        if (i == 0 && is_blank(character))
+            return "begins with a blank";
+    }
+    return is_blank(character) ? "ends with a blank" : NULL;
+}
+
 int job_id_check(const char *job_id, const char **ret_reason)
 {
     size_t length = strlen(job_id);
-    const char *reason = NULL;
+    const char *reason;
 
     if (!length)
         reason = "is empty";
@@ -201,16 +256,10 @@ int job_id_check(const char *job_id, const char **ret_reason)
         reason = "is longer than 128 bytes";
     else if (strchr(job_id, '~'))
         reason = "contains '~', which names earlier runs (JOB~1)";
-
-    for (size_t i = 0; i < length && !reason;) {
-        uint32_t character;
-        size_t size = utf8_decode(job_id + i, length - i, &character);
-        if (!size)
-            reason = "is not valid UTF-8";
-        else if (utf8_is_control(character))
-            reason = "contains a control character";
-        i += size;
-    }
+    else if (uuid_looks_like(job_id))
+        reason = "looks like a run_id";
+    else
+        reason = check_characters(job_id, length);
     if (!reason)
         return 0;
     *ret_reason = reason;
@@ -223,13 +272,19 @@ static const char *base_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Replaces control characters, and those of `unwanted`, by '_', so that ids accept it. */
+static bool is_plain(uint32_t character)
+{
+    return !utf8_is_control(character) && !is_invisible(character) &&
+           (character == ' ' || !is_blank(character));
+}
+
+/* Replaces what cannot be seen, and the characters of `unwanted`, by '_', so that ids accept it. */
 static void make_plain(char *text, const char *unwanted)
 {
     for (char *at = text; *at;) {
         uint32_t character;
         size_t size = utf8_decode(at, strlen(at), &character);
-        bool is_bad = !size || utf8_is_control(character) || (size == 1 && strchr(unwanted, *at));
+        bool is_bad = !size || !is_plain(character) || (size == 1 && strchr(unwanted, *at));
 
         size = size ? size : 1;
         if (is_bad)
@@ -281,7 +336,10 @@ void job_type_format(const char *const *argv, const char *cwd, char *into, size_
     char joined[256];
     snprintf(joined, sizeof(joined), "%s%s%s", program, word, place);
     make_plain(joined, "~");
-    utf8_clean(into, MIN(size, (size_t)JOB_ID_MAX_BYTES + 1), joined, strlen(joined));
+    size_t length =
+        utf8_clean(into, MIN(size, (size_t)JOB_ID_MAX_BYTES + 1), joined, strlen(joined));
+    while (length && into[length - 1] == ' ')
+        into[--length] = '\0';
 }
 
 const char *outcome_name(int outcome)

@@ -6,6 +6,8 @@
 
 /* The limit of a job id and of a job type, which reach file names, logs and screens. */
 #define JOB_ID_MAX_BYTES 128
+/* With what tells it from others that are going on: `make-2`. */
+#define JOB_ID_NUMBERED_MAX_BYTES (JOB_ID_MAX_BYTES + 8)
 
 enum outcome {
     OUTCOME_UNKNOWN_YET, /* null */
@@ -133,6 +135,7 @@ struct run_summary {
     struct left_process_list left_running;
     int64_t num_samples;
     double gap_seconds;
+    double max_cpu_pct;
     struct anomaly_list anomalies;
     const char *collector;
     struct run_exactness exactness;
@@ -147,7 +150,8 @@ extern const struct record sheet_record;
 extern const struct record run_summary_record;
 
 /* 0, or -EINVAL with the reason in words: empty, too long, `~` (which names earlier runs), control
- * characters, bad UTF-8. */
+ * characters and others that cannot be seen, a blank at an end, bad UTF-8, or the shape of a UUID
+ * (which names a run). */
 int job_id_check(const char *job_id, const char **ret_reason);
 
 /* The default job type, readable from the command: program name, first word that is no option,

@@ -54,9 +54,20 @@ int paths_xdg(environment_getter *get, const char *variable, const char *fallbac
     return -ENOENT;
 }
 
+/* What was named for this one call or this one shell: the user means that, and nothing else. */
+static const char *named_socket(const char *option, environment_getter *get)
+{
+    return option ? option : get_set(get, "SONDE_SOCKET");
+}
+
+static const char *named_state_dir(const char *option, environment_getter *get)
+{
+    return option ? option : get_set(get, "SONDE_STATE_DIR");
+}
+
 int paths_state_dir(const char *option, environment_getter *get, uid_t uid, char **ret)
 {
-    const char *named = option ? option : get_set(get, "SONDE_STATE_DIR");
+    const char *named = named_state_dir(option, get);
     if (named)
         return format_path(ret, "%s", named);
 
@@ -73,9 +84,13 @@ int paths_state_dir(const char *option, environment_getter *get, uid_t uid, char
 int paths_socket(const char *option, const char *state_dir_option, environment_getter *get,
                  uid_t uid, char **ret)
 {
-    const char *named = option ? option : get_set(get, "SONDE_SOCKET");
+    const char *named = named_socket(option, get);
+    const char *private_dir = named_state_dir(state_dir_option, get);
+
     if (named)
         return format_path(ret, "%s", named);
+    if (private_dir)
+        return format_path(ret, "%s/sonde.sock", private_dir);
     if (uid == 0)
         return format_path(ret, "%s", PATHS_SYSTEM_SOCKET);
 
@@ -84,8 +99,41 @@ int paths_socket(const char *option, const char *state_dir_option, environment_g
         return format_path(ret, "%s/sonde/sonde.sock", runtime_dir);
 
     _cleanup_free_ char *state_dir = NULL;
-    int r = paths_state_dir(state_dir_option, get, uid, &state_dir);
+    int r = paths_state_dir(NULL, get, uid, &state_dir);
     if (r < 0)
         return r;
     return format_path(ret, "%s/sonde.sock", state_dir);
+}
+
+int paths_sockets(const char *option, const char *state_dir_option, environment_getter *get,
+                  uid_t uid, struct socket_paths *ret)
+{
+    _cleanup_socket_paths_ struct socket_paths paths = {.is_named = named_socket(option, get)};
+    bool is_private = paths.is_named || named_state_dir(state_dir_option, get);
+    size_t count = 0;
+
+    int r = paths_socket(option, state_dir_option, get, uid, &paths.items[0]);
+    if (r == 0)
+        count++;
+    else if (r != -ENOENT)
+        return r;
+    if (!is_private && (!count || strcmp(paths.items[0], PATHS_SYSTEM_SOCKET) != 0)) {
+        r = format_path(&paths.items[count], "%s", PATHS_SYSTEM_SOCKET);
+        if (r < 0)
+            return r;
+    }
+    *ret = TAKE(paths, (struct socket_paths){0});
+    return 0;
+}
+
+void socket_paths_done(struct socket_paths *paths)
+{
+    for (size_t i = 0; i < PATHS_SOCKETS_MAX; i++)
+        free(paths->items[i]);
+    *paths = (struct socket_paths){0};
+}
+
+bool paths_socket_fits(const char *path)
+{
+    return strlen(path) <= PATHS_SOCKET_MAX_BYTES;
 }

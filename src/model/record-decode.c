@@ -253,13 +253,13 @@ int record_decode(const struct record *record, const char *bytes, size_t length,
                   struct arena *arena, void *object, struct decode_error *error)
 {
     struct decoder decoder = {.arena = arena, .error = error};
-    json_error_t syntax;
+    json_error_t syntax = {0}; /* which may stay so where there is no memory */
 
     record_init(record, object);
     _cleanup_(json_decrefp) json_t *json =
         json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &syntax);
     if (!json) {
-        if (json_error_code(&syntax) == json_error_out_of_memory)
+        if (!*syntax.text || json_error_code(&syntax) == json_error_out_of_memory)
             return -ENOMEM;
         snprintf(error->text, sizeof(error->text), "line %d, column %d: %s", syntax.line,
                  syntax.column, syntax.text);

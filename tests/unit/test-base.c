@@ -249,7 +249,7 @@ static void test_json_writer(void **state _unused_)
 
     json_write_begin_object(&json);
     json_write_key(&json, "quoted\"key");
-    json_write_string(&json, "a\"b\\c\n\t\x01\x7f€\xFF");
+    json_write_string(&json, "a\"b\\c\n\t\x01\x7f\xC2\x9B€\xFF");
     json_write_key(&json, "list");
     json_write_begin_array(&json);
     json_write_int(&json, INT64_MIN);
@@ -271,7 +271,7 @@ static void test_json_writer(void **state _unused_)
     json_write_end_object(&json);
     assert_string_equal(
         text_string(&text),
-        "{\"quoted\\\"key\":\"a\\\"b\\\\c\\n\\t\\u0001\x7f€\xEF\xBF\xBD\","
+        "{\"quoted\\\"key\":\"a\\\"b\\\\c\\n\\t\\u0001\\u007f\\u009b€\xEF\xBF\xBD\","
         "\"list\":[-9223372036854775808,0,1,0,12.34,1e+300,null,0.1,null,true,null,null],"
         "\"empty\":{}}");
 }

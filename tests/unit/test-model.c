@@ -247,18 +247,46 @@ static void test_newer_fields_are_passed_over(void **state _unused_)
 
 static void test_job_ids(void **state _unused_)
 {
-    static const char *const refused[] = {"", "a~1", "new\nline", "\xFF", "\xE2\x80\xAE"};
+    static const char *const refused[] = {
+        "",
+        "a~1",
+        "new\nline",
+        "\xFF",
+        "\u202E",
+        " ",
+        " a",
+        "a ",
+        "\u00A0a",
+        "a\u3000",
+        "a\u00ADb",
+        "a\u200Bb",
+        "\uFEFFa",
+        "a\u2060",
+        "a\U000E0041",
+        "01970000-aaaa-7bbb-8ccc-ddddeeeeffff",
+        "01970000-AAAA-7BBB-8CCC-DDDDEEEEFFFF",
+    };
+    static const char *const accepted[] = {
+        "ci/build 日本 #3",
+        "a\u00A0b",
+        "01970000-aaaa-7bbb-8ccc-ddddeeeefff",
+        "01970000-aaaa-7bbb-8ccc-ddddeeeeffff-2",
+        "0197000g-aaaa-7bbb-8ccc-ddddeeeeffff",
+    };
     char long_id[JOB_ID_MAX_BYTES + 2];
     const char *reason;
 
     for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
         assert_int_equal(job_id_check(refused[i], &reason), -EINVAL);
+    for (size_t i = 0; i < ARRAY_SIZE(accepted); i++)
+        assert_int_equal(job_id_check(accepted[i], &reason), 0);
+    assert_int_equal(job_id_check(refused[ARRAY_SIZE(refused) - 1], &reason), -EINVAL);
+    assert_string_equal(reason, "looks like a run_id");
     memset(long_id, 'a', sizeof(long_id) - 1);
     long_id[sizeof(long_id) - 1] = '\0';
     assert_int_equal(job_id_check(long_id, &reason), -EINVAL);
     long_id[JOB_ID_MAX_BYTES] = '\0';
     assert_int_equal(job_id_check(long_id, &reason), 0);
-    assert_int_equal(job_id_check("ci/build 日本 #3", &reason), 0);
 }
 
 static void test_default_names(void **state _unused_)
@@ -277,13 +305,37 @@ static void test_default_names(void **state _unused_)
     assert_string_equal(text, "true");
 
     /* Whatever the command is called, the names that come of it are valid. */
-    static const char *const hostile[] = {"",     "\033[31m",     "~",       "/", "a b", "\xFF\xFE",
-                                          "x\ny", "\xE2\x80\xAE", "\xC2\x9B"};
+    static const char *const hostile[] = {
+        "",
+        "\033[31m",
+        "~",
+        "/",
+        "a b",
+        "\xFF\xFE",
+        "x\ny",
+        "\u202E",
+        "\xC2\x9B",
+        " ",
+        " a",
+        "a ",
+        "\u3000",
+        "a\u00A0",
+        "\u200B",
+        "a\u00ADb\u2060",
+        "\uFEFF",
+        "01970000-aaaa-7bbb-8ccc-ddddeeeeffff",
+        "01970000-aaaa-7bbb-8ccc",
+        "a name whose 31st byte is blank. x",
+    };
     for (size_t i = 0; i < ARRAY_SIZE(hostile); i++) {
         const char *const argv[] = {hostile[i], hostile[i], NULL};
         job_id_format(argv, 1, text, sizeof(text));
         assert_int_equal(job_id_check(text, &reason), 0);
         job_type_format(argv, hostile[i], text, sizeof(text));
+        assert_int_equal(job_id_check(text, &reason), 0);
+        job_type_format(argv, NULL, text, sizeof(text));
+        assert_int_equal(job_id_check(text, &reason), 0);
+        job_type_format((const char *const[]){hostile[i], NULL}, NULL, text, sizeof(text));
         assert_int_equal(job_id_check(text, &reason), 0);
     }
 }

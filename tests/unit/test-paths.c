@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -202,13 +203,10 @@ static void expect_socket(const char *option, uid_t uid, const char *expected)
 
 static void test_socket(void **state)
 {
-    _cleanup_free_ char *path = NULL;
     (void)state;
 
     expect_socket(NULL, 0, "/run/sonde/sonde.sock");
     expect_socket(NULL, 1000, NULL);
-    assert_int_equal(paths_socket(NULL, "/s", get_variable, 1000, &path), 0);
-    assert_string_equal(path, "/s/sonde.sock");
     set_variable(0, "HOME", "/home/ann");
     expect_socket(NULL, 1000, "/home/ann/.local/state/sonde/sonde.sock");
     set_variable(1, "XDG_RUNTIME_DIR", "/run/user/1000");
@@ -217,6 +215,81 @@ static void test_socket(void **state)
     set_variable(2, "SONDE_SOCKET", "/own.sock");
     expect_socket(NULL, 0, "/own.sock");
     expect_socket("/option.sock", 1000, "/option.sock");
+}
+
+static void test_a_private_sonde_has_its_own_socket(void **state)
+{
+    _cleanup_free_ char *path = NULL;
+    (void)state;
+
+    set_variable(0, "HOME", "/home/ann");
+    set_variable(1, "XDG_RUNTIME_DIR", "/run/user/1000");
+    assert_int_equal(paths_socket(NULL, "/s", get_variable, 1000, &path), 0);
+    assert_string_equal(path, "/s/sonde.sock");
+    set_variable(2, "SONDE_STATE_DIR", "/own");
+    expect_socket(NULL, 1000, "/own/sonde.sock");
+    expect_socket(NULL, 0, "/own/sonde.sock");
+    set_variable(2, "SONDE_STATE_DIR", "");
+    expect_socket(NULL, 0, "/run/sonde/sonde.sock");
+    /* systemd's word for where files go is no wish for privacy. */
+    set_variable(2, "STATE_DIRECTORY", "/var/lib/sonde");
+    expect_socket(NULL, 0, "/run/sonde/sonde.sock");
+    set_variable(3, "SONDE_SOCKET", "/own.sock");
+    expect_socket(NULL, 1000, "/own.sock");
+}
+
+static void expect_sockets(const char *option, const char *state_dir, uid_t uid, const char *first,
+                           const char *second)
+{
+    _cleanup_socket_paths_ struct socket_paths paths = {0};
+    const char *expected[] = {first, second, NULL};
+
+    assert_int_equal(paths_sockets(option, state_dir, get_variable, uid, &paths), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
+        if (!expected[i]) {
+            assert_null(paths.items[i]);
+            break;
+        }
+        assert_non_null(paths.items[i]);
+        assert_string_equal(paths.items[i], expected[i]);
+    }
+    assert_int_equal(paths.is_named, option || get_variable("SONDE_SOCKET"));
+}
+
+static void test_sockets_that_a_client_tries(void **state)
+{
+    static const char system_socket[] = "/run/sonde/sonde.sock";
+    (void)state;
+
+    expect_sockets(NULL, NULL, 0, system_socket, NULL);
+    expect_sockets(NULL, NULL, 1000, system_socket, NULL); /* there is no place for an own one */
+    set_variable(0, "HOME", "/home/ann");
+    expect_sockets(NULL, NULL, 1000, "/home/ann/.local/state/sonde/sonde.sock", system_socket);
+    set_variable(1, "XDG_RUNTIME_DIR", "/run/user/1000");
+    expect_sockets(NULL, NULL, 1000, "/run/user/1000/sonde/sonde.sock", system_socket);
+    expect_sockets("/a.sock", NULL, 1000, "/a.sock", NULL);
+    expect_sockets(NULL, "/s", 1000, "/s/sonde.sock", NULL);
+    expect_sockets(NULL, "/s", 0, "/s/sonde.sock", NULL);
+    expect_sockets("/a.sock", "/s", 0, "/a.sock", NULL);
+    set_variable(2, "SONDE_STATE_DIR", "/own");
+    expect_sockets(NULL, NULL, 1000, "/own/sonde.sock", NULL);
+    set_variable(3, "SONDE_SOCKET", "/b.sock");
+    expect_sockets(NULL, NULL, 1000, "/b.sock", NULL);
+    expect_sockets("/a.sock", NULL, 1000, "/a.sock", NULL);
+}
+
+static void test_a_socket_path_has_an_end(void **state)
+{
+    char path[PATHS_SOCKET_MAX_BYTES + 2];
+    (void)state;
+
+    memset(path, 'x', sizeof(path));
+    path[PATHS_SOCKET_MAX_BYTES] = '\0';
+    assert_true(paths_socket_fits(path));
+    path[PATHS_SOCKET_MAX_BYTES] = 'x';
+    path[PATHS_SOCKET_MAX_BYTES + 1] = '\0';
+    assert_false(paths_socket_fits(path));
+    assert_int_equal(PATHS_SOCKET_MAX_BYTES + 1, sizeof(((struct sockaddr_un *)NULL)->sun_path));
 }
 
 int main(void)
@@ -228,6 +301,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_load_file, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(test_state_dir, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(test_socket, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(test_a_private_sonde_has_its_own_socket, make_directory,
+                                        remove_directory),
+        cmocka_unit_test_setup_teardown(test_sockets_that_a_client_tries, make_directory,
+                                        remove_directory),
+        cmocka_unit_test_setup_teardown(test_a_socket_path_has_an_end, make_directory,
+                                        remove_directory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
