@@ -9,12 +9,14 @@
 #include "probe/cgroup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/fd-io.h"
 #include "base/macros.h"
 #include "probe/cgroup-files.h"
@@ -28,6 +30,12 @@
 struct group {
     int root_fd;
     char path[CGROUP_PATH_SIZE + 16];
+};
+
+/* What the limits of each group are added to. */
+struct findings {
+    struct cgroup_limits limits;
+    struct cgroup_bounds *bounds;
 };
 
 /* Whether one of the words between commas is `word`; an empty list has the one word "". */
@@ -108,83 +116,115 @@ int cgroup_paths_parse(const char *bytes, size_t length, struct cgroup_paths *re
     return 0;
 }
 
-static ssize_t read_file(const struct group *group, const char *name, char into[static FILE_SIZE])
+static int open_file(const struct group *group, const char *name)
 {
     char path[sizeof(group->path) + 64];
 
     snprintf(path, sizeof(path), "%s/%s", group->path, name);
-    return fd_read_file(group->root_fd, path, into, FILE_SIZE);
+    return openat(group->root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+static ssize_t read_file(const struct group *group, const char *name, char into[static FILE_SIZE])
+{
+    _cleanup_close_ int fd = open_file(group, name);
+    return fd < 0 ? -errno : fd_read_start(fd, into, FILE_SIZE);
 }
 
 /* INT_UNKNOWN also where the file is missing, unreadable or garbled. */
-static int64_t read_number(const struct group *group, const char *name)
+static int64_t read_number_fd(int fd)
 {
     char bytes[FILE_SIZE];
     int64_t number = INT_UNKNOWN;
 
-    ssize_t length = read_file(group, name, bytes);
+    ssize_t length = fd < 0 ? 0 : fd_read_start(fd, bytes, sizeof(bytes));
     if (length > 0)
         cgroup_number_parse(bytes, (size_t)length, &number);
     return number;
 }
 
-static int64_t read_inactive_file(const struct group *group)
+static int64_t read_number(const struct group *group, const char *name)
+{
+    _cleanup_close_ int fd = open_file(group, name);
+    return read_number_fd(fd);
+}
+
+static int64_t read_inactive_file(int fd)
 {
     char bytes[FILE_SIZE];
     int64_t inactive = INT_UNKNOWN;
 
-    ssize_t length = read_file(group, "memory.stat", bytes);
+    ssize_t length = fd < 0 ? 0 : fd_read_start(fd, bytes, sizeof(bytes));
     if (length > 0)
         cgroup_memory_stat_parse(bytes, (size_t)length, &inactive);
     return int_is_known(inactive) ? inactive : 0;
 }
 
-static void apply_memory(const struct group *group, const char *limit_name, const char *usage_name,
-                         struct cgroup_limits *limits)
+static int64_t read_room(const struct cgroup_bound *bound)
 {
+    int64_t usage = read_number_fd(bound->usage_fd);
+    if (!int_is_known(usage))
+        return INT_UNKNOWN;
+    /* The statistics lag behind the usage and may exceed it. */
+    int64_t used = usage - MIN(read_inactive_file(bound->stat_fd), usage);
+    return MAX(bound->limit_bytes - used, (int64_t)0);
+}
+
+static void bound_done(struct cgroup_bound *bound)
+{
+    close_fd(bound->usage_fd);
+    close_fd(bound->stat_fd);
+}
+
+static void apply_memory(const struct group *group, const char *limit_name, const char *usage_name,
+                         struct findings *findings)
+{
+    struct cgroup_limits *limits = &findings->limits;
     int64_t limit = read_number(group, limit_name);
     if (!int_is_known(limit))
         return;
-    limits->memory_limit_bytes = known_min(limits->memory_limit_bytes, limit);
 
-    int64_t usage = read_number(group, usage_name);
-    if (!int_is_known(usage))
-        return;
-    /* The statistics lag behind the usage and may exceed it. */
-    int64_t used = usage - MIN(read_inactive_file(group), usage);
-    limits->memory_available_bytes =
-        known_min(limits->memory_available_bytes, MAX(limit - used, (int64_t)0));
+    struct cgroup_bound bound = {.limit_bytes = limit,
+                                 .usage_fd = open_file(group, usage_name),
+                                 .stat_fd = open_file(group, "memory.stat")};
+    limits->memory_limit_bytes = known_min(limits->memory_limit_bytes, limit);
+    limits->memory_available_bytes = known_min(limits->memory_available_bytes, read_room(&bound));
+    if (VEC_PUSH(findings->bounds, bound) < 0)
+        bound_done(&bound);
 }
 
-static void apply_cpu_count(double cpu_count, struct cgroup_limits *limits)
+static void apply_cpu_count(double cpu_count, struct findings *findings)
 {
+    struct cgroup_limits *limits = &findings->limits;
+
     limits->cpu_count = fmin(limits->cpu_count, cpu_count); /* which ignores unknown, a NaN */
 }
 
-static void apply_pids(const struct group *group, struct cgroup_limits *limits)
+static void apply_pids(const struct group *group, struct findings *findings)
 {
+    struct cgroup_limits *limits = &findings->limits;
+
     limits->pids_limit = known_min(limits->pids_limit, read_number(group, "pids.max"));
 }
 
-static void apply_unified(const struct group *group, struct cgroup_limits *limits)
+static void apply_unified(const struct group *group, struct findings *findings)
 {
     char bytes[FILE_SIZE];
     double cpu_count = REAL_UNKNOWN;
 
-    apply_memory(group, "memory.max", "memory.current", limits);
-    apply_pids(group, limits);
+    apply_memory(group, "memory.max", "memory.current", findings);
+    apply_pids(group, findings);
     ssize_t length = read_file(group, "cpu.max", bytes);
     if (length > 0)
         cgroup_cpu_max_parse(bytes, (size_t)length, &cpu_count);
-    apply_cpu_count(cpu_count, limits);
+    apply_cpu_count(cpu_count, findings);
 }
 
-static void apply_v1_memory(const struct group *group, struct cgroup_limits *limits)
+static void apply_v1_memory(const struct group *group, struct findings *findings)
 {
-    apply_memory(group, "memory.limit_in_bytes", "memory.usage_in_bytes", limits);
+    apply_memory(group, "memory.limit_in_bytes", "memory.usage_in_bytes", findings);
 }
 
-static void apply_v1_cpu(const struct group *group, struct cgroup_limits *limits)
+static void apply_v1_cpu(const struct group *group, struct findings *findings)
 {
     int64_t quota_us = read_number(group, "cpu.cfs_quota_us");
     if (quota_us <= 0)
@@ -192,15 +232,15 @@ static void apply_v1_cpu(const struct group *group, struct cgroup_limits *limits
 
     int64_t period_us = read_number(group, "cpu.cfs_period_us");
     if (period_us > 0)
-        apply_cpu_count((double)quota_us / (double)period_us, limits);
+        apply_cpu_count((double)quota_us / (double)period_us, findings);
 }
 
 /* Applies `apply` to the cgroup `path` of the hierarchy mounted at `mount` and to all above it. In
  * a container without a cgroup namespace the path is the host's and not there: the mount's root
  * is then the container's own cgroup, and what stands between, if anything, is someone else's. */
 static void walk(int root_fd, const char *mount, const char *path,
-                 void (*apply)(const struct group *group, struct cgroup_limits *limits),
-                 struct cgroup_limits *limits)
+                 void (*apply)(const struct group *group, struct findings *findings),
+                 struct findings *findings)
 {
     struct group group = {.root_fd = root_fd};
     size_t mount_length = strlen(mount);
@@ -211,7 +251,7 @@ static void walk(int root_fd, const char *mount, const char *path,
     if (faccessat(root_fd, group.path, F_OK, 0) < 0)
         group.path[mount_length] = '\0';
     for (;;) {
-        apply(&group, limits);
+        apply(&group, findings);
         char *slash = strrchr(group.path, '/');
         if (!slash || (size_t)(slash - group.path) < mount_length)
             return;
@@ -220,18 +260,36 @@ static void walk(int root_fd, const char *mount, const char *path,
 }
 
 void cgroup_limits_read(int cgroup_root_fd, const struct cgroup_paths *paths,
-                        struct cgroup_limits *ret)
+                        struct cgroup_bounds *bounds, struct cgroup_limits *ret)
 {
     bool root_is_unified = faccessat(cgroup_root_fd, "cgroup.controllers", F_OK, 0) == 0;
+    struct findings findings = {.bounds = bounds,
+                                .limits = {.memory_limit_bytes = INT_UNKNOWN,
+                                           .memory_available_bytes = INT_UNKNOWN,
+                                           .cpu_count = REAL_UNKNOWN,
+                                           .pids_limit = INT_UNKNOWN}};
 
-    *ret = (struct cgroup_limits){
-        .memory_limit_bytes = INT_UNKNOWN,
-        .memory_available_bytes = INT_UNKNOWN,
-        .cpu_count = REAL_UNKNOWN,
-        .pids_limit = INT_UNKNOWN,
-    };
-    walk(cgroup_root_fd, root_is_unified ? "." : "unified", paths->unified, apply_unified, ret);
-    walk(cgroup_root_fd, "memory", paths->memory, apply_v1_memory, ret);
-    walk(cgroup_root_fd, "cpu", paths->cpu, apply_v1_cpu, ret);
-    walk(cgroup_root_fd, "pids", paths->pids, apply_pids, ret);
+    cgroup_bounds_done(bounds);
+    walk(cgroup_root_fd, root_is_unified ? "." : "unified", paths->unified, apply_unified,
+         &findings);
+    walk(cgroup_root_fd, "memory", paths->memory, apply_v1_memory, &findings);
+    walk(cgroup_root_fd, "cpu", paths->cpu, apply_v1_cpu, &findings);
+    walk(cgroup_root_fd, "pids", paths->pids, apply_pids, &findings);
+    *ret = findings.limits;
+}
+
+int64_t cgroup_bounds_read(const struct cgroup_bounds *bounds)
+{
+    int64_t room = INT_UNKNOWN;
+
+    for (size_t i = 0; i < bounds->count; i++)
+        room = known_min(room, read_room(&bounds->items[i]));
+    return room;
+}
+
+void cgroup_bounds_done(struct cgroup_bounds *bounds)
+{
+    for (size_t i = 0; i < bounds->count; i++)
+        bound_done(&bounds->items[i]);
+    VEC_DONE(bounds);
 }

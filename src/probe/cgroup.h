@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/vec.h"
+
 #define CGROUP_PATH_SIZE 4096
 
 /* Where a process stands in the hierarchies that matter here; "" where it is in none. */
@@ -26,8 +28,25 @@ struct cgroup_limits {
     int64_t pids_limit;             /* INT_UNKNOWN: none applies */
 };
 
+/* A cgroup with a memory limit, its files kept open: how much room it leaves changes all the time.
+ */
+struct cgroup_bound {
+    int64_t limit_bytes;
+    int usage_fd; /* -1: cannot be read */
+    int stat_fd;
+};
+
+/* Zero-initialised is empty and valid. */
+struct cgroup_bounds VEC(struct cgroup_bound);
+
 /* Reads the limits for `paths` below `cgroup_root_fd` (the directory where the hierarchies are
  * mounted: the unified one itself, or `memory`, `cpu`, `pids` and `unified` below it). Files that
- * are missing or unreadable mean no limit from there. */
+ * are missing or unreadable mean no limit from there. `bounds` is emptied first, and then has the
+ * groups that limit memory; one that there is no memory for is left out of it. */
 void cgroup_limits_read(int cgroup_root_fd, const struct cgroup_paths *paths,
-                        struct cgroup_limits *ret);
+                        struct cgroup_bounds *bounds, struct cgroup_limits *ret);
+
+/* The smallest room that they leave now: memory_available_bytes. */
+int64_t cgroup_bounds_read(const struct cgroup_bounds *bounds);
+
+void cgroup_bounds_done(struct cgroup_bounds *bounds);

@@ -32,6 +32,9 @@ static const char *const file_names[PROCESS_FILE_COUNT] = {
     [FILE_STATUS] = "status", [FILE_IO] = "io",
 };
 
+/* Whether these are many depends on the limit, which is worth a look then. */
+#define MANY_FDS 32
+
 struct process_files *process_files_new(pid_t pid)
 {
     struct process_files *files = calloc(1, sizeof(*files));
@@ -334,6 +337,17 @@ static bool identity_is_due(const struct process_files *files)
     return (files->readings + (unsigned)files->pid) % IDENTITY_REFRESH == 0;
 }
 
+static void fill_fd_limit(struct proc_tree *tree, struct process_files *files)
+{
+    char bytes[FILE_SIZE];
+
+    if (int_is_known(files->fd_limit) && !identity_is_due(files))
+        return;
+    ssize_t length = read_below(tree, files->pid, "limits", bytes, sizeof(bytes));
+    if (length > 0)
+        proc_limits_parse_fds(bytes, (size_t)length, &files->fd_limit);
+}
+
 static void fill_extras(struct proc_tree *tree, struct process_files *files,
                         struct process_reading *reading)
 {
@@ -346,11 +360,7 @@ static void fill_extras(struct proc_tree *tree, struct process_files *files,
         reading->read_bytes = io.read_bytes;
         reading->write_bytes = io.write_bytes;
     }
-    if (!int_is_known(files->fd_limit) || identity_is_due(files)) {
-        length = read_below(tree, files->pid, "limits", bytes, sizeof(bytes));
-        if (length > 0)
-            proc_limits_parse_fds(bytes, (size_t)length, &files->fd_limit);
-    }
+    fill_fd_limit(tree, files);
 }
 
 /* A command line is read at first sight, again after an exec, and again while there was none: a
@@ -442,6 +452,8 @@ int process_files_finish(struct proc_tree *tree, struct process_files *files,
         fill_extras(tree, files, reading);
     else if (!int_is_known(files->uid) || identity_is_due(files))
         fill_status(tree, files, false, reading);
+    if (!with_extras && reading->open_fds >= MANY_FDS)
+        fill_fd_limit(tree, files);
     files->readings++;
 
     reading->uid = files->uid;

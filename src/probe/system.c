@@ -6,7 +6,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fd-io.h"
+#include "probe/cgroup-files.h"
 #include "probe/known.h"
 #include "probe/lines.h"
 
@@ -14,6 +16,9 @@
  * that has been up for months: enough for 3,000 of them. Pages that no file fills are never
  * touched. */
 #define BUFFER_SIZE (256 * 1024)
+
+/* Limits hardly ever change, and finding them takes three quarters of a reading's time. */
+#define LIMITS_LIFE_NS (5 * NS_PER_SEC)
 
 enum kept_file { MEMINFO, LOADAVG, STAT, PSI_CPU, PSI_MEMORY, PSI_IO, KEPT_FILES };
 
@@ -31,6 +36,14 @@ struct system_probe {
     int cgroup_fd; /* -1: no limits */
     int kept_fds[KEPT_FILES];
     struct cgroup_paths paths;
+
+    /* as they were when last looked for */
+    bool has_limits;
+    uint64_t limits_mono_ns;
+    struct cgroup_limits limits;
+    struct cgroup_bounds bounds;
+    int64_t pids_limit;
+
     char buffer[BUFFER_SIZE];
 };
 
@@ -42,6 +55,8 @@ int system_probe_new(const char *proc_root, const char *cgroup_root, struct syst
 
     for (size_t i = 0; i < KEPT_FILES; i++)
         probe->kept_fds[i] = -1;
+    probe->has_limits = false;
+    probe->bounds = (struct cgroup_bounds){0};
     probe->cgroup_fd = open(cgroup_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     probe->proc_fd = open(proc_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (probe->proc_fd < 0)
@@ -56,6 +71,7 @@ void system_probe_free(struct system_probe *probe)
         return;
     for (size_t i = 0; i < KEPT_FILES; i++)
         close_fd(probe->kept_fds[i]);
+    cgroup_bounds_done(&probe->bounds);
     close_fd(probe->cgroup_fd);
     close_fd(probe->proc_fd);
     free(probe);
@@ -122,31 +138,76 @@ static void read_host(struct system_probe *probe, struct system_reading *ret)
     read_psi(probe, PSI_IO, &ret->psi.io);
 }
 
-static void apply_limits(struct system_probe *probe, struct system_reading *reading)
-{
-    struct cgroup_limits limits;
+/* ---- limits ---- */
 
+static void find_cgroup_limits(struct system_probe *probe)
+{
+    probe->limits = (struct cgroup_limits){.memory_limit_bytes = INT_UNKNOWN,
+                                           .memory_available_bytes = INT_UNKNOWN,
+                                           .cpu_count = REAL_UNKNOWN,
+                                           .pids_limit = INT_UNKNOWN};
+    cgroup_bounds_done(&probe->bounds);
     if (probe->cgroup_fd < 0)
         return;
     ssize_t length =
         fd_read_file(probe->proc_fd, "self/cgroup", probe->buffer, sizeof(probe->buffer));
     if (length < 0 || cgroup_paths_parse(probe->buffer, (size_t)length, &probe->paths) < 0)
         return;
+    cgroup_limits_read(probe->cgroup_fd, &probe->paths, &probe->bounds, &probe->limits);
+}
 
-    cgroup_limits_read(probe->cgroup_fd, &probe->paths, &limits);
-    reading->memory_total_bytes = known_min(reading->memory_total_bytes, limits.memory_limit_bytes);
+/* A number of the kernel's settings; INT_UNKNOWN if it cannot be read. */
+static int64_t read_setting(struct system_probe *probe, const char *name)
+{
+    int64_t number = INT_UNKNOWN;
+
+    ssize_t length = fd_read_file(probe->proc_fd, name, probe->buffer, sizeof(probe->buffer));
+    if (length > 0)
+        cgroup_number_parse(probe->buffer, (size_t)length, &number);
+    return number;
+}
+
+static void find_limits(struct system_probe *probe, uint64_t mono_ns)
+{
+    find_cgroup_limits(probe);
+    int64_t kernel_limit = known_min(read_setting(probe, "sys/kernel/pid_max"),
+                                     read_setting(probe, "sys/kernel/threads-max"));
+    probe->pids_limit = known_min(kernel_limit, probe->limits.pids_limit);
+    probe->limits_mono_ns = mono_ns;
+    probe->has_limits = true;
+}
+
+static void apply_limits(struct system_probe *probe, uint64_t mono_ns,
+                         struct system_reading *reading)
+{
+    struct cgroup_limits *limits = &probe->limits;
+
+    if (!probe->has_limits || mono_ns - probe->limits_mono_ns >= LIMITS_LIFE_NS)
+        find_limits(probe, mono_ns);
+    else
+        limits->memory_available_bytes = cgroup_bounds_read(&probe->bounds);
+
+    reading->memory_total_bytes =
+        known_min(reading->memory_total_bytes, limits->memory_limit_bytes);
     reading->memory_available_bytes =
-        known_min(reading->memory_available_bytes, limits.memory_available_bytes);
+        known_min(reading->memory_available_bytes, limits->memory_available_bytes);
     /* A limit whose usage cannot be read still bounds what is left. */
     if (int_is_known(reading->memory_available_bytes))
         reading->memory_available_bytes =
             known_min(reading->memory_available_bytes, reading->memory_total_bytes);
-    reading->cpu_count = fmin(reading->cpu_count, limits.cpu_count);
+    reading->cpu_count = fmin(reading->cpu_count, limits->cpu_count);
 }
 
-void system_probe_read(struct system_probe *probe, struct system_reading *ret)
+int64_t system_probe_pids_limit(struct system_probe *probe)
+{
+    if (!probe->has_limits)
+        find_limits(probe, 0);
+    return probe->pids_limit;
+}
+
+void system_probe_read(struct system_probe *probe, uint64_t mono_ns, struct system_reading *ret)
 {
     *ret = (struct system_reading){0};
     read_host(probe, ret);
-    apply_limits(probe, ret);
+    apply_limits(probe, mono_ns, ret);
 }

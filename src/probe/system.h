@@ -25,6 +25,11 @@ int system_probe_new(const char *proc_root, const char *cgroup_root, struct syst
 void system_probe_free(struct system_probe *probe);
 void system_probe_freep(struct system_probe **probe);
 
-/* Files stay open between readings. What cannot be read is unknown; this never fails. The cgroup
- * that sonde is in is looked up anew each time, because a process can be moved. */
-void system_probe_read(struct system_probe *probe, struct system_reading *ret);
+/* Files stay open between readings. What cannot be read is unknown; this never fails. Which cgroup
+ * sonde is in (a process can be moved) and the limits there are looked up again when `mono_ns`, the
+ * time now, is 5 s on; how much of a limit is used, at each reading. */
+void system_probe_read(struct system_probe *probe, uint64_t mono_ns, struct system_reading *ret);
+
+/* How many processes there may be, as of the last lookup: the smaller of the kernel's limits and of
+ * the cgroups'. INT_UNKNOWN: not known. */
+int64_t system_probe_pids_limit(struct system_probe *probe);

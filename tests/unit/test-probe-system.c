@@ -12,6 +12,7 @@
 #include <sys/sysinfo.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fd-io.h"
 #include "base/macros.h"
 #include "model/process.h"
@@ -32,12 +33,16 @@ static struct cgroup_limits limits_of(const char *cgroup_root, const char *self_
 {
     _cleanup_free_ struct cgroup_paths *paths = calloc(1, sizeof(*paths));
     _cleanup_close_ int root_fd = open(cgroup_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct cgroup_bounds bounds = {0};
     struct cgroup_limits limits;
 
     assert_non_null(paths);
     assert_true(root_fd >= 0);
     assert_int_equal(cgroup_paths_parse(self_cgroup, strlen(self_cgroup), paths), 0);
-    cgroup_limits_read(root_fd, paths, &limits);
+    cgroup_limits_read(root_fd, paths, &bounds, &limits);
+    /* at any later time the same comes out of the files that are kept */
+    assert_true(cgroup_bounds_read(&bounds) == limits.memory_available_bytes);
+    cgroup_bounds_done(&bounds);
     return limits;
 }
 
@@ -169,7 +174,7 @@ static void the_machine_of_the_fixture(void **state)
 
     assert_int_equal(system_probe_new(FIXTURES "/proc-basic", FIXTURES "/missing", &probe), 0);
     for (int i = 0; i < 2; i++) { /* the second time from the kept descriptors */
-        system_probe_read(probe, &reading);
+        system_probe_read(probe, 0, &reading);
         assert_true(reading.memory_total_bytes == INT64_C(16384000) * 1024);
         assert_true(reading.memory_available_bytes == INT64_C(12000000) * 1024);
         assert_real(reading.load.avg_1, 0.52);
@@ -196,12 +201,109 @@ static void the_machine_of_the_fixture_in_a_cgroup(void **state)
     struct system_reading reading;
 
     assert_int_equal(system_probe_new(FIXTURES "/proc-basic", FIXTURES "/cgroup-v2", &probe), 0);
-    system_probe_read(probe, &reading);
+    system_probe_read(probe, 0, &reading);
     assert_true(reading.memory_total_bytes == 4 * GB);
     assert_true(reading.memory_available_bytes == 1 * GB);
     assert_real(reading.cpu_online, 4.0);
     assert_real(reading.cpu_count, 1.5);
     assert_int_equal(reading.cpu.stolen, 11);
+}
+
+/* A machine of our own, whose limits and usage change. */
+static void limits_are_looked_up_again(void **state)
+{
+    (void)state;
+    char root[] = "/tmp/sonde-test-XXXXXX", path[512];
+    _cleanup_(system_probe_freep) struct system_probe *probe = NULL;
+    struct system_reading reading;
+    const uint64_t start_ns = 1000 * NS_PER_SEC;
+
+    assert_non_null(mkdtemp(root));
+    snprintf(path, sizeof(path), "%s/self", root);
+    assert_int_equal(mkdir(path, 0700), 0);
+    put_file(root, "self/cgroup", "0::/\n");
+    put_file(root, "meminfo", "MemTotal: 100 kB\nMemAvailable: 50 kB\n");
+    put_file(root, "cgroup.controllers", "memory\n");
+    put_file(root, "memory.max", "30720\n");
+    put_file(root, "memory.current", "10240\n");
+    assert_int_equal(system_probe_new(root, root, &probe), 0);
+    system_probe_read(probe, start_ns, &reading);
+    assert_int_equal(reading.memory_total_bytes, 30720);
+    assert_int_equal(reading.memory_available_bytes, 20480);
+
+    /* what is used is fresh at each reading, what may be used is not */
+    put_file(root, "memory.current", "20480\n");
+    put_file(root, "memory.max", "25600\n");
+    system_probe_read(probe, start_ns + NS_PER_SEC, &reading);
+    assert_int_equal(reading.memory_total_bytes, 30720);
+    assert_int_equal(reading.memory_available_bytes, 10240);
+    put_file(root, "memory.stat", "inactive_file 2048\n");
+    system_probe_read(probe, start_ns + 5 * NS_PER_SEC, &reading);
+    assert_int_equal(reading.memory_total_bytes, 25600);
+    assert_int_equal(reading.memory_available_bytes, 5120 + 2048);
+    put_file(root, "memory.stat", "inactive_file 1024\n");
+    system_probe_read(probe, start_ns + 6 * NS_PER_SEC, &reading);
+    assert_int_equal(reading.memory_available_bytes, 5120 + 1024);
+
+    put_file(root, "memory.max", "max\n"); /* no limit any more */
+    system_probe_read(probe, start_ns + 10 * NS_PER_SEC, &reading);
+    assert_int_equal(reading.memory_total_bytes, 100 * 1024);
+    assert_int_equal(reading.memory_available_bytes, 50 * 1024);
+    put_file(root, "memory.current", "garbage\n");
+    system_probe_read(probe, start_ns + 11 * NS_PER_SEC, &reading);
+    assert_int_equal(reading.memory_available_bytes, 50 * 1024);
+
+    static const char *const names[] = {
+        "self/cgroup",        "self",        "meminfo", "memory.current", "memory.max",
+        "cgroup.controllers", "memory.stat", ""};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        drop_file(root, names[i]);
+}
+
+static void how_many_processes_there_may_be(void **state)
+{
+    (void)state;
+    char root[] = "/tmp/sonde-test-XXXXXX", path[512];
+    static const char *const dirs[] = {"sys", "sys/kernel", "self"};
+    static const char *const names[] = {"sys/kernel/pid_max",
+                                        "sys/kernel/threads-max",
+                                        "self/cgroup",
+                                        "cgroup.controllers",
+                                        "pids.max",
+                                        "sys/kernel",
+                                        "sys",
+                                        "self",
+                                        ""};
+    struct system_probe *probe = NULL;
+    struct system_reading reading;
+
+    assert_non_null(mkdtemp(root));
+    assert_int_equal(system_probe_new(root, root, &probe), 0);
+    assert_false(int_is_known(system_probe_pids_limit(probe)));
+    system_probe_free(probe);
+
+    for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+        snprintf(path, sizeof(path), "%s/%s", root, dirs[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    put_file(root, "sys/kernel/pid_max", "32768\n");
+    put_file(root, "sys/kernel/threads-max", "20000\n");
+    put_file(root, "self/cgroup", "0::/\n");
+    put_file(root, "cgroup.controllers", "pids\n");
+    put_file(root, "pids.max", "max\n");
+    assert_int_equal(system_probe_new(root, root, &probe), 0);
+    assert_int_equal(system_probe_pids_limit(probe), 20000); /* before any reading */
+    put_file(root, "pids.max", "64\n");
+    assert_int_equal(system_probe_pids_limit(probe), 20000);
+    system_probe_read(probe, 10 * NS_PER_SEC, &reading);
+    assert_int_equal(system_probe_pids_limit(probe), 64);
+    put_file(root, "pids.max", "garbage\n");
+    put_file(root, "sys/kernel/pid_max", "1000\n");
+    system_probe_read(probe, 20 * NS_PER_SEC, &reading);
+    assert_int_equal(system_probe_pids_limit(probe), 1000);
+    system_probe_free(probe);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        drop_file(root, names[i]);
 }
 
 static void what_is_missing_is_unknown(void **state)
@@ -214,7 +316,7 @@ static void what_is_missing_is_unknown(void **state)
     assert_null(probe);
 
     assert_int_equal(system_probe_new(FIXTURES, FIXTURES, &probe), 0);
-    system_probe_read(probe, &reading);
+    system_probe_read(probe, 0, &reading);
     assert_false(int_is_known(reading.memory_total_bytes));
     assert_false(int_is_known(reading.memory_available_bytes));
     assert_false(real_is_known(reading.load.avg_1));
@@ -237,14 +339,14 @@ static void garbled_files_are_unknown(void **state)
     put_file(root, "loadavg", "1.00 2.00 3.00 1/2 3\n");
     put_file(root, "stat", "cpu  1 2 3 4\ncpu0 1 2 3 4\ncpu7 1 2 3 4\nintr 1 2\ncpu9 not a CPU\n");
     assert_int_equal(system_probe_new(root, root, &probe), 0);
-    system_probe_read(probe, &reading);
+    system_probe_read(probe, 0, &reading);
     assert_int_equal(reading.memory_total_bytes, 100 * 1024);
     assert_real(reading.load.avg_15, 3.0);
     assert_real(reading.cpu_count, 2.0);
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         put_file(root, names[i], "\xff garbage\n");
-    system_probe_read(probe, &reading);
+    system_probe_read(probe, 0, &reading);
     assert_false(int_is_known(reading.memory_total_bytes));
     assert_false(real_is_known(reading.load.avg_15));
     assert_false(reading.cpu_known);
@@ -264,7 +366,7 @@ static void this_machine(void **state)
     double load[3];
 
     assert_int_equal(system_probe_new("/proc", FIXTURES "/missing", &probe), 0);
-    system_probe_read(probe, &reading);
+    system_probe_read(probe, 0, &reading);
     assert_int_equal(sysinfo(&info), 0);
     assert_int_equal(getloadavg(load, 3), 3);
 
@@ -285,8 +387,8 @@ static void this_machine_in_its_cgroup(void **state)
     struct system_reading reading, before;
 
     assert_int_equal(system_probe_new("/proc", "/sys/fs/cgroup", &probe), 0);
-    system_probe_read(probe, &before);
-    system_probe_read(probe, &reading);
+    system_probe_read(probe, 0, &before);
+    system_probe_read(probe, 0, &reading);
     assert_true(reading.memory_total_bytes > 0);
     assert_true(reading.memory_available_bytes >= 0);
     assert_true(reading.memory_available_bytes <= reading.memory_total_bytes);
@@ -373,6 +475,8 @@ int main(void)
         cmocka_unit_test(room_is_never_negative),
         cmocka_unit_test(the_machine_of_the_fixture),
         cmocka_unit_test(the_machine_of_the_fixture_in_a_cgroup),
+        cmocka_unit_test(limits_are_looked_up_again),
+        cmocka_unit_test(how_many_processes_there_may_be),
         cmocka_unit_test(what_is_missing_is_unknown),
         cmocka_unit_test(garbled_files_are_unknown),
         cmocka_unit_test(this_machine),
