@@ -1,28 +1,30 @@
 #include "jobs/registry.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/queue.h>
 
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "base/vec.h"
+#include "jobs/member-tree.h"
+#include "jobs/run-index.h"
 #include "model/field.h"
 
-struct member_entry {
-    struct member member;
-    TAILQ_ENTRY(member_entry) neighbours;
+struct foster {
+    pid_t pid;
+    uint64_t start_ticks; /* 0 until the first reading */
+    bool awaits_fork;     /* its own birth may still be told of */
+    struct run_entry *run;
 };
 
 struct registry {
     struct map members;                /* pid → struct member_entry */
     TAILQ_HEAD(, member_entry) by_age; /* in the order of joining: parents before children */
-    struct VEC(struct run *) runs;
+    struct run_index runs;
+    struct map fosters;   /* pid → struct foster */
+    struct map strangers; /* pid → anything: children that a foster parent had before */
     bool trusts_events;
-    pid_t foster_pid;
-    struct run *foster_run;
-    struct VEC(pid_t) strangers; /* children that the foster parent had before */
 };
 
 int registry_new(struct registry **ret)
@@ -31,6 +33,7 @@ int registry_new(struct registry **ret)
     if (!registry)
         return -ENOMEM;
     TAILQ_INIT(&registry->by_age);
+    run_index_init(&registry->runs);
     *ret = registry;
     return 0;
 }
@@ -39,13 +42,12 @@ void registry_free(struct registry *registry)
 {
     if (!registry)
         return;
-    while (!TAILQ_EMPTY(&registry->by_age))
-        registry_remove(registry, TAILQ_FIRST(&registry->by_age)->member.pid);
+    while (!TAILQ_EMPTY(&registry->runs.by_age))
+        registry_end_run(registry, &TAILQ_FIRST(&registry->runs.by_age)->run);
+    run_index_done(&registry->runs);
     map_done(&registry->members);
-    for (size_t i = 0; i < registry->runs.count; i++)
-        free(registry->runs.items[i]);
-    VEC_DONE(&registry->runs);
-    VEC_DONE(&registry->strangers);
+    map_done(&registry->fosters);
+    map_done(&registry->strangers);
     free(registry);
 }
 
@@ -54,63 +56,378 @@ void registry_freep(struct registry **registry)
     registry_free(*registry);
 }
 
-int registry_add_run(struct registry *registry, const char *run_id, const char *job_id,
-                     int64_t sheet_num, struct run **ret)
-{
-    _cleanup_free_ struct run *run = calloc(1, sizeof(*run));
-    if (!run)
-        return -ENOMEM;
-
-    strncpy(run->run_id, run_id, sizeof(run->run_id) - 1);
-    strncpy(run->job_id, job_id, sizeof(run->job_id) - 1);
-    run->sheet_num = sheet_num;
-    int r = VEC_PUSH(&registry->runs, run);
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(run);
-    return 0;
-}
-
 static struct member_entry *find_entry(const struct registry *registry, pid_t pid)
 {
     return map_get(&registry->members, (uint64_t)pid);
 }
 
-int registry_add(struct registry *registry, struct run *run, pid_t pid)
+static struct run_entry *entry_of(struct run *run)
 {
-    /* Whoever had the pid before is gone, or it could not be given again. */
-    registry_remove(registry, pid);
+    return (struct run_entry *)run;
+}
 
+/* ---- joining and leaving ---- */
+
+static void enter_run(struct member_entry *entry, struct run_entry *run, int64_t sheet_num)
+{
+    entry->member.run = &run->run;
+    entry->member.sheet_num = sheet_num;
+    TAILQ_INSERT_TAIL(&run->members, entry, in_run);
+    run->run.members++;
+    run->run.empty_since_ns = 0;
+}
+
+static void leave_run(struct member_entry *entry)
+{
+    struct run_entry *run = entry_of(entry->member.run);
+
+    TAILQ_REMOVE(&run->members, entry, in_run);
+    run->run.members--;
+}
+
+static void go_over(struct member_entry *entry, struct run_entry *to, int64_t sheet_num)
+{
+    struct run *from = entry->member.run;
+
+    leave_run(entry);
+    from->processes -= from->processes > 0;
+    enter_run(entry, to, sheet_num);
+    to->run.processes++;
+    entry->by_foster = false;
+    if (from != &to->run)
+        entry->is_not_root = entry->member.pid == to->run.root_pid;
+}
+
+/* The membership ends; the process may live on. */
+static void forget(struct registry *registry, struct member_entry *entry)
+{
+    if (!entry)
+        return;
+    leave_run(entry);
+    member_tree_leave(entry);
+    TAILQ_REMOVE(&registry->by_age, entry, by_age);
+    map_remove(&registry->members, (uint64_t)entry->member.pid);
+    free(entry);
+}
+
+static void drop_foster(struct registry *registry, struct foster *foster)
+{
+    if (!foster)
+        return;
+    foster->run->foster = NULL;
+    free(map_remove(&registry->fosters, (uint64_t)foster->pid));
+}
+
+static struct foster *find_foster(const struct registry *registry, pid_t pid)
+{
+    return map_get(&registry->fosters, (uint64_t)pid);
+}
+
+/* The process is gone, whatever it was to us. */
+static void bury(struct registry *registry, pid_t pid)
+{
+    drop_foster(registry, find_foster(registry, pid));
+    forget(registry, find_entry(registry, pid));
+}
+
+static int join(struct registry *registry, struct run_entry *run, int64_t sheet_num, pid_t pid,
+                struct member_entry **ret)
+{
     _cleanup_free_ struct member_entry *entry = calloc(1, sizeof(*entry));
     if (!entry)
         return -ENOMEM;
-    entry->member = (struct member){.pid = pid, .run = run, .threads = 1};
+
+    entry->member = (struct member){.pid = pid, .threads = 1};
+    LIST_INIT(&entry->children);
     int r = map_put(&registry->members, (uint64_t)pid, entry);
     if (r < 0)
         return r;
-    TAILQ_INSERT_TAIL(&registry->by_age, entry, neighbours);
-    run->processes++;
-    TAKE_PTR(entry);
+    TAILQ_INSERT_TAIL(&registry->by_age, entry, by_age);
+    enter_run(entry, run, sheet_num);
+    *ret = TAKE_PTR(entry);
     return 0;
 }
 
-void registry_set_foster(struct registry *registry, pid_t pid, struct run *run)
+/* Where a process belongs that was not known before. */
+struct place {
+    struct run_entry *run; /* NULL: nowhere */
+    int64_t sheet_num;
+    struct member_entry *parent;
+    bool by_foster;
+};
+
+/* By the process that it was forked by, or is seen with. A start of UINT64_MAX is not known. */
+static struct place place_below(const struct registry *registry, pid_t pid, pid_t ppid,
+                                uint64_t start_ticks)
 {
-    registry->foster_pid = pid;
-    registry->foster_run = run;
+    struct member_entry *parent = find_entry(registry, ppid);
+    const struct foster *foster = find_foster(registry, ppid);
+
+    /* A parent that is younger than its child is a stranger with its pid. */
+    if (parent && parent->member.start_ticks > start_ticks)
+        parent = NULL;
+    if (foster && start_ticks >= foster->run->root_ticks && !registry_is_stranger(registry, pid))
+        return (struct place){foster->run, foster->run->sheet_num, parent, true};
+    if (!parent)
+        return (struct place){0};
+    return (struct place){entry_of(parent->member.run), parent->member.sheet_num, parent, false};
+}
+
+static int join_place(struct registry *registry, const struct place *place, pid_t pid, pid_t ppid,
+                      struct member_entry **ret)
+{
+    struct member_entry *entry;
+
+    int r = join(registry, place->run, place->sheet_num, pid, &entry);
+    if (r < 0)
+        return r;
+    entry->member.ppid = ppid;
+    entry->by_foster = place->by_foster;
+    entry->is_not_root = pid == place->run->run.root_pid;
+    member_tree_join(entry, place->parent);
+    place->run->run.processes++;
+    *ret = entry;
+    return 0;
+}
+
+/* ---- runs ---- */
+
+int registry_add_run(struct registry *registry, const struct run_options *options, struct run **ret)
+{
+    _cleanup_free_ struct run_entry *entry = calloc(1, sizeof(*entry));
+    if (!entry)
+        return -ENOMEM;
+
+    struct run *run = &entry->run;
+    snprintf(run->run_id, sizeof(run->run_id), "%s", options->run_id);
+    snprintf(run->job_id, sizeof(run->job_id), "%s", options->job_id);
+    run->uid = options->uid;
+    run->origin = options->origin;
+    run->parent = options->parent;
+    run->total_sheets = run->last_completed_sheet = run->current_sheet = INT_UNKNOWN;
+    entry->sheet_num = INT_UNKNOWN;
+    TAILQ_INIT(&entry->members);
+    LIST_INIT(&entry->inner);
+    int r = run_index_add(&registry->runs, entry);
+    if (r < 0)
+        return r;
+    if (run->parent)
+        LIST_INSERT_HEAD(&entry_of(run->parent)->inner, entry, siblings);
+    *ret = &TAKE_PTR(entry)->run;
+    return 0;
+}
+
+void registry_end_run(struct registry *registry, struct run *run)
+{
+    struct run_entry *entry = entry_of(run), *inner;
+
+    while ((inner = LIST_FIRST(&entry->inner))) {
+        LIST_REMOVE(inner, siblings);
+        inner->run.parent = run->parent;
+        if (run->parent)
+            LIST_INSERT_HEAD(&entry_of(run->parent)->inner, inner, siblings);
+    }
+    if (run->parent)
+        LIST_REMOVE(entry, siblings);
+    drop_foster(registry, entry->foster);
+    while (!TAILQ_EMPTY(&entry->members))
+        forget(registry, TAILQ_FIRST(&entry->members));
+    run_index_remove(&registry->runs, entry);
+    VEC_DONE(&run->sheets);
+    free(entry);
+}
+
+bool registry_has_room(const struct registry *registry, int64_t uid)
+{
+    const struct run *run = NULL;
+    size_t own = 0;
+
+    while ((run = registry_next_run(registry, run)))
+        own += run->uid == uid;
+    return registry_run_count(registry) < REGISTRY_RUNS_MAX && own < REGISTRY_RUNS_PER_USER_MAX;
+}
+
+struct run *registry_find_run(const struct registry *registry, const char *run_id)
+{
+    struct run_entry *entry = run_index_find(&registry->runs, RUN_BY_RUN_ID, run_id, INT_UNKNOWN);
+    return entry ? &entry->run : NULL;
+}
+
+struct run *registry_find_job(const struct registry *registry, const char *job_id, int64_t uid)
+{
+    struct run_entry *entry = run_index_find(&registry->runs, RUN_BY_JOB_ID, job_id, uid);
+    return entry ? &entry->run : NULL;
+}
+
+void registry_free_name(const struct registry *registry, const char *job_id, int64_t uid,
+                        bool is_taken, char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES])
+{
+    snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s", job_id);
+    for (unsigned number = 2; is_taken || registry_find_job(registry, ret_job_id, uid);
+         number++, is_taken = false)
+        snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s-%u", job_id, number);
+}
+
+struct run *registry_next_run(const struct registry *registry, const struct run *run)
+{
+    struct run_entry *next = run ? TAILQ_NEXT((const struct run_entry *)run, neighbours)
+                                 : TAILQ_FIRST(&registry->runs.by_age);
+    return next ? &next->run : NULL;
+}
+
+size_t registry_run_count(const struct registry *registry)
+{
+    return registry->runs.count;
+}
+
+/* ---- registering ---- */
+
+static void note_registered(struct run_entry *run, int64_t sheet_num)
+{
+    if (!run->has_registered)
+        run->sheet_num = sheet_num;
+    else if (run->sheet_num != sheet_num)
+        run->sheet_num = INT_UNKNOWN;
+    run->has_registered = true;
+}
+
+static void move_below(struct member_entry *top, struct run_entry *to, int64_t sheet_num)
+{
+    const struct run *from = top->member.run;
+    int64_t from_sheet = top->member.sheet_num;
+
+    for (struct member_entry *at = top; at; at = member_tree_next_heir(top, at, from, from_sheet))
+        go_over(at, to, sheet_num);
+}
+
+/* A child of the foster parent that was there before the run. */
+static bool is_too_old(const struct member_entry *entry)
+{
+    const struct run_entry *run = (const struct run_entry *)entry->member.run;
+
+    return entry->by_foster && entry->member.start_ticks &&
+           entry->member.start_ticks < run->root_ticks;
+}
+
+/* Takes out those that turned out to be too old, and what they have forked. */
+static void expel_too_old(struct registry *registry, struct run_entry *run)
+{
+    struct member_entry *entry, *next;
+
+    TAILQ_FOREACH (entry, &run->members, in_run)
+        for (struct member_entry *at = is_too_old(entry) ? entry : NULL; at;
+             at = member_tree_next_heir(entry, at, &run->run, entry->member.sheet_num))
+            at->is_leaving = true;
+    for (entry = TAILQ_FIRST(&run->members); entry; entry = next) {
+        next = TAILQ_NEXT(entry, in_run);
+        if (!entry->is_leaving)
+            continue;
+        run->run.processes -= run->run.processes > 0;
+        forget(registry, entry);
+    }
+}
+
+/* When a process started may tell that it does not belong; when the root did, that of others. */
+static void learn_start(struct registry *registry, struct member_entry *entry, uint64_t start_ticks)
+{
+    struct run_entry *run = entry_of(entry->member.run);
+    bool is_root = entry->member.pid == run->run.root_pid && !entry->is_not_root;
+
+    entry->member.start_ticks = start_ticks;
+    if (!start_ticks)
+        return;
+    if (is_root && !run->root_ticks)
+        run->root_ticks = start_ticks;
+    else if (!is_too_old(entry))
+        return;
+    expel_too_old(registry, run);
+}
+
+/* Whether events have told of its birth, and so of each of its threads. */
+static bool is_told_of(const struct member_entry *entry)
+{
+    return !entry->member.was_found && !entry->awaits_fork;
+}
+
+int registry_add(struct registry *registry, struct run *run, int64_t sheet_num, pid_t pid)
+{
+    struct run_entry *to = entry_of(run);
+    struct member_entry *entry = find_entry(registry, pid);
+
+    if (entry && entry->member.has_ended && is_told_of(entry)) {
+        bury(registry, pid);
+        entry = NULL;
+    }
+    if (!entry) {
+        int r = join(registry, to, sheet_num, pid, &entry);
+        if (r < 0)
+            return r;
+        entry->awaits_fork = true;
+        entry->is_not_root = to->has_registered && pid == run->root_pid;
+        run->processes++;
+    } else if (entry->member.run != run || entry->member.sheet_num != sheet_num) {
+        move_below(entry, to, sheet_num);
+    }
+    if (!to->has_registered && !run->root_pid)
+        run->root_pid = pid;
+    note_registered(to, sheet_num);
+    entry->is_registered = true;
+    entry->by_foster = false;
+    learn_start(registry, entry, entry->member.start_ticks);
+    return 0;
+}
+
+int registry_adopt(struct registry *registry, struct run *run, int64_t sheet_num, pid_t pid,
+                   uint64_t start_ticks)
+{
+    struct run_entry *to = entry_of(run);
+    struct member_entry *entry;
+
+    forget(registry, find_entry(registry, pid));
+    int r = join(registry, to, sheet_num, pid, &entry);
+    if (r < 0)
+        return r;
+    entry->member.start_ticks = start_ticks;
+    entry->member.was_found = true;
+    note_registered(to, sheet_num);
+    /* The root may be gone: the oldest that is left stands for it. */
+    if (!to->root_ticks || start_ticks < to->root_ticks)
+        to->root_ticks = start_ticks;
+    return 0;
+}
+
+int registry_set_foster(struct registry *registry, pid_t pid, struct run *run)
+{
+    const struct member_entry *entry = find_entry(registry, pid);
+    struct run_entry *to = entry_of(run);
+    struct foster *former = find_foster(registry, pid), *foster = calloc(1, sizeof(*foster));
+
+    if (!foster || map_put(&registry->fosters, (uint64_t)pid, foster) < 0) {
+        free(foster);
+        return -ENOMEM;
+    }
+    *foster = (struct foster){.pid = pid, .run = to, .awaits_fork = !entry || !is_told_of(entry)};
+    if (former)
+        former->run->foster = NULL;
+    free(former);
+    drop_foster(registry, to->foster);
+    to->foster = foster;
+    return 0;
+}
+
+bool registry_is_foster(const struct registry *registry, pid_t pid)
+{
+    return find_foster(registry, pid) != NULL;
 }
 
 int registry_add_stranger(struct registry *registry, pid_t pid)
 {
-    return VEC_PUSH(&registry->strangers, pid);
+    return map_put(&registry->strangers, (uint64_t)pid, registry);
 }
 
 bool registry_is_stranger(const struct registry *registry, pid_t pid)
 {
-    for (size_t i = 0; i < registry->strangers.count; i++)
-        if (registry->strangers.items[i] == pid)
-            return true;
-    return false;
+    return map_get(&registry->strangers, (uint64_t)pid) != NULL;
 }
 
 size_t registry_stranger_count(const struct registry *registry)
@@ -118,34 +435,58 @@ size_t registry_stranger_count(const struct registry *registry)
     return registry->strangers.count;
 }
 
-int registry_fork(struct registry *registry, pid_t parent, pid_t child)
+struct run *registry_run_of_reaped(struct registry *registry, pid_t parent, pid_t pid)
 {
-    struct member_entry *entry = find_entry(registry, parent);
-    struct member_entry *known = find_entry(registry, child);
-
-    bool is_fostered = registry->foster_run && parent == registry->foster_pid &&
-                       !registry_is_stranger(registry, child);
-
-    /* A scan was quicker than the event, or this is the command itself: nothing new. */
-    if (known && !known->member.has_ended && (known->member.was_found || is_fostered)) {
-        known->member.was_found = false;
-        return 0;
-    }
-    if (entry)
-        return registry_add(registry, entry->member.run, child);
-    /* A child that a member has made its own sibling (CLONE_PARENT). */
-    return is_fostered ? registry_add(registry, registry->foster_run, child) : 0;
-}
-
-struct run *registry_run_of_reaped(struct registry *registry, pid_t pid)
-{
-    struct member_entry *entry = find_entry(registry, pid);
+    const struct member_entry *entry = find_entry(registry, pid);
+    const struct foster *foster = find_foster(registry, parent);
 
     if (entry)
         return entry->member.run;
-    if (registry->foster_run && !registry->trusts_events)
-        registry->foster_run->processes++;
-    return registry->foster_run;
+    if (!foster || registry_is_stranger(registry, pid))
+        return NULL;
+    if (!registry->trusts_events)
+        foster->run->run.processes++;
+    return &foster->run->run;
+}
+
+/* ---- events ---- */
+
+/* Whether a fork is news of a process that is known already: a scan or whoever registered it was
+ * quicker than the event. */
+static bool is_late_news(const struct member_entry *entry)
+{
+    return !entry->member.has_ended && !is_told_of(entry);
+}
+
+static void note_late_fork(struct registry *registry, struct member_entry *entry, pid_t parent)
+{
+    entry->member.was_found = entry->awaits_fork = false;
+    entry->member.threads = 1;
+    entry->member.ppid = parent;
+    if (!entry->parent)
+        member_tree_join(entry, find_entry(registry, parent));
+}
+
+int registry_fork(struct registry *registry, pid_t parent, pid_t child)
+{
+    struct member_entry *entry = find_entry(registry, child);
+    struct foster *foster = find_foster(registry, child);
+    bool is_late_foster = foster && foster->awaits_fork;
+
+    if (foster)
+        foster->awaits_fork = false;
+    if (entry && is_late_news(entry)) {
+        note_late_fork(registry, entry, parent);
+        return 0;
+    }
+    /* The pid is another's now. */
+    if (is_late_foster)
+        forget(registry, entry);
+    else
+        bury(registry, child);
+
+    const struct place place = place_below(registry, child, parent, UINT64_MAX);
+    return place.run ? join_place(registry, &place, child, parent, &entry) : 0;
 }
 
 void registry_thread(struct registry *registry, pid_t pid)
@@ -155,7 +496,18 @@ void registry_thread(struct registry *registry, pid_t pid)
         entry->member.threads++;
 }
 
-void registry_exit(struct registry *registry, pid_t pid)
+/* Of a process that was found, nobody knows how many threads it has: the last that ends tells. */
+static void note_root_end(struct member_entry *entry, int wait_status)
+{
+    struct run *run = entry->member.run;
+
+    if (entry->member.pid != run->root_pid || entry->is_not_root)
+        return;
+    run->root_has_ended = true;
+    run->root_wait_status = wait_status;
+}
+
+void registry_exit(struct registry *registry, pid_t pid, int wait_status)
 {
     struct member_entry *entry = find_entry(registry, pid);
 
@@ -163,21 +515,34 @@ void registry_exit(struct registry *registry, pid_t pid)
         return;
     if (entry->member.threads)
         entry->member.threads--;
-    entry->member.has_ended = entry->member.threads == 0;
+    if (entry->member.threads)
+        return;
+    entry->member.has_ended = true;
+    note_root_end(entry, wait_status);
 }
 
-/* The run that a process seen for the first time belongs to by its parent, or NULL. */
-static struct run *run_by_parent(const struct registry *registry, pid_t pid, pid_t ppid,
-                                 uint64_t start_ticks)
+/* ---- readings ---- */
+
+/* For one whose parent was not known, or joined after it. */
+static void learn_parent(struct registry *registry, struct member_entry *entry, pid_t ppid)
 {
+    if (entry->parent || (entry->member.ppid && entry->member.ppid != ppid))
+        return;
     struct member_entry *parent = find_entry(registry, ppid);
 
-    if (registry->foster_run && ppid == registry->foster_pid)
-        return registry_is_stranger(registry, pid) ? NULL : registry->foster_run;
-    /* A parent that is younger than its child is a stranger with its pid. */
-    if (parent && parent->member.start_ticks <= start_ticks)
-        return parent->member.run;
-    return NULL;
+    entry->member.ppid = ppid;
+    if (parent && parent->member.start_ticks <= entry->member.start_ticks)
+        member_tree_join(entry, parent);
+}
+
+static void check_foster(struct registry *registry, pid_t pid, uint64_t start_ticks)
+{
+    struct foster *foster = find_foster(registry, pid);
+
+    if (foster && foster->start_ticks && foster->start_ticks != start_ticks)
+        drop_foster(registry, foster);
+    else if (foster)
+        foster->start_ticks = start_ticks;
 }
 
 int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t start_ticks,
@@ -185,21 +550,25 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
 {
     struct member_entry *entry = find_entry(registry, pid);
 
+    check_foster(registry, pid, start_ticks);
     if (entry && entry->member.start_ticks && entry->member.start_ticks != start_ticks) {
-        registry_remove(registry, pid);
+        forget(registry, entry);
         entry = NULL;
     }
     if (!entry) {
-        struct run *run = run_by_parent(registry, pid, ppid, start_ticks);
-        int r = run ? registry_add(registry, run, pid) : 0;
+        const struct place place = place_below(registry, pid, ppid, start_ticks);
+        int r = place.run ? join_place(registry, &place, pid, ppid, &entry) : 0;
         if (r < 0)
             return r;
-        entry = find_entry(registry, pid);
         if (entry)
             entry->member.was_found = true;
     }
+    if (entry && !entry->member.start_ticks) {
+        learn_start(registry, entry, start_ticks);
+        entry = find_entry(registry, pid); /* it may have turned out not to belong */
+    }
     if (entry) {
-        entry->member.start_ticks = start_ticks;
+        learn_parent(registry, entry, ppid);
         entry->member.was_placed = true;
     }
     *ret = entry ? &entry->member : NULL;
@@ -210,7 +579,7 @@ void registry_begin(struct registry *registry)
 {
     struct member_entry *entry;
 
-    TAILQ_FOREACH (entry, &registry->by_age, neighbours)
+    TAILQ_FOREACH (entry, &registry->by_age, by_age)
         entry->member.was_placed = false;
 }
 
@@ -219,9 +588,9 @@ void registry_drop_gone(struct registry *registry)
     struct member_entry *entry = TAILQ_FIRST(&registry->by_age);
 
     while (entry) {
-        struct member_entry *next = TAILQ_NEXT(entry, neighbours);
+        struct member_entry *next = TAILQ_NEXT(entry, by_age);
         if (!entry->member.was_placed && (entry->member.has_ended || entry->member.was_found))
-            registry_remove(registry, entry->member.pid);
+            bury(registry, entry->member.pid);
         entry = next;
     }
 }
@@ -237,16 +606,14 @@ void registry_distrust_events(struct registry *registry)
 
     registry->trusts_events = false;
 
-    TAILQ_FOREACH (entry, &registry->by_age, neighbours)
+    TAILQ_FOREACH (entry, &registry->by_age, by_age)
         entry->member.was_found = true;
 }
 
 struct member *registry_next(const struct registry *registry, const struct member *member)
 {
-    struct member_entry *next = TAILQ_FIRST(&registry->by_age);
-
-    if (member)
-        next = TAILQ_NEXT(find_entry(registry, member->pid), neighbours);
+    struct member_entry *next = member ? TAILQ_NEXT((const struct member_entry *)member, by_age)
+                                       : TAILQ_FIRST(&registry->by_age);
     return next ? &next->member : NULL;
 }
 
@@ -258,15 +625,8 @@ struct member *registry_find(const struct registry *registry, pid_t pid)
 
 void registry_remove(struct registry *registry, pid_t pid)
 {
-    struct member_entry *entry = map_remove(&registry->members, (uint64_t)pid);
-
-    for (size_t i = 0; i < registry->strangers.count; i++)
-        if (registry->strangers.items[i] == pid)
-            registry->strangers.items[i] = registry->strangers.items[--registry->strangers.count];
-    if (!entry)
-        return;
-    TAILQ_REMOVE(&registry->by_age, entry, neighbours);
-    free(entry);
+    map_remove(&registry->strangers, (uint64_t)pid);
+    bury(registry, pid);
 }
 
 size_t registry_count(const struct registry *registry)
@@ -279,7 +639,7 @@ size_t registry_pids(const struct registry *registry, pid_t *into)
     struct member_entry *entry;
     size_t count = 0;
 
-    TAILQ_FOREACH (entry, &registry->by_age, neighbours)
+    TAILQ_FOREACH (entry, &registry->by_age, by_age)
         into[count++] = entry->member.pid;
     return count;
 }

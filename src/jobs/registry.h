@@ -12,25 +12,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/uuid.h"
-#include "model/job.h"
-
-/* One run of a job. */
-struct run {
-    char run_id[UUID_TEXT_SIZE];
-    char job_id[JOB_ID_MAX_BYTES + 1];
-    int64_t sheet_num;  /* INT_UNKNOWN: none */
-    uint64_t processes; /* how many there have been */
-};
+#include "jobs/run.h"
 
 struct member {
     pid_t pid;
+    pid_t ppid;           /* that it was forked by, or was first seen with; 0: not known */
     uint64_t start_ticks; /* 0 until the first reading */
     struct run *run;
-    unsigned threads; /* by the events */
-    bool has_ended;   /* by the events; it may still be there as a zombie */
-    bool was_found;   /* by a reading, before any event told of it */
-    bool was_placed;  /* since registry_begin() */
+    int64_t sheet_num; /* INT_UNKNOWN: none; inherited as the run is */
+    unsigned threads;  /* by the events */
+    bool has_ended;    /* by the events; it may still be there as a zombie */
+    bool was_found;    /* by a reading, before any event told of it */
+    bool was_placed;   /* since registry_begin() */
 };
 
 struct registry;
@@ -39,31 +32,73 @@ int registry_new(struct registry **ret);
 void registry_free(struct registry *registry);
 void registry_freep(struct registry **registry);
 
+struct run_options {
+    const char *run_id;
+    const char *job_id;
+    int64_t uid;
+    enum run_origin origin;
+    struct run *parent; /* NULL: none */
+};
+
 /* The run is the registry's. 0 or -ENOMEM. */
-int registry_add_run(struct registry *registry, const char *run_id, const char *job_id,
-                     int64_t sheet_num, struct run **ret);
+int registry_add_run(struct registry *registry, const struct run_options *options,
+                     struct run **ret);
+/* The run is over, and gone: what is left of its processes belongs to nobody; runs that were
+ * started in it are its parent's. Whoever keeps figures of it has let go of it before. */
+void registry_end_run(struct registry *registry, struct run *run);
 
-/* Makes a process a member, as the first one of its run or by fork. 0 or -ENOMEM. */
-int registry_add(struct registry *registry, struct run *run, pid_t pid);
+/* Above this many runs at once, somebody is making them in a loop; nobody can keep others out. */
+#define REGISTRY_RUNS_MAX          10000
+#define REGISTRY_RUNS_PER_USER_MAX 2000
 
-/* Children of `pid` that were not known before belong to `run`: sonde as the parent and subreaper
- * of a run inherits its orphans. */
-void registry_set_foster(struct registry *registry, pid_t pid, struct run *run);
+/* Whether there is room for one more run of that user. */
+bool registry_has_room(const struct registry *registry, int64_t uid);
+
+struct run *registry_find_run(const struct registry *registry, const char *run_id);
+/* By its name, the latest one: names are each user's own. INT_UNKNOWN: anybody's. */
+struct run *registry_find_job(const struct registry *registry, const char *job_id, int64_t uid);
+/* The name for one more run of that job and user: JOB (unless it is known to be taken elsewhere),
+ * or the first of JOB-2, JOB-3, … that none of the user's runs has. */
+void registry_free_name(const struct registry *registry, const char *job_id, int64_t uid,
+                        bool is_taken, char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES]);
+/* Steps through all runs, oldest first: NULL begins and ends it. */
+struct run *registry_next_run(const struct registry *registry, const struct run *run);
+size_t registry_run_count(const struct registry *registry);
+
+/* Makes a process a member, as the first one of its run or step. One that belongs to another run
+ * or step goes over with all that it has forked since, but for what was registered itself: the
+ * innermost owns. What a process has forked before it was known to anybody can be placed, see
+ * registry_place(), parents first. 0 or -ENOMEM. */
+int registry_add(struct registry *registry, struct run *run, int64_t sheet_num, pid_t pid);
+
+/* A process that was a member in an earlier life of this registry, by its whole identity; parents
+ * before their children. It is not counted again, and not the run's root. One that a reading does
+ * not find is gone. 0 or -ENOMEM. */
+int registry_adopt(struct registry *registry, struct run *run, int64_t sheet_num, pid_t pid,
+                   uint64_t start_ticks);
+
+/* Children of `pid` that were not known before belong to `run`: a parent and subreaper of a run
+ * inherits its orphans. Those that are older than the run's root do not, and are let go when that
+ * is found out. They are of the run's step, if all that was registered in it is of the same one.
+ * Each run has one such process, and it is that of one run, the latest. 0 or -ENOMEM. */
+int registry_set_foster(struct registry *registry, pid_t pid, struct run *run);
+bool registry_is_foster(const struct registry *registry, pid_t pid);
 
 /* A child that the foster parent had already: it belongs to no run. 0 or -ENOMEM. */
 int registry_add_stranger(struct registry *registry, pid_t pid);
 bool registry_is_stranger(const struct registry *registry, pid_t pid);
 size_t registry_stranger_count(const struct registry *registry);
 
-/* The run of a process that `pid` above has reaped: its own, or as an orphan that was never seen,
- * which then counts as one more process of it, unless events would have told of it. NULL: none of
- * ours. */
-struct run *registry_run_of_reaped(struct registry *registry, pid_t pid);
+/* The run of a process that the foster parent `parent` has reaped: its own, or as an orphan that
+ * was never seen, which then counts as one more process of it, unless events would have told of it.
+ * NULL: none of ours. */
+struct run *registry_run_of_reaped(struct registry *registry, pid_t parent, pid_t pid);
 
-/* Lifecycle events, in their order. 0 or -ENOMEM. */
+/* Lifecycle events, in their order. 0 or -ENOMEM. A process that ends is remembered by its run if
+ * it is that one's root (run.root_pid). */
 int registry_fork(struct registry *registry, pid_t parent, pid_t child);
 void registry_thread(struct registry *registry, pid_t pid);
-void registry_exit(struct registry *registry, pid_t pid);
+void registry_exit(struct registry *registry, pid_t pid, int wait_status);
 
 /* A reading of all members there are: begin, place each, drop those that are gone: that ended by
  * the events, or were known by readings alone, and are not there to be read (even a zombie is). One
