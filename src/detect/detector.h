@@ -1,0 +1,50 @@
+/* Anomalies as they happen, in two pure stages: rules (this snapshot, what is remembered of earlier
+ * ones, events since) give findings; findings give episodes that open, change and clear.
+ *
+ * No clock and no I/O: time comes in with each snapshot, on the monotonic clock. What is remembered
+ * of a process is found by its identity, never searched for, and bounded; it goes with the process.
+ * docs/ANOMALIES.md has the rules in words. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/config.h"
+#include "model/event.h"
+#include "model/snapshot.h"
+
+struct detector;
+
+/* The configuration is copied. 0 or -ENOMEM. */
+int detector_new(const struct anomaly_config *config, struct detector **ret);
+void detector_free(struct detector *detector);
+void detector_freep(struct detector **detector);
+
+/* Other thresholds from now on; what is remembered stays. */
+void detector_configure(struct detector *detector, const struct anomaly_config *config);
+
+struct detect_input {
+    const struct snapshot *snapshot;         /* all processes there are */
+    uint64_t mono_ns;                        /* when it was taken */
+    const struct process_event_list *events; /* since the last one; NULL: none */
+};
+
+/* What has changed: episodes that opened (is_opening), got worse, or cleared (cleared_at), in this
+ * order. Texts and the list are placed in `arena`. 0 or -ENOMEM: then some may be missing (`ret` is
+ * valid all the same, if only empty), and what has not been told of is told of at the next call.
+ *
+ * timestamp, anomaly_type, pid and run_id are the same from the opening to the clearing, and those
+ * of no other episode. */
+int detector_check(struct detector *detector, const struct detect_input *input, struct arena *arena,
+                   struct anomaly_list *ret);
+
+/* The open episodes, oldest first. 0 or -ENOMEM. */
+int detector_list_open(const struct detector *detector, struct arena *arena,
+                       struct anomaly_list *ret);
+size_t detector_open_count(const struct detector *detector);
+
+/* Whether the process is part of an open episode. */
+bool detector_is_in_episode(const struct detector *detector, pid_t pid, uint64_t start_ticks);
+
+/* A run is over: its episodes clear at the next check. */
+void detector_end_run(struct detector *detector, const char *run_id);

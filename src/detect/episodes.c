@@ -1,0 +1,554 @@
+#include "detect/episodes.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/macros.h"
+#include "base/utf8.h"
+
+/* Of pids that a description names; the rest is a number. */
+#define PIDS_NAMED 8
+#define NAME_BYTES 288
+
+struct episode_member {
+    struct episode *episode;
+    uint64_t key;
+    int64_t pid;
+    uint64_t start_ticks;
+    bool is_process;
+    uint64_t fired; /* number of the snapshot */
+    uint64_t fired_ns;
+    TAILQ_ENTRY(episode_member) neighbours;
+};
+
+struct episode {
+    enum anomaly_kind kind;
+    bool is_folded;
+    double timestamp;
+    int64_t pid; /* of the worst at the opening, as are the next four */
+    int64_t uid;
+    int64_t sheet_num;
+    char *job_id;
+    char *run_id;
+
+    /* The worst there has been. */
+    struct finding_figures worst;
+    int64_t worst_pid;
+    char name[NAME_BYTES];
+
+    /* Who was in it; `pids` has the first ones. */
+    int64_t pids[PIDS_NAMED];
+    size_t pid_count;
+    TAILQ_HEAD(, episode_member) members;
+
+    /* In the current snapshot; `now` is NULL if it has not fired. */
+    const struct finding *now;
+    size_t firing;
+
+    bool was_told;
+    bool has_changed;
+    struct finding_figures told;
+    bool is_over; /* its run has ended */
+    bool is_cleared;
+    double cleared_at;
+
+    TAILQ_ENTRY(episode) by_age;
+    TAILQ_ENTRY(episode) folded;
+};
+
+/* ---- members ---- */
+
+static uint64_t process_key(enum anomaly_kind kind, int64_t pid)
+{
+    static_assert(ANOMALY_KINDS <= 16, "a kind fits into four bits of a key");
+    return (uint64_t)pid << 4 | (uint64_t)kind;
+}
+
+/* A process is in at most one episode of a kind. What has no pid is its run's, by a hash (FNV-1a)
+ * that is above all pids, or the machine's. */
+static uint64_t member_key(enum anomaly_kind kind, const struct finding_subject *subject)
+{
+    uint64_t hash = UINT64_C(0xCBF29CE484222325);
+
+    if (int_is_known(subject->pid))
+        return process_key(kind, subject->pid);
+    for (const char *at = subject->run_id ? subject->run_id : ""; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001B3);
+    return process_key(kind, (int64_t)(hash | UINT64_C(1) << 59));
+}
+
+static void remove_member(struct episodes *episodes, struct episode_member *member)
+{
+    map_remove(&episodes->members, member->key);
+    TAILQ_REMOVE(&member->episode->members, member, neighbours);
+    free(member);
+}
+
+static void note_pid(struct episode *episode, int64_t pid)
+{
+    size_t named = MIN(episode->pid_count, (size_t)PIDS_NAMED);
+
+    for (size_t i = 0; i < named; i++)
+        if (episode->pids[i] == pid)
+            return;
+    if (!int_is_known(pid))
+        return;
+    if (named < PIDS_NAMED)
+        episode->pids[named] = pid;
+    episode->pid_count++;
+}
+
+static int add_member(struct episodes *episodes, struct episode *episode,
+                      const struct finding_subject *subject, struct episode_member **ret)
+{
+    struct episode_member *member = malloc(sizeof(*member));
+    uint64_t key = member_key(episode->kind, subject);
+
+    if (!member || map_put(&episodes->members, key, member) < 0) {
+        free(member);
+        return -ENOMEM;
+    }
+    *member = (struct episode_member){.episode = episode,
+                                      .key = key,
+                                      .pid = subject->pid,
+                                      .start_ticks = subject->start_ticks,
+                                      .is_process = subject->is_process};
+    TAILQ_INSERT_TAIL(&episode->members, member, neighbours);
+    note_pid(episode, subject->pid);
+    *ret = member;
+    return 0;
+}
+
+/* ---- episodes ---- */
+
+static void episode_free(struct episode *episode)
+{
+    free(episode->job_id);
+    free(episode->run_id);
+    free(episode);
+}
+
+static bool folds(const struct finding *finding)
+{
+    return finding->subject.run_id || finding->kind == ANOMALY_ZOMBIE;
+}
+
+static bool is_same_run(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static struct episode *find_folded(struct episodes *episodes, const struct finding *finding)
+{
+    struct episode *episode;
+
+    TAILQ_FOREACH (episode, &episodes->folded, folded)
+        if (episode->kind == finding->kind && is_same_run(episode->run_id, finding->subject.run_id))
+            return episode;
+    return NULL;
+}
+
+static int copy_text(const char *text, char **ret)
+{
+    *ret = text ? strdup(text) : NULL;
+    return text && !*ret ? -ENOMEM : 0;
+}
+
+static int open_episode(struct episodes *episodes, const struct finding *finding, double timestamp,
+                        struct episode **ret)
+{
+    const struct finding_subject *subject = &finding->subject;
+    struct episode *episode = calloc(1, sizeof(*episode));
+
+    if (!episode)
+        return -ENOMEM;
+    episode->kind = finding->kind;
+    episode->is_folded = folds(finding);
+    episode->timestamp = timestamp;
+    episode->worst = (struct finding_figures){.severity = SEVERITY_UNKNOWN, .value = REAL_UNKNOWN};
+    TAILQ_INIT(&episode->members);
+    if (copy_text(subject->job_id, &episode->job_id) < 0 ||
+        copy_text(subject->run_id, &episode->run_id) < 0) {
+        episode_free(episode);
+        return -ENOMEM;
+    }
+    TAILQ_INSERT_TAIL(&episodes->by_age, episode, by_age);
+    if (episode->is_folded)
+        TAILQ_INSERT_TAIL(&episodes->folded, episode, folded);
+    episodes->open_count++;
+    *ret = episode;
+    return 0;
+}
+
+/* It is not open any more; what is left of it is told of, if anybody knows of it. */
+static void clear_episode(struct episodes *episodes, struct episode *episode, double timestamp)
+{
+    episode->is_cleared = true;
+    episode->cleared_at = timestamp;
+    episodes->open_count--;
+    if (episode->is_folded)
+        TAILQ_REMOVE(&episodes->folded, episode, folded);
+}
+
+static void forget_episode(struct episodes *episodes, struct episode *episode)
+{
+    TAILQ_REMOVE(&episodes->by_age, episode, by_age);
+    episode_free(episode);
+}
+
+/* ---- what has fired ---- */
+
+/* The member that the finding is about, if it is still the same process in the same run. */
+static struct episode_member *find_member(struct episodes *episodes, const struct finding *finding)
+{
+    const struct finding_subject *subject = &finding->subject;
+    struct episode_member *member = map_get(&episodes->members, member_key(finding->kind, subject));
+
+    if (!member || (member->start_ticks == subject->start_ticks &&
+                    is_same_run(member->episode->run_id, subject->run_id)))
+        return member;
+    remove_member(episodes, member);
+    return NULL;
+}
+
+static int join(struct episodes *episodes, const struct finding *finding, double timestamp,
+                struct episode_member **ret)
+{
+    struct episode *episode = folds(finding) ? find_folded(episodes, finding) : NULL;
+    bool is_new = !episode;
+    int r = is_new ? open_episode(episodes, finding, timestamp, &episode) : 0;
+
+    if (r < 0)
+        return r;
+    r = add_member(episodes, episode, &finding->subject, ret);
+    if (r < 0 && is_new) {
+        clear_episode(episodes, episode, timestamp);
+        forget_episode(episodes, episode);
+    }
+    return r;
+}
+
+static int note_finding(struct episodes *episodes, const struct episodes_input *input,
+                        const struct finding *finding)
+{
+    struct episode_member *member = find_member(episodes, finding);
+    int r = member ? 0 : join(episodes, finding, input->timestamp, &member);
+
+    if (r < 0)
+        return r;
+    member->fired = input->processes->snapshot;
+    member->fired_ns = input->now_ns;
+
+    struct episode *episode = member->episode;
+    episode->firing++;
+    if (!episode->now || finding_is_worse(finding->kind, &finding->figures, &episode->now->figures))
+        episode->now = finding;
+    return 0;
+}
+
+/* ---- how bad it is ---- */
+
+static void append_pids(const int64_t *pids, size_t named, size_t count, struct text *out)
+{
+    for (size_t i = 0; i < named; i++)
+        text_printf(out, "%s%lld", i ? ", " : count > 1 ? "pids " : "pid ", (long long)pids[i]);
+    if (count > named)
+        text_printf(out, " and %zu more", count - named);
+}
+
+static void append_firing_pids(const struct episode *episode, uint64_t snapshot, struct text *out)
+{
+    int64_t pids[PIDS_NAMED];
+    const struct episode_member *member;
+    size_t named = 0;
+
+    TAILQ_FOREACH (member, &episode->members, neighbours)
+        if (member->fired == snapshot && named < PIDS_NAMED)
+            pids[named++] = member->pid;
+    append_pids(pids, named, episode->firing, out);
+}
+
+/* What the description calls it: zombies by their pids, else the worst process. */
+static int name_worst(struct episodes *episodes, struct episode *episode, uint64_t snapshot)
+{
+    struct text *name = &episodes->scratch;
+
+    text_reset(name);
+    if (episode->kind == ANOMALY_ZOMBIE)
+        append_firing_pids(episode, snapshot, name);
+    else
+        finding_name_subject(&episode->now->subject, name);
+    utf8_clean(episode->name, sizeof(episode->name), text_string(name), name->length);
+    return text_error(name);
+}
+
+/* 0 or -ENOMEM: then its name may be cut. */
+static int weigh(struct episodes *episodes, struct episode *episode, uint64_t snapshot)
+{
+    struct finding_figures figures = episode->now->figures;
+    bool is_first = episode->worst.severity == SEVERITY_UNKNOWN;
+    int r = 0;
+
+    if (episode->kind == ANOMALY_ZOMBIE)
+        figures.value = (double)episode->firing;
+    if (!is_first && !finding_is_worse(episode->kind, &figures, &episode->worst))
+        return 0;
+    if (is_first) {
+        episode->pid = episode->now->subject.pid;
+        episode->uid = episode->now->subject.uid;
+        episode->sheet_num = episode->now->subject.sheet_num;
+    }
+    if (is_first || episode->kind == ANOMALY_ZOMBIE ||
+        episode->worst_pid != episode->now->subject.pid)
+        r = name_worst(episodes, episode, snapshot);
+    episode->worst = figures;
+    episode->worst_pid = episode->now->subject.pid;
+    if (episode->was_told &&
+        (figures.severity > episode->told.severity ||
+         finding_value_is_worse(episode->kind, figures.value, episode->told.value,
+                                episodes->numbers.worse_factor)))
+        episode->has_changed = true;
+    return r;
+}
+
+/* ---- what is over ---- */
+
+static bool has_left(const struct episodes *episodes, const struct episodes_input *input,
+                     const struct episode_member *member)
+{
+    const struct detect_numbers *numbers = &episodes->numbers;
+
+    if (member->episode->is_over)
+        return true;
+    if (member->is_process &&
+        !process_memories_find(input->processes, member->pid, member->start_ticks))
+        return true;
+    return input->processes->snapshot - member->fired >= numbers->quiet_snapshots &&
+           input->now_ns - member->fired_ns >= numbers->quiet_ns;
+}
+
+static void drop_members(struct episodes *episodes, const struct episodes_input *input,
+                         struct episode *episode)
+{
+    struct episode_member *next;
+
+    for (struct episode_member *member = TAILQ_FIRST(&episode->members); member; member = next) {
+        next = TAILQ_NEXT(member, neighbours);
+        if (has_left(episodes, input, member))
+            remove_member(episodes, member);
+    }
+}
+
+int episodes_apply(struct episodes *episodes, const struct episodes_input *input)
+{
+    struct episode *episode;
+    int error = 0;
+
+    TAILQ_FOREACH (episode, &episodes->by_age, by_age) {
+        episode->now = NULL;
+        episode->firing = 0;
+    }
+    for (size_t i = 0; i < input->findings->count; i++) {
+        int r = note_finding(episodes, input, &input->findings->items[i]);
+        error = error ? error : r;
+    }
+    TAILQ_FOREACH (episode, &episodes->by_age, by_age) {
+        if (episode->is_cleared)
+            continue;
+        int r = episode->now ? weigh(episodes, episode, input->processes->snapshot) : 0;
+        error = error ? error : r;
+        drop_members(episodes, input, episode);
+        if (TAILQ_EMPTY(&episode->members))
+            clear_episode(episodes, episode, input->timestamp);
+    }
+    return error;
+}
+
+/* ---- telling of it ---- */
+
+static int describe(const struct episode *episode, struct arena *arena, const char **ret)
+{
+    _cleanup_text_ struct text text = {0};
+
+    finding_describe(episode->kind, episode->name, &episode->worst, &text);
+    if (episode->kind != ANOMALY_ZOMBIE && episode->pid_count > 1) {
+        text_printf(&text, " (%zu processes: ", episode->pid_count);
+        append_pids(episode->pids, MIN(episode->pid_count, (size_t)PIDS_NAMED), episode->pid_count,
+                    &text);
+        text_append_char(&text, ')');
+    }
+    if (text_error(&text) < 0)
+        return -ENOMEM;
+    *ret = arena_copy(arena, text.bytes, text.length);
+    return *ret ? 0 : -ENOMEM;
+}
+
+static int copy_into(struct arena *arena, const char *text, const char **ret)
+{
+    *ret = text ? arena_strdup(arena, text) : NULL;
+    return text && !*ret ? -ENOMEM : 0;
+}
+
+static int fill_anomaly(const struct episode *episode, struct arena *arena, struct anomaly *ret)
+{
+    record_init(&anomaly_record, ret);
+    ret->timestamp = episode->timestamp;
+    ret->anomaly_type = anomaly_kind_name(episode->kind);
+    ret->pid = episode->pid;
+    ret->sheet_num = episode->sheet_num;
+    ret->severity = episode->worst.severity;
+    ret->metric_value = episode->worst.value;
+    ret->threshold = episode->worst.threshold;
+    ret->uid = episode->uid;
+    ret->is_opening = false;
+    int r = describe(episode, arena, &ret->description);
+    if (r == 0)
+        r = copy_into(arena, episode->job_id, &ret->job_id);
+    return r < 0 ? r : copy_into(arena, episode->run_id, &ret->run_id);
+}
+
+enum telling {
+    TELL_OPENING,
+    TELL_CHANGE,
+    TELL_CLEARING,
+    TELLINGS,
+};
+
+static bool is_to_tell(const struct episode *episode, enum telling telling)
+{
+    switch (telling) {
+    case TELL_OPENING: return !episode->was_told;
+    case TELL_CHANGE: return episode->was_told && episode->has_changed && !episode->is_cleared;
+    case TELL_CLEARING: return episode->is_cleared;
+    case TELLINGS: break;
+    }
+    return false;
+}
+
+static int list_tellings(struct episodes *episodes, struct arena *arena, struct anomaly_list *list)
+{
+    struct episode *episode;
+    int r = 0;
+
+    for (enum telling telling = 0; telling < TELLINGS; telling++)
+        TAILQ_FOREACH (episode, &episodes->by_age, by_age) {
+            if (!is_to_tell(episode, telling))
+                continue;
+            struct anomaly *anomaly = &list->items[list->count++];
+            r = fill_anomaly(episode, arena, anomaly);
+            if (r < 0)
+                return r;
+            anomaly->is_opening = telling == TELL_OPENING;
+            if (telling == TELL_CLEARING)
+                anomaly->cleared_at = episode->cleared_at;
+        }
+    return 0;
+}
+
+static size_t count_tellings(const struct episodes *episodes)
+{
+    const struct episode *episode;
+    size_t count = 0;
+
+    TAILQ_FOREACH (episode, &episodes->by_age, by_age)
+        for (enum telling telling = 0; telling < TELLINGS; telling++)
+            count += is_to_tell(episode, telling);
+    return count;
+}
+
+static void note_told(struct episodes *episodes)
+{
+    struct episode *next;
+
+    for (struct episode *episode = TAILQ_FIRST(&episodes->by_age); episode; episode = next) {
+        next = TAILQ_NEXT(episode, by_age);
+        if (!episode->was_told || episode->has_changed)
+            episode->told = episode->worst;
+        episode->was_told = true;
+        episode->has_changed = false;
+        if (episode->is_cleared)
+            forget_episode(episodes, episode);
+    }
+}
+
+int episodes_tell(struct episodes *episodes, struct arena *arena, struct anomaly_list *ret)
+{
+    struct anomaly_list list = {0};
+    size_t count = count_tellings(episodes);
+
+    *ret = list;
+    if (!count)
+        return 0;
+    list.items = arena_alloc(arena, count * sizeof(*list.items));
+    int r = list.items ? list_tellings(episodes, arena, &list) : -ENOMEM;
+    if (r < 0)
+        return r;
+    note_told(episodes);
+    *ret = list;
+    return 0;
+}
+
+int episodes_list_open(const struct episodes *episodes, struct arena *arena,
+                       struct anomaly_list *ret)
+{
+    const struct episode *episode;
+    struct anomaly_list list = {
+        .items = arena_alloc(arena, MAX(episodes->open_count, (size_t)1) * sizeof(*list.items))};
+
+    if (!list.items)
+        return -ENOMEM;
+    TAILQ_FOREACH (episode, &episodes->by_age, by_age) {
+        if (episode->is_cleared)
+            continue;
+        int r = fill_anomaly(episode, arena, &list.items[list.count++]);
+        if (r < 0)
+            return r;
+    }
+    *ret = list;
+    return 0;
+}
+
+/* ---- all of them ---- */
+
+void episodes_init(struct episodes *episodes, const struct detect_numbers *numbers)
+{
+    *episodes = (struct episodes){.numbers = *numbers};
+    TAILQ_INIT(&episodes->by_age);
+    TAILQ_INIT(&episodes->folded);
+}
+
+void episodes_done(struct episodes *episodes)
+{
+    struct episode *episode;
+
+    while ((episode = TAILQ_FIRST(&episodes->by_age))) {
+        while (!TAILQ_EMPTY(&episode->members))
+            remove_member(episodes, TAILQ_FIRST(&episode->members));
+        forget_episode(episodes, episode);
+    }
+    map_done(&episodes->members);
+    text_done(&episodes->scratch);
+}
+
+bool episodes_have(const struct episodes *episodes, int64_t pid, uint64_t start_ticks)
+{
+    for (int kind = 0; kind < ANOMALY_KINDS && episodes->members.count; kind++) {
+        const struct episode_member *member =
+            map_get(&episodes->members, process_key((enum anomaly_kind)kind, pid));
+        if (member && member->is_process && member->start_ticks == start_ticks)
+            return true;
+    }
+    return false;
+}
+
+void episodes_end_run(struct episodes *episodes, const char *run_id)
+{
+    struct episode *episode;
+
+    TAILQ_FOREACH (episode, &episodes->folded, folded)
+        if (is_same_run(episode->run_id, run_id))
+            episode->is_over = true;
+}

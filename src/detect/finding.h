@@ -1,0 +1,69 @@
+/* A rule that fires in one snapshot: what the first stage hands to the second. Texts are those of
+ * the snapshot and of the events, and valid as long. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "base/vec.h"
+#include "model/event.h"
+
+enum anomaly_kind {
+    ANOMALY_MEMORY_SPIKE,
+    ANOMALY_RUNAWAY_PROCESS,
+    ANOMALY_ZOMBIE,
+    ANOMALY_FD_EXHAUSTION,
+    ANOMALY_MEMORY_PRESSURE,
+    ANOMALY_OOM_KILL,
+    ANOMALY_MEMORY_LEAK,
+    ANOMALY_STUCK_PROCESS,
+    ANOMALY_KINDS,
+};
+
+/* `memory_spike` and so on. */
+const char *anomaly_kind_name(enum anomaly_kind kind);
+
+/* Whom it is about. */
+struct finding_subject {
+    int64_t pid; /* INT_UNKNOWN: the machine */
+    uint64_t start_ticks;
+    bool is_process; /* one of the snapshot, which can go away */
+    int64_t uid;
+    const char *command;
+    const char *job_id;
+    const char *run_id;
+    int64_t sheet_num;
+};
+
+/* How bad it is. What a description is made of beside the subject. */
+struct finding_figures {
+    int severity; /* enum severity */
+    double value;
+    double threshold;
+    double of;      /* what the value has grown from, or is a part of; unknown: nothing */
+    double seconds; /* how long it took, or has lasted; unknown: it does not matter */
+};
+
+struct finding {
+    enum anomaly_kind kind;
+    struct finding_subject subject;
+    struct finding_figures figures;
+};
+
+struct finding_list VEC(struct finding);
+
+/* Whether `value` is worse than `other` by more than `factor` (1: at all). An unknown value is the
+ * least bad. */
+bool finding_value_is_worse(enum anomaly_kind kind, double value, double other, double factor);
+
+/* By severity, then by value. */
+bool finding_is_worse(enum anomaly_kind kind, const struct finding_figures *figures,
+                      const struct finding_figures *other);
+
+/* "python3 train.py (pid 4711)": fit for a screen, bounded. */
+void finding_name_subject(const struct finding_subject *subject, struct text *out);
+
+/* "[name] grew from 210.0 MB to 2.10 GB in 30.00 s". */
+void finding_describe(enum anomaly_kind kind, const char *name,
+                      const struct finding_figures *figures, struct text *out);

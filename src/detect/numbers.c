@@ -1,0 +1,38 @@
+#include "detect/numbers.h"
+
+#include "base/clock.h"
+
+const struct detect_numbers detect_numbers_default = {
+    /* A point every 0.12 s of the default window of 30 s: finer would not move a baseline. */
+    .spike_points = 256,
+    .spike_critical_factor = 2,
+    /* A compiler computes from its first moment to its last, and grows as it does; a server, or a
+     * script that has come to where it waits, is past its start. */
+    .still_ns = 1 * NS_PER_SEC,
+    .still_cpu_pct = 50,
+    .still_ratio = 0.10,
+
+    /* Every process is a zombie for a moment: until its parent comes round to it. */
+    .zombie_snapshots = 2,
+    .zombie_ns = 2 * NS_PER_SEC,
+
+    .fd_small_limit = 4096,
+    .fd_critical_ratio = 0.95,
+
+    /* 4 s: every snapshot at the default interval of 5 s, so that ten minutes are 120 points. From
+     * the first thinning on there are 64 to 128 points, whatever the interval. */
+    .leak_points_max = 128,
+    .leak_points_min = 60,
+    .leak_span_ns = 600 * NS_PER_SEC,
+    .leak_period_ns = 4 * NS_PER_SEC,
+    .leak_growth_mb = 100,
+    .leak_growth_ratio = 0.25,
+    .leak_tau = 0.8,
+
+    .stuck_ns = 60 * NS_PER_SEC,
+
+    .quiet_snapshots = 3,
+    .quiet_ns = 10 * NS_PER_SEC,
+    /* A value that grows a thousandfold is told of 18 times. */
+    .worse_factor = 1.5,
+};

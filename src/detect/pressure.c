@@ -1,0 +1,300 @@
+#include "detect/pressure.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/human.h"
+#include "base/macros.h"
+#include "base/text.h"
+#include "base/utf8.h"
+
+/* What `auto` leaves to others. */
+#define AUTO_SHARE 0.8
+/* Of the memory limit, above which no new job is accepted. */
+#define ACCEPT_MEMORY_RATIO 0.85
+/* Of the process limit, above which nothing starts. */
+#define PROCESS_RATIO 0.8
+/* A refused job asks again after so long at least, even where there is no pressure. */
+#define ASK_AGAIN_SECONDS 10
+/* Of a name that somebody has reported. */
+#define NAME_COLUMNS 40
+
+/* What a level begins above (memory) or at (PSI), and what it asks a step to wait. */
+static const struct level {
+    double memory_ratio;
+    double psi_full_avg10;
+    double delay_seconds;
+} levels[] = {
+    [PRESSURE_NONE] = {-1, -1, 0},        [PRESSURE_LOW] = {0.50, INFINITY, 2},
+    [PRESSURE_MEDIUM] = {0.70, 10, 10},   [PRESSURE_HIGH] = {0.85, 25, 30},
+    [PRESSURE_CRITICAL] = {0.95, 50, 60},
+};
+
+struct pressure_limits pressure_limits_resolve(const struct limits_config *config,
+                                               double memory_total_mb, int64_t pids_limit)
+{
+    struct pressure_limits limits = {.max_memory_mb = config->max_memory_mb,
+                                     .max_processes = config->max_processes};
+
+    if (!real_is_known(limits.max_memory_mb))
+        limits.max_memory_mb = AUTO_SHARE * memory_total_mb;
+    if (!int_is_known(limits.max_processes) && int_is_known(pids_limit))
+        limits.max_processes = (int64_t)(AUTO_SHARE * (double)pids_limit);
+    return limits;
+}
+
+struct pressure_input pressure_input_of(const struct snapshot *snapshot)
+{
+    struct pressure_input input = {.psi_memory_full_avg10 = REAL_UNKNOWN, .has_failed = !snapshot};
+    double most_shared_mb = 0;
+
+    if (!snapshot)
+        return input;
+    for (size_t i = 0; i < snapshot->processes.count; i++) {
+        const struct process_metric *process = &snapshot->processes.items[i];
+        if (!process->job_id && !process->run_id)
+            continue;
+        input.processes++;
+        if (!real_is_known(process->rss_mb))
+            continue;
+        double shared_mb = real_is_known(process->shared_mb) ? process->shared_mb : 0;
+        input.unique_mb += MAX(process->rss_mb - shared_mb, 0.0);
+        most_shared_mb = MAX(most_shared_mb, shared_mb);
+    }
+    input.unique_mb += most_shared_mb;
+    input.psi_memory_full_avg10 = snapshot->psi.memory.full_avg10;
+    return input;
+}
+
+const char *pressure_name(int level)
+{
+    return field_enum_name(record_find(&snapshot_record, "pressure_level"), level);
+}
+
+/* ---- what weighs on the machine ---- */
+
+static bool has_failed(const struct pressure_limits *limits, const struct pressure_input *input)
+{
+    return input->has_failed || !real_is_known(input->unique_mb) ||
+           !int_is_known(input->processes) || !real_is_known(limits->max_memory_mb) ||
+           !int_is_known(limits->max_processes);
+}
+
+static double memory_ratio(const struct pressure_limits *limits, const struct pressure_input *input)
+{
+    return input->unique_mb / limits->max_memory_mb;
+}
+
+static bool has_too_many(const struct pressure_limits *limits, const struct pressure_input *input)
+{
+    return (double)input->processes / (double)limits->max_processes > PROCESS_RATIO;
+}
+
+static enum pressure level_of_probe(const struct pressure_limits *limits,
+                                    const struct pressure_input *input)
+{
+    return has_failed(limits, input) ? PRESSURE_CRITICAL : PRESSURE_NONE;
+}
+
+static enum pressure level_of_memory(const struct pressure_limits *limits,
+                                     const struct pressure_input *input)
+{
+    enum pressure level = PRESSURE_CRITICAL;
+
+    while (level > PRESSURE_NONE && !(memory_ratio(limits, input) > levels[level].memory_ratio))
+        level--;
+    return level;
+}
+
+static enum pressure level_of_processes(const struct pressure_limits *limits,
+                                        const struct pressure_input *input)
+{
+    return has_too_many(limits, input) ? PRESSURE_CRITICAL : PRESSURE_NONE;
+}
+
+static enum pressure level_of_psi(const struct pressure_limits *limits _unused_,
+                                  const struct pressure_input *input)
+{
+    enum pressure level = PRESSURE_CRITICAL;
+
+    while (level > PRESSURE_NONE && !(input->psi_memory_full_avg10 >= levels[level].psi_full_avg10))
+        level--;
+    return level;
+}
+
+static enum pressure level_of_rate_limit(const struct pressure_limits *limits _unused_,
+                                         const struct pressure_input *input)
+{
+    return input->rate_limited_seconds > 0 ? PRESSURE_HIGH : PRESSURE_NONE;
+}
+
+static void say_probe(const struct pressure_limits *limits, const struct pressure_input *input,
+                      struct text *out)
+{
+    if (input->has_failed)
+        text_append_string(out, "the machine could not be read");
+    else if (!real_is_known(limits->max_memory_mb))
+        text_append_string(out, "how much memory there is could not be read; "
+                                "limits.max_memory_mb may say it");
+    else if (!int_is_known(limits->max_processes))
+        text_append_string(out, "how many processes there may be could not be read; "
+                                "limits.max_processes may say it");
+    else
+        text_append_string(out, "what jobs use could not be read");
+}
+
+static void say_memory(const struct pressure_limits *limits, const struct pressure_input *input,
+                       struct text *out)
+{
+    struct human used, limit;
+
+    text_printf(out, "jobs use %s of %s of memory", human_mb(&used, input->unique_mb),
+                human_mb(&limit, limits->max_memory_mb));
+}
+
+static void say_processes(const struct pressure_limits *limits, const struct pressure_input *input,
+                          struct text *out)
+{
+    struct human used, limit;
+
+    text_printf(out, "jobs have %s of %s processes", human_count(&used, (uint64_t)input->processes),
+                human_count(&limit, (uint64_t)limits->max_processes));
+}
+
+static void say_psi(const struct pressure_limits *limits _unused_,
+                    const struct pressure_input *input, struct text *out)
+{
+    text_printf(out, "all tasks wait for memory %.0f %% of the time", input->psi_memory_full_avg10);
+}
+
+static void say_rate_limit(const struct pressure_limits *limits _unused_,
+                           const struct pressure_input *input, struct text *out)
+{
+    struct human left;
+
+    text_append_string(out, "a rate limit");
+    if (input->rate_limit_name && input->rate_limit_name[0]) {
+        text_append_string(out, " of ");
+        text_append_visible(out, input->rate_limit_name, strlen(input->rate_limit_name),
+                            NAME_COLUMNS);
+    }
+    text_printf(out, " holds for another %s", human_duration(&left, input->rate_limited_seconds));
+}
+
+/* The first of those that give the highest level is the reason. Nothing but the first can be asked
+ * after a failed probe. */
+static const struct weight {
+    enum pressure (*level)(const struct pressure_limits *limits,
+                           const struct pressure_input *input);
+    void (*say)(const struct pressure_limits *limits, const struct pressure_input *input,
+                struct text *out);
+} weights[] = {
+    {level_of_probe, say_probe},           {level_of_memory, say_memory},
+    {level_of_processes, say_processes},   {level_of_psi, say_psi},
+    {level_of_rate_limit, say_rate_limit},
+};
+
+/* NULL: nothing weighs on it. */
+static const struct weight *find_heaviest(const struct pressure_limits *limits,
+                                          const struct pressure_input *input,
+                                          enum pressure *ret_level)
+{
+    const struct weight *heaviest = NULL;
+
+    *ret_level = PRESSURE_NONE;
+    for (size_t i = 0; i < ARRAY_SIZE(weights) && *ret_level < PRESSURE_CRITICAL; i++) {
+        enum pressure level = weights[i].level(limits, input);
+        if (level > *ret_level) {
+            *ret_level = level;
+            heaviest = &weights[i];
+        }
+    }
+    return heaviest;
+}
+
+enum pressure pressure_level(const struct pressure_limits *limits,
+                             const struct pressure_input *input)
+{
+    enum pressure level;
+
+    find_heaviest(limits, input, &level);
+    return level;
+}
+
+/* ---- whether it may start ---- */
+
+/* Without memory it is cut short. */
+static void set_reason(struct admission *admission, const struct text *words)
+{
+    utf8_clean(admission->reason, sizeof(admission->reason), text_string(words), words->length);
+}
+
+void pressure_can_start_sheet(const struct pressure_limits *limits,
+                              const struct pressure_input *input, struct admission *ret)
+{
+    _cleanup_text_ struct text words = {0};
+    enum pressure level;
+    const struct weight *heaviest = find_heaviest(limits, input, &level);
+
+    if (heaviest)
+        heaviest->say(limits, input, &words);
+    *ret = (struct admission){.allowed = level < PRESSURE_CRITICAL,
+                              .delay_seconds = levels[level].delay_seconds,
+                              .level = level};
+    set_reason(ret, &words);
+}
+
+/* Whether the estimate is sure of itself and above what is free; says so. */
+static bool is_too_large(const struct pressure_limits *limits, const struct pressure_input *input,
+                         const struct resource_estimate *estimate, struct text *out)
+{
+    double free_mb = limits->max_memory_mb - input->unique_mb;
+    struct human needed, left, limit;
+
+    if (!estimate || !(estimate->confidence >= ESTIMATE_MIN_CONFIDENCE) ||
+        !(estimate->estimated_peak_memory_mb > free_mb))
+        return false;
+    text_printf(out, "jobs of its type need up to %s of memory, and %s of %s are free",
+                human_mb(&needed, estimate->estimated_peak_memory_mb),
+                human_mb(&left, MAX(free_mb, 0.0)), human_mb(&limit, limits->max_memory_mb));
+    return true;
+}
+
+/* Whether it is refused; says why. Less refuses a job than holds up a step: pressure that passes by
+ * itself does not. */
+static bool is_refused(const struct pressure_limits *limits, const struct pressure_input *input,
+                       const struct resource_estimate *estimate, struct text *out)
+{
+    if (has_failed(limits, input)) {
+        say_probe(limits, input, out);
+        return true;
+    }
+    if (memory_ratio(limits, input) > ACCEPT_MEMORY_RATIO) {
+        say_memory(limits, input, out);
+        return true;
+    }
+    if (has_too_many(limits, input)) {
+        say_processes(limits, input, out);
+        return true;
+    }
+    return is_too_large(limits, input, estimate, out);
+}
+
+void pressure_should_accept_job(const struct pressure_limits *limits,
+                                const struct pressure_input *input,
+                                const struct resource_estimate *estimate, struct admission *ret)
+{
+    _cleanup_text_ struct text words = {0};
+    enum pressure level;
+    const struct weight *heaviest = find_heaviest(limits, input, &level);
+    bool refused = is_refused(limits, input, estimate, &words);
+
+    if (!refused && heaviest)
+        heaviest->say(limits, input, &words);
+    *ret = (struct admission){
+        .allowed = !refused,
+        .delay_seconds = refused ? MAX(levels[level].delay_seconds, (double)ASK_AGAIN_SECONDS) : 0,
+        .level = level,
+    };
+    set_reason(ret, &words);
+}

@@ -1,0 +1,87 @@
+/* The rules and the episodes once more, slow and plain: whole snapshots are kept, everything is
+ * looked for in them and found anew at every check. What the detector says is held against it. */
+#pragma once
+
+#include "detect/finding.h"
+#include "detect/numbers.h"
+
+#define REFERENCE_SNAPSHOTS_MAX 128
+#define REFERENCE_PROCESSES_MAX 8
+#define REFERENCE_EVENTS_MAX    4
+/* At one check: every rule for every process, every event and the machine. */
+#define REFERENCE_FINDINGS_MAX (REFERENCE_PROCESSES_MAX * 6 + REFERENCE_EVENTS_MAX + 1)
+#define REFERENCE_TELLINGS_MAX 256
+
+struct reference_snapshot {
+    uint64_t ns;
+    double timestamp;
+    int64_t daemon_pid;
+    double total_mb;
+    double available_mb;
+    struct process_metric processes[REFERENCE_PROCESSES_MAX];
+    size_t process_count;
+    struct process_event events[REFERENCE_EVENTS_MAX];
+    size_t event_count;
+    const char *ended_run; /* before it; NULL: none */
+};
+
+struct reference_finding {
+    enum anomaly_kind kind;
+    int64_t pid;
+    uint64_t start_ticks;
+    bool is_process;
+    const char *run_id;
+    int severity;
+    double value;
+    double threshold;
+};
+
+struct reference_episode {
+    enum anomaly_kind kind;
+    const char *run_id;
+    bool is_folded;
+    int64_t pid; /* of one that is not folded */
+    uint64_t start_ticks;
+    size_t opened; /* the snapshot */
+    bool is_cleared;
+};
+
+enum reference_phase {
+    PHASE_OPENING,
+    PHASE_CHANGE,
+    PHASE_CLEARING,
+};
+
+struct reference_telling {
+    enum reference_phase phase;
+    enum anomaly_kind kind;
+    double timestamp;
+    int64_t pid;
+    const char *run_id;
+    int severity;
+    double value;
+    double threshold;
+    double cleared_at;
+};
+
+struct reference {
+    struct anomaly_config config;
+    struct detect_numbers numbers;
+    struct reference_snapshot snapshots[REFERENCE_SNAPSHOTS_MAX];
+    struct reference_finding findings[REFERENCE_SNAPSHOTS_MAX][REFERENCE_FINDINGS_MAX];
+    size_t finding_counts[REFERENCE_SNAPSHOTS_MAX];
+    size_t count;
+    struct reference_episode episodes[REFERENCE_SNAPSHOTS_MAX * 8];
+    size_t episode_count;
+    struct reference_telling tellings[REFERENCE_TELLINGS_MAX]; /* at the last check */
+    size_t telling_count;
+};
+
+/* Forgets all snapshots. */
+void reference_reset(struct reference *reference);
+/* The next snapshot, to be filled in before reference_check(). */
+struct reference_snapshot *reference_add(struct reference *reference);
+/* Looks at the last snapshot. */
+void reference_check(struct reference *reference);
+size_t reference_open_count(const struct reference *reference);
+bool reference_is_in_episode(const struct reference *reference, int64_t pid, uint64_t start_ticks);

@@ -1,0 +1,59 @@
+/* A made-up machine for the tests of the detector: processes that stay as they are until they are
+ * changed, and a clock that moves when told to. */
+#pragma once
+
+#include "detect/detector.h"
+#include "detect/numbers.h"
+
+#define WORLD_PROCESSES_MAX 2048
+#define WORLD_EVENTS_MAX    16
+/* Of sonde in this world. */
+#define WORLD_DAEMON_PID 50
+
+struct world {
+    struct detector *detector;
+    struct snapshot snapshot;
+    struct process_metric processes[WORLD_PROCESSES_MAX];
+    struct process_event events[WORLD_EVENTS_MAX];
+    struct process_event_list event_list;
+    uint64_t now_ns;
+    double wall_offset; /* what the wall clock shows beyond the monotonic one */
+
+    struct arena arena;
+    struct anomaly_list told; /* at the last tick */
+    struct anomaly_list open; /* after it */
+    size_t openings;          /* so far */
+    size_t changes;
+    size_t clearings;
+    int worst; /* severity that was ever told */
+};
+
+/* The built-in configuration. */
+struct anomaly_config world_config(void);
+
+/* NULL: the built-in ones. */
+struct world *world_new(const struct anomaly_config *config, const struct detect_numbers *numbers);
+void world_free(struct world *world);
+void world_freep(struct world **world);
+
+#define _cleanup_world_ __attribute__((cleanup(world_freep)))
+
+/* A quiet process that is old; its start is its pid. Valid until the next is removed. */
+struct process_metric *world_add(struct world *world, int64_t pid, const char *command);
+struct process_metric *world_find(struct world *world, int64_t pid);
+void world_remove(struct world *world, int64_t pid);
+void world_put_into_job(struct process_metric *process, const char *job_id, const char *run_id);
+
+/* Something that happens before the next tick. */
+struct process_event *world_happen(struct world *world, int event_type, int64_t pid);
+
+/* Time passes, then a snapshot is taken and checked. What the detector says of itself is checked,
+ * too: the order of what it tells, how many are open. */
+void world_tick(struct world *world, double seconds);
+void world_ticks(struct world *world, unsigned count, double seconds);
+
+/* What was told at the last tick: the only one of this type, which must be there; or NULL. */
+const struct anomaly *world_told(const struct world *world, const char *type);
+const struct anomaly *world_opened(const struct world *world, const char *type);
+const struct anomaly *world_cleared(const struct world *world, const char *type);
+const struct anomaly *world_open(const struct world *world, const char *type);

@@ -1,0 +1,253 @@
+/* Every allocation of a story with all kinds of anomalies fails once, and then all from it on: an
+ * error comes back, nothing crashes, nothing leaks (under ASan); what could not be told is told
+ * later, once each, an opening before its clearing. Linked with -Wl,--wrap for the allocators. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "detect-world.h"
+#include "detect/pressure.h"
+#include "failing-allocator.h"
+
+/* What was told of an episode. */
+struct heard {
+    double timestamp;
+    const char *type;
+    int64_t pid;
+    char run_id[16];
+    bool is_cleared;
+};
+
+struct story {
+    struct detector *detector;
+    struct snapshot snapshot;
+    struct process_metric processes[8];
+    struct process_event oom;
+    struct process_event_list events;
+    struct heard heard[64];
+    size_t heard_count;
+    int error; /* the first one */
+};
+
+static struct heard *find_heard(struct story *story, const struct anomaly *anomaly)
+{
+    for (size_t i = 0; i < story->heard_count; i++) {
+        struct heard *heard = &story->heard[i];
+        if (heard->timestamp == anomaly->timestamp && heard->type == anomaly->anomaly_type &&
+            heard->pid == anomaly->pid &&
+            strcmp(heard->run_id, anomaly->run_id ? anomaly->run_id : "") == 0)
+            return heard;
+    }
+    return NULL;
+}
+
+static void hear(struct story *story, const struct anomaly_list *told)
+{
+    for (size_t i = 0; i < told->count; i++) {
+        const struct anomaly *anomaly = &told->items[i];
+        struct heard *heard = find_heard(story, anomaly);
+
+        assert_true(anomaly->is_opening == !heard);
+        assert_non_null(anomaly->description);
+        if (!heard) {
+            assert_true(story->heard_count < ARRAY_SIZE(story->heard));
+            heard = &story->heard[story->heard_count++];
+            *heard = (struct heard){.timestamp = anomaly->timestamp,
+                                    .type = anomaly->anomaly_type,
+                                    .pid = anomaly->pid};
+            strcpy(heard->run_id, anomaly->run_id ? anomaly->run_id : "");
+        }
+        assert_false(heard->is_cleared);
+        heard->is_cleared = real_is_known(anomaly->cleared_at);
+    }
+}
+
+static void check(struct story *story, uint64_t ns)
+{
+    struct arena arena = {0};
+    struct anomaly_list told = {0}, open;
+    const struct detect_input input = {
+        .snapshot = &story->snapshot, .mono_ns = ns, .events = &story->events};
+
+    story->snapshot.timestamp = (double)ns / 1e9;
+    int r = detector_check(story->detector, &input, &arena, &told);
+    assert_true(r == 0 || r == -ENOMEM);
+    story->error = story->error ? story->error : r;
+    hear(story, &told);
+    r = detector_list_open(story->detector, &arena, &open);
+    story->error = story->error ? story->error : r;
+    arena_done(&arena);
+}
+
+static void set_scene(struct story *story)
+{
+    record_init(&snapshot_record, &story->snapshot);
+    story->snapshot.processes.items = story->processes;
+    story->snapshot.processes.count = ARRAY_SIZE(story->processes);
+    story->snapshot.system_memory_total_mb = 1000;
+    for (size_t i = 0; i < ARRAY_SIZE(story->processes); i++) {
+        struct process_metric *process = &story->processes[i];
+        record_init(&process_metric_record, process);
+        process->pid = 100 + (int64_t)i;
+        process->command = "command";
+        process->age_seconds = 100;
+        process->run_id = process->job_id = i % 2 ? "run-1" : NULL;
+        process->state = i < 2 ? 'D' : i < 4 ? 'Z' : 'R';
+        process->cpu_percent = i >= 4 ? 100 : 0;
+        process->open_fds = i >= 6 ? 2000 : 5;
+        process->rss_mb = 100;
+    }
+    record_init(&process_event_record, &story->oom);
+    story->oom.event_type = EVENT_OOM;
+    story->oom.pid = 100;
+    story->oom.command = "command";
+    story->events.items = &story->oom;
+}
+
+/* All kinds open, some get worse, all clear. Allocations may fail while it lasts. */
+static void tell_story(struct story *story)
+{
+    uint64_t ns = 0;
+
+    for (int tick = 0; tick < 40; tick++) {
+        story->snapshot.system_memory_available_mb = tick > 10 ? 90 - tick : 500;
+        story->events.count = tick == 20;
+        for (size_t i = 4; i < ARRAY_SIZE(story->processes); i++)
+            story->processes[i].rss_mb += i == 4 ? 1000 : 5;
+        check(story, ns += UINT64_C(5000000000));
+    }
+}
+
+static void end_story(struct story *story)
+{
+    uint64_t ns = UINT64_C(1000000000000);
+
+    story->snapshot.processes.count = story->events.count = 0;
+    story->snapshot.system_memory_available_mb = 500;
+    for (int tick = 0; tick < 5; tick++)
+        check(story, ns += UINT64_C(5000000000));
+    assert_int_equal(detector_open_count(story->detector), 0);
+    for (size_t i = 0; i < story->heard_count; i++)
+        assert_true(story->heard[i].is_cleared);
+}
+
+/* How many episodes are told of. 0 or an error that came on the way. */
+static int try(size_t *ret_heard)
+{
+    struct story story = {0};
+    struct anomaly_config config = world_config();
+    struct detect_numbers numbers = detect_numbers_default;
+
+    numbers.leak_points_max = 20;
+    numbers.leak_points_min = 10;
+    numbers.leak_span_ns = UINT64_C(60000000000);
+    set_scene(&story);
+    is_failing = countdown > 0;
+    int r = detector_new_with(&config, &numbers, &story.detector);
+    *ret_heard = 0;
+    if (r < 0) {
+        is_failing = false;
+        return r;
+    }
+    tell_story(&story);
+    is_failing = false;
+    end_story(&story);
+    detector_free(story.detector);
+    *ret_heard = story.heard_count;
+    return story.error;
+}
+
+static void fail_each(bool for_good)
+{
+    size_t heard, all;
+    long site = 0;
+    int r;
+
+    countdown = 0;
+    assert_int_equal(try(&all), 0);
+    assert_true(all > 10);
+    fails_for_good = for_good;
+    do {
+        countdown = ++site;
+        r = try(&heard);
+        assert_true(r == 0 || r == -ENOMEM);
+        if (countdown <= 0)
+            assert_int_equal(r, -ENOMEM);
+        /* Where it failed but once, all is told that there was, if later; but for the event, which
+         * is gone by then. */
+        if (!for_good && site > 1)
+            assert_in_range(heard, all - 1, all);
+    } while (countdown <= 0);
+    assert_int_equal(r, 0);
+    assert_true(site > 100);
+}
+
+static void test_each_allocation_fails_once(void **state _unused_)
+{
+    fail_each(false);
+}
+
+static void test_all_fail_from_each_allocation_on(void **state _unused_)
+{
+    fail_each(true);
+}
+
+/* In the steady state nothing is allocated, not even while episodes are open. */
+static void test_nothing_is_allocated_when_nothing_is_new(void **state _unused_)
+{
+    struct story story = {0};
+    struct anomaly_config config = world_config();
+    struct arena arena = {0};
+    uint64_t ns = 0;
+
+    fails_for_good = false;
+    set_scene(&story);
+    assert_int_equal(detector_new(&config, &story.detector), 0);
+    for (int tick = 0; tick < 2000; tick++) {
+        struct anomaly_list told;
+        const struct detect_input input = {.snapshot = &story.snapshot,
+                                           .mono_ns = ns += UINT64_C(5000000000)};
+
+        is_failing = tick > 1000;
+        countdown = 1;
+        /* `stuck` is told of again as its time grows. */
+        for (size_t i = 0; i < 2; i++)
+            story.processes[i].state = tick > 100 ? 'S' : 'D';
+        story.processes[5].rss_mb = 500 + tick % 3;
+        assert_int_equal(detector_check(story.detector, &input, &arena, &told), 0);
+    }
+    is_failing = false;
+    assert_int_equal(countdown, 1);
+    assert_true(detector_open_count(story.detector) > 3);
+    arena_done(&arena);
+    detector_free(story.detector);
+}
+
+static void test_a_refusal_without_memory_for_its_words(void **state _unused_)
+{
+    const struct pressure_limits limits = {.max_memory_mb = 1000, .max_processes = 100};
+    const struct pressure_input input = {.unique_mb = 990, .psi_memory_full_avg10 = REAL_UNKNOWN};
+    struct admission admission;
+
+    is_failing = fails_for_good = true;
+    countdown = 1;
+    pressure_should_accept_job(&limits, &input, NULL, &admission);
+    is_failing = false;
+    assert_false(admission.allowed);
+    assert_int_equal(admission.level, PRESSURE_CRITICAL);
+    assert_string_equal(admission.reason, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_allocation_fails_once),
+        cmocka_unit_test(test_all_fail_from_each_allocation_on),
+        cmocka_unit_test(test_nothing_is_allocated_when_nothing_is_new),
+        cmocka_unit_test(test_a_refusal_without_memory_for_its_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
