@@ -81,12 +81,11 @@ int collector_take(struct collector *collector, const struct collect_request *re
     int r = read_processes(collector, request, &total);
     if (r < 0)
         return r;
-    system_probe_read(collector->system, &system);
+    system_probe_read(collector->system, started_ns, &system);
     r = sampler_take(collector->sampler,
                      &(struct sampler_input){.readings = &collector->readings,
                                              .system = &system,
-                                             .process_total = total,
-                                             .scope = request->scope},
+                                             .process_total = total},
                      ret);
     if (r < 0)
         return r;
@@ -108,4 +107,9 @@ const char *collector_strerror(int error)
 struct sampler *collector_sampler(struct collector *collector)
 {
     return collector->sampler;
+}
+
+int64_t collector_pids_limit(const struct collector *collector)
+{
+    return system_probe_pids_limit(collector->system);
 }

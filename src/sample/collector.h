@@ -20,7 +20,6 @@ void collector_freep(struct collector **collector);
 
 /* Which processes are read: all for which `depth` says so (NULL: all), or just `pids`, deeply. */
 struct collect_request {
-    enum scope scope;
     probe_depth_fn depth;
     void *context;
     const pid_t *pids; /* NULL: look for them */
@@ -35,3 +34,7 @@ int collector_take(struct collector *collector, const struct collect_request *re
 const char *collector_strerror(int error);
 
 struct sampler *collector_sampler(struct collector *collector);
+
+/* How many processes there may be: the smaller of the kernel's and of the cgroup limits that apply
+ * to sonde. INT_UNKNOWN: not known. */
+int64_t collector_pids_limit(const struct collector *collector);

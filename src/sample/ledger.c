@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "base/cleanup.h"
 #include "base/macros.h"
@@ -20,7 +21,8 @@ struct account {
     pid_t pid;
     pid_t ppid;
     uint64_t start_ticks;
-    struct run_account *run;
+    struct run_account *run; /* that owns it */
+    LIST_ENTRY(account) in_run;
     bool seen;     /* at this tick */
     bool is_final; /* sonde reaped it; `final` holds */
     struct cpu_time own;
@@ -33,10 +35,14 @@ struct account {
     unsigned unsettled_children; /* vanished at this tick, to be settled first */
 };
 
+/* The sums of one run and of those that were started in it: each is entered for all of them at
+ * once, so that a run can end without those that it was started in losing anything. */
 struct run_account {
     const struct run *run;
     struct run_usage usage;
-    struct cpu_time settled; /* of processes that are over and accounted for */
+    struct cpu_time settled;   /* of processes that are over and accounted for */
+    struct cpu_time passed_on; /* of those whose time is now in the account of a process outside */
+    LIST_HEAD(, account) accounts;
     struct cpu_time tick_living;
     bool tick_is_rounded;
     int64_t tick_rss, tick_private, tick_shared_max, tick_processes;
@@ -44,8 +50,8 @@ struct run_account {
 
 struct ledger {
     pid_t own_pid;
-    struct map accounts; /* pid → struct account */
-    struct VEC(struct run_account *) runs;
+    struct map accounts;                   /* pid → struct account */
+    struct map runs;                       /* by the run's address → struct run_account */
     struct VEC(struct account *) vanished; /* reused from tick to tick */
 };
 
@@ -98,18 +104,21 @@ int ledger_new(pid_t own_pid, struct ledger **ret)
     return 0;
 }
 
-void ledger_free(struct ledger *ledger)
+static void free_all(struct map *map)
 {
     size_t position = 0;
 
+    for (void *item; (item = map_next(map, &position));)
+        free(item);
+    map_done(map);
+}
+
+void ledger_free(struct ledger *ledger)
+{
     if (!ledger)
         return;
-    for (struct account *account; (account = map_next(&ledger->accounts, &position));)
-        free(account);
-    map_done(&ledger->accounts);
-    for (size_t i = 0; i < ledger->runs.count; i++)
-        free(ledger->runs.items[i]);
-    VEC_DONE(&ledger->runs);
+    free_all(&ledger->accounts);
+    free_all(&ledger->runs);
     VEC_DONE(&ledger->vanished);
     free(ledger);
 }
@@ -119,23 +128,28 @@ void ledger_freep(struct ledger **ledger)
     ledger_free(*ledger);
 }
 
+/* ---- runs ---- */
+
 static struct run_account *find_run(const struct ledger *ledger, const struct run *run)
 {
-    for (size_t i = 0; i < ledger->runs.count; i++)
-        if (ledger->runs.items[i]->run == run)
-            return ledger->runs.items[i];
-    return NULL;
+    return map_get(&ledger->runs, (uint64_t)(uintptr_t)run);
 }
 
-static struct run_account *open_run(struct ledger *ledger, const struct run *run)
+/* The account of the run that this one was started in; NULL: none. */
+static struct run_account *outer_of(const struct ledger *ledger, const struct run_account *account)
 {
-    struct run_account *found = find_run(ledger, run);
-    if (found)
-        return found;
+    struct run_account *outer = NULL;
 
+    for (const struct run *run = account->run->parent; run && !outer; run = run->parent)
+        outer = find_run(ledger, run);
+    return outer;
+}
+
+static int open_one(struct ledger *ledger, const struct run *run)
+{
     struct run_account *opened = calloc(1, sizeof(*opened));
     if (!opened)
-        return NULL;
+        return -ENOMEM;
     *opened = (struct run_account){
         .run = run,
         .usage = {.peak_rss_bytes = INT_UNKNOWN,
@@ -144,11 +158,52 @@ static struct run_account *open_run(struct ledger *ledger, const struct run *run
                   .rss_bytes = INT_UNKNOWN,
                   .unique_bytes = INT_UNKNOWN},
     };
-    if (VEC_PUSH(&ledger->runs, opened) < 0) {
+    LIST_INIT(&opened->accounts);
+    int r = map_put(&ledger->runs, (uint64_t)(uintptr_t)run, opened);
+    if (r < 0)
         free(opened);
-        return NULL;
+    return r;
+}
+
+/* After those that it was started in, so that none is missing once it is there. NULL without
+ * memory. */
+static struct run_account *open_run(struct ledger *ledger, const struct run *run)
+{
+    struct run_account *found = find_run(ledger, run);
+
+    if (found)
+        return found;
+    for (const struct run *at = run->parent; at; at = at->parent)
+        if (!find_run(ledger, at) && open_one(ledger, at) < 0)
+            return NULL;
+    return open_one(ledger, run) < 0 ? NULL : find_run(ledger, run);
+}
+
+static void mark_incomplete(struct run_account *run)
+{
+    run->usage.cpu_is_incomplete = run->usage.rss_is_incomplete = true;
+}
+
+/* Time of a process that is over. */
+static void add_settled(const struct ledger *ledger, struct run_account *run, struct cpu_time time,
+                        bool is_complete)
+{
+    for (; run; run = outer_of(ledger, run)) {
+        run->settled = add(run->settled, time);
+        if (!is_complete)
+            mark_incomplete(run);
     }
-    return opened;
+}
+
+/* Time of a process that is over, which will turn up in the account of a process of the run `to`:
+ * nothing new for those that this one belongs to. The others know what was last seen of it. */
+static void pass_on(const struct ledger *ledger, struct run_account *run,
+                    const struct run_account *to, struct cpu_time time)
+{
+    for (; run && !run_is_within(to->run, run->run); run = outer_of(ledger, run)) {
+        run->passed_on = add(run->passed_on, time);
+        mark_incomplete(run);
+    }
 }
 
 const struct run_usage *ledger_find(const struct ledger *ledger, const struct run *run)
@@ -156,6 +211,8 @@ const struct run_usage *ledger_find(const struct ledger *ledger, const struct ru
     struct run_account *account = find_run(ledger, run);
     return account ? &account->usage : NULL;
 }
+
+/* ---- processes ---- */
 
 static struct account *find_account(const struct ledger *ledger, pid_t pid)
 {
@@ -173,12 +230,33 @@ static struct account *open_account(struct ledger *ledger, struct run_account *r
         free(account);
         return NULL;
     }
+    LIST_INSERT_HEAD(&run->accounts, account, in_run);
     return account;
 }
 
 static void close_account(struct ledger *ledger, struct account *account)
 {
+    LIST_REMOVE(account, in_run);
     free(map_remove(&ledger->accounts, (uint64_t)account->pid));
+}
+
+static void hand_account_over(struct account *account, struct run_account *run)
+{
+    LIST_REMOVE(account, in_run);
+    LIST_INSERT_HEAD(&run->accounts, account, in_run);
+    account->run = run;
+}
+
+/* The process was registered in another run: it goes over with all that it has used. Runs that it
+ * is outside of now will miss that, unless they reap it. */
+static void change_run(const struct ledger *ledger, struct account *account,
+                       struct run_account *run)
+{
+    struct run_account *left = account->run;
+
+    for (; left && !run_is_within(run->run, left->run); left = outer_of(ledger, left))
+        mark_incomplete(left);
+    hand_account_over(account, run);
 }
 
 void ledger_begin(struct ledger *ledger)
@@ -189,8 +267,8 @@ void ledger_begin(struct ledger *ledger)
         account->seen = false;
         account->unsettled_children = 0;
     }
-    for (size_t i = 0; i < ledger->runs.count; i++) {
-        struct run_account *run = ledger->runs.items[i];
+    position = 0;
+    for (struct run_account *run; (run = map_next(&ledger->runs, &position));) {
         run->tick_living = (struct cpu_time){0};
         run->tick_is_rounded = false;
         run->tick_rss = run->tick_private = run->tick_shared_max = run->tick_processes = 0;
@@ -225,17 +303,12 @@ static void observe_memory(struct run_account *run, const struct process_reading
 }
 
 /* sonde's own wait4 is exact, unless less than was seen: then some of it was thrown away. */
-static void settle_final(struct account *account)
+static void settle_final(const struct ledger *ledger, struct account *account)
 {
-    struct run_account *run = account->run;
     struct cpu_time seen = add(add(account->own, account->reaped), account->debit);
+    bool is_complete = subtract(seen, account->final).total_ns <= FINAL_ROUNDING_NS;
 
-    if (subtract(seen, account->final).total_ns > FINAL_ROUNDING_NS) {
-        run->settled = add(run->settled, seen);
-        run->usage.cpu_is_incomplete = run->usage.rss_is_incomplete = true;
-    } else {
-        run->settled = add(run->settled, account->final);
-    }
+    add_settled(ledger, account->run, is_complete ? account->final : seen, is_complete);
 }
 
 /* Whether the pid has changed hands since the account was opened. */
@@ -248,12 +321,10 @@ static bool is_another(const struct account *account, const struct process_readi
 /* The pid lives again before its former owner was settled. */
 static void settle_former(struct ledger *ledger, struct account *account)
 {
-    if (account->is_final) {
-        settle_final(account);
-    } else {
-        account->run->settled = add(account->run->settled, account_total(account));
-        account->run->usage.cpu_is_incomplete = account->run->usage.rss_is_incomplete = true;
-    }
+    if (account->is_final)
+        settle_final(ledger, account);
+    else
+        add_settled(ledger, account->run, account_total(account), false);
     close_account(ledger, account);
 }
 
@@ -272,6 +343,8 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
         account = open_account(ledger, run_account, reading->pid);
     if (!account)
         return -ENOMEM;
+    if (account->run != run_account)
+        change_run(ledger, account, run_account);
 
     account->seen = true;
     account->ppid = reading->ppid;
@@ -280,11 +353,14 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
     account->reaped_then = account->reaped;
     raise_to(&account->reaped, known(reading->reaped_user_ns) + known(reading->reaped_system_ns),
              known(reading->reaped_user_ns));
-    run_account->tick_processes++;
-    observe_memory(run_account, reading);
     /* Its children are not reaped by it but thrown away, with all they used. */
-    if (reading->ignores_sigchld && run->processes > 1)
-        run_account->usage.cpu_is_incomplete = run_account->usage.rss_is_incomplete = true;
+    bool throws_away = reading->ignores_sigchld && run->processes > 1;
+    for (; run_account; run_account = outer_of(ledger, run_account)) {
+        run_account->tick_processes++;
+        observe_memory(run_account, reading);
+        if (throws_away)
+            mark_incomplete(run_account);
+    }
     return 0;
 }
 
@@ -300,8 +376,9 @@ int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struc
 
     account->is_final = true;
     account->final = cpu_time_of(usage);
-    run_account->usage.peak_rss_bytes =
-        MAX(run_account->usage.peak_rss_bytes, (int64_t)usage->ru_maxrss * 1024);
+    for (; run_account; run_account = outer_of(ledger, run_account))
+        run_account->usage.peak_rss_bytes =
+            MAX(run_account->usage.peak_rss_bytes, (int64_t)usage->ru_maxrss * 1024);
     return 0;
 }
 
@@ -318,18 +395,17 @@ static struct account *heir_of(const struct ledger *ledger, const struct account
 static struct account *settle(const struct ledger *ledger, struct account *account)
 {
     struct account *heir = heir_of(ledger, account);
-    struct run_account *run = account->run;
+    struct cpu_time total = account_total(account);
 
     account->is_settled = true;
-    if (heir) {
-        struct cpu_time total = account_total(account);
-        heir->debit = add(heir->debit, subtract(total, heir->surplus));
-        heir->surplus = subtract(heir->surplus, total);
-        heir->unsettled_children--;
-    } else {
-        run->settled = add(run->settled, account_total(account));
-        run->usage.cpu_is_incomplete = run->usage.rss_is_incomplete = true;
+    if (!heir) {
+        add_settled(ledger, account->run, total, false);
+        return NULL;
     }
+    pass_on(ledger, account->run, heir->run, total);
+    heir->debit = add(heir->debit, subtract(total, heir->surplus));
+    heir->surplus = subtract(heir->surplus, total);
+    heir->unsettled_children--;
     return heir;
 }
 
@@ -388,7 +464,7 @@ static void settle_finals(struct ledger *ledger)
     ledger->vanished.count = 0;
     for (struct account *account; (account = map_next(&ledger->accounts, &position));)
         if (account->is_final && VEC_PUSH(&ledger->vanished, account) == 0)
-            settle_final(account);
+            settle_final(ledger, account);
     for (size_t i = 0; i < ledger->vanished.count; i++)
         close_account(ledger, ledger->vanished.items[i]);
 }
@@ -398,7 +474,7 @@ static void sum_up(struct run_account *run)
     struct run_usage *usage = &run->usage;
     int64_t unique = run->tick_private + run->tick_shared_max;
 
-    usage->accounted = add(run->settled, run->tick_living);
+    usage->accounted = add(add(run->settled, run->passed_on), run->tick_living);
     raise_to(&usage->cpu, usage->accounted.total_ns, usage->accounted.user_ns);
     usage->cpu_is_rounded = run->tick_is_rounded;
     usage->processes = run->tick_processes;
@@ -411,6 +487,16 @@ static void sum_up(struct run_account *run)
     usage->peak_unique_bytes = MAX(usage->peak_unique_bytes, unique);
 }
 
+static void add_living(const struct ledger *ledger, const struct account *account)
+{
+    struct cpu_time total = account_total(account);
+
+    for (struct run_account *run = account->run; run; run = outer_of(ledger, run)) {
+        run->tick_living = add(run->tick_living, total);
+        run->tick_is_rounded |= account->reaped.total_ns > 0;
+    }
+}
+
 void ledger_end(struct ledger *ledger)
 {
     size_t position = 0;
@@ -420,9 +506,27 @@ void ledger_end(struct ledger *ledger)
     for (struct account *account; (account = map_next(&ledger->accounts, &position));) {
         if (account->seen)
             apply_credit(account);
-        account->run->tick_living = add(account->run->tick_living, account_total(account));
-        account->run->tick_is_rounded |= account->reaped.total_ns > 0;
+        add_living(ledger, account);
     }
-    for (size_t i = 0; i < ledger->runs.count; i++)
-        sum_up(ledger->runs.items[i]);
+    position = 0;
+    for (struct run_account *run; (run = map_next(&ledger->runs, &position));)
+        sum_up(run);
+}
+
+/* What is left of its processes counts on for the run that it was started in: where nobody reads
+ * them any more, they pass like others that have vanished. */
+void ledger_end_run(struct ledger *ledger, const struct run *run)
+{
+    struct run_account *ended = find_run(ledger, run);
+    struct run_account *outer = ended ? outer_of(ledger, ended) : NULL;
+    struct account *account;
+
+    if (!ended)
+        return;
+    while ((account = LIST_FIRST(&ended->accounts)))
+        if (outer)
+            hand_account_over(account, outer);
+        else
+            close_account(ledger, account);
+    free(map_remove(&ledger->runs, (uint64_t)(uintptr_t)run));
 }

@@ -10,6 +10,11 @@
  *
  * Memory: the largest process (high-water mark), the largest sum, the largest unique sum.
  *
+ * Runs within runs: a process counts for the run that owns it and for every run that this one was
+ * started in. When it is reaped by a process of an outer run, the kernel's account of that process
+ * takes its time over, where it is counted once; the inner run keeps what was last seen of it,
+ * which is a lower bound.
+ *
  * No I/O, no clock: readings come in, sums go out. */
 #pragma once
 
@@ -61,5 +66,10 @@ void ledger_end(struct ledger *ledger);
  * They count from the next ledger_end() on. 0 or -ENOMEM. */
 int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struct rusage *usage);
 
-/* Valid until the next call; NULL if nothing was ever observed of the run. */
+/* The run is over, and nothing of it is remembered. The run that it was started in keeps what it
+ * had of it. */
+void ledger_end_run(struct ledger *ledger, const struct run *run);
+
+/* Of a run and of all runs that were started in it. Valid until the next call; NULL if nothing was
+ * ever observed of them. */
 const struct run_usage *ledger_find(const struct ledger *ledger, const struct run *run);

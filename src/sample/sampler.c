@@ -23,10 +23,12 @@ struct previous {
     unsigned generation;
 };
 
-/* A run's CPU time at the last snapshot. */
-struct previous_usage {
-    const struct run *run;
-    uint64_t cpu_ns;
+/* What is kept of a run from snapshot to snapshot. */
+struct run_state {
+    bool has_cpu;
+    uint64_t cpu_ns; /* at the last one */
+    uint64_t mono_ns;
+    struct job_usage *usage; /* in the one that is being made */
 };
 
 struct sampler {
@@ -39,7 +41,7 @@ struct sampler {
     unsigned generation;
     struct map processes; /* pid → struct previous */
     struct VEC(pid_t) gone;
-    struct VEC(struct previous_usage) usages;
+    struct map runs; /* by the run's address → struct run_state */
     struct moment started;
     struct moment last;
     struct cpu_ticks cpu;
@@ -53,7 +55,6 @@ struct taking {
     const struct sampler_input *input;
     struct snapshot *snapshot;
     bool is_first;
-    struct VEC(struct run *) runs; /* that have a process in it */
 };
 
 int sampler_new(const struct sampler_options *options, struct sampler **ret)
@@ -76,17 +77,22 @@ int sampler_new(const struct sampler_options *options, struct sampler **ret)
     return 0;
 }
 
-void sampler_free(struct sampler *sampler)
+static void free_all(struct map *map)
 {
     size_t position = 0;
 
+    for (void *item; (item = map_next(map, &position));)
+        free(item);
+    map_done(map);
+}
+
+void sampler_free(struct sampler *sampler)
+{
     if (!sampler)
         return;
-    for (struct previous *previous; (previous = map_next(&sampler->processes, &position));)
-        free(previous);
-    map_done(&sampler->processes);
+    free_all(&sampler->processes);
+    free_all(&sampler->runs);
     VEC_DONE(&sampler->gone);
-    VEC_DONE(&sampler->usages);
     ledger_free(sampler->ledger);
     free(sampler);
 }
@@ -177,12 +183,9 @@ static int forget_gone(struct sampler *sampler)
     return r;
 }
 
-static int note_run(struct taking *taking, struct run *run)
+static struct run_state *find_run_state(const struct sampler *sampler, const struct run *run)
 {
-    for (size_t i = 0; i < taking->runs.count; i++)
-        if (taking->runs.items[i] == run)
-            return 0;
-    return VEC_PUSH(&taking->runs, run);
+    return map_get(&sampler->runs, (uint64_t)(uintptr_t)run);
 }
 
 /* Whose the process is, and its entry in the ledger. */
@@ -199,13 +202,11 @@ static int attribute(struct taking *taking, const struct process_reading *readin
     if (r < 0 || !member)
         return r;
 
-    metric->job_id = arena_strdup(&taking->snapshot->arena, member->run->job_id);
-    metric->run_id = arena_strdup(&taking->snapshot->arena, member->run->run_id);
-    metric->sheet_num = member->run->sheet_num;
-    if (!metric->job_id || !metric->run_id)
-        return -ENOMEM;
-    r = note_run(taking, member->run);
-    return r < 0 ? r : ledger_observe(sampler->ledger, member->run, reading);
+    const struct job_usage *usage = find_run_state(sampler, member->run)->usage;
+    metric->job_id = usage->job_id;
+    metric->run_id = usage->run_id;
+    metric->sheet_num = member->sheet_num;
+    return ledger_observe(sampler->ledger, member->run, reading);
 }
 
 static int fill_process(struct taking *taking, const struct process_reading *reading,
@@ -312,58 +313,113 @@ static int fill_zombies(const struct taking *taking)
 
 /* ---- jobs ---- */
 
-/* The run's share of CPU since the last snapshot, by the ledger. */
-static double run_cpu_percent(struct sampler *sampler, const struct run *run, uint64_t cpu_ns,
-                              uint64_t interval_ns, int *ret_error)
+static struct run_state *get_run_state(struct sampler *sampler, const struct run *run)
 {
-    for (size_t i = 0; i < sampler->usages.count; i++) {
-        struct previous_usage *previous = &sampler->usages.items[i];
-        if (previous->run != run)
-            continue;
-        uint64_t used_ns = cpu_ns - previous->cpu_ns;
-        previous->cpu_ns = cpu_ns;
-        return percent(used_ns, interval_ns);
+    struct run_state *state = find_run_state(sampler, run);
+    if (state)
+        return state;
+
+    state = calloc(1, sizeof(*state));
+    if (state && map_put(&sampler->runs, (uint64_t)(uintptr_t)run, state) < 0) {
+        free(state);
+        return NULL;
     }
-    *ret_error = VEC_PUSH(&sampler->usages, (struct previous_usage){.run = run, .cpu_ns = cpu_ns});
-    return REAL_UNKNOWN;
+    return state;
+}
+
+/* Lists the runs by name, before their processes, which share the texts. */
+static int list_jobs(struct taking *taking)
+{
+    struct sampler *sampler = taking->sampler;
+    struct snapshot *snapshot = taking->snapshot;
+    struct job_usage_list *jobs = &snapshot->jobs;
+    size_t count = sampler->registry ? registry_run_count(sampler->registry) : 0;
+    const struct run *run = NULL;
+
+    if (!count)
+        return 0;
+    jobs->items = arena_alloc(&snapshot->arena, count * sizeof(*jobs->items));
+    if (!jobs->items)
+        return -ENOMEM;
+    while ((run = registry_next_run(sampler->registry, run))) {
+        struct run_state *state = get_run_state(sampler, run);
+        struct job_usage *usage = &jobs->items[jobs->count++];
+
+        record_init(&job_usage_record, usage);
+        usage->job_id = arena_strdup(&snapshot->arena, run->job_id);
+        usage->run_id = arena_strdup(&snapshot->arena, run->run_id);
+        if (!state || !usage->job_id || !usage->run_id)
+            return -ENOMEM;
+        state->usage = usage;
+    }
+    return 0;
+}
+
+/* CPU since the last snapshot is by the ledger. A run that nothing was ever seen of has no figures,
+ * but no process either. */
+static void fill_usage(const struct taking *taking, const struct run *run)
+{
+    const struct run_usage *used = ledger_find(taking->sampler->ledger, run);
+    struct run_state *state = find_run_state(taking->sampler, run);
+    uint64_t now_ns = taking->input->readings->moment.mono_ns;
+    struct job_usage *usage = state->usage;
+
+    usage->processes = used ? used->processes : 0;
+    if (!used)
+        return;
+    if (state->has_cpu)
+        usage->cpu_percent = percent(used->cpu.total_ns - state->cpu_ns, now_ns - state->mono_ns);
+    usage->cpu_seconds = ns_to_sec(used->cpu.total_ns);
+    usage->rss_mb = bytes_to_mb(used->rss_bytes);
+    usage->unique_mb = bytes_to_mb(used->unique_bytes);
+    state->has_cpu = true;
+    state->cpu_ns = used->cpu.total_ns;
+    state->mono_ns = now_ns;
+}
+
+/* What is known of a run's progress goes into a list with room for all runs. */
+static int add_progress(const struct taking *taking, const struct run *run,
+                        struct job_progress_list *list)
+{
+    struct job_progress *progress = &list->items[list->count];
+
+    if (!int_is_known(run->total_sheets) || run->total_sheets < 1)
+        return 0;
+    record_init(&job_progress_record, progress);
+    progress->job_id = find_run_state(taking->sampler, run)->usage->job_id;
+    progress->total_sheets = run->total_sheets;
+    progress->last_completed_sheet = run->last_completed_sheet;
+    progress->current_sheet = run->current_sheet;
+    if (run->status[0]) {
+        progress->status = arena_strdup(&taking->snapshot->arena, run->status);
+        if (!progress->status)
+            return -ENOMEM;
+    }
+    list->count++;
+    return 0;
 }
 
 static int fill_jobs(struct taking *taking)
 {
-    struct sampler *sampler = taking->sampler;
     struct snapshot *snapshot = taking->snapshot;
-    uint64_t interval_ns = taking->input->readings->moment.mono_ns - sampler->last.mono_ns;
-    size_t count = taking->runs.count;
+    struct job_progress_list *progress = &snapshot->job_progress;
+    size_t count = snapshot->jobs.count;
+    const struct run *run = NULL;
+    int r = 0;
 
     snapshot->running_jobs = (int64_t)count;
     snapshot->active_sheets = 0;
     if (!count)
         return 0;
-    struct job_usage *usages = arena_alloc(&snapshot->arena, count * sizeof(*usages));
-    if (!usages)
+    progress->items = arena_alloc(&snapshot->arena, count * sizeof(*progress->items));
+    if (!progress->items)
         return -ENOMEM;
-
-    for (size_t i = 0; i < count; i++) {
-        const struct run *run = taking->runs.items[i];
-        const struct run_usage *used = ledger_find(sampler->ledger, run);
-        int r = 0;
-
-        record_init(&job_usage_record, &usages[i]);
-        usages[i].job_id = arena_strdup(&snapshot->arena, run->job_id);
-        usages[i].run_id = arena_strdup(&snapshot->arena, run->run_id);
-        if (!usages[i].job_id || !usages[i].run_id || !used)
-            return -ENOMEM;
-        usages[i].cpu_percent = run_cpu_percent(sampler, run, used->cpu.total_ns, interval_ns, &r);
-        usages[i].cpu_seconds = ns_to_sec(used->cpu.total_ns);
-        usages[i].rss_mb = bytes_to_mb(used->rss_bytes);
-        usages[i].unique_mb = bytes_to_mb(used->unique_bytes);
-        usages[i].processes = used->processes;
-        snapshot->active_sheets += int_is_known(run->sheet_num);
-        if (r < 0)
-            return r;
+    while (r == 0 && (run = registry_next_run(taking->sampler->registry, run))) {
+        fill_usage(taking, run);
+        snapshot->active_sheets += (int64_t)run->sheets.count;
+        r = add_progress(taking, run, progress);
     }
-    snapshot->jobs = (struct job_usage_list){.items = usages, .count = count};
-    return 0;
+    return r;
 }
 
 /* ---- all of it ---- */
@@ -412,15 +468,15 @@ static int take(struct taking *taking)
     snapshot->host = arena_strdup(&snapshot->arena, taking->sampler->host);
     if (!snapshot->host)
         return -ENOMEM;
-    int r = take_processes(taking);
+    int r = list_jobs(taking);
+    if (r == 0)
+        r = take_processes(taking);
     if (r < 0)
         return r;
     fill_own(taking);
     fill_system(taking);
     r = fill_zombies(taking);
-    if (r == 0)
-        r = fill_jobs(taking);
-    return r < 0 ? r : scope_apply(taking->input->scope, &snapshot->processes);
+    return r < 0 ? r : fill_jobs(taking);
 }
 
 int sampler_take(struct sampler *sampler, const struct sampler_input *input, struct snapshot **ret)
@@ -443,7 +499,6 @@ int sampler_take(struct sampler *sampler, const struct sampler_input *input, str
     snapshot->process_total = (int64_t)input->process_total;
     int r = take(&taking);
     sampler->last = *now;
-    VEC_DONE(&taking.runs);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(snapshot);
@@ -458,4 +513,10 @@ int sampler_reaped(struct sampler *sampler, struct run *run, pid_t pid, const st
 const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run *run)
 {
     return ledger_find(sampler->ledger, run);
+}
+
+void sampler_end_run(struct sampler *sampler, const struct run *run)
+{
+    ledger_end_run(sampler->ledger, run);
+    free(map_remove(&sampler->runs, (uint64_t)(uintptr_t)run));
 }

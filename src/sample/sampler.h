@@ -12,7 +12,6 @@
 #include "probe/reading.h"
 #include "probe/system.h"
 #include "sample/ledger.h"
-#include "sample/scope.h"
 
 struct sampler;
 
@@ -30,11 +29,12 @@ struct sampler_input {
     const struct readings *readings;
     const struct system_reading *system; /* NULL: the machine's figures are unknown */
     size_t process_total;
-    enum scope scope; /* what the snapshot holds; rates and the ledger always see all */
 };
 
-/* The readings must hold every member of a run that can be read: the registry drops the others. 0
- * or -ENOMEM. */
+/* A snapshot of all processes that were read; see scope.h for what is kept of them. The readings
+ * must hold every member of a run that can be read: the registry drops the others. Runs, their
+ * progress and their active steps are those of the registry, with or without processes. 0 or
+ * -ENOMEM. */
 int sampler_take(struct sampler *sampler, const struct sampler_input *input, struct snapshot **ret);
 
 /* A member that sonde itself has reaped. 0 or -ENOMEM. */
@@ -42,3 +42,6 @@ int sampler_reaped(struct sampler *sampler, struct run *run, pid_t pid, const st
 
 /* What a run has used, as of the last snapshot; NULL if nothing was ever seen of it. */
 const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run *run);
+
+/* The run is over: nothing of it is remembered. Before registry_end_run(). */
+void sampler_end_run(struct sampler *sampler, const struct run *run);

@@ -35,7 +35,7 @@ static double threshold(const struct process_list *processes, measure_fn measure
     return order_kth_largest(scratch, count, MIN(count, (size_t)SCOPE_LARGEST));
 }
 
-int scope_apply(enum scope scope, struct process_list *processes)
+int scope_apply(enum scope scope, struct process_list *processes, scope_fn is_wanted, void *context)
 {
     if (scope == SCOPE_ALL || processes->count == 0)
         return 0;
@@ -50,7 +50,7 @@ int scope_apply(enum scope scope, struct process_list *processes)
     for (size_t i = 0; i < processes->count; i++) {
         const struct process_metric *process = &processes->items[i];
         if (process->job_id || process->state == 'Z' || process->cpu_percent >= least_cpu ||
-            process->rss_mb >= least_rss)
+            process->rss_mb >= least_rss || (is_wanted && is_wanted(context, process)))
             processes->items[kept++] = *process;
     }
     processes->count = kept;

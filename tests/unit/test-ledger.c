@@ -30,6 +30,7 @@ struct seen {
     uint64_t own_ms, reaped_ms;
     int64_t rss, shared, peak;
     bool ignores_sigchld;
+    struct run *run; /* NULL: the only one */
 };
 
 /* One tick at which these processes were read. */
@@ -51,7 +52,7 @@ static void tick(const struct seen *processes, size_t count)
             .peak_rss_bytes = p->peak ? p->peak * MB : INT_UNKNOWN,
             .ignores_sigchld = p->ignores_sigchld,
         };
-        assert_int_equal(ledger_observe(ledger, &run, &reading), 0);
+        assert_int_equal(ledger_observe(ledger, p->run ? p->run : &run, &reading), 0);
     }
     ledger_end(ledger);
 }
@@ -279,6 +280,254 @@ static void test_unknown_values_add_nothing(void **state _unused_)
     assert_false(int_is_known(ledger_find(ledger, &run)->peak_rss_bytes));
 }
 
+/* ---- runs within runs ---- */
+
+static struct run outer = {.run_id = "o", .job_id = "outer", .processes = 1};
+static struct run inner = {.run_id = "i", .job_id = "inner", .processes = 1, .parent = &outer};
+static struct run core = {.run_id = "c", .job_id = "core", .processes = 1, .parent = &inner};
+static struct run other = {.run_id = "x", .job_id = "other", .processes = 1};
+
+static uint64_t ms_of(const struct run *of)
+{
+    return ledger_find(ledger, of)->cpu.total_ns / MS;
+}
+
+static uint64_t accounted_ms(const struct run *of)
+{
+    return ledger_find(ledger, of)->accounted.total_ns / MS;
+}
+
+static bool is_partial(const struct run *of)
+{
+    return ledger_find(ledger, of)->cpu_is_incomplete;
+}
+
+#define OF(run_) .run = &(run_)
+#define P(pid_, ppid_, own_, reaped_, run_)                                                        \
+    {                                                                                              \
+        .pid = (pid_), .ppid = (ppid_), .own_ms = (own_), .reaped_ms = (reaped_), OF(run_)         \
+    }
+
+static void test_an_outer_run_includes_its_inner_ones(void **state _unused_)
+{
+    TICK(P(100, 1, 100, 0, outer), P(110, 100, 5, 0, outer), P(111, 110, 200, 0, inner),
+         P(120, 111, 400, 0, core));
+    assert_int_equal(ms_of(&core), 400);
+    assert_int_equal(ms_of(&inner), 600);
+    assert_int_equal(ms_of(&outer), 705);
+    assert_int_equal(ledger_find(ledger, &outer)->processes, 4);
+    assert_int_equal(ledger_find(ledger, &inner)->processes, 2);
+}
+
+/* A nested `sonde run` (110) is the outer run's; it reaps the inner run's command (111). */
+static void test_what_an_outer_process_reaps_is_counted_once(void **state _unused_)
+{
+    TICK(P(100, 1, 100, 0, outer), P(110, 100, 5, 0, outer), P(111, 110, 700, 0, inner));
+    assert_int_equal(ms_of(&outer), 805);
+    TICK(P(100, 1, 100, 0, outer), P(110, 100, 5, 720, outer)); /* it ran on for 20 ms */
+    assert_int_equal(ms_of(&inner), 700);                       /* as last seen */
+    assert_true(is_partial(&inner));
+    assert_int_equal(ms_of(&outer), 825);
+    assert_false(is_partial(&outer));
+    TICK(P(100, 1, 100, 725, outer)); /* and is reaped itself */
+    assert_int_equal(ms_of(&outer), 825);
+    assert_int_equal(accounted_ms(&outer), 825);
+    assert_int_equal(ms_of(&inner), 700);
+}
+
+static void test_nothing_falls_while_a_figure_is_on_its_way_out(void **state _unused_)
+{
+    TICK(P(110, 1, 5, 0, outer), P(111, 110, 700, 0, inner));
+    TICK(P(110, 1, 5, 0, outer)); /* read before it has reaped the command */
+    assert_int_equal(accounted_ms(&inner), 700);
+    assert_int_equal(accounted_ms(&outer), 705);
+    TICK(P(110, 1, 5, 700, outer), P(112, 110, 50, 0, inner)); /* the inner run goes on */
+    assert_int_equal(accounted_ms(&inner), 750);
+    assert_int_equal(accounted_ms(&outer), 755);
+    assert_false(is_partial(&outer));
+}
+
+static void test_a_credit_may_come_before_its_debit_between_runs(void **state _unused_)
+{
+    TICK(P(110, 1, 5, 0, outer), P(111, 110, 700, 0, inner));
+    /* the command was read, then reaped, then its parent was read */
+    TICK(P(111, 110, 700, 0, inner), P(110, 1, 5, 700, outer));
+    TICK(P(110, 1, 5, 700, outer));
+    assert_int_equal(accounted_ms(&outer), 705);
+    assert_int_equal(accounted_ms(&inner), 700);
+}
+
+static void test_a_whole_inner_branch_vanishes_at_once(void **state _unused_)
+{
+    TICK(P(110, 1, 5, 0, outer), P(111, 110, 100, 0, inner), P(112, 111, 200, 0, inner),
+         P(120, 112, 400, 0, core));
+    TICK(P(110, 1, 5, 700, outer));
+    assert_int_equal(accounted_ms(&core), 400);
+    assert_int_equal(accounted_ms(&inner), 700);
+    assert_int_equal(accounted_ms(&outer), 705);
+    assert_false(is_partial(&outer));
+}
+
+/* The run between counts what has passed from its inner run to its outer one, too. */
+static void test_figures_pass_over_a_run_between(void **state _unused_)
+{
+    TICK(P(110, 1, 5, 0, outer), P(111, 110, 100, 0, inner), P(120, 110, 400, 0, core));
+    TICK(P(110, 1, 5, 400, outer), P(111, 110, 150, 0, inner));
+    assert_int_equal(accounted_ms(&core), 400);
+    assert_int_equal(accounted_ms(&inner), 550);
+    assert_int_equal(accounted_ms(&outer), 555);
+}
+
+static void test_nobody_accounts_for_an_inner_process(void **state _unused_)
+{
+    TICK(P(100, 1, 10, 0, outer), P(111, 1, 300, 0, inner));
+    TICK(P(100, 1, 10, 0, outer));
+    assert_int_equal(accounted_ms(&inner), 300);
+    assert_int_equal(accounted_ms(&outer), 310);
+    assert_true(is_partial(&inner));
+    assert_true(is_partial(&outer));
+}
+
+static void test_an_inner_run_ends(void **state _unused_)
+{
+    TICK(P(110, 1, 5, 0, outer), P(111, 110, 300, 0, inner), P(112, 110, 200, 0, inner));
+    TICK(P(110, 1, 5, 300, outer), P(112, 110, 250, 0, inner));
+    assert_int_equal(ms_of(&outer), 555);
+    ledger_end_run(ledger, &inner); /* 112 lives on, and is nobody's */
+    assert_null(ledger_find(ledger, &inner));
+    TICK(P(110, 1, 5, 300, outer));
+    assert_int_equal(accounted_ms(&outer), 555);
+    TICK(P(110, 1, 5, 600, outer)); /* until it is reaped, with 300 */
+    assert_int_equal(accounted_ms(&outer), 605);
+    assert_false(is_partial(&outer));
+}
+
+static void test_an_inner_run_ends_and_its_process_joins_the_outer_one(void **state _unused_)
+{
+    TICK(P(110, 1, 5, 0, outer), P(112, 110, 200, 0, inner));
+    ledger_end_run(ledger, &inner);
+    TICK(P(110, 1, 5, 0, outer), P(112, 110, 250, 0, outer));
+    assert_int_equal(accounted_ms(&outer), 255);
+    assert_false(is_partial(&outer));
+}
+
+static void test_an_outer_run_ends_first(void **state _unused_)
+{
+    TICK(P(110, 1, 5, 0, outer), P(111, 110, 300, 0, inner), P(120, 111, 100, 0, core));
+    ledger_end_run(ledger, &outer);
+    TICK(P(111, 110, 310, 0, inner), P(120, 111, 110, 0, core));
+    assert_null(ledger_find(ledger, &outer));
+    assert_int_equal(accounted_ms(&inner), 420);
+    inner.parent = NULL; /* as the registry does */
+    TICK(P(111, 1, 310, 0, inner), P(120, 111, 120, 0, core));
+    assert_int_equal(accounted_ms(&inner), 430);
+    inner.parent = &outer;
+}
+
+static void test_a_run_ends_with_what_was_reaped_of_it(void **state _unused_)
+{
+    struct rusage usage = {.ru_utime.tv_sec = 2, .ru_maxrss = 1024};
+
+    TICK(P(110, SELF, 5, 0, outer));
+    assert_int_equal(ledger_reaped(ledger, &inner, 111, &usage), 0);
+    ledger_end_run(ledger, &inner); /* before it was settled */
+    TICK(P(110, SELF, 5, 0, outer));
+    assert_int_equal(accounted_ms(&outer), 2005);
+    assert_true(ledger_find(ledger, &outer)->peak_rss_bytes == MB);
+    ledger_end_run(ledger, &inner); /* which is not known any more */
+}
+
+static void test_a_process_goes_over_to_an_inner_run(void **state _unused_)
+{
+    TICK(P(110, 1, 5, 0, outer), P(111, 110, 30, 0, outer));
+    TICK(P(110, 1, 5, 0, outer), P(111, 110, 90, 0, inner));
+    assert_int_equal(accounted_ms(&inner), 90);
+    assert_int_equal(accounted_ms(&outer), 95);
+    assert_false(is_partial(&outer));
+    assert_false(is_partial(&inner));
+}
+
+static void test_a_process_goes_over_to_another_run(void **state _unused_)
+{
+    TICK(P(110, 1, 5, 0, outer), P(111, 110, 300, 0, outer));
+    TICK(P(110, 1, 15, 0, outer), P(111, 110, 320, 0, other));
+    assert_int_equal(accounted_ms(&other), 320);
+    assert_int_equal(accounted_ms(&outer), 15);
+    assert_int_equal(ms_of(&outer), 305); /* which does not fall, */
+    assert_true(is_partial(&outer));      /* but misses something */
+    assert_false(is_partial(&other));
+}
+
+static void test_memory_of_runs_within_runs(void **state _unused_)
+{
+    TICK({.pid = 100, .ppid = 1, .rss = 100, .shared = 40, .peak = 110, OF(outer)},
+         {.pid = 111, .ppid = 100, .rss = 50, .shared = 30, .peak = 300, OF(inner)},
+         {.pid = 120, .ppid = 111, .rss = 30, .shared = 10, .peak = 30, OF(core)});
+    TICK({.pid = 100, .ppid = 1, .rss = 60, .shared = 40, .peak = 110, OF(outer)});
+    const struct run_usage *all = ledger_find(ledger, &outer);
+    const struct run_usage *part = ledger_find(ledger, &inner);
+    assert_true(all->peak_rss_bytes == 300 * MB);
+    assert_true(all->peak_total_bytes == 180 * MB);
+    assert_true(all->peak_unique_bytes == (60 + 20 + 20 + 40) * MB);
+    assert_true(all->rss_bytes == 60 * MB);
+    assert_true(part->peak_total_bytes == 80 * MB);
+    assert_true(part->peak_unique_bytes == (20 + 20 + 30) * MB);
+    assert_true(part->rss_bytes == 0);
+    assert_int_equal(part->samples, 1);
+    assert_int_equal(all->samples, 2);
+}
+
+/* Random trees of processes in nested runs: whatever is reaped, by whom and when, no figure falls,
+ * and the outermost has in the end what all have used. */
+static void test_random_lives(void **state _unused_)
+{
+    struct run *const runs[] = {&outer, &inner, &core};
+    unsigned random = 1;
+#define RANDOM(n) ((random = random * 1103515245 + 12345) >> 16) % (n)
+
+    for (int round = 0; round < 200; round++) {
+        struct seen p[12] = {{.pid = 100, .ppid = SELF, OF(outer)}};
+        size_t count = 1;
+        uint64_t used_ms = 0, last[3] = {0};
+        for (int step = 0; step < 60; step++) {
+            unsigned what = RANDOM(4);
+            if (what == 0 && count < ARRAY_SIZE(p)) { /* a child, in its run or a deeper one */
+                size_t parent = RANDOM(count);
+                size_t depth = 0;
+                while (runs[depth] != p[parent].run)
+                    depth++;
+                depth = MIN(depth + RANDOM(2), (size_t)2);
+                p[count] = (struct seen){
+                    .pid = 101 + round * 100 + step, .ppid = p[parent].pid, .run = runs[depth]};
+                count++;
+            } else if (what == 1 && count > 1) { /* a leaf ends and is reaped */
+                size_t parent = 0;
+                count--;
+                while (p[parent].pid != p[count].ppid)
+                    parent++;
+                p[parent].reaped_ms += p[count].own_ms + p[count].reaped_ms;
+            } else { /* somebody works: more than what passes for rounding */
+                size_t i = RANDOM(count);
+                p[i].own_ms += 100;
+                used_ms += 100;
+            }
+            if (RANDOM(2))
+                continue;
+            tick(p, count);
+            for (size_t i = 0; i < ARRAY_SIZE(runs); i++) {
+                const struct run_usage *usage = ledger_find(ledger, runs[i]);
+                if (!usage)
+                    continue;
+                assert_true(usage->accounted.total_ns / MS >= last[i]);
+                last[i] = usage->accounted.total_ns / MS;
+            }
+            assert_int_equal(accounted_ms(&outer), used_ms);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(runs); i++)
+            ledger_end_run(ledger, runs[ARRAY_SIZE(runs) - 1 - i]);
+    }
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -299,6 +548,21 @@ int main(void)
         T(test_counters_that_run_backwards),
         T(test_memory),
         T(test_unknown_values_add_nothing),
+        T(test_an_outer_run_includes_its_inner_ones),
+        T(test_what_an_outer_process_reaps_is_counted_once),
+        T(test_nothing_falls_while_a_figure_is_on_its_way_out),
+        T(test_a_credit_may_come_before_its_debit_between_runs),
+        T(test_a_whole_inner_branch_vanishes_at_once),
+        T(test_figures_pass_over_a_run_between),
+        T(test_nobody_accounts_for_an_inner_process),
+        T(test_an_inner_run_ends),
+        T(test_an_inner_run_ends_and_its_process_joins_the_outer_one),
+        T(test_an_outer_run_ends_first),
+        T(test_a_run_ends_with_what_was_reaped_of_it),
+        T(test_a_process_goes_over_to_an_inner_run),
+        T(test_a_process_goes_over_to_another_run),
+        T(test_memory_of_runs_within_runs),
+        T(test_random_lives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "base/macros.h"
 #include "model/field.h"
 #include "sample/sampler.h"
+#include "sample/scope.h"
 
 #define SELF 10
 
@@ -70,12 +71,11 @@ static struct snapshot *take(double now, struct process_reading *processes, size
     const struct readings readings = {.items = processes, .count = count, .moment = at(now)};
     struct snapshot *snapshot = NULL;
 
-    assert_int_equal(sampler_take(sampler,
-                                  &(struct sampler_input){.readings = &readings,
-                                                          .process_total = count,
-                                                          .scope = SCOPE_ALL},
-                                  &snapshot),
-                     0);
+    assert_int_equal(
+        sampler_take(sampler,
+                     &(struct sampler_input){.readings = &readings, .process_total = count},
+                     &snapshot),
+        0);
     return snapshot;
 }
 
@@ -139,8 +139,7 @@ static void test_a_clock_step_changes_labels_only(void **state _unused_)
     struct readings readings = {.items = &second, .count = 1, .moment = at(1)};
     readings.moment.real_ns -= 3600 * NS_PER_SEC; /* set back by an hour */
     _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
-    sampler_take(sampler, &(struct sampler_input){.readings = &readings, .scope = SCOPE_ALL},
-                 &snapshot);
+    sampler_take(sampler, &(struct sampler_input){.readings = &readings}, &snapshot);
     assert_near(snapshot->processes.items[0].cpu_percent, 50, 1e-6);
     assert_near(snapshot->processes.items[0].age_seconds, 51, 0.011);
     assert_near(snapshot->timestamp, 1700000001 - 3600, 1e-3);
@@ -154,16 +153,28 @@ static void test_start_time_does_not_waver(void **state _unused_)
     struct readings readings = {.items = &reading, .count = 1, .moment = at(1)};
     readings.moment.real_ns += 2 * NS_PER_MSEC; /* slewed a little */
     _cleanup_(snapshot_freep) struct snapshot *second = NULL;
-    sampler_take(sampler, &(struct sampler_input){.readings = &readings, .scope = SCOPE_ALL},
-                 &second);
+    sampler_take(sampler, &(struct sampler_input){.readings = &readings}, &second);
     assert_true(first->processes.items[0].start_time == second->processes.items[0].start_time);
+}
+
+static struct run *add_run(const char *run_id, const char *name, struct run *parent)
+{
+    struct run *run = NULL;
+
+    assert_int_equal(
+        registry_add_run(
+            registry,
+            &(struct run_options){.run_id = run_id, .job_id = name, .uid = 1000, .parent = parent},
+            &run),
+        0);
+    return run;
 }
 
 static void test_jobs(void **state _unused_)
 {
-    struct run *run;
-    registry_add_run(registry, "run-1", "build", 4, &run);
-    registry_add(registry, run, 100);
+    struct run *run = add_run("run-1", "build", NULL);
+    registry_add(registry, run, 4, 100);
+    run_begin_sheet(run, 4, 100);
 
     struct process_reading first[] = {process(100, -1, 0, 1), process(7, -1, 0, 5)};
     snapshot_free(take(0, first, 2));
@@ -186,6 +197,138 @@ static void test_jobs(void **state _unused_)
     assert_near(usage->unique_mb, 7, 1e-6);
     assert_int_equal(snapshot->running_jobs, 1);
     assert_int_equal(snapshot->active_sheets, 1);
+}
+
+static void test_each_process_has_its_own_step(void **state _unused_)
+{
+    struct run *run = add_run("run-1", "build", NULL);
+    struct process_reading readings[] = {process(100, -1, 0, 1), process(101, -1, 0, 1),
+                                         process(102, -1, 0, 1)};
+
+    registry_add(registry, run, INT_UNKNOWN, 100);
+    registry_add(registry, run, 0, 101);
+    registry_add(registry, run, 7, 102);
+    run_begin_sheet(run, 0, 101);
+    run_begin_sheet(run, 7, 102);
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = take(0, readings, 3);
+    assert_false(int_is_known(snapshot->processes.items[0].sheet_num));
+    assert_int_equal(snapshot->processes.items[1].sheet_num, 0);
+    assert_int_equal(snapshot->processes.items[2].sheet_num, 7);
+    assert_int_equal(snapshot->active_sheets, 2);
+}
+
+static void test_runs_without_processes_are_listed(void **state _unused_)
+{
+    struct run *run = add_run("run-1", "build", NULL);
+    add_run("run-2", "empty", NULL);
+    struct process_reading reading = process(100, -1, 0, 1);
+
+    registry_add(registry, run, INT_UNKNOWN, 100);
+    snapshot_free(take(0, &reading, 1));
+    registry_exit(registry, 100, 0);
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = take(1, NULL, 0);
+    assert_int_equal(snapshot->running_jobs, 2);
+    assert_int_equal(snapshot->jobs.count, 2);
+    const struct job_usage *usages = snapshot->jobs.items;
+    assert_string_equal(usages[0].job_id, "build");
+    assert_int_equal(usages[0].processes, 0);
+    assert_near(usages[0].cpu_seconds, 1, 1e-6);
+    assert_near(usages[0].cpu_percent, 0, 1e-6);
+    assert_near(usages[0].rss_mb, 0, 1e-6);
+    assert_string_equal(usages[1].run_id, "run-2");
+    assert_int_equal(usages[1].processes, 0);
+    assert_false(real_is_known(usages[1].cpu_seconds)); /* nothing was ever seen of it */
+    assert_false(real_is_known(usages[1].cpu_percent));
+    assert_false(real_is_known(usages[1].rss_mb));
+}
+
+static void test_a_run_within_a_run(void **state _unused_)
+{
+    struct run *outer = add_run("run-1", "outer", NULL);
+    struct run *inner = add_run("run-2", "inner", outer);
+    struct process_reading first[] = {process(100, -1, 0, 1), process(101, -1, 0, 2)};
+    struct process_reading second[] = {process(100, -1, 1, 1.25), process(101, -1, 1, 2.5)};
+
+    registry_add(registry, outer, INT_UNKNOWN, 100);
+    registry_add(registry, inner, INT_UNKNOWN, 101);
+    snapshot_free(take(0, first, 2));
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = take(1, second, 2);
+    const struct job_usage *usages = snapshot->jobs.items;
+    assert_near(usages[0].cpu_seconds, 3.75, 1e-6);
+    assert_near(usages[0].cpu_percent, 75, 1e-6);
+    assert_near(usages[0].rss_mb, 8, 1e-6);
+    assert_near(usages[0].unique_mb, 7, 1e-6);
+    assert_int_equal(usages[0].processes, 2);
+    assert_near(usages[1].cpu_seconds, 2.5, 1e-6);
+    assert_near(usages[1].cpu_percent, 50, 1e-6);
+    assert_string_equal(snapshot->processes.items[1].job_id, "inner");
+}
+
+static void test_progress(void **state _unused_)
+{
+    struct run *told = add_run("run-1", "told", NULL);
+    add_run("run-2", "silent", NULL);
+    struct run *new = add_run("run-3", "new", NULL);
+
+    told->total_sheets = 9;
+    told->last_completed_sheet = 3;
+    told->current_sheet = 4;
+    strcpy(told->status, "compiling");
+    new->total_sheets = 1;
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = take(0, NULL, 0);
+    assert_int_equal(snapshot->running_jobs, 3);
+    assert_int_equal(snapshot->active_sheets, 0);
+    assert_int_equal(snapshot->job_progress.count, 2);
+    const struct job_progress *progress = snapshot->job_progress.items;
+    assert_string_equal(progress[0].job_id, "told");
+    assert_int_equal(progress[0].total_sheets, 9);
+    assert_int_equal(progress[0].last_completed_sheet, 3);
+    assert_int_equal(progress[0].current_sheet, 4);
+    assert_string_equal(progress[0].status, "compiling");
+    assert_string_equal(progress[1].job_id, "new");
+    assert_false(int_is_known(progress[1].last_completed_sheet));
+    assert_false(int_is_known(progress[1].current_sheet));
+    assert_null(progress[1].status);
+}
+
+static void test_a_run_ends(void **state _unused_)
+{
+    struct run *run = add_run("run-1", "build", NULL);
+    struct process_reading reading = process(100, -1, 0, 5);
+
+    registry_add(registry, run, INT_UNKNOWN, 100);
+    snapshot_free(take(0, &reading, 1));
+    assert_non_null(sampler_usage(sampler, run));
+    sampler_end_run(sampler, run);
+    assert_null(sampler_usage(sampler, run));
+    registry_end_run(registry, run);
+
+    /* what comes in its place, maybe at the same address, begins anew */
+    run = add_run("run-2", "build", NULL);
+    registry_add(registry, run, INT_UNKNOWN, 200);
+    struct process_reading both[] = {process(100, -1, 1, 6), process(200, 0.5, 1, 0.25)};
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = take(1, both, 2);
+    assert_null(snapshot->processes.items[0].job_id);
+    assert_string_equal(snapshot->processes.items[1].run_id, "run-2");
+    assert_int_equal(snapshot->jobs.count, 1);
+    assert_near(snapshot->jobs.items[0].cpu_seconds, 0.25, 1e-6);
+    assert_true(isnan(snapshot->jobs.items[0].cpu_percent));
+}
+
+static void test_without_a_registry_there_are_no_jobs(void **state _unused_)
+{
+    struct sampler *alone;
+    struct process_reading reading = process(100, -1, 0, 5);
+    const struct readings readings = {.items = &reading, .count = 1, .moment = at(0)};
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
+
+    assert_int_equal(sampler_new(&(struct sampler_options){.own_pid = SELF}, &alone), 0);
+    assert_int_equal(sampler_take(alone, &(struct sampler_input){.readings = &readings}, &snapshot),
+                     0);
+    assert_int_equal(snapshot->running_jobs, 0);
+    assert_int_equal(snapshot->active_sheets, 0);
+    assert_int_equal(snapshot->jobs.count, 0);
+    sampler_free(alone);
 }
 
 static void test_zombies_and_sonde_itself(void **state _unused_)
@@ -216,7 +359,7 @@ static void test_scope_keeps_what_matters(void **state _unused_)
     }
     items[150].job_id = "job";
     items[160].state = 'Z';
-    assert_int_equal(scope_apply(SCOPE_JOBS, &list), 0);
+    assert_int_equal(scope_apply(SCOPE_JOBS, &list, NULL, NULL), 0);
     assert_int_equal(list.count, 20 + 20 + 2);
     for (size_t i = 0; i < 20; i++)
         assert_int_equal(items[i].pid, i); /* most memory */
@@ -226,10 +369,33 @@ static void test_scope_keeps_what_matters(void **state _unused_)
     assert_int_equal(items[41].pid, 160);
 }
 
+static bool is_pid(void *context, const struct process_metric *process)
+{
+    return process->pid == *(const int64_t *)context;
+}
+
+static void test_scope_keeps_what_is_wanted(void **state _unused_)
+{
+    struct process_metric items[100];
+    struct process_list list = {.items = items, .count = ARRAY_SIZE(items)};
+    int64_t wanted = 77;
+
+    for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
+        record_init(&process_metric_record, &items[i]);
+        items[i].pid = (int64_t)i;
+        items[i].rss_mb = (double)(200 - i);
+    }
+    assert_int_equal(scope_apply(SCOPE_ALL, &list, is_pid, &wanted), 0);
+    assert_int_equal(list.count, 100);
+    assert_int_equal(scope_apply(SCOPE_JOBS, &list, is_pid, &wanted), 0);
+    assert_int_equal(list.count, 21);
+    assert_int_equal(items[20].pid, 77);
+}
+
 static void test_scope_of_nothing(void **state _unused_)
 {
     struct process_list list = {0};
-    assert_int_equal(scope_apply(SCOPE_JOBS, &list), 0);
+    assert_int_equal(scope_apply(SCOPE_JOBS, &list, NULL, NULL), 0);
     assert_int_equal(list.count, 0);
 }
 
@@ -247,8 +413,15 @@ int main(void)
         T(test_a_clock_step_changes_labels_only),
         T(test_start_time_does_not_waver),
         T(test_jobs),
+        T(test_each_process_has_its_own_step),
+        T(test_runs_without_processes_are_listed),
+        T(test_a_run_within_a_run),
+        T(test_progress),
+        T(test_a_run_ends),
+        T(test_without_a_registry_there_are_no_jobs),
         T(test_zombies_and_sonde_itself),
         T(test_scope_keeps_what_matters),
+        T(test_scope_keeps_what_is_wanted),
         T(test_scope_of_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
