@@ -294,6 +294,16 @@ int column_bind(const struct column *column, const void *object, struct text_poo
     }
 }
 
+int columns_bind(const struct columns *columns, const void *object, struct text_pool *pool,
+                 sqlite3_stmt *statement, int at)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < columns->count && r == 0; i++)
+        r = column_bind(&columns->items[i], object, pool, statement, at + (int)i);
+    return r;
+}
+
 /* ---- reading ---- */
 
 static int read_enum(const struct field *field, sqlite3_stmt *statement, int at, int *ret)

@@ -63,6 +63,9 @@ int64_t column_code(const struct column *column, const void *object);
 struct text_pool;
 int column_bind(const struct column *column, const void *object, struct text_pool *pool,
                 sqlite3_stmt *statement, int at);
+/* The same for all columns, to the parameters from `at` on. */
+int columns_bind(const struct columns *columns, const void *object, struct text_pool *pool,
+                 sqlite3_stmt *statement, int at);
 /* Binds what column_code() gave; for columns of numbers only. */
 void column_bind_code(sqlite3_stmt *statement, int at, int64_t code);
 

@@ -343,6 +343,7 @@ static int delete_old(struct database *database, double events_before, double jo
         {"DELETE FROM sheets WHERE COALESCE(ended_at, started_at, 0) < ?1"
          " AND run_id NOT IN (SELECT run_id FROM jobs)",
          jobs_before},
+        {"DELETE FROM turns WHERE run NOT IN (SELECT id FROM jobs)", jobs_before},
         {"DELETE FROM patterns WHERE last_seen < ?1", jobs_before},
         {DELETE_SOME("sessions", "id",
                      "ended_at < ?1 AND NOT EXISTS (SELECT 1 FROM snap s"

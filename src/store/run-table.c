@@ -9,9 +9,6 @@
 #include "base/macros.h"
 #include "store/text-pool.h"
 
-/* A job that runs this often at once is a mistake; the last name is then used twice. */
-#define SAME_JOB_MAX 1000
-
 static const char *const figure_names[] = {
     "peak_rss_mb",   "total_cpu_seconds", "process_spawn_count", "unique_pid_count",
     "peak_total_mb", "peak_unique_mb",    "read_bytes",          "write_bytes",
@@ -75,20 +72,24 @@ static void select_columns(const struct columns *from, const char *const *names,
         into->items[into->count++] = *columns_find(from, names[i]);
 }
 
-/* `a = ?1, b = ?2`; with `only_known`, a NULL leaves what is there. */
-static void list_assignments(const struct columns *columns, bool only_known, struct text *sql)
+/* A NULL leaves what is there; and a run that was taken for lost, and then tells how it ended, was
+ * not. */
+static void list_told(const struct columns *columns, struct text *sql)
 {
     for (size_t i = 0; i < columns->count; i++) {
         const char *name = columns->items[i].name;
-        text_append_string(sql, i ? ", " : "");
-        text_printf(sql, "\"%s\" = ", name);
-        /* A run that was taken for lost, and then tells how it ended, was not. */
-        if (only_known && strcmp(name, "cause") == 0)
-            text_printf(sql, "COALESCE(?%zu, NULLIF(cause, 'lost'))", i + 1);
-        else if (only_known)
-            text_printf(sql, "COALESCE(?%zu, \"%s\")", i + 1, name);
-        else
-            text_printf(sql, "?%zu", i + 1);
+        text_printf(sql, "%s\"%s\" = COALESCE(?%zu, ", i ? ", " : "", name, i + 1);
+        text_printf(sql, strcmp(name, "cause") == 0 ? "NULLIF(\"%s\", 'lost'))" : "\"%s\")", name);
+    }
+}
+
+/* What samples give only ever grows: less is old news, of a writer that is not the only one. */
+static void list_figures(const struct columns *columns, struct text *sql)
+{
+    for (size_t i = 0; i < columns->count; i++) {
+        const char *name = columns->items[i].name;
+        text_printf(sql, "%s\"%s\" = COALESCE(max(\"%s\", ?%zu), \"%s\", ?%zu)", i ? ", " : "",
+                    name, name, i + 1, name, i + 1);
     }
 }
 
@@ -113,25 +114,23 @@ static int prepare_jobs(struct run_table *table, struct text *sql)
     columns_list(job, sql, column_name, "");
     text_append_string(sql, ", session) VALUES (");
     list_parameters(job->count + 1, sql);
-    /* Its processes, or another session, may have been seen before it was told of. */
-    text_append_string(sql, ") ON CONFLICT DO UPDATE SET ");
-    list_assignments(job, true, sql);
-    text_printf(sql, ", ended_at = ?%d, cause = ?%d, session = ?%zu",
-                columns_index(job, "ended_at") + 1, columns_index(job, "cause") + 1,
-                job->count + 1);
+    text_append_string(sql, ") ON CONFLICT DO NOTHING");
     r = database_prepare_text(table->database, sql, &table->insert);
     if (r < 0)
         return r;
 
     text_append_string(sql, "UPDATE jobs SET ");
-    list_assignments(&table->figures, false, sql);
-    text_printf(sql, " WHERE id = ?%zu AND ended_at IS NULL", table->figures.count + 1);
+    list_figures(&table->figures, sql);
+    text_printf(sql,
+                ", figures_tick = CASE session WHEN %lld THEN ?%zu ELSE figures_tick END"
+                " WHERE id = ?%zu AND ended_at IS NULL",
+                (long long)table->session, table->figures.count + 1, table->figures.count + 2);
     r = database_prepare_text(table->database, sql, &table->update_figures);
     if (r < 0)
         return r;
 
     text_append_string(sql, "UPDATE jobs SET ");
-    list_assignments(&table->told, true, sql);
+    list_told(&table->told, sql);
     text_printf(sql, " WHERE run_id = ?%zu", table->told.count + 1);
     return database_prepare_text(table->database, sql, &table->finish);
 }
@@ -153,7 +152,7 @@ static int prepare_sheets(struct run_table *table)
     text_append_string(sql, ") VALUES (");
     list_parameters(sheet->count, sql);
     text_append_string(sql, ") ON CONFLICT DO UPDATE SET ");
-    list_assignments(sheet, true, sql);
+    list_told(sheet, sql);
     int r = database_prepare_text(table->database, sql, &table->put_sheet);
     if (r < 0)
         return r;
@@ -166,7 +165,7 @@ static int prepare_sheets(struct run_table *table)
         return r;
 
     text_append_string(sql, "UPDATE sheets SET ");
-    list_assignments(&table->sheet_figures, false, sql);
+    list_figures(&table->sheet_figures, sql);
     text_printf(sql, " WHERE run_id = ?%zu AND sheet_num = ?%zu", table->sheet_figures.count + 1,
                 table->sheet_figures.count + 2);
     return database_prepare_text(table->database, sql, &table->update_sheet);
@@ -186,12 +185,12 @@ int run_table_init(struct run_table *table, struct database *database, const str
     if (r == 0)
         r = database_prepare(database,
                              "SELECT 1 FROM jobs WHERE job_id = ?1 AND outcome = 'running'"
-                             " AND run_id <> ?2",
+                             " AND run_id <> ?2 AND uid IS ?3",
                              &table->is_running);
     return r;
 }
 
-static uint64_t run_hash(const char *run_id)
+uint64_t run_hash(const char *run_id)
 {
     return text_hash(run_id, strlen(run_id));
 }
@@ -207,6 +206,7 @@ void run_table_commit(struct run_table *table)
     size_t position = 0;
     struct run_row *run;
 
+    table->stored_tick = table->tick;
     while ((run = map_next(&table->by_hash, &position))) {
         /* Or a daemon would keep all there ever were. */
         if (run->was_told || (run->has_ended && !run->is_here)) {
@@ -240,6 +240,7 @@ void run_table_reset(struct run_table *table)
     size_t position = 0;
     struct run_row *run;
 
+    table->tick = table->stored_tick;
     while ((run = map_next(&table->by_hash, &position)))
         if (run->is_stored) {
             take_back(run);
@@ -260,6 +261,10 @@ void run_table_done(struct run_table *table)
     for (struct run_row *run; (run = map_next(&table->by_hash, &position));)
         free_run(run);
     map_done(&table->by_hash);
+    position = 0;
+    for (struct taken_run *taken; (taken = map_next(&table->taken, &position));)
+        free(taken);
+    map_done(&table->taken);
     for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
         sqlite3_finalize(statements[i]);
     *table = (struct run_table){0};
@@ -267,22 +272,14 @@ void run_table_done(struct run_table *table)
 
 /* ---- rows ---- */
 
-static int bind_columns(const struct columns *columns, const void *object, sqlite3_stmt *statement)
+int run_table_insert_job(struct run_table *table, const struct job *job)
 {
-    int r = 0;
-
-    for (size_t i = 0; i < columns->count && r == 0; i++)
-        r = column_bind(&columns->items[i], object, NULL, statement, (int)i + 1);
-    return r;
-}
-
-static int insert_job(struct run_table *table, const struct job *job)
-{
-    int r = bind_columns(&table->schema->job, job, table->insert);
+    int r = columns_bind(&table->schema->job, job, NULL, table->insert, 1);
     if (r < 0)
         return database_fail_with(table->database, r, "no memory left");
     sqlite3_bind_int64(table->insert, (int)table->schema->job.count + 1, table->session);
-    return database_run(table->database, table->insert);
+    r = database_run(table->database, table->insert);
+    return r < 0 ? r : sqlite3_changes(table->database->handle) > 0;
 }
 
 /* 1, or 0 if there is no such run. */
@@ -314,9 +311,9 @@ static int load_or_make(struct run_table *table, struct run_row *run, const char
     job.run_id = run->run_id;
     job.job_id = job_id;
     job.outcome = OUTCOME_RUNNING;
-    r = insert_job(table, &job);
+    r = run_table_insert_job(table, &job);
     run->id = sqlite3_last_insert_rowid(table->database->handle);
-    return r;
+    return MIN(r, 0);
 }
 
 int run_table_get(struct run_table *table, const char *run_id, const char *job_id,
@@ -336,6 +333,7 @@ int run_table_get(struct run_table *table, const char *run_id, const char *job_i
         return database_fail_with(table->database, -ENOMEM, "no memory left");
     record_init(&job_record, &run->job);
     strcpy(run->run_id, run_id);
+    run->taken = map_get(&table->taken, hash);
     int r = load_or_make(table, run, job_id);
     if (r == 0 && map_put(&table->by_hash, hash, run) < 0)
         r = database_fail_with(table->database, -ENOMEM, "no memory left");
@@ -347,99 +345,14 @@ int run_table_get(struct run_table *table, const char *run_id, const char *job_i
     return 0;
 }
 
-/* ---- jobs and sheets as they are told ---- */
-
-/* Whether another run of that job is. */
-static int is_running(struct run_table *table, const char *job_id, const char *run_id)
-{
-    int64_t one;
-
-    sqlite3_bind_text(table->is_running, 1, job_id, -1, SQLITE_STATIC);
-    sqlite3_bind_text(table->is_running, 2, run_id, -1, SQLITE_STATIC);
-    return database_step_int(table->database, table->is_running, &one);
-}
-
-static int find_free_name(struct run_table *table, const struct job *job,
-                          char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES])
-{
-    snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s", job->job_id);
-    int r = is_running(table, ret_job_id, job->run_id);
-    for (int number = 2; r > 0 && number <= SAME_JOB_MAX; number++) {
-        snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s-%d", job->job_id, number);
-        r = is_running(table, ret_job_id, job->run_id);
-    }
-    return MIN(r, 0);
-}
-
-static int write_run(struct run_table *table, struct run_row *run, bool with_growth);
-
-/* What others tell of a run goes on top of what samples have given; once that is stored, it is read
- * again when it turns up again. */
-static int write_and_forget(struct run_table *table, const char *run_id)
-{
-    struct run_row *run = map_get(&table->by_hash, run_hash(run_id));
-    if (!run)
-        return 0;
-    run->was_told = true;
-    return write_run(table, run, true);
-}
-
-int run_table_begin_job(struct run_table *table, const struct job *job,
-                        char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES])
-{
-    struct job begun = *job;
-
-    int r = write_and_forget(table, job->run_id);
-    if (r == 0)
-        r = find_free_name(table, job, ret_job_id);
-    if (r < 0)
-        return r;
-    begun.job_id = ret_job_id;
-    begun.outcome = OUTCOME_RUNNING;
-    return insert_job(table, &begun);
-}
-
-int run_table_finish_job(struct run_table *table, const struct job *job)
-{
-    const struct columns *columns = &table->told;
-
-    int r = write_and_forget(table, job->run_id);
-    if (r < 0)
-        return r;
-    r = bind_columns(columns, job, table->finish);
-    if (r < 0)
-        return database_fail_with(table->database, r, "no memory left");
-    sqlite3_bind_text(table->finish, (int)columns->count + 1, job->run_id, -1, SQLITE_STATIC);
-    r = database_run(table->database, table->finish);
-    if (r == 0 && sqlite3_changes(table->database->handle) == 0)
-        r = insert_job(table, job);
-    return r;
-}
-
-static int write_sheet(struct run_table *table, const struct sheet *sheet)
-{
-    int r = prepare_sheets(table);
-    if (r < 0)
-        return r;
-    r = bind_columns(&table->schema->sheet, sheet, table->put_sheet);
-    if (r < 0)
-        return database_fail_with(table->database, r, "no memory left");
-    return database_run(table->database, table->put_sheet);
-}
-
-int run_table_put_sheet(struct run_table *table, const struct sheet *sheet)
-{
-    int r = write_and_forget(table, sheet->run_id);
-    return r < 0 ? r : write_sheet(table, sheet);
-}
-
 /* ---- figures as samples come in ---- */
 
-void run_table_begin_snapshot(struct run_table *table)
+void run_table_begin_snapshot(struct run_table *table, int64_t tick)
 {
     size_t position = 0;
     struct run_row *run;
 
+    table->tick = tick;
     while ((run = map_next(&table->by_hash, &position))) {
         run->is_here = false;
         run->rss_now = 0;
@@ -447,6 +360,17 @@ void run_table_begin_snapshot(struct run_table *table)
         for (size_t i = 0; i < run->sheets.count; i++)
             run->sheets.items[i].cpu_now = 0;
     }
+}
+
+int run_table_write_sheet(struct run_table *table, const struct sheet *sheet)
+{
+    int r = prepare_sheets(table);
+    if (r < 0)
+        return r;
+    r = columns_bind(&table->schema->sheet, sheet, NULL, table->put_sheet, 1);
+    if (r < 0)
+        return database_fail_with(table->database, r, "no memory left");
+    return database_run(table->database, table->put_sheet);
 }
 
 static int load_sheet(struct run_table *table, const struct run_row *run, struct sheet *sheet)
@@ -467,7 +391,7 @@ static int load_sheet(struct run_table *table, const struct run_row *run, struct
         return 0;
     }
     sheet->run_id = run->run_id;
-    return write_sheet(table, sheet);
+    return run_table_write_sheet(table, sheet);
 }
 
 static int get_sheet(struct run_table *table, struct run_row *run, int64_t number,
@@ -532,6 +456,17 @@ int run_table_add_process(struct run_table *table, struct run_row *run,
     return add_to_sheet(table, run, process, peak, delta->cpu_seconds);
 }
 
+/* The account goes on from where it was found. */
+static double go_on_from(struct taken_run *taken, double cpu_seconds)
+{
+    if (!taken || !real_is_known(cpu_seconds))
+        return cpu_seconds;
+    if (!real_is_known(taken->cpu_more))
+        taken->cpu_more =
+            real_is_known(taken->cpu_before) ? fmax(taken->cpu_before - cpu_seconds, 0) : 0;
+    return cpu_seconds + taken->cpu_more;
+}
+
 void run_table_add_usage(struct run_row *run, const struct job_usage *usage)
 {
     struct job_profile *profile = &run->job.profile;
@@ -539,7 +474,8 @@ void run_table_add_usage(struct run_row *run, const struct job_usage *usage)
     run->is_here = true;
     if (run->has_ended)
         return;
-    raise_real(&profile->total_cpu_seconds, usage->cpu_seconds, &run->has_grown);
+    raise_real(&profile->total_cpu_seconds, go_on_from(run->taken, usage->cpu_seconds),
+               &run->has_grown);
     raise_real(&profile->peak_total_mb, usage->rss_mb, &run->is_changed);
     raise_real(&profile->peak_unique_mb, usage->unique_mb, &run->is_changed);
     raise_real(&profile->max_cpu_pct, usage->cpu_percent, &run->is_changed);
@@ -551,8 +487,7 @@ void run_table_add_event(struct run_row *run, const struct process_event *event)
     bool is_failed =
         event->event_type == EVENT_EXIT && int_is_known(event->exit_code) && event->exit_code != 0;
 
-    /* A step that a conductor tells of is no process. */
-    if (run->has_ended || event->pid == 0)
+    if (run->has_ended || event->is_step)
         return;
     switch (event->event_type) {
     case EVENT_SPAWN: add_int(&profile->process_spawn_count, 1, &run->has_grown); break;
@@ -573,7 +508,7 @@ static int update_sheet(struct run_table *table, const struct run_row *run, stru
 {
     int at = (int)table->sheet_figures.count;
 
-    int r = bind_columns(&table->sheet_figures, &row->sheet, table->update_sheet);
+    int r = columns_bind(&table->sheet_figures, &row->sheet, NULL, table->update_sheet, 1);
     sqlite3_bind_text(table->update_sheet, at + 1, run->run_id, -1, SQLITE_STATIC);
     sqlite3_bind_int64(table->update_sheet, at + 2, row->sheet.sheet_num);
     row->is_changed = row->has_grown = false;
@@ -582,26 +517,40 @@ static int update_sheet(struct run_table *table, const struct run_row *run, stru
 
 static int update_run(struct run_table *table, struct run_row *run)
 {
-    int r = bind_columns(&table->figures, &run->job, table->update_figures);
-    sqlite3_bind_int64(table->update_figures, (int)table->figures.count + 1, run->id);
+    int r = columns_bind(&table->figures, &run->job, NULL, table->update_figures, 1);
+    sqlite3_bind_int64(table->update_figures, (int)table->figures.count + 1, table->tick);
+    sqlite3_bind_int64(table->update_figures, (int)table->figures.count + 2, run->id);
     run->is_changed = run->has_grown = false;
     return r < 0 ? r : database_run(table->database, table->update_figures);
 }
 
-/* Writes what has changed, and, if it is time, what has grown. */
+static bool is_due(const struct run_row *run, bool with_growth)
+{
+    bool has_changed = run->is_changed, has_grown = run->has_grown;
+
+    for (size_t i = 0; i < run->sheets.count; i++) {
+        has_changed = has_changed || run->sheets.items[i].is_changed;
+        has_grown = has_grown || run->sheets.items[i].has_grown;
+    }
+    return has_changed || (with_growth && has_grown);
+}
+
+/* When something has changed, or has grown and it is time. Then all of it, so that whoever goes on
+ * with the run knows up to where it was counted. */
 static int write_run(struct run_table *table, struct run_row *run, bool with_growth)
 {
     int r = 0;
 
+    if (!is_due(run, with_growth))
+        return 0;
     for (size_t i = 0; i < run->sheets.count && r == 0; i++) {
         struct sheet_row *row = &run->sheets.items[i];
-        if (row->is_changed || (with_growth && row->has_grown))
+        if (row->is_changed || row->has_grown)
             r = update_sheet(table, run, row);
     }
-    if (r == 0 && (run->is_changed || (with_growth && run->has_grown)))
+    if (r == 0)
         r = update_run(table, run);
-    if (with_growth)
-        run->written_count = table->snapshot_count;
+    run->written_count = table->snapshot_count;
     return r;
 }
 
@@ -612,8 +561,19 @@ static int write_runs(struct run_table *table, uint64_t patience)
     int r = 0;
 
     while (r == 0 && (run = map_next(&table->by_hash, &position)))
-        r = write_run(table, run, table->snapshot_count - run->written_count >= patience);
+        r = write_run(table, run,
+                      run->taken || table->snapshot_count - run->written_count >= patience);
     return r;
+}
+
+int run_table_write_and_forget(struct run_table *table, const char *run_id)
+{
+    struct run_row *run = map_get(&table->by_hash, run_hash(run_id));
+
+    if (!run)
+        return 0;
+    run->was_told = true;
+    return write_run(table, run, true);
 }
 
 int run_table_write_changes(struct run_table *table)

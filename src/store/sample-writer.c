@@ -9,14 +9,6 @@
 #include "store/session.h"
 #include "store/store.h"
 
-/* What was last seen of a process, whichever stretch of its life that was in. */
-struct past {
-    bool is_there; /* else this is the first sight of it */
-    bool was_dead;
-    int64_t run;
-    int64_t counters[COUNTERS]; /* the last that were known; 0: none yet */
-};
-
 /* A stretch of a process's life in which what hardly changes stays the same: one row of `proc`. */
 struct life {
     int64_t proc; /* 0: its row is settled; only its past counts */
@@ -26,6 +18,7 @@ struct life {
     int64_t seen_tick;
     struct past past;
     struct past stored_past;    /* as of the last transaction that is in the database */
+    bool is_outdated;           /* its command line is to be redacted otherwise */
     char *command;              /* as it came; NULL: unknown */
     char *redacted;             /* as it is stored; NULL: the same */
     struct process_metric last; /* as it came, see without_texts() */
@@ -49,8 +42,6 @@ static int64_t *life_sample(const struct sample_writer *writer, struct life *lif
 #define SNAP_OWN_COUNT   5
 #define PROC_OWN_COUNT   6
 #define SAMPLE_OWN_COUNT 3
-#define GPU_OWN_COUNT    2
-#define USAGE_OWN_COUNT  3
 
 static int prepare_statements(struct sample_writer *writer)
 {
@@ -67,10 +58,6 @@ static int prepare_statements(struct sample_writer *writer)
     if (r == 0)
         r = schema_prepare_insert(writer->database, "INSERT", "recent", "session, key, same",
                                   SAMPLE_OWN_COUNT, &schema->sample, &writer->insert_sample);
-    if (r == 0)
-        r = schema_prepare_insert(writer->database, "INSERT OR REPLACE", "usage",
-                                  "session, tick, run", USAGE_OWN_COUNT, &schema->usage,
-                                  &writer->insert_usage);
     if (r == 0)
         r = database_prepare(writer->database, "UPDATE proc SET last_tick = ?1 WHERE id = ?2",
                              &writer->end_proc);
@@ -115,6 +102,7 @@ void sample_writer_done(struct sample_writer *writer)
 
     clear_lives(writer);
     map_done(&writer->lives);
+    past_lives_done(&writer->past_lives);
     minute_roller_done(&writer->roller);
     for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
         sqlite3_finalize(statements[i]);
@@ -251,7 +239,7 @@ static bool is_same_life(const struct sample_writer *writer, const struct life *
 {
     const struct columns *columns = &writer->schema->life;
 
-    if (!life->proc || !is_same_process(life, process) || life->run != run ||
+    if (!life->proc || life->is_outdated || !is_same_process(life, process) || life->run != run ||
         !is_same_text(life->command, process->command))
         return false;
     for (size_t i = 0; i < columns->count; i++)
@@ -310,7 +298,7 @@ static bool is_idle(const struct sample_writer *writer, struct life *life,
     const struct column *age = &writer->schema->sample.items[writer->age_at];
     struct process_metric plain = without_texts(process);
 
-    if (!life || !life->proc || !life->seen_tick || life->run != run ||
+    if (!life || !life->proc || !life->seen_tick || life->is_outdated || life->run != run ||
         process->syscall_counts.items || process->syscall_time_pct.items ||
         memcmp(&plain, &life->last, sizeof(plain)) != 0 ||
         !is_same_text(life->command, process->command))
@@ -402,6 +390,12 @@ static int take_up_life(struct sample_writer *writer, const struct process_metri
         past = life->past;
         stored_past = life->stored_past;
     }
+    const struct past *known =
+        past_lives_find(&writer->past_lives, process->pid, process->start_ticks);
+    if (known && known->run == run) {
+        past_add(&past, known);
+        past_add(&stored_past, known);
+    }
     int r = life ? end_life(writer, life) : 0;
     if (r == 0)
         r = begin_life(writer, process, run, ret);
@@ -456,63 +450,35 @@ static int write_process(struct sample_writer *writer, struct snapshot *snapshot
     return r == -ENOMEM ? no_memory(writer) : r;
 }
 
-/* ---- GPUs and jobs ---- */
+/* ---- what changes meanwhile ---- */
 
-/* When there is something to write: most machines have no GPU. */
-static int prepare_gpus(struct sample_writer *writer)
+void sample_writer_configure(struct sample_writer *writer, const struct text_list *redact)
 {
-    if (writer->insert_gpu)
-        return 0;
-    return schema_prepare_insert(writer->database, "INSERT OR REPLACE", "gpu", "session, tick",
-                                 GPU_OWN_COUNT, &writer->schema->gpu, &writer->insert_gpu);
+    size_t position = 0;
+    struct life *life;
+
+    writer->redact = redact;
+    while ((life = map_next(&writer->lives, &position))) {
+        _cleanup_text_ struct text shown = {0};
+        int r = life->command && redact ? redact_text(life->command, redact, &shown) : 0;
+        life->is_outdated = r < 0 || !is_same_text(life->redacted, r ? shown.bytes : NULL);
+    }
 }
 
-static int write_gpu(struct sample_writer *writer, const struct gpu_metric *gpu)
+int sample_writer_expect(struct sample_writer *writer, int64_t run)
 {
-    const struct columns *columns = &writer->schema->gpu;
-    int64_t codes[COLUMNS_MAX];
-    int r = prepare_gpus(writer);
+    size_t position = 0;
+    struct past_life *known;
 
-    if (r < 0)
-        return r;
-    sqlite3_bind_int64(writer->insert_gpu, 1, writer->session);
-    sqlite3_bind_int64(writer->insert_gpu, 2, writer->tick);
-    for (size_t i = 0; i < columns->count && r == 0; i++) {
-        const char *text = *(const char *const *)((const char *)gpu + columns->items[i].offset);
-        codes[i] = INT_UNKNOWN;
-        if (columns->items[i].form != COLUMN_SHARED)
-            codes[i] = column_code(&columns->items[i], gpu);
-        else if (text)
-            r = text_pool_id(writer->texts, text, &codes[i]);
-        column_bind_code(writer->insert_gpu, GPU_OWN_COUNT + 1 + (int)i, codes[i]);
+    int r = past_lives_load(&writer->past_lives, writer->database, run, writer->session);
+    /* Those that this session sees, too, have been counted since by the other. */
+    while (r == 0 && (known = past_lives_next(&writer->past_lives, &position))) {
+        struct life *life = map_get(&writer->lives, (uint64_t)known->pid);
+        if (known->past.run != run || !life || life->start_ticks != known->start_ticks)
+            continue;
+        past_add(&life->past, &known->past);
+        past_add(&life->stored_past, &known->past);
     }
-    if (r == 0)
-        r = database_run(writer->database, writer->insert_gpu);
-    if (r == 0 && minute_roller_add(&writer->roller.gpus, (uint64_t)gpu->index, codes, 1) < 0)
-        r = no_memory(writer);
-    return r;
-}
-
-static int write_usage(struct sample_writer *writer, const struct job_usage *usage)
-{
-    const struct columns *columns = &writer->schema->usage;
-    int64_t codes[COLUMNS_MAX];
-    struct run_row *run;
-
-    int r = find_run(writer, usage->run_id, usage->job_id, &run);
-    if (r < 0 || !run)
-        return r;
-    run_table_add_usage(run, usage);
-    sqlite3_bind_int64(writer->insert_usage, 1, writer->session);
-    sqlite3_bind_int64(writer->insert_usage, 2, writer->tick);
-    sqlite3_bind_int64(writer->insert_usage, 3, run->id);
-    for (size_t i = 0; i < columns->count; i++) {
-        codes[i] = column_code(&columns->items[i], usage);
-        column_bind_code(writer->insert_usage, USAGE_OWN_COUNT + 1 + (int)i, codes[i]);
-    }
-    r = database_run(writer->database, writer->insert_usage);
-    if (r == 0 && minute_roller_add(&writer->roller.usages, (uint64_t)run->id, codes, 1) < 0)
-        r = no_memory(writer);
     return r;
 }
 
@@ -567,13 +533,13 @@ static int write_parts(struct sample_writer *writer, struct snapshot *snapshot, 
 {
     int r = 0;
 
-    run_table_begin_snapshot(writer->runs);
+    run_table_begin_snapshot(writer->runs, writer->tick);
     for (size_t i = 0; i < snapshot->processes.count && r == 0; i++)
         r = write_process(writer, snapshot, &snapshot->processes.items[i], age_clock, is_keyframe);
     for (size_t i = 0; i < snapshot->gpus.count && r == 0; i++)
-        r = write_gpu(writer, &snapshot->gpus.items[i]);
+        r = sample_writer_add_gpu(writer, &snapshot->gpus.items[i]);
     for (size_t i = 0; i < snapshot->jobs.count && r == 0; i++)
-        r = write_usage(writer, &snapshot->jobs.items[i]);
+        r = sample_writer_add_usage(writer, &snapshot->jobs.items[i]);
     if (r == 0)
         r = end_gone(writer);
     if (r == 0)
@@ -626,6 +592,7 @@ void sample_writer_commit(struct sample_writer *writer)
 
     while ((life = map_next(&writer->lives, &position)))
         life->stored_past = life->past;
+    past_lives_commit(&writer->past_lives);
 }
 
 void sample_writer_reset(struct sample_writer *writer)
@@ -639,6 +606,7 @@ void sample_writer_reset(struct sample_writer *writer)
         life->seen_tick = 0;
         life->past = life->stored_past;
     }
+    past_lives_reset(&writer->past_lives);
     minute_roller_reset(&writer->roller);
     writer->keyframe_tick = 0;
     writer->must_begin_anew = true;

@@ -121,6 +121,13 @@ int schema_prepare_insert(struct database *database, const char *verb, const cha
 
 /* ---- tables ---- */
 
+/* Which sessions wrote a run before the one that `jobs` names, and its figures_tick then. */
+#define TURNS_TABLE                                                                                \
+    "CREATE TABLE turns (run INTEGER, session INTEGER, figures_tick INTEGER,"                      \
+    " PRIMARY KEY (run, session)) WITHOUT ROWID;\n"
+#define OPEN_ANOMALIES_INDEX                                                                       \
+    "CREATE INDEX anomalies_open ON anomalies (session) WHERE cleared_at IS NULL;\n"
+
 static const char plain_tables[] =
     "CREATE TABLE upkeep (name TEXT PRIMARY KEY, at REAL) WITHOUT ROWID;\n"
     "CREATE TABLE text (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, value TEXT NOT NULL);\n"
@@ -132,7 +139,7 @@ static const char plain_tables[] =
     "0,"
     " full_from INTEGER NOT NULL DEFAULT 0, trimmed_to INTEGER NOT NULL DEFAULT 0,"
     " minute_from INTEGER NOT NULL DEFAULT 0);\n"
-    "CREATE INDEX sessions_open ON sessions (id) WHERE ended_at IS NULL;\n";
+    "CREATE INDEX sessions_open ON sessions (id) WHERE ended_at IS NULL;\n" TURNS_TABLE;
 
 #define COLUMNS(member) offsetof(struct schema, member)
 
@@ -190,15 +197,16 @@ static const struct schema_table tables[] = {
     },
     {
         .name = "event",
-        .purpose = "what happened to processes, `exec` included",
-        .own = "id INTEGER PRIMARY KEY, run INTEGER",
+        .purpose = "what happened to processes, `exec` included; is_step: to a step of a job",
+        .own = "id INTEGER PRIMARY KEY, run INTEGER, is_step INTEGER",
         .columns = COLUMNS(event),
     },
     {
         .name = "jobs",
-        .purpose = "one row a run, with what it used, kept up to date as it goes on",
+        .purpose = "one row a run, with what it used, kept up to date as it goes on: by the"
+                   " snapshots of its session up to figures_tick",
         /* Events and samples may outlive their run: none must come under another's number. */
-        .own = "id INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER",
+        .own = "id INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER, figures_tick INTEGER",
         .columns = COLUMNS(job),
     },
     {
@@ -209,8 +217,9 @@ static const struct schema_table tables[] = {
     },
     {
         .name = "anomalies",
-        .purpose = "episodes, from their opening to their clearing",
-        .own = "id INTEGER PRIMARY KEY",
+        .purpose =
+            "episodes, from their opening to their clearing; uid: whose, NULL: the machine's",
+        .own = "id INTEGER PRIMARY KEY, session INTEGER, uid INTEGER",
         .columns = COLUMNS(anomaly),
     },
     {
@@ -244,7 +253,7 @@ static const char indexes[] =
             "CREATE INDEX jobs_running ON jobs (session) WHERE outcome = 'running';\n"
             "CREATE INDEX anomalies_time ON anomalies (timestamp);\n"
             "CREATE INDEX anomalies_run ON anomalies (run_id) WHERE run_id IS NOT NULL;\n"
-            "CREATE INDEX gaps_time ON gaps (timestamp);\n";
+            "CREATE INDEX gaps_time ON gaps (timestamp);\n" OPEN_ANOMALIES_INDEX;
 
 const struct schema_table *schema_tables(size_t *ret_count)
 {
@@ -297,6 +306,17 @@ static const char drop_views[] = "DROP VIEW IF EXISTS snapshots; DROP VIEW IF EX
 /* What leads from each version to the next, beyond columns that fields have been added for. */
 static const char *const steps[SCHEMA_VERSION] = {
     "", /* 0, from before the first release */
+    /* Whose anomalies were left open, nobody can tell any more: they are over. */
+    "ALTER TABLE anomalies ADD COLUMN session INTEGER;"
+    "ALTER TABLE anomalies ADD COLUMN uid INTEGER;"
+    "UPDATE anomalies SET cleared_at = max(timestamp, COALESCE((SELECT j.ended_at FROM jobs j"
+    " WHERE j.run_id = anomalies.run_id), (SELECT max(s.timestamp) FROM snap s), timestamp))"
+    " WHERE cleared_at IS NULL;" OPEN_ANOMALIES_INDEX TURNS_TABLE
+    "ALTER TABLE event ADD COLUMN is_step INTEGER;"
+    "ALTER TABLE jobs ADD COLUMN figures_tick INTEGER;"
+    /* Of those that are over, or not taken over by others, it is not asked. */
+    "UPDATE jobs SET figures_tick = (SELECT max(s.tick) FROM snap s WHERE s.session = jobs.session"
+    " AND s.is_minute = 0) WHERE outcome = 'running' OR cause = 'lost';",
 };
 
 static int has_column(struct database *database, const char *table, const char *name)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "base/fd-io.h"
 #include "base/vec.h"
 #include "store/minute-roller.h"
+#include "store/rows.h"
 #include "store/sample-reader.h"
 
 /* ---- the lock ---- */
@@ -30,6 +32,20 @@ int session_open_locks(const char *database_path, bool for_writing)
     }
     int fd = open(text_string(&path), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     return fd < 0 ? -errno : fd;
+}
+
+void session_reopen_locks(const char *database_path, int *lock_fd)
+{
+    int fd = session_open_locks(database_path, false);
+    struct stat before, now;
+
+    if (fd < 0)
+        return;
+    bool is_same = *lock_fd >= 0 && fstat(*lock_fd, &before) == 0 && fstat(fd, &now) == 0 &&
+                   before.st_dev == now.st_dev && before.st_ino == now.st_ino;
+    close_fd(is_same ? fd : *lock_fd);
+    if (!is_same)
+        *lock_fd = fd;
 }
 
 static struct flock lock_of(int64_t id, short type)
@@ -74,37 +90,95 @@ static int insert_session(struct session *session, const struct store_options *o
     return r;
 }
 
-/* Before the session can be seen: nobody must take it for a dead one. */
-static int lock_session(struct session *session)
+/* Before the session can be seen: nobody must take it for a dead one. Takes the descriptor over. */
+static int lock_session(struct session *session, int fd)
 {
     struct flock lock = lock_of(session->id, F_WRLCK);
+    struct stat st;
 
-    if (fcntl(session->lock_fd, F_OFD_SETLK, &lock) < 0)
-        return database_fail_with(session->database, -errno, "cannot lock '%s-lock': %s",
-                                  session->database->path, strerror(errno));
+    if (fcntl(fd, F_OFD_SETLK, &lock) < 0 || fstat(fd, &st) < 0) {
+        int r = -errno;
+        close_fd(fd);
+        return r;
+    }
+    close_fd(session->lock_fd);
+    session->lock_fd = fd;
+    session->lock_device = st.st_dev;
+    session->lock_inode = st.st_ino;
+    return 0;
+}
+
+static int open_lock(struct session *session, int *ret_fd)
+{
+    struct database *database = session->database;
+
+    if (asprintf(&session->lock_path, "%s-lock", database->path) < 0) {
+        session->lock_path = NULL;
+        return database_fail_with(database, -ENOMEM, "no memory left");
+    }
+    int fd = session_open_locks(database->path, true);
+    if (fd < 0)
+        return database_fail_with(database, fd, "cannot open '%s': %s", session->lock_path,
+                                  strerror(-fd));
+    *ret_fd = fd;
     return 0;
 }
 
 int session_begin(struct session *session, struct database *database,
                   const struct store_options *options, double now)
 {
+    _cleanup_close_ int fd = -1;
+
     *session = (struct session){.database = database, .lock_fd = -1};
-    session->lock_fd = session_open_locks(database->path, true);
-    if (session->lock_fd < 0)
-        return database_fail_with(database, session->lock_fd, "cannot open '%s-lock': %s",
-                                  database->path, strerror(-session->lock_fd));
-    int r = database_begin(database);
+    int r = open_lock(session, &fd);
+    if (r == 0)
+        r = database_begin(database);
     if (r < 0)
         return r;
     r = insert_session(session, options, now);
-    if (r == 0)
-        r = lock_session(session);
+    if (r == 0) {
+        r = lock_session(session, TAKE_FD(fd));
+        if (r < 0)
+            database_fail_with(database, r, "cannot lock '%s': %s", session->lock_path,
+                               strerror(-r));
+    }
     return database_end(database, r);
 }
 
 void session_done(struct session *session)
 {
     session->lock_fd = close_fd(session->lock_fd);
+    free(session->lock_path);
+    session->lock_path = NULL;
+}
+
+void session_keep_lock(struct session *session)
+{
+    struct stat st;
+
+    if (lstat(session->lock_path, &st) == 0 && st.st_ino == session->lock_inode &&
+        st.st_dev == session->lock_device)
+        return;
+    session->was_unlocked = true;
+    int fd = session_open_locks(session->database->path, true);
+    if (fd >= 0)
+        lock_session(session, fd);
+}
+
+int session_come_back(struct session *session)
+{
+    struct database *database = session->database;
+
+    int r = database_run_ints(
+        database, "UPDATE sessions SET ended_at = NULL WHERE id = ?1 AND ended_at IS NOT NULL",
+        session->id, 0);
+    if (r < 0 || !sqlite3_changes(database->handle))
+        return r;
+    r = database_run_ints(database,
+                          "UPDATE jobs SET outcome = 'running', ended_at = NULL, cause = NULL"
+                          " WHERE session = ?1 AND outcome = 'unknown' AND cause = 'lost'",
+                          session->id, 0);
+    return r < 0 ? r : 1;
 }
 
 int session_note_end(struct session *session, double now)
@@ -241,6 +315,22 @@ int session_last_tick(struct database *database, int64_t session, int64_t *ret)
     return r;
 }
 
+int session_last_time(struct database *database, int64_t session, double *ret)
+{
+    sqlite3_stmt *ask = NULL;
+
+    int r = database_prepare(
+        database, "SELECT timestamp FROM snap WHERE session = ?1 ORDER BY tick DESC LIMIT 1", &ask);
+    if (r == 0) {
+        sqlite3_bind_int64(ask, 1, session);
+        r = database_step(database, ask);
+    }
+    if (r >= 0)
+        *ret = r > 0 ? row_read_real(ask, 0) : REAL_UNKNOWN;
+    sqlite3_finalize(ask);
+    return MIN(r, 0);
+}
+
 int session_settle(struct database *database, const struct schema *schema, int64_t session,
                    int64_t last_tick)
 {
@@ -262,9 +352,10 @@ int session_settle(struct database *database, const struct schema *schema, int64
     " FROM proc WHERE run = jobs.id AND session = ?1) AND u.run = jobs.id)"
 #define CPU_OF_SAMPLES   "(SELECT (max(u.cpu_seconds) - 1) / 1000.0" SAMPLES_OF_RUN
 #define COUNT_OF_SAMPLES "(SELECT count(*)" SAMPLES_OF_RUN
+/* Steps that a conductor tells of are no processes. */
 #define COUNT_OF_EVENTS(types)                                                                     \
-    "(SELECT count(*) FROM event v WHERE v.run = jobs.id AND v.pid <> 0 AND v.event_type IN"       \
-    " (" types "))"
+    "(SELECT count(*) FROM event v WHERE v.run = jobs.id AND v.is_step IS NULL"                    \
+    " AND v.event_type IN (" types "))"
 /* Not less than what is there; still unknown if nothing was found. */
 #define AT_LEAST(column, found)                                                                    \
     " " column " = COALESCE(max(" column ", " found "), " column ", NULLIF(" found ", 0)),"
@@ -276,12 +367,21 @@ static const char lose_jobs_sql[] =
     AT_LEAST("num_samples", COUNT_OF_SAMPLES)
     AT_LEAST("process_spawn_count", COUNT_OF_EVENTS("'spawn'"))
     AT_LEAST("exit_count", COUNT_OF_EVENTS("'exit', 'kill'"))
-    " ended_at = " LAST_TIME " WHERE session = ?1 AND outcome = 'running'";
+    " ended_at = max(COALESCE(started_at, 0), " LAST_TIME ")"
+    " WHERE session = ?1 AND outcome = 'running'";
 /* clang-format on */
 
 int session_lose_jobs(struct database *database, int64_t session)
 {
     return database_run_ints(database, lose_jobs_sql, session, 0);
+}
+
+int session_clear_anomalies(struct database *database, int64_t session)
+{
+    return database_run_ints(database,
+                             "UPDATE anomalies SET cleared_at = round(max(timestamp, " LAST_TIME
+                             "), 3) WHERE session = ?1 AND cleared_at IS NULL",
+                             session, 0);
 }
 
 static int end_dead(struct database *database, const struct schema *schema, int64_t session)
@@ -293,6 +393,8 @@ static int end_dead(struct database *database, const struct schema *schema, int6
         r = session_settle(database, schema, session, last_tick);
     if (r == 0)
         r = session_lose_jobs(database, session);
+    if (r == 0)
+        r = session_clear_anomalies(database, session);
     if (r == 0)
         r = database_run_ints(
             database, "UPDATE sessions SET ended_at = " LAST_TIME " WHERE id = ?1", session, 0);

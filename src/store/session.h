@@ -13,6 +13,9 @@ struct session {
     struct database *database;
     int64_t id;
     int lock_fd;
+    char *lock_path;
+    uint64_t lock_device, lock_inode;
+    bool was_unlocked; /* others may have taken it for dead, see session_come_back() */
 };
 
 /* Begins a session and locks it, in one transaction. 0 or a negative errno. */
@@ -22,18 +25,28 @@ int session_begin(struct session *session, struct database *database,
 void session_done(struct session *session);
 int session_note_end(struct session *session, double now);
 
+/* Before a transaction: if somebody has deleted the file with the locks, or put another in its
+ * place, it is made and locked anew. What cannot be done is tried again the next time. */
+void session_keep_lock(struct session *session);
+/* After that, within the transaction: a session that others have ended goes on, and so do its jobs.
+ * 1 if there was one, 0 or a negative errno. */
+int session_come_back(struct session *session);
+
 /* The file with the locks, to ask session_is_alive() with: a descriptor, or a negative errno. */
 int session_open_locks(const char *database_path, bool for_writing);
+/* Reads from the file that is there by now, if it is another one. */
+void session_reopen_locks(const char *database_path, int *lock_fd);
 /* `lock_fd` may be -1, if there is no such file: then nobody lives. */
 bool session_is_alive(int lock_fd, int64_t id);
 
 /* What other writers left unfinished when they died: folds their samples, rolls up their last
- * minute, ends their processes; their running jobs become unknown, cause "lost". One transaction
- * each. */
+ * minute, ends their processes; their running jobs become unknown, cause "lost", and their open
+ * anomalies are over. One transaction each. */
 int session_recover_others(struct session *session, const struct schema *schema);
 
-/* The number of its last snapshot, 0 if it has none. */
+/* The number of its last snapshot, 0 if it has none; and its time, REAL_UNKNOWN if it has none. */
 int session_last_tick(struct database *database, int64_t session, int64_t *ret);
+int session_last_time(struct database *database, int64_t session, double *ret);
 /* Nothing of what came up to this tick, its last, will be added to: folds it, rolls up what was not
  * rolled up, ends its processes. Within a transaction. */
 int session_settle(struct database *database, const struct schema *schema, int64_t session,
@@ -46,6 +59,9 @@ int session_find_parent(const struct session *session, const int64_t *ancestors,
 
 /* Its jobs that are still running become unknown, cause "lost": nobody will tell of their end. */
 int session_lose_jobs(struct database *database, int64_t session);
+
+/* Its anomalies that are still open were last seen in its last snapshot. */
+int session_clear_anomalies(struct database *database, int64_t session);
 
 /* Moves the samples of `recent`, all up to this tick, to `history`. Within a transaction. */
 int session_fold(struct database *database, const struct schema *schema, int64_t session,

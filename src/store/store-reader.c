@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "store/ballast.h"
 #include "store/machine-query.h"
+#include "store/orphans.h"
 #include "store/place.h"
 #include "store/rows.h"
 #include "store/sample-reader.h"
@@ -86,6 +87,11 @@ int store_reader_open(const char *path, struct store_reader **ret, struct store_
     return 0;
 }
 
+void store_reader_interrupt(struct store_reader *reader)
+{
+    sqlite3_interrupt(reader->database.handle);
+}
+
 void store_reader_close(struct store_reader *reader)
 {
     if (!reader)
@@ -127,7 +133,7 @@ struct question {
         bool is_text;
         double number;
         const char *text;
-    } values[8];
+    } values[10];
     size_t count;
 };
 
@@ -186,6 +192,11 @@ static void reverse(struct any_list *list, size_t item_size)
     }
 }
 
+static void ask_int(struct question *question, const char *condition, int64_t value)
+{
+    ask_number(question, condition, int_is_known(value) ? (double)value : REAL_UNKNOWN);
+}
+
 static double limit_value(size_t limit)
 {
     return limit ? (double)limit : REAL_UNKNOWN;
@@ -193,10 +204,19 @@ static double limit_value(size_t limit)
 
 /* ---- jobs ---- */
 
-/* A run that says it is running while its writer is gone was lost. */
-static void see_lost(const struct store_reader *reader, int64_t session, struct job *job)
+/* Nobody is dead who holds a lock in the file that is there now. */
+static bool is_alive(struct store_reader *reader, int64_t session)
 {
-    if (job->outcome != OUTCOME_RUNNING || session_is_alive(reader->lock_fd, session))
+    if (session_is_alive(reader->lock_fd, session))
+        return true;
+    session_reopen_locks(reader->database.path, &reader->lock_fd);
+    return session_is_alive(reader->lock_fd, session);
+}
+
+/* A run that says it is running while its writer is gone was lost. */
+static void see_lost(struct store_reader *reader, int64_t session, struct job *job)
+{
+    if (job->outcome != OUTCOME_RUNNING || is_alive(reader, session))
         return;
     job->outcome = OUTCOME_UNKNOWN;
     job->cause = "lost";
@@ -204,7 +224,7 @@ static void see_lost(const struct store_reader *reader, int64_t session, struct 
 
 static int read_job(void *context, sqlite3_stmt *row, struct arena *arena, void *item)
 {
-    const struct store_reader *reader = context;
+    struct store_reader *reader = context;
     struct job *job = item;
 
     record_init(&job_record, job);
@@ -250,6 +270,7 @@ int store_read_jobs(struct store_reader *reader, const struct job_filter *filter
     ask_text(&question, " AND job_id = ?", filter->job_id);
     ask_text(&question, " AND job_type = ?", filter->job_type);
     ask_text(&question, " AND parent_run_id = ?", filter->parent_run_id);
+    ask_int(&question, " AND uid = ?", filter->uid);
     if (may_be_lost(filter->outcome))
         text_append_string(&question.sql, " AND outcome IN ('running', 'unknown')");
     else
@@ -352,6 +373,19 @@ int store_read_sheets(struct store_reader *reader, const char *run_id, struct ar
     return r;
 }
 
+int store_read_orphaned(struct store_reader *reader, const char *host, const char *boot_id,
+                        struct arena *arena, struct orphaned_run_list *ret)
+{
+    int r = begin_transaction(reader);
+    if (r < 0)
+        return r;
+    session_reopen_locks(reader->database.path, &reader->lock_fd);
+    r = orphans_query(&reader->database, &reader->schema, reader->lock_fd, host, boot_id, arena,
+                      ret);
+    end_transaction(reader);
+    return r;
+}
+
 /* ---- events ---- */
 
 static int read_event(void *context, sqlite3_stmt *row, struct arena *arena, void *item)
@@ -363,25 +397,26 @@ static int read_event(void *context, sqlite3_stmt *row, struct arena *arena, voi
     int r = row_read_text(row, 0, arena, &event->job_id);
     if (r == 0)
         r = row_read_text(row, 1, arena, &event->run_id);
-    return r < 0 ? r : row_read_columns(&reader->schema.event, row, 2, arena, event);
+    event->is_step = sqlite3_column_int(row, 2);
+    return r < 0 ? r : row_read_columns(&reader->schema.event, row, 3, arena, event);
 }
 
 int store_read_events(struct store_reader *reader, const struct event_filter *filter,
                       struct arena *arena, struct process_event_list *ret)
 {
     const struct column *type = columns_find(&reader->schema.event, "event_type");
-    double pid = int_is_known(filter->pid) ? (double)filter->pid : REAL_UNKNOWN;
     struct question question = {0};
     struct any_list list;
 
-    text_append_string(&question.sql, "SELECT j.job_id, j.run_id, ");
+    text_append_string(&question.sql, "SELECT j.job_id, j.run_id, v.is_step, ");
     columns_list(&reader->schema.event, &question.sql, column_select, "v");
     text_append_string(&question.sql, " FROM event v LEFT JOIN jobs j ON j.id = v.run WHERE 1");
     ask_text(&question, " AND v.run = (SELECT id FROM jobs WHERE run_id = ?)", filter->run_id);
     ask_text(&question, " AND v.run IN (SELECT id FROM jobs WHERE job_id = ?)", filter->job_id);
     ask_time(&question, &reader->schema.event, "timestamp", " AND v.timestamp >= ?", filter->since);
     ask_time(&question, &reader->schema.event, "timestamp", " AND v.timestamp <= ?", filter->until);
-    ask_number(&question, " AND v.pid = ?", pid);
+    ask_int(&question, " AND v.pid = ?", filter->pid);
+    ask_int(&question, " AND v.run IN (SELECT id FROM jobs WHERE uid = ?)", filter->uid);
     ask_text(&question, " AND v.event_type = ?", field_enum_name(type->field, filter->event_type));
     if (filter->only_notable)
         text_append_string(&question.sql, " AND " EVENT_IS_NOTABLE("v."));
@@ -400,9 +435,11 @@ int store_read_events(struct store_reader *reader, const struct event_filter *fi
 static int read_anomaly(void *context, sqlite3_stmt *row, struct arena *arena, void *item)
 {
     const struct store_reader *reader = context;
+    struct anomaly *anomaly = item;
 
-    record_init(&anomaly_record, item);
-    return row_read_columns(&reader->schema.anomaly, row, 0, arena, item);
+    record_init(&anomaly_record, anomaly);
+    anomaly->uid = row_read_int(row, 0);
+    return row_read_columns(&reader->schema.anomaly, row, 1, arena, anomaly);
 }
 
 int store_read_anomalies(struct store_reader *reader, const char *run_id, double since,
@@ -411,7 +448,7 @@ int store_read_anomalies(struct store_reader *reader, const char *run_id, double
     struct question question = {0};
     struct any_list list;
 
-    text_append_string(&question.sql, "SELECT ");
+    text_append_string(&question.sql, "SELECT uid, ");
     columns_list(&reader->schema.anomaly, &question.sql, column_name, "");
     text_append_string(&question.sql, " FROM anomalies WHERE 1");
     ask_text(&question, " AND run_id = ?", run_id);
@@ -443,7 +480,8 @@ int store_read_gaps(struct store_reader *reader, const char *run_id, double sinc
     columns_list(&reader->schema.gap, &question.sql, column_name, "g.");
     text_append_string(&question.sql, " FROM gaps g WHERE 1");
     ask_text(&question,
-             " AND EXISTS (SELECT 1 FROM jobs j WHERE j.run_id = ? AND j.session = g.session"
+             " AND EXISTS (SELECT 1 FROM jobs j WHERE j.run_id = ? AND (j.session = g.session OR"
+             " EXISTS (SELECT 1 FROM turns t WHERE t.run = j.id AND t.session = g.session))"
              " AND g.timestamp >= min(j.started_at, COALESCE(j.ended_at - j.wall_seconds,"
              " j.started_at)) AND g.timestamp - max(COALESCE(g.seconds, 0), 0) <="
              " COALESCE(j.ended_at, g.timestamp))",

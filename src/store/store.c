@@ -10,18 +10,22 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "model/record-json.h"
-#include "model/redact.h"
 #include "store/ballast.h"
+#include "store/findings.h"
 #include "store/jsonl.h"
 #include "store/place.h"
 #include "store/retention.h"
 #include "store/run-table.h"
 #include "store/sample-writer.h"
+#include "store/secrets.h"
 #include "store/session.h"
 
 #define RETENTION_SECONDS 3600
 /* Who samples as seldom as this is there for long. */
 #define STAYS_INTERVAL_SECONDS 1.0
+
+/* After a run was taken over: some seconds. */
+#define REPEAT_TICKS 64
 
 struct store {
     struct database database;
@@ -30,16 +34,14 @@ struct store {
     struct text_pool texts;
     struct run_table runs;
     struct sample_writer samples;
+    struct findings findings;
     sqlite3_stmt *insert_event;
     sqlite3_stmt *insert_gap;
-    sqlite3_stmt *clear_anomaly;
-    sqlite3_stmt *insert_anomaly;
-    sqlite3_stmt *put_pattern;
-    sqlite3_stmt *delete_pattern;
 
     const struct text_list *redact;
     struct retention_config retention;
-    struct arena arena; /* of one call */
+    struct arena arena;    /* of one call */
+    unsigned repeat_ticks; /* that may tell of events which are there already */
     int64_t ancestors[STORE_ANCESTORS_MAX];
     size_t ancestor_count;
 
@@ -92,22 +94,21 @@ static int open_session(struct store *store, const struct store_options *options
     if (r == 0)
         r = run_table_init(&store->runs, database, &store->schema, store->session.id);
     store->runs.patience = store->stays ? GROWTH_SNAPSHOTS : 1;
+    findings_init(&store->findings, database, &store->schema, store->session.id);
     if (r == 0)
         r = sample_writer_init(&store->samples, database, &store->schema, &store->texts,
                                &store->runs, store->redact, store->session.id);
     if (r == 0)
-        r = schema_prepare_insert(database, "INSERT", "event", "run", 1, &store->schema.event,
-                                  &store->insert_event);
+        r = schema_prepare_insert(database, "INSERT", "event", "run, is_step", 2,
+                                  &store->schema.event, &store->insert_event);
     return r;
 }
 
 static void release(struct store *store)
 {
-    sqlite3_stmt *statements[] = {store->insert_event,   store->insert_gap,  store->clear_anomaly,
-                                  store->insert_anomaly, store->put_pattern, store->delete_pattern};
-
-    for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
-        sqlite3_finalize(statements[i]);
+    sqlite3_finalize(store->insert_event);
+    sqlite3_finalize(store->insert_gap);
+    findings_done(&store->findings);
     sample_writer_done(&store->samples);
     run_table_done(&store->runs);
     text_pool_done(&store->texts);
@@ -130,7 +131,7 @@ static struct store *store_new(const struct store_options *options)
     schema_init(&store->schema);
     store->session.lock_fd = -1;
     store->redact = options->redact;
-    store->stays = options->interval_seconds >= STAYS_INTERVAL_SECONDS;
+    store->stays = options->stays || options->interval_seconds >= STAYS_INTERVAL_SECONDS;
     store->retention = options->retention;
     store->ancestor_count = MIN(options->ancestor_count, (size_t)STORE_ANCESTORS_MAX);
     memcpy(store->ancestors, options->ancestors, sizeof(store->ancestors));
@@ -240,11 +241,29 @@ static int check_place(struct store *store)
                      : 0;
 }
 
-static int begin_transaction(struct store *store)
+static void prepare_transaction(struct store *store)
 {
     leave_transaction(store);
+    session_keep_lock(&store->session);
+}
+
+/* Whoever came while the lock was gone has ended the session: it is taken up again. */
+static int come_back(struct store *store)
+{
+    int r = session_come_back(&store->session);
+
+    if (r > 0)
+        sample_writer_reset(&store->samples);
+    return r < 0 ? database_end(&store->database, r) : 0;
+}
+
+static int begin_transaction(struct store *store)
+{
+    prepare_transaction(store);
     int r = check_place(store);
-    return r < 0 ? r : database_begin(&store->database);
+    if (r == 0)
+        r = database_begin(&store->database);
+    return r == 0 && store->session.was_unlocked ? come_back(store) : r;
 }
 
 static int end_session(struct store *store)
@@ -255,6 +274,8 @@ static int end_session(struct store *store)
     r = sample_writer_end(&store->samples);
     if (r == 0)
         r = session_lose_jobs(&store->database, store->session.id);
+    if (r == 0 && findings_have_anomalies(&store->findings))
+        r = session_clear_anomalies(&store->database, store->session.id);
     if (r == 0)
         r = session_note_end(&store->session, now_sec());
     return database_end(&store->database, r);
@@ -285,6 +306,7 @@ static int end_transaction(struct store *store, int result)
     } else {
         sample_writer_commit(&store->samples);
         run_table_commit(&store->runs);
+        store->session.was_unlocked = false;
     }
     arena_reset(&store->arena);
     return r;
@@ -294,15 +316,7 @@ static int end_transaction(struct store *store, int result)
 
 static int hide(struct store *store, const char **text)
 {
-    _cleanup_text_ struct text hidden = {0};
-
-    if (!*text || !store->redact)
-        return 0;
-    int r = redact_text(*text, store->redact, &hidden);
-    if (r <= 0)
-        return r;
-    *text = arena_strdup(&store->arena, text_string(&hidden));
-    return *text ? 0 : -ENOMEM;
+    return secrets_hide(store->redact, &store->arena, text);
 }
 
 static int hide_all(struct store *store, const char **first, const char **second,
@@ -326,20 +340,45 @@ int64_t snapshot_id_next(int64_t previous, double timestamp, unsigned tag)
     return id > previous ? id : previous + 1000;
 }
 
+/* Whoever takes a run over tells of the last moments once more, because nobody knows how much of
+ * them the writer before has got to the disk. 1: it is there already. */
+static int is_repeated(struct store *store, const struct run_row *run,
+                       const struct process_event *event)
+{
+    static const char ask_sql[] =
+        "SELECT 1 FROM event WHERE run = ?1 AND timestamp BETWEEN ?2 - 0.005 AND ?2 + 0.005"
+        " AND pid = ?3 AND event_type = ?4";
+    const struct field *type = record_find(&process_event_record, "event_type");
+    sqlite3_stmt *ask = NULL;
+    int64_t one;
+
+    int r = database_prepare(&store->database, ask_sql, &ask);
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(ask, 1, run->id);
+    sqlite3_bind_double(ask, 2, event->timestamp);
+    sqlite3_bind_int64(ask, 3, event->pid);
+    sqlite3_bind_text(ask, 4, field_enum_name(type, event->event_type), -1, SQLITE_STATIC);
+    r = database_step_int(&store->database, ask, &one);
+    sqlite3_finalize(ask);
+    return r;
+}
+
 static int write_event(struct store *store, const struct process_event *event)
 {
-    const struct columns *columns = &store->schema.event;
     struct process_event shown = *event;
     struct run_row *run = NULL;
 
     int r = hide_all(store, &shown.command, &shown.sender_command, &shown.details);
     if (r == 0 && event->run_id)
         r = run_table_get(&store->runs, event->run_id, event->job_id, &run);
-    if (r < 0)
-        return r;
+    if (r == 0 && run && store->repeat_ticks)
+        r = is_repeated(store, run, event);
+    if (r != 0)
+        return MIN(r, 0);
     column_bind_code(store->insert_event, 1, run ? run->id : INT_UNKNOWN);
-    for (size_t i = 0; i < columns->count && r == 0; i++)
-        r = column_bind(&columns->items[i], &shown, &store->texts, store->insert_event, (int)i + 2);
+    column_bind_code(store->insert_event, 2, event->is_step ? 1 : INT_UNKNOWN);
+    r = columns_bind(&store->schema.event, &shown, &store->texts, store->insert_event, 3);
     if (r == 0)
         r = database_run(&store->database, store->insert_event);
     if (r == 0 && run)
@@ -357,9 +396,38 @@ static int write_gap(struct store *store, const struct gap *gap)
     if (r < 0)
         return r;
     sqlite3_bind_int64(store->insert_gap, 1, store->session.id);
-    for (size_t i = 0; i < columns->count && r == 0; i++)
-        r = column_bind(&columns->items[i], gap, &store->texts, store->insert_gap, (int)i + 2);
+    r = columns_bind(columns, gap, &store->texts, store->insert_gap, 2);
     return r < 0 ? r : database_run(&store->database, store->insert_gap);
+}
+
+/* Of the process that an anomaly is about, as far as the tick tells: in the snapshot, whose
+ * commands are redacted when it is written, or with its end. */
+static int find_command(struct store *store, const struct tick *tick, int64_t pid, const char **ret)
+{
+    const struct process_list *processes = tick->snapshot ? &tick->snapshot->processes : NULL;
+
+    *ret = NULL;
+    for (size_t i = 0; processes && i < processes->count && !*ret; i++)
+        if (processes->items[i].pid == pid)
+            *ret = processes->items[i].command;
+    for (size_t i = tick->events.count; i > 0 && !*ret; i--)
+        if (tick->events.items[i - 1].pid == pid)
+            *ret = tick->events.items[i - 1].command;
+    return hide(store, ret);
+}
+
+static int write_anomaly(struct store *store, const struct tick *tick,
+                         const struct anomaly *anomaly)
+{
+    struct anomaly shown = *anomaly;
+    const char *command = NULL;
+
+    int r = hide(store, &shown.description);
+    if (r == 0 && anomaly->is_opening && int_is_known(anomaly->pid))
+        r = find_command(store, tick, anomaly->pid, &command);
+    if (r < 0)
+        return database_fail_with(&store->database, r, "no memory left");
+    return findings_write_anomaly(&store->findings, &shown, command, &store->arena);
 }
 
 static int write_tick(struct store *store, struct tick *tick)
@@ -374,6 +442,10 @@ static int write_tick(struct store *store, struct tick *tick)
         r = sample_writer_write(&store->samples, tick->snapshot);
     else if (r == 0)
         r = run_table_write_changes(&store->runs);
+    for (size_t i = 0; i < tick->anomalies.count && r == 0; i++)
+        r = write_anomaly(store, tick, &tick->anomalies.items[i]);
+    if (r == 0 && store->repeat_ticks)
+        store->repeat_ticks--;
     return r;
 }
 
@@ -432,8 +504,9 @@ int store_begin_job(struct store *store, const struct job *job,
 {
     char parent[UUID_TEXT_SIZE];
     struct job stored;
+    int64_t taken;
 
-    leave_transaction(store);
+    prepare_transaction(store);
     /* Whoever has died meanwhile holds no name any more. */
     int r = session_recover_others(&store->session, &store->schema);
     if (r == 0)
@@ -442,7 +515,11 @@ int store_begin_job(struct store *store, const struct job *job,
         return r;
     r = prepare_job(store, job, parent, &stored);
     if (r == 0)
-        r = run_table_begin_job(&store->runs, &stored, ret_job_id);
+        r = run_table_begin_job(&store->runs, &stored, now_sec(), ret_job_id, &taken);
+    if (r > 0) {
+        store->repeat_ticks = REPEAT_TICKS;
+        r = sample_writer_expect(&store->samples, taken);
+    }
     return end_transaction(store, r);
 }
 
@@ -466,111 +543,37 @@ int store_write_sheet(struct store *store, const struct sheet *sheet)
     return r < 0 ? r : end_transaction(store, run_table_put_sheet(&store->runs, sheet));
 }
 
-/* Prepared at the first use: most sessions have none. */
-static int prepare_anomalies(struct store *store)
-{
-    int r = 0;
-
-    if (!store->clear_anomaly)
-        r = database_prepare(&store->database,
-                             "UPDATE anomalies SET cleared_at = ?1, description = ?2,"
-                             " metric_value = ?3, severity = ?4 WHERE timestamp = ?5"
-                             " AND anomaly_type = ?6 AND pid IS ?7 AND run_id IS ?8",
-                             &store->clear_anomaly);
-    if (r == 0 && !store->insert_anomaly)
-        r = schema_prepare_insert(&store->database, "INSERT", "anomalies", "id", 1,
-                                  &store->schema.anomaly, &store->insert_anomaly);
-    return r;
-}
-
-static int bind_named(struct store *store, const struct columns *columns, const void *object,
-                      const char *const *names, sqlite3_stmt *statement)
-{
-    int r = 0;
-
-    for (int i = 0; names[i] && r == 0; i++)
-        r = column_bind(columns_find(columns, names[i]), object, &store->texts, statement, i + 1);
-    return r;
-}
-
-static int write_anomaly(struct store *store, const struct anomaly *anomaly)
-{
-    static const char *const names[] = {"cleared_at", "description", "metric_value",
-                                        "severity",   "timestamp",   "anomaly_type",
-                                        "pid",        "run_id",      NULL};
-    const struct columns *columns = &store->schema.anomaly;
-
-    int r = bind_named(store, columns, anomaly, names, store->clear_anomaly);
-    if (r == 0)
-        r = database_run(&store->database, store->clear_anomaly);
-    if (r < 0 || sqlite3_changes(store->database.handle))
-        return r;
-    sqlite3_bind_null(store->insert_anomaly, 1);
-    for (size_t i = 0; i < columns->count && r == 0; i++)
-        r = column_bind(&columns->items[i], anomaly, &store->texts, store->insert_anomaly,
-                        (int)i + 2);
-    return r < 0 ? r : database_run(&store->database, store->insert_anomaly);
-}
-
 int store_write_anomaly(struct store *store, const struct anomaly *anomaly)
 {
-    struct anomaly shown = *anomaly;
-    const char *none = NULL;
+    const struct tick alone = {.snapshot = NULL};
 
-    int r = prepare_anomalies(store);
-    if (r == 0)
-        r = hide_all(store, &shown.description, &none, &none);
-    if (r == 0)
-        r = begin_transaction(store);
-    return r < 0 ? r : end_transaction(store, write_anomaly(store, &shown));
-}
-
-static int prepare_patterns(struct store *store)
-{
-    _cleanup_text_ struct text sql = {0};
-    const struct columns *columns = &store->schema.pattern;
-    int r = 0;
-
-    if (!store->delete_pattern)
-        r = database_prepare(&store->database,
-                             "DELETE FROM patterns WHERE pattern_type = ?1 AND pattern_name = ?2",
-                             &store->delete_pattern);
-    if (r < 0 || store->put_pattern)
-        return r;
-    text_append_string(&sql, "INSERT OR REPLACE INTO patterns (");
-    columns_list(columns, &sql, column_name, "");
-    text_append_string(&sql, ") VALUES (");
-    for (size_t i = 0; i < columns->count; i++)
-        text_append_string(&sql, i ? ", ?" : "?");
-    text_append_char(&sql, ')');
-    return database_prepare_text(&store->database, &sql, &store->put_pattern);
+    int r = begin_transaction(store);
+    return r < 0 ? r : end_transaction(store, write_anomaly(store, &alone, anomaly));
 }
 
 int store_write_pattern(struct store *store, const struct pattern *pattern)
 {
-    const struct columns *columns = &store->schema.pattern;
-
-    int r = prepare_patterns(store);
-    for (size_t i = 0; i < columns->count && r == 0; i++)
-        r = column_bind(&columns->items[i], pattern, &store->texts, store->put_pattern, (int)i + 1);
-    if (r == 0)
-        r = begin_transaction(store);
-    return r < 0 ? r : end_transaction(store, database_run(&store->database, store->put_pattern));
+    int r = begin_transaction(store);
+    return r < 0 ? r : end_transaction(store, findings_put_pattern(&store->findings, pattern));
 }
 
 int store_delete_pattern(struct store *store, const char *pattern_type, const char *pattern_name)
 {
-    int r = prepare_patterns(store);
-    if (r < 0)
-        return r;
-    sqlite3_bind_text(store->delete_pattern, 1, pattern_type, -1, SQLITE_STATIC);
-    sqlite3_bind_text(store->delete_pattern, 2, pattern_name, -1, SQLITE_STATIC);
-    r = begin_transaction(store);
+    int r = begin_transaction(store);
     return r < 0 ? r
-                 : end_transaction(store, database_run(&store->database, store->delete_pattern));
+                 : end_transaction(store, findings_delete_pattern(&store->findings, pattern_type,
+                                                                  pattern_name));
 }
 
 /* ---- upkeep ---- */
+
+void store_configure(struct store *store, const struct text_list *redact,
+                     const struct retention_config *retention)
+{
+    store->redact = redact;
+    store->retention = *retention;
+    sample_writer_configure(&store->samples, redact);
+}
 
 int store_retain(struct store *store, double now)
 {

@@ -44,6 +44,8 @@ struct store_options {
     const char *boot_id;
     const char *collector;
     double interval_seconds;
+    bool stays; /* a daemon, with many runs: what grows is written now and then, the log is kept
+                   short */
     /* Processes that the writer was started by, nearest first: a run of one of them is the parent
      * of the runs that begin here. */
     int64_t ancestors[STORE_ANCESTORS_MAX];
@@ -74,6 +76,7 @@ struct tick {
     struct snapshot *snapshot; /* NULL: there is none; with `id` set, see snapshot_id_next() */
     struct process_event_list events;
     struct gap_list gaps;
+    struct anomaly_list anomalies; /* that opened, changed or cleared; see store_write_anomaly() */
 };
 
 /* Command lines in it are redacted by this, in place. A failed JSONL log is no failure of the
@@ -88,10 +91,15 @@ int store_jsonl_error(const struct store *store);
  * writer keeps, best its pid. */
 int64_t snapshot_id_next(int64_t previous, double timestamp, unsigned tag);
 
-#define JOB_ID_NUMBERED_MAX_BYTES (JOB_ID_MAX_BYTES + 8)
-
-/* A run begins: `job` names it (run_id, job_id, …), its outcome is running. If a run of that job is
- * still going on, the name becomes JOB-2 (or -3, …); what it became is put in `ret_job_id`. */
+/* A run begins: `job` names it (run_id, job_id, …), its outcome is running. If a run of that job
+ * and user is still going on, the name becomes JOB-2 (or -3, …); what it became is put in
+ * `ret_job_id`.
+ *
+ * A run that is there already (by its run_id) is taken over: it goes on under the name that it has,
+ * in this session, with the figures that it had; that its former writer was lost is forgotten. Its
+ * CPU time and the number of its processes are lower bounds then, unless its end brings exact ones.
+ * One that has ended for good (a success, a failure, or unknown for another cause than "lost")
+ * stays as it is: 0, with its name. */
 int store_begin_job(struct store *store, const struct job *job,
                     char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES]);
 /* The run is over, or its figures have changed: known fields replace what the samples gave. */
@@ -99,8 +107,13 @@ int store_finish_job(struct store *store, const struct job *job);
 
 /* A step of a run, by (run_id, sheet_num): made or brought up to date, known fields replace. */
 int store_write_sheet(struct store *store, const struct sheet *sheet);
-/* By (timestamp, anomaly_type, pid, run_id): made, or its clearing noted. */
+/* By (timestamp, anomaly_type, pid, run_id): made, or brought up to date; one that is made and
+ * opening is kept as a RESOURCE_ANOMALY pattern as well. What is open when the session ends, or
+ * dies, was over with its last snapshot. */
 int store_write_anomaly(struct store *store, const struct anomaly *anomaly);
+/* Whose secrets are hidden, and how long things are kept, from now on. The list must outlive it. */
+void store_configure(struct store *store, const struct text_list *redact,
+                     const struct retention_config *retention);
 /* By (pattern_type, pattern_name): made or replaced. */
 int store_write_pattern(struct store *store, const struct pattern *pattern);
 int store_delete_pattern(struct store *store, const char *pattern_type, const char *pattern_name);
@@ -121,6 +134,8 @@ struct store_reader;
 
 /* -ENOENT if there is no database. Whatever is wrong with the file, it is left as it was. */
 int store_reader_open(const char *path, struct store_reader **ret, struct store_error *error);
+/* From any thread: a call that is under way fails soon. */
+void store_reader_interrupt(struct store_reader *reader);
 void store_reader_close(struct store_reader *reader);
 void store_reader_closep(struct store_reader **reader);
 const char *store_reader_error(const struct store_reader *reader);
@@ -139,10 +154,12 @@ struct job_filter {
     const char *job_id;
     const char *job_type;
     const char *parent_run_id;
+    int64_t uid;  /* whose; INT_UNKNOWN: anybody's */
     size_t limit; /* the latest ones; 0: all */
 };
 
-#define JOB_FILTER_ALL ((struct job_filter){.since = REAL_UNKNOWN, .until = REAL_UNKNOWN})
+#define JOB_FILTER_ALL                                                                             \
+    ((struct job_filter){.since = REAL_UNKNOWN, .until = REAL_UNKNOWN, .uid = INT_UNKNOWN})
 
 /* Latest first. */
 int store_read_jobs(struct store_reader *reader, const struct job_filter *filter,
@@ -150,6 +167,31 @@ int store_read_jobs(struct store_reader *reader, const struct job_filter *filter
 
 int store_read_sheets(struct store_reader *reader, const char *run_id, struct arena *arena,
                       struct sheet_list *ret);
+
+/* A process of a run when it was last seen. */
+struct last_seen {
+    int64_t pid;
+    uint64_t start_ticks;
+    int64_t sheet_num;
+};
+
+struct last_seen_list LIST(struct last_seen);
+
+/* A run whose writer is gone, and that may go on all the same. */
+struct orphaned_run {
+    struct job job;
+    struct last_seen_list processes; /* that were there at its last snapshot */
+    struct sheet_list sheets;        /* that had not ended */
+};
+
+struct orphaned_run_list LIST(struct orphaned_run);
+
+#define ORPHANED_RUNS_MAX 1000
+
+/* The runs of this boot of this machine that were going on when their writer ended or died, and
+ * that nobody has taken over: latest first, ORPHANED_RUNS_MAX at most. */
+int store_read_orphaned(struct store_reader *reader, const char *host, const char *boot_id,
+                        struct arena *arena, struct orphaned_run_list *ret);
 
 struct event_filter {
     double since; /* REAL_UNKNOWN: from the beginning; inclusive, both */
@@ -159,11 +201,13 @@ struct event_filter {
     int64_t pid;        /* INT_UNKNOWN: any */
     int event_type;     /* enum event_type; 0: any */
     bool only_notable;  /* signals, kills, OOM kills and exits with a status other than 0 */
+    int64_t uid;        /* of the runs of this user; INT_UNKNOWN: any, and those of no run */
     size_t limit;       /* the latest ones; 0: all */
 };
 
 #define EVENT_FILTER_ALL                                                                           \
-    ((struct event_filter){.since = REAL_UNKNOWN, .until = REAL_UNKNOWN, .pid = INT_UNKNOWN})
+    ((struct event_filter){                                                                        \
+        .since = REAL_UNKNOWN, .until = REAL_UNKNOWN, .pid = INT_UNKNOWN, .uid = INT_UNKNOWN})
 
 /* Oldest first. */
 int store_read_events(struct store_reader *reader, const struct event_filter *filter,

@@ -280,6 +280,31 @@ void random_record(struct chance *random, const struct record *record, struct ar
         random_field(random, &record->fields[i], arena, object);
 }
 
+void init_event(struct process_event *event)
+{
+    record_init(&process_event_record, event);
+    event->is_step = false;
+}
+
+void random_event(struct chance *random, struct arena *arena, struct process_event *event)
+{
+    init_event(event);
+    random_record(random, &process_event_record, arena, event);
+}
+
+void init_anomaly(struct anomaly *anomaly)
+{
+    record_init(&anomaly_record, anomaly);
+    anomaly->uid = INT_UNKNOWN;
+    anomaly->is_opening = false;
+}
+
+void random_anomaly(struct chance *random, struct arena *arena, struct anomaly *anomaly)
+{
+    init_anomaly(anomaly);
+    random_record(random, &anomaly_record, arena, anomaly);
+}
+
 /* ---- a machine that never was ---- */
 
 #define FIRST_PID 100

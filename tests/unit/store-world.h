@@ -55,6 +55,13 @@ void random_field(struct chance *random, const struct field *field, struct arena
 void random_record(struct chance *random, const struct record *record, struct arena *arena,
                    void *object);
 
+/* What no field table says: an event is one of a process, and an anomaly is no news, unless a test
+ * makes it so. */
+void init_event(struct process_event *event);
+void random_event(struct chance *random, struct arena *arena, struct process_event *event);
+void init_anomaly(struct anomaly *anomaly);
+void random_anomaly(struct chance *random, struct arena *arena, struct anomaly *anomaly);
+
 /* ---- a machine that never was ---- */
 
 /* Long after any session can have begun: its labels are the world's, not the clock's. */

@@ -13,62 +13,21 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
+#include "failing-allocator.h"
 #include "store-world.h"
 
 /* ---- allocators that fail ---- */
-
-static bool is_failing;     /* whether allocations may fail now */
-static bool fails_for_good; /* not only once */
-static bool is_sqlites;     /* those of SQLite, not our own */
-static long countdown;      /* allocations until the one that fails */
-
-static bool fails(bool of_sqlite)
-{
-    if (!is_failing || of_sqlite != is_sqlites)
-        return false;
-    countdown--;
-    return countdown == 0 || (fails_for_good && countdown < 0);
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *pointer, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *pointer, size_t size);
-char *__wrap_strdup(const char *text);
-
-void *__wrap_malloc(size_t size)
-{
-    return fails(false) ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails(false) ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *pointer, size_t size)
-{
-    return fails(false) ? NULL : __real_realloc(pointer, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return fails(false) ? NULL : __real_strdup(text);
-}
 
 static sqlite3_mem_methods real;
 
 static void *sqlite_malloc(int size)
 {
-    return fails(true) ? NULL : real.xMalloc(size);
+    return fails_of(true) ? NULL : real.xMalloc(size);
 }
 
 static void *sqlite_realloc(void *pointer, int size)
 {
-    return fails(true) ? NULL : real.xRealloc(pointer, size);
+    return fails_of(true) ? NULL : real.xRealloc(pointer, size);
 }
 
 static int set_up_sqlite(void **state _unused_)
@@ -136,15 +95,23 @@ static int write_tick(struct scene *scene)
     struct snapshot *snapshot = world_tick(&scene->world);
     struct gap gap = {.kind = GAP_SUSPEND, .timestamp = scene->world.now, .reason = "asleep"};
     struct process_event event;
-    random_record(&scene->world.random, &process_event_record, &snapshot->arena, &event);
+    random_event(&scene->world.random, &snapshot->arena, &event);
     event.timestamp = scene->world.now;
     event.command = "login --password=x";
     event.run_id = scene->world.runs[0].run_id;
     event.job_id = scene->world.runs[0].job_id;
+    struct anomaly anomaly;
+    init_anomaly(&anomaly);
+    anomaly.timestamp = scene->world.now;
+    anomaly.anomaly_type = "memory_spike";
+    anomaly.pid = event.pid;
+    anomaly.description = "login --password=x grew";
+    anomaly.is_opening = true;
     is_failing = was_failing;
-    int r = store_write_tick(
-        scene->store,
-        &(struct tick){.snapshot = snapshot, .events = {&event, 1}, .gaps = {&gap, 1}});
+    int r = store_write_tick(scene->store, &(struct tick){.snapshot = snapshot,
+                                                          .events = {&event, 1},
+                                                          .gaps = {&gap, 1},
+                                                          .anomalies = {&anomaly, 1}});
     is_failing = false;
     if (r == 0)
         scene->written[scene->count++] = snapshot;
@@ -180,6 +147,58 @@ static int write_job(struct scene *scene)
     return r;
 }
 
+/* A run goes to another session and, when that has ended, comes back. */
+static int take_over(struct scene *scene)
+{
+    struct store *another = NULL, *aside = scene->store;
+    char name[JOB_ID_NUMBERED_MAX_BYTES];
+    bool was_failing = is_failing;
+    struct job job;
+
+    record_init(&job_record, &job);
+    job.run_id = scene->world.runs[0].run_id;
+    job.job_id = scene->world.runs[0].job_id;
+    job.started_at = 4;
+    job.command = "make --password=x";
+    is_failing = false;
+    /* What had no memory left to be taken back still holds the database. */
+    assert_int_equal(write_tick(scene), 0);
+    scene->store = another = fixture_open(scene->fixture);
+    assert_int_equal(store_begin_job(another, &job, name), 0);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(write_tick(scene), 0);
+    assert_int_equal(store_close(another), 0);
+    scene->store = aside;
+    is_failing = was_failing;
+    int r = store_begin_job(scene->store, &job, name);
+    job.profile.total_cpu_seconds = 1;
+    if (r == 0)
+        r = store_finish_job(scene->store, &job);
+    return r;
+}
+
+static int read_orphaned(struct scene *scene)
+{
+    _cleanup_(store_reader_closep) struct store_reader *reader = NULL;
+    const struct store_options *options = &scene->fixture->options;
+    struct orphaned_run_list orphaned = {0};
+    struct store_error error = {0};
+    struct arena arena = {0};
+
+    int r = store_reader_open(scene->fixture->path, &reader, &error);
+    if (r == 0)
+        r = store_read_orphaned(reader, options->host, options->boot_id, &arena, &orphaned);
+    arena_done(&arena);
+    return r;
+}
+
+static int configure_and_write(struct scene *scene)
+{
+    store_configure(scene->store, scene->number++ % 2 ? &word_list : NULL,
+                    &scene->fixture->options.retention);
+    return write_tick(scene);
+}
+
 static int write_findings(struct scene *scene)
 {
     const char *tags[] = {"job:build", "host:a"};
@@ -187,10 +206,12 @@ static int write_findings(struct scene *scene)
 
     snprintf(name, sizeof(name), "pattern %lld", (long long)++scene->number);
     struct anomaly anomaly;
-    record_init(&anomaly_record, &anomaly);
+    init_anomaly(&anomaly);
     anomaly.timestamp = (double)scene->number;
     anomaly.anomaly_type = "runaway";
     anomaly.description = "cp --password=x";
+    anomaly.run_id = scene->world.runs[0].run_id;
+    anomaly.is_opening = true;
     struct pattern pattern;
     record_init(&pattern_record, &pattern);
     pattern.pattern_type = "RESOURCE_ANOMALY";
@@ -295,7 +316,7 @@ static void fail_each(struct scene *scene, const struct plan *plan, bool for_goo
     for (;; site += plan->stride) {
         countdown = site;
         fails_for_good = for_good;
-        is_sqlites = plan->of_sqlite;
+        is_others = plan->of_sqlite;
         is_failing = true;
         int r = plan->act(scene);
         is_failing = false;
@@ -385,6 +406,9 @@ T(open_and_close, false, 20, 37, 500)
 T(write_tick, true, 5, 1, 50)
 T(write_job, true, 2, 7, 30)
 T(write_findings, true, 2, 1, 5)
+T(take_over, true, 5, 37, 50)
+T(read_orphaned, true, 5, 53, 50)
+T(configure_and_write, true, 5, 3, 50)
 T(retain, true, 3, 59, 100)
 T(read_all, true, 20, 149, 500)
 T(close_session, true, 3, 23, 100)
@@ -393,8 +417,9 @@ int main(void)
 {
 #define BOTH(name) cmocka_unit_test(test_##name), cmocka_unit_test(test_sqlite_##name)
     const struct CMUnitTest tests[] = {
-        BOTH(make_and_close), BOTH(open_and_close), BOTH(write_tick), BOTH(write_job),
-        BOTH(write_findings), BOTH(retain),         BOTH(read_all),   BOTH(close_session),
+        BOTH(make_and_close), BOTH(open_and_close), BOTH(write_tick),    BOTH(write_job),
+        BOTH(write_findings), BOTH(take_over),      BOTH(read_orphaned), BOTH(configure_and_write),
+        BOTH(retain),         BOTH(read_all),       BOTH(close_session),
     };
     return cmocka_run_group_tests(tests, set_up_sqlite, NULL);
 }

@@ -83,7 +83,7 @@ static void write_each(struct store *store, struct world *world, int expected)
     record_init(&sheet_record, &sheet);
     sheet.run_id = "run";
     sheet.sheet_num = 1;
-    random_record(&world->random, &anomaly_record, &world->arena, &anomaly);
+    random_anomaly(&world->random, &world->arena, &anomaly);
     random_record(&world->random, &pattern_record, &world->arena, &pattern);
     assert_int_equal(store_write_tick(store, &(struct tick){.snapshot = snapshot}), expected);
     assert_int_equal(store_begin_job(store, &job, name), expected);
@@ -147,7 +147,7 @@ static void test_a_tick_is_whole_or_not_there(void **state)
         write_one(store, &world, &written);
         struct gap gap = {.kind = GAP_SUSPEND, .timestamp = world.now};
         for (size_t k = 0; k < ARRAY_SIZE(events); k++) {
-            random_record(&world.random, &process_event_record, &world.arena, &events[k]);
+            random_event(&world.random, &world.arena, &events[k]);
             events[k].run_id = k == 2 ? "a run whose number is longer than any can be" : "new";
         }
         struct tick tick = {.events = {events, 3}, .gaps = {&gap, 1}};
@@ -399,7 +399,7 @@ static void test_of_a_newer_sonde(void **state)
 
     /* the same, with the change in the log only */
     handle = fixture_sqlite(fixture);
-    run_sql(handle, "PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE)");
+    run_sql(handle, "PRAGMA user_version = 2; PRAGMA wal_checkpoint(TRUNCATE)");
     sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     run_sql(handle, "PRAGMA user_version = 99");
     sqlite3_close(handle);
@@ -520,10 +520,15 @@ static void test_of_an_older_sonde(void **state)
     make_database(fixture, &world, &written, 70);
     sqlite3 *handle = fixture_sqlite(fixture);
     run_sql(handle, "DROP VIEW snapshots; DROP VIEW process_metrics; DROP VIEW process_events;"
+                    "DROP INDEX anomalies_open; DROP TABLE turns;"
+                    "ALTER TABLE anomalies DROP COLUMN session;"
+                    "ALTER TABLE anomalies DROP COLUMN uid;"
                     "ALTER TABLE snap DROP COLUMN collect_ms;"
                     "ALTER TABLE proc DROP COLUMN uid;"
                     "ALTER TABLE history DROP COLUMN vms_mb;"
                     "ALTER TABLE jobs DROP COLUMN gap_seconds;"
+                    "ALTER TABLE jobs DROP COLUMN figures_tick;"
+                    "ALTER TABLE event DROP COLUMN is_step;"
                     "CREATE VIEW snapshots AS SELECT 1;"
                     "PRAGMA user_version = 0; PRAGMA wal_checkpoint(TRUNCATE)");
     sqlite3_close(handle);
@@ -546,7 +551,7 @@ static void test_of_an_older_sonde(void **state)
     handle = fixture_sqlite(fixture);
     assert_int_equal(ask_int(handle, "SELECT count(*) FROM snapshots"), 140);
     assert_true(ask_int(handle, "SELECT count(*) FROM process_metrics") > 140);
-    assert_int_equal(ask_int(handle, "PRAGMA user_version"), 1);
+    assert_int_equal(ask_int(handle, "PRAGMA user_version"), 2);
     sqlite3_close(handle);
     assert_int_equal(store_close(store), 0);
     written_done(&written);

@@ -335,7 +335,7 @@ static void dump_table(sqlite3 *handle, const char *name, struct text *into)
     sqlite3_stmt *rows = NULL;
     char sql[128];
 
-    snprintf(sql, sizeof(sql), "SELECT * FROM %s%s ORDER BY 1, 2, 3", name, condition);
+    snprintf(sql, sizeof(sql), "SELECT * FROM %s%s ORDER BY 1, 2", name, condition);
     if (sqlite3_prepare_v2(handle, sql, -1, &rows, NULL) != SQLITE_OK)
         fail_msg("%s: %s", sql, sqlite3_errmsg(handle));
     text_printf(into, "%s:\n", name);
@@ -368,7 +368,7 @@ static void write_some_of_all(struct store *store, struct world *world)
     struct gap gaps[10];
 
     for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
-        random_record(&world->random, &process_event_record, &world->arena, &events[i]);
+        random_event(&world->random, &world->arena, &events[i]);
         events[i].timestamp = world->now - (double)i * 10 * DAY;
         events[i].run_id = NULL;
     }
@@ -383,7 +383,7 @@ static void write_some_of_all(struct store *store, struct world *world)
         struct anomaly anomaly;
         struct pattern pattern;
         char name[16];
-        random_record(&world->random, &anomaly_record, &world->arena, &anomaly);
+        random_anomaly(&world->random, &world->arena, &anomaly);
         anomaly.timestamp = world->now - i * 100 * DAY;
         assert_int_equal(store_write_anomaly(store, &anomaly), 0);
         random_record(&world->random, &pattern_record, &world->arena, &pattern);
@@ -482,13 +482,13 @@ static void test_limits(void **state)
         struct anomaly anomaly;
         struct pattern pattern;
 
-        record_init(&process_event_record, &event);
+        init_event(&event);
         event.timestamp = now - 90 * DAY + i;
         event.pid = 1;
         event.event_type = EVENT_SPAWN;
         assert_int_equal(
             store_write_tick(store, &(struct tick){.events = {&event, 1}, .gaps = {&gap, 1}}), 0);
-        record_init(&anomaly_record, &anomaly);
+        init_anomaly(&anomaly);
         anomaly.timestamp = now - 365 * DAY + i;
         anomaly.anomaly_type = "memory_spike";
         assert_int_equal(store_write_anomaly(store, &anomaly), 0);
@@ -529,7 +529,7 @@ static void test_a_number_is_not_used_again(void **state)
     fixture->options.retention.jobs_days = 1;
     struct store *store = fixture_open(fixture);
     put_job(store, "old", now - 2 * DAY);
-    record_init(&process_event_record, &event);
+    init_event(&event);
     event.timestamp = now - 2 * DAY;
     event.pid = 1;
     event.event_type = EVENT_SPAWN;
@@ -583,7 +583,7 @@ static void write_small(struct store *store, double now, uint64_t tick)
     snapshot->processes.count = ARRAY_SIZE(processes);
     snapshot->load_avg_1 = (double)(tick % 31);
     struct process_event event;
-    record_init(&process_event_record, &event);
+    init_event(&event);
     event.timestamp = now;
     event.pid = 5;
     event.event_type = EVENT_SPAWN;

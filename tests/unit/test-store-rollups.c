@@ -603,40 +603,90 @@ static void test_figures_after_failures(void **state)
 
 /* ---- events ---- */
 
+#define EVENTS 300
+
+struct event_counts {
+    int64_t of_type[EVENT_OOM + 1];
+    int64_t failed;
+};
+
+/* Some of another run, some of none, some of a step, which is no process. */
+static void make_events(struct world *world, struct process_event *events,
+                        struct event_counts *counts)
+{
+    for (size_t i = 0; i < EVENTS; i++) {
+        struct process_event *event = &events[i];
+        random_event(&world->random, &world->arena, event);
+        event->is_step = i % 10 == 1;
+        event->exit_code = i % 3 ? event->exit_code : 0;
+        event->run_id = i % 2 ? world->runs[0].run_id : NULL;
+        event->job_id = i % 2 ? world->runs[0].job_id : NULL;
+        if (i % 2 == 0 || event->is_step)
+            continue;
+        counts->of_type[event->event_type]++;
+        counts->failed += (event->event_type == EVENT_EXIT && int_is_known(event->exit_code) &&
+                           event->exit_code != 0);
+    }
+}
+
+static void write_events(struct store *store, struct process_event *events)
+{
+    for (size_t i = 0; i < EVENTS; i += 50)
+        assert_int_equal(store_write_tick(store, &(struct tick){.events = {events + i, 50}}), 0);
+}
+
 static void test_events_are_counted(void **state)
 {
-    struct process_event events[300];
-    int64_t counts[EVENT_OOM + 1] = {0}, failed = 0;
+    struct process_event events[EVENTS];
+    struct event_counts counts = {0};
     struct job job;
     struct world world;
 
     world_init_tame(&world, 35);
+    make_events(&world, events, &counts);
     struct store *store = fixture_open(*state);
-    for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
-        struct process_event *event = &events[i];
-        random_record(&world.random, &process_event_record, &world.arena, event);
-        event->pid = i % 10 ? event->pid : 0; /* a step, no process */
-        event->exit_code = i % 3 ? event->exit_code : 0;
-        event->run_id = i % 2 ? world.runs[0].run_id : NULL;
-        event->job_id = i % 2 ? world.runs[0].job_id : NULL;
-        if (i % 2 == 0 || event->pid == 0)
-            continue;
-        counts[event->event_type]++;
-        failed += (event->event_type == EVENT_EXIT && int_is_known(event->exit_code) &&
-                   event->exit_code != 0);
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(events); i += 50)
-        assert_int_equal(store_write_tick(store, &(struct tick){.events = {events + i, 50}}), 0);
+    write_events(store, events);
     assert_int_equal(store_close(store), 0);
 
     struct store_reader *reader = fixture_reader(*state);
     assert_int_equal(store_find_job(reader, world.runs[0].run_id, &world.arena, &job), 0);
-    assert_int_equal(job.profile.process_spawn_count, counts[EVENT_SPAWN]);
-    assert_int_equal(job.profile.exit_count, counts[EVENT_EXIT] + counts[EVENT_KILL]);
-    assert_int_equal(job.profile.failed_exit_count, failed);
-    assert_int_equal(job.profile.signal_count, counts[EVENT_SIGNAL]);
-    assert_int_equal(job.profile.kill_count, counts[EVENT_KILL]);
-    assert_int_equal(job.profile.oom_count, counts[EVENT_OOM]);
+    assert_int_equal(job.profile.process_spawn_count, counts.of_type[EVENT_SPAWN]);
+    assert_int_equal(job.profile.exit_count,
+                     counts.of_type[EVENT_EXIT] + counts.of_type[EVENT_KILL]);
+    assert_int_equal(job.profile.failed_exit_count, counts.failed);
+    assert_int_equal(job.profile.signal_count, counts.of_type[EVENT_SIGNAL]);
+    assert_int_equal(job.profile.kill_count, counts.of_type[EVENT_KILL]);
+    assert_int_equal(job.profile.oom_count, counts.of_type[EVENT_OOM]);
+    store_reader_close(reader);
+    world_done(&world);
+}
+
+/* What a daemon that dies had not written yet is made up from the events. */
+static void test_events_are_counted_after_a_crash(void **state)
+{
+    struct process_event events[EVENTS];
+    struct event_counts counts = {0};
+    struct job job;
+    struct world world;
+
+    world_init_tame(&world, 36);
+    make_events(&world, events, &counts);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct store *store = fixture_open(*state);
+        write_snapshot(store, world_tick(&world));
+        write_events(store, events);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(store_close(fixture_open(*state)), 0);
+    struct store_reader *reader = fixture_reader(*state);
+    assert_int_equal(store_find_job(reader, world.runs[0].run_id, &world.arena, &job), 0);
+    assert_int_equal(job.profile.process_spawn_count, counts.of_type[EVENT_SPAWN]);
+    assert_int_equal(job.profile.exit_count,
+                     counts.of_type[EVENT_EXIT] + counts.of_type[EVENT_KILL]);
     store_reader_close(reader);
     world_done(&world);
 }
@@ -650,6 +700,7 @@ int main(void)
         T(test_figures_of_runs),
         T(test_figures_after_failures),
         T(test_events_are_counted),
+        T(test_events_are_counted_after_a_crash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,6 +69,7 @@ static void write_all(struct store *store, struct world *world)
         "env API_SECRET=" SECRET " make",
         "wget https://user:" SECRET "@example.org/",
         "sh -c 'login {\"password\": \"" SECRET "\"}'",
+        "PASSWORD=" SECRET, /* as the name of a program */
     };
     char name[JOB_ID_NUMBERED_MAX_BYTES];
 
@@ -78,15 +79,26 @@ static void write_all(struct store *store, struct world *world)
         struct job job;
         char run_id[16];
 
-        record_init(&process_event_record, &event);
+        init_event(&event);
         event.timestamp = world->now;
         event.pid = 5;
         event.event_type = EVENT_EXEC;
         event.command = event.sender_command = event.details = commands[i];
         _cleanup_(snapshot_freep) struct snapshot *snapshot = make_snapshot(world, commands[i]);
-        assert_int_equal(
-            store_write_tick(store, &(struct tick){.snapshot = snapshot, .events = {&event, 1}}),
-            0);
+        struct anomaly opening[2];
+        for (size_t k = 0; k < ARRAY_SIZE(opening); k++) {
+            init_anomaly(&opening[k]);
+            opening[k].timestamp = world->now;
+            opening[k].anomaly_type = "memory_spike";
+            opening[k].description = commands[i];
+            opening[k].is_opening = true;
+        }
+        opening[0].pid = event.pid;
+        opening[1].pid = snapshot->processes.count ? snapshot->processes.items[0].pid : 1;
+        assert_int_equal(store_write_tick(store, &(struct tick){.snapshot = snapshot,
+                                                                .events = {&event, 1},
+                                                                .anomalies = {opening, 2}}),
+                         0);
         assert_int_equal(store_jsonl_error(store), 0);
         /* what others see of it afterwards is hidden, too */
         for (size_t k = 0; k < snapshot->processes.count; k += 2)
@@ -99,9 +111,11 @@ static void write_all(struct store *store, struct world *world)
         assert_int_equal(store_begin_job(store, &job, name), 0);
         job.outcome = OUTCOME_FAILURE;
         assert_int_equal(store_finish_job(store, &job), 0);
-        record_init(&anomaly_record, &anomaly);
+        init_anomaly(&anomaly);
         anomaly.timestamp = world->now;
         anomaly.anomaly_type = "runaway";
+        anomaly.run_id = run_id; /* whose type is a secret, too */
+        anomaly.is_opening = true;
         anomaly.description = commands[i];
         assert_int_equal(store_write_anomaly(store, &anomaly), 0);
     }
@@ -130,6 +144,9 @@ static void test_no_secret_reaches_a_file(void **state)
                                      " AND t.id = e.sender_command AND t.id = e.details"
                                      " WHERE t.value = 'curl --token ***'"),
                      30);
+    assert_int_equal(ask_int(handle, "SELECT count(*) FROM patterns"
+                                     " WHERE pattern_name = '[memory_spike] PASSWORD=***'"),
+                     1);
     sqlite3_close(handle);
     assert_int_equal(count_holders(fixture, SECRET), 0);
     struct store_reader *reader = fixture_reader(fixture);
@@ -193,6 +210,39 @@ static void test_without_words_all_is_kept(void **state)
     world_done(&world);
 }
 
+/* From then on, and for those that were there before. */
+static void test_words_that_are_added(void **state)
+{
+    struct store_fixture *fixture = *state;
+    struct world world;
+
+    fixture->options.jsonl_path = fixture->jsonl_path;
+    world_init(&world, 84);
+    struct store *store = fixture_open(fixture);
+    for (size_t i = 0; i < 40; i++) {
+        _cleanup_(snapshot_freep) struct snapshot *snapshot =
+            make_snapshot(&world, "curl --password=" SECRET);
+        if (i == 20) {
+            assert_true(file_holds(fixture->jsonl_path, SECRET));
+            assert_int_equal(unlink(fixture->jsonl_path), 0);
+            store_configure(store, &word_list, &fixture->options.retention);
+        }
+        write_snapshot(store, snapshot);
+    }
+    assert_true(file_holds(fixture->jsonl_path, "curl --password=***"));
+    assert_false(file_holds(fixture->jsonl_path, SECRET));
+    sqlite3 *handle = fixture_sqlite(fixture);
+    assert_int_equal(ask_int(handle, "SELECT count(*) FROM process_metrics m JOIN snapshots s"
+                                     " ON s.id = m.snapshot_id WHERE s.tick > 20"
+                                     " AND m.command LIKE '%" SECRET "%'"),
+                     0);
+    assert_true(ask_int(handle, "SELECT count(*) FROM process_metrics WHERE command LIKE '%***'") >
+                20);
+    sqlite3_close(handle);
+    assert_int_equal(store_close(store), 0);
+    world_done(&world);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
@@ -200,6 +250,7 @@ int main(void)
         T(test_no_secret_reaches_a_file),
         T(test_no_secret_gets_through_by_mistake),
         T(test_without_words_all_is_kept),
+        T(test_words_that_are_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

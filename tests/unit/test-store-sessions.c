@@ -183,6 +183,31 @@ static void test_a_second_run_is_numbered(void **state)
     assert_int_equal(store_close(other), 0);
 }
 
+static void test_users_have_names_of_their_own(void **state)
+{
+    struct store *store = fixture_open(*state);
+    static const struct {
+        const char *run_id;
+        int64_t uid;
+        const char *name;
+    } runs[] = {
+        {"run-1", 1000, "build"},   {"run-2", 1001, "build"},   {"run-3", INT_UNKNOWN, "build"},
+        {"run-4", 1000, "build-2"}, {"run-5", 1001, "build-2"}, {"run-6", INT_UNKNOWN, "build-2"},
+        {"run-1", 1000, "build"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(runs); i++) {
+        char name[JOB_ID_NUMBERED_MAX_BYTES];
+        struct job job;
+
+        make_job(&job, runs[i].run_id, "build");
+        job.uid = runs[i].uid;
+        assert_int_equal(store_begin_job(store, &job, name), 0);
+        assert_string_equal(name, runs[i].name);
+    }
+    assert_int_equal(store_close(store), 0);
+}
+
 static void test_a_long_name_is_numbered(void **state)
 {
     char longest[JOB_ID_MAX_BYTES + 1];
@@ -397,6 +422,78 @@ static void test_a_session_that_ends_loses_what_still_runs(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
+/* ---- the lock ---- */
+
+static void delete_locks(const struct store_fixture *fixture)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s-lock", fixture->path);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void check_running(struct store_reader *reader, const char *name)
+{
+    struct arena arena = {0};
+    struct job job;
+
+    assert_int_equal(store_find_job(reader, name, &arena, &job), 0);
+    assert_int_equal(job.outcome, OUTCOME_RUNNING);
+    arena_done(&arena);
+}
+
+/* Whoever deletes it does not make the living look dead for longer than a tick. */
+static void test_the_lock_is_made_again(void **state)
+{
+    struct written written = {0};
+    struct world world;
+
+    world_init(&world, 48);
+    struct store *store = fixture_open(*state);
+    begin(store, "run-1", "build");
+    struct store_reader *reader = fixture_reader(*state);
+    for (size_t i = 0; i < 3; i++) {
+        delete_locks(*state);
+        write_one(store, &world, &written);
+        check_running(reader, "build"); /* that was open before */
+        struct store *other = fixture_open(*state);
+        check_outcome(*state, "build", OUTCOME_RUNNING, NULL);
+        assert_int_equal(store_close(other), 0);
+    }
+    store_reader_close(reader);
+    check_snapshots(*state, &written);
+    assert_int_equal(store_close(store), 0);
+    written_done(&written);
+    world_done(&world);
+}
+
+/* One that was ended by others in between takes its session up again. */
+static void test_the_lock_was_missed(void **state)
+{
+    struct written written = {0};
+    struct world world;
+
+    world_init(&world, 49);
+    struct store *store = fixture_open(*state);
+    begin(store, "run-1", "build");
+    for (size_t i = 0; i < TICKS; i++) {
+        if (i % 45 == 7) {
+            delete_locks(*state);
+            assert_int_equal(store_close(fixture_open(*state)), 0);
+            check_outcome(*state, "build", OUTCOME_UNKNOWN, "lost");
+        }
+        write_one(store, &world, &written);
+    }
+    check_outcome(*state, "build", OUTCOME_RUNNING, NULL);
+    check_snapshots(*state, &written);
+    finish(store, "run-1", "build");
+    assert_int_equal(store_close(store), 0);
+    check_outcome(*state, "build", OUTCOME_SUCCESS, NULL);
+    check_snapshots(*state, &written);
+    written_done(&written);
+    world_done(&world);
+}
+
 static void test_writers_make_the_database_at_once(void **state)
 {
     struct store_fixture *fixture = *state;
@@ -432,12 +529,15 @@ int main(void)
         T(test_two_at_once),
         T(test_who_has_nothing_leaves_the_rest_alone),
         T(test_a_second_run_is_numbered),
+        T(test_users_have_names_of_their_own),
         T(test_a_long_name_is_numbered),
         T(test_a_run_that_was_seen_first),
         cmocka_unit_test(test_what_the_dead_leave_is_settled),
         T(test_a_name_is_free_when_its_run_is_dead),
         T(test_the_living_are_left_alone),
         T(test_a_session_that_ends_loses_what_still_runs),
+        T(test_the_lock_is_made_again),
+        T(test_the_lock_was_missed),
         T(test_writers_make_the_database_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

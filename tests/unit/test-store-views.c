@@ -303,7 +303,7 @@ static void test_events_without_those_that_tools_do_not_know(void **state)
     world_init(&world, 23);
     struct store *store = fixture_open(fixture);
     for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
-        random_record(&world.random, &process_event_record, &world.arena, &events[i]);
+        random_event(&world.random, &world.arena, &events[i]);
         events[i].timestamp = world.now += 1;
         events[i].run_id = i % 2 ? world.runs[1].run_id : NULL;
         events[i].job_id = i % 2 ? world.runs[1].job_id : NULL;

@@ -27,6 +27,7 @@ enum call {
     CALL_BEGIN,
     CALL_FINISH,
     CALL_SHEET,
+    CALL_CONFIGURE,
     CALL_MAKE_ROOM,
     CALL_RETAIN,
     CALL_CLOSE,
@@ -37,13 +38,15 @@ struct entry {
     enum call call;
     int64_t id; /* of the snapshot; 0: there was none */
     size_t gaps;
+    size_t anomalies;
+    struct anomaly first, last; /* of them; their texts are in `text` */
     struct gap not_stored;
     struct gap events;
     char text[64];
 };
 
 struct store {
-    const struct store_options *options;
+    const struct text_list *redact;
     bool (*should_stop)(void *context);
     void *context;
 };
@@ -122,7 +125,9 @@ int store_open(const struct store_options *options, struct store **ret, struct s
     fake.signals_are_blocked = sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGINT) == 1;
     snprintf(fake.host, sizeof(fake.host), "%s", options->host);
     snprintf(fake.redact, sizeof(fake.redact), "%s", options->redact->items[1]);
-    fake_store = (struct store){.should_stop = options->should_stop, .context = options->context};
+    fake_store = (struct store){.redact = options->redact,
+                                .should_stop = options->should_stop,
+                                .context = options->context};
     snprintf(error->text, sizeof(error->text), "cannot open '%s'", options->path);
     int r = fail_or_note(CALL_OPEN, (struct entry){0});
     if (r == 0)
@@ -176,7 +181,16 @@ static int wait_if_blocked(void)
 
 int store_write_tick(struct store *store _unused_, struct tick *tick)
 {
-    struct entry entry = {.id = tick->snapshot ? tick->snapshot->id : 0, .gaps = tick->gaps.count};
+    const struct anomaly_list *anomalies = &tick->anomalies;
+    struct entry entry = {.id = tick->snapshot ? tick->snapshot->id : 0,
+                          .gaps = tick->gaps.count,
+                          .anomalies = anomalies->count};
+
+    if (anomalies->count) {
+        entry.first = anomalies->items[0];
+        entry.last = anomalies->items[anomalies->count - 1];
+        snprintf(entry.text, sizeof(entry.text), "%s", entry.first.description);
+    }
 
     for (size_t i = 0; i < tick->gaps.count; i++)
         if (tick->gaps.items[i].kind == GAP_NOT_STORED) {
@@ -219,6 +233,17 @@ int store_finish_job(struct store *store _unused_, const struct job *job)
 int store_write_sheet(struct store *store _unused_, const struct sheet *sheet)
 {
     return fail_or_note(CALL_SHEET, (struct entry){.id = sheet->sheet_num});
+}
+
+/* Tells the words, which must still be there when the next tick is written. */
+void store_configure(struct store *store, const struct text_list *redact,
+                     const struct retention_config *retention)
+{
+    struct entry entry = {.id = (int64_t)retention->events_days};
+
+    store->redact = redact;
+    snprintf(entry.text, sizeof(entry.text), "%s", redact->count ? redact->items[0] : "-");
+    fail_or_note(CALL_CONFIGURE, entry);
 }
 
 int store_retain(struct store *store, double now _unused_)
@@ -295,11 +320,12 @@ static struct store_writer *start(void)
 static struct tick_box *make_tick(int64_t id, size_t events)
 {
     static const struct run run = {.run_id = "run", .job_id = "job"};
+    const struct owner owner = {.run = &run, .sheet_num = INT_UNKNOWN};
     struct tick_box *box = tick_box_new();
 
     assert_non_null(box);
     for (size_t i = 0; i < events; i++)
-        assert_non_null(tick_box_add_spawn(box, &run, (pid_t)i + 1, 1, 1000.0 + (double)id));
+        assert_non_null(tick_box_add_spawn(box, owner, (pid_t)i + 1, 1, 1000.0 + (double)id));
     box->tick.snapshot = snapshot_new();
     assert_non_null(box->tick.snapshot);
     box->tick.snapshot->id = id;
@@ -311,6 +337,28 @@ static void send_ticks(struct store_writer *writer, int64_t from, int64_t to)
 {
     for (int64_t id = from; id <= to; id++)
         store_writer_tick(writer, make_tick(id, 2));
+}
+
+/* What is told of an episode that began at `began`, in the words of that tick. */
+static struct tick_box *make_notice(int64_t id, double began, bool is_opening, bool is_cleared)
+{
+    struct tick_box *box = make_tick(id, 0);
+    struct anomaly *anomaly = arena_alloc(&box->arena, sizeof(*anomaly));
+    char words[32];
+
+    assert_non_null(anomaly);
+    record_init(&anomaly_record, anomaly);
+    snprintf(words, sizeof(words), "as of %d", (int)id);
+    anomaly->timestamp = began;
+    anomaly->anomaly_type = "memory_spike";
+    anomaly->pid = 5;
+    anomaly->uid = 1000;
+    anomaly->description = arena_strdup(&box->arena, words);
+    anomaly->is_opening = is_opening;
+    if (is_cleared)
+        anomaly->cleared_at = began + 1;
+    box->tick.anomalies = (struct anomaly_list){anomaly, 1};
+    return box;
 }
 
 static void begin_job(struct store_writer *writer, const char *job_id)
@@ -518,6 +566,264 @@ static void test_hold_waits_for_what_is_written(void **state _unused_)
     store_writer_release(writer);
     SET(is_held_up, false);
     assert_int_equal(stop(writer).stored, 1);
+}
+
+/* ---- other settings ---- */
+
+static void configure(struct store_writer *writer, const char *word, double events_days)
+{
+    char text[16];
+    const char *words[] = {text};
+    const struct text_list redact = {.items = words, .count = 1};
+    const struct retention_config retention = {.events_days = events_days};
+
+    snprintf(text, sizeof(text), "%s", word);
+    assert_int_equal(store_writer_configure(writer, &redact, &retention), 0);
+    memset(text, 'x', sizeof(text) - 1);
+}
+
+static void test_settings_come_in_their_turn(void **state _unused_)
+{
+    static const enum call expected[] = {CALL_OPEN, CALL_TICK,      CALL_CONFIGURE, CALL_CONFIGURE,
+                                         CALL_TICK, CALL_CONFIGURE, CALL_TICK,      CALL_CLOSE};
+    struct store_writer *writer = start();
+
+    send_ticks(writer, 1, 1);
+    configure(writer, "first", 3);
+    configure(writer, "second", 4);
+    send_ticks(writer, 2, 2);
+    AWAIT(last_id() == 2);
+    assert_string_equal(fake_store.redact->items[0], "second"); /* still there */
+    assert_int_equal(store_writer_configure(writer, NULL, &(struct retention_config){0}), 0);
+    send_ticks(writer, 3, 3);
+    assert_int_equal(stop(writer).stored, 3);
+    assert_int_equal(fake.entries.count, ARRAY_SIZE(expected));
+    for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
+        assert_int_equal(fake.entries.items[i].call, expected[i]);
+    assert_string_equal(fake.entries.items[2].text, "first");
+    assert_int_equal(fake.entries.items[2].id, 3);
+    assert_string_equal(fake.entries.items[3].text, "second");
+    assert_int_equal(fake.entries.items[3].id, 4);
+    assert_string_equal(fake.entries.items[5].text, "-");
+}
+
+static void test_settings_of_a_store_that_was_given_up(void **state _unused_)
+{
+    make_fail(CALL_OPEN, -EBADMSG, UINT_MAX);
+    struct store_writer *writer = start();
+
+    configure(writer, "first", 3);
+    AWAIT(fake.notices.count == 1);
+    configure(writer, "second", 4);
+    stop(writer);
+    assert_int_equal(count_calls(CALL_CONFIGURE), 0);
+}
+
+/* ---- asked in between ---- */
+
+static struct store_report ask(struct store_writer *writer)
+{
+    struct store_report report;
+
+    store_writer_ask(writer, &report);
+    return report;
+}
+
+static void *ask_often(void *argument)
+{
+    for (int i = 0; i < 1000; i++)
+        assert_true(ask(argument).stored <= 50);
+    return NULL;
+}
+
+static void test_asked_by_another_thread(void **state _unused_)
+{
+    struct store_writer *writer = start();
+    pthread_t thread;
+
+    begin_job(writer, "job");
+    assert_int_equal(pthread_create(&thread, NULL, ask_often, writer), 0);
+    send_ticks(writer, 1, 50);
+    pthread_join(thread, NULL);
+    AWAIT(last_id() == 50);
+    assert_int_equal(stop(writer).stored, 50);
+}
+
+static void test_asked_while_there_is_trouble(void **state _unused_)
+{
+    struct store_writer *writer = start();
+
+    begin_job(writer, "job");
+    send_ticks(writer, 1, 1);
+    assert_true(store_writer_wait(writer, PATIENCE_NS)); /* it takes no room in the queue */
+    make_fail(CALL_TICK, -ENOSPC, UINT_MAX);
+    send_ticks(writer, 2, STORE_QUEUE_MAX + 4);
+    AWAIT(fake.notices.count == 1);
+    struct store_report report = ask(writer);
+    assert_string_equal(report.job_id, "job");
+    assert_int_equal(report.dropped, 3);
+    assert_int_equal(report.events_lost, 6);
+    assert_string_equal(report.error, "cannot store");
+    make_fail(0, 0, 0);
+    AWAIT(fake.notices.count == 2);
+    /* it is over; what is lost stays lost */
+    assert_string_equal(ask(writer).error, "");
+    assert_int_equal(ask(writer).dropped, 3);
+    assert_int_equal(ask(writer).stored, 1 + STORE_QUEUE_MAX);
+    assert_string_equal(stop(writer).error, "the disk was full");
+}
+
+static void test_asked_while_all_is_well(void **state _unused_)
+{
+    struct store_writer *writer = start();
+
+    send_ticks(writer, 1, 2);
+    AWAIT(last_id() == 2);
+    struct store_report report = ask(writer);
+    assert_string_equal(report.error, "");
+    assert_int_equal(report.dropped, 0);
+    stop(writer);
+}
+
+/* ---- waited for ---- */
+
+static void test_waited_for_until_all_is_written(void **state _unused_)
+{
+    struct store_writer *writer = start();
+
+    begin_job(writer, "job");
+    send_ticks(writer, 1, 20);
+    store_writer_wait(writer, PATIENCE_NS);
+    ASSERT_CALLS(CALL_OPEN, 1);
+    ASSERT_CALLS(CALL_TICK, 20);
+    store_writer_wait(writer, PATIENCE_NS); /* there is nothing to wait for */
+    stop(writer);
+}
+
+static void test_not_waited_for_for_ever(void **state _unused_)
+{
+    struct store_writer *writer = start();
+
+    SET(is_blocked, true);
+    send_ticks(writer, 1, 1);
+    AWAIT(fake.is_waiting);
+    uint64_t before_ns = clock_mono_ns();
+    store_writer_wait(writer, 20 * MSEC);
+    uint64_t waited_ns = clock_mono_ns() - before_ns;
+    assert_true(waited_ns >= 20 * MSEC && waited_ns < 5 * NS_PER_SEC);
+    SET(is_blocked, false);
+    stop(writer);
+
+    /* one that was given up is not waited for at all */
+    setup(NULL);
+    make_fail(CALL_OPEN, -EBADMSG, UINT_MAX);
+    writer = start();
+    before_ns = clock_mono_ns();
+    store_writer_wait(writer, PATIENCE_NS);
+    assert_true(clock_mono_ns() - before_ns < PATIENCE_NS / 2);
+    stop(writer);
+}
+
+/* ---- what was noticed ---- */
+
+/* It goes with the next tick that is written, as it stands then, before what that one brings. */
+static void test_what_was_noticed_is_not_lost(void **state _unused_)
+{
+    struct store_writer *writer = start();
+
+    SET(is_blocked, true);
+    send_ticks(writer, 1, STORE_QUEUE_MAX);
+    store_writer_tick(writer, make_notice(101, 1101, true, false));
+    store_writer_tick(writer, make_notice(102, 1101, false, false));
+    store_writer_tick(writer, make_notice(103, 1103, true, false));
+    store_writer_tick(writer, make_notice(104, 1101, false, true));
+    SET(is_blocked, false);
+    AWAIT(last_id() == STORE_QUEUE_MAX);
+    store_writer_tick(writer, make_notice(105, 1103, false, true));
+    send_ticks(writer, 106, 106);
+    struct store_report report = stop(writer);
+
+    assert_int_equal(report.dropped, 4);
+    assert_int_equal(report.events_lost, 0);
+    const struct entry *tick = find_tick(105);
+    assert_int_equal(tick->anomalies, 3);
+    assert_true(tick->first.timestamp == 1101);
+    assert_true(tick->first.is_opening);
+    assert_true(tick->first.cleared_at == 1102);
+    assert_int_equal(tick->first.uid, 1000);
+    assert_true(tick->last.timestamp == 1103);
+    assert_false(tick->last.is_opening);
+    assert_int_equal(tick->not_stored.lost, 4);
+    assert_int_equal(find_tick(106)->anomalies, 0);
+}
+
+static void test_what_was_noticed_at_the_end(void **state _unused_)
+{
+    struct store_writer *writer = start();
+
+    SET(is_blocked, true);
+    send_ticks(writer, 1, STORE_QUEUE_MAX);
+    store_writer_tick(writer, make_notice(101, 1101, true, false));
+    SET(is_blocked, false);
+    stop(writer);
+    const struct entry *last = find_tick(0);
+    assert_int_equal(last->anomalies, 1);
+    assert_true(last->first.is_opening);
+}
+
+/* A tick that is tried in vain gives back what it took along. */
+static void test_what_was_noticed_is_tried_again(void **state _unused_)
+{
+    struct store_writer *writer = start();
+
+    make_fail(CALL_TICK, -EIO, 3);
+    store_writer_tick(writer, make_notice(1, 1001, true, false));
+    AWAIT(fake.attempts == 4);
+    make_fail(0, 0, 0);
+    send_ticks(writer, 2, 2);
+    AWAIT(last_id() == 2);
+    stop(writer);
+    bool is_with_tick = find_tick(2)->anomalies == 1;
+    const struct entry *entry = is_with_tick ? find_tick(2) : find_tick(0);
+    assert_int_equal(entry->anomalies, 1);
+    assert_true(entry->first.is_opening);
+}
+
+/* A disk that stays full does not fill memory: what is too much is counted. */
+static void test_too_much_was_noticed(void **state _unused_)
+{
+    struct store_writer *writer = start();
+
+    SET(is_blocked, true);
+    send_ticks(writer, 1, STORE_QUEUE_MAX);
+    for (int64_t i = 0; i < 300; i++)
+        for (int news = 0; news < 3; news++)
+            store_writer_tick(writer,
+                              make_notice(1000 + i, 2000 + (double)i, news == 0, news == 2));
+    SET(is_blocked, false);
+    AWAIT(last_id() == STORE_QUEUE_MAX);
+    send_ticks(writer, 2000, 2000);
+    struct store_report report = stop(writer);
+    /* three times of 44 that there was no room for; and two events of each tick that was sent */
+    assert_int_equal(report.events_lost, 3 * (300 - 256));
+    const struct entry *tick = find_tick(2000);
+    assert_int_equal(tick->anomalies, 256);
+    assert_true(tick->first.is_opening && tick->last.is_opening);
+    assert_true(tick->last.timestamp == 2255);
+    assert_true(tick->last.cleared_at == 2256);
+    assert_int_equal(tick->events.lost, 3 * (300 - 256));
+}
+
+static void test_what_was_noticed_without_a_store(void **state _unused_)
+{
+    make_fail(CALL_OPEN, -EBADMSG, UINT_MAX);
+    struct store_writer *writer = start();
+
+    AWAIT(fake.notices.count == 1);
+    store_writer_tick(writer, make_notice(1, 1001, true, false));
+    store_writer_tick(writer, make_notice(2, 1002, true, false));
+    assert_int_equal(ask(writer).events_lost, 2);
+    assert_int_equal(stop(writer).events_lost, 2);
 }
 
 /* ---- slow ---- */
@@ -890,6 +1196,18 @@ int main(void)
         cmocka_unit_test_setup(test_log_trouble_is_said_once, setup),
         cmocka_unit_test_setup(test_held, setup),
         cmocka_unit_test_setup(test_hold_waits_for_what_is_written, setup),
+        cmocka_unit_test_setup(test_settings_come_in_their_turn, setup),
+        cmocka_unit_test_setup(test_settings_of_a_store_that_was_given_up, setup),
+        cmocka_unit_test_setup(test_asked_by_another_thread, setup),
+        cmocka_unit_test_setup(test_asked_while_there_is_trouble, setup),
+        cmocka_unit_test_setup(test_asked_while_all_is_well, setup),
+        cmocka_unit_test_setup(test_waited_for_until_all_is_written, setup),
+        cmocka_unit_test_setup(test_not_waited_for_for_ever, setup),
+        cmocka_unit_test_setup(test_what_was_noticed_is_not_lost, setup),
+        cmocka_unit_test_setup(test_what_was_noticed_at_the_end, setup),
+        cmocka_unit_test_setup(test_what_was_noticed_is_tried_again, setup),
+        cmocka_unit_test_setup(test_too_much_was_noticed, setup),
+        cmocka_unit_test_setup(test_what_was_noticed_without_a_store, setup),
         cmocka_unit_test_setup(test_slow_store_drops_and_counts, setup),
         cmocka_unit_test_setup(test_loss_at_the_end_is_stored, setup),
         cmocka_unit_test_setup(test_events_alone_are_lost_as_events, setup),

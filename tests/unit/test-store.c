@@ -164,9 +164,9 @@ static void test_the_history_of_a_pid(void **state)
 
 #define EVENTS 400
 
-static void random_event(struct world *world, struct process_event *event)
+static void make_event(struct world *world, struct process_event *event)
 {
-    random_record(&world->random, &process_event_record, &world->arena, event);
+    random_event(&world->random, &world->arena, event);
     const struct world_run *run = &world->runs[random_below(&world->random, WORLD_RUNS)];
     bool has_job = random_once_in(&world->random, 2);
 
@@ -206,8 +206,10 @@ static void check_events(struct store_reader *reader, const struct process_event
 
     assert_int_equal(store_read_events(reader, filter, &arena, &found), 0);
     assert_int_equal(found.count, count - first);
-    for (size_t i = 0; i < found.count; i++)
+    for (size_t i = 0; i < found.count; i++) {
         assert_same_record(&process_event_record, wanted[first + i], &found.items[i], "event", i);
+        assert_int_equal(found.items[i].is_step, wanted[first + i]->is_step);
+    }
     arena_done(&arena);
 }
 
@@ -221,7 +223,8 @@ static void test_events(void **state)
     struct store *store = fixture_open(fixture);
     for (size_t i = 0; i < EVENTS; i += 20) {
         for (size_t k = i; k < i + 20; k++) {
-            random_event(&world, &events[k]);
+            make_event(&world, &events[k]);
+            events[k].is_step = k % 11 == 0;
             if (k % 9 == 0)
                 events[k].pid = 4711;
         }
@@ -245,6 +248,7 @@ static void test_events(void **state)
                                        .run_id = world.runs[0].run_id,
                                        .job_id = world.runs[0].job_id,
                                        .pid = INT_UNKNOWN,
+                                       .uid = INT_UNKNOWN,
                                        .only_notable = true,
                                        .limit = 5};
     filters[10].run_id = "no such run";
@@ -255,6 +259,52 @@ static void test_events(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(filters); i++)
         check_events(reader, events, &filters[i]);
     world_done(&world);
+}
+
+static size_t count_events_of(struct store_reader *reader, int64_t uid, size_t limit)
+{
+    struct event_filter filter = EVENT_FILTER_ALL;
+    struct process_event_list found = {0};
+    struct arena arena = {0};
+
+    filter.uid = uid;
+    filter.limit = limit;
+    assert_int_equal(store_read_events(reader, &filter, &arena, &found), 0);
+    for (size_t i = 0; i < found.count && int_is_known(uid); i++)
+        assert_string_equal(found.items[i].job_id, uid == 1000 ? "mine" : "theirs");
+    arena_done(&arena);
+    return found.count;
+}
+
+static void test_events_of_a_user(void **state)
+{
+    struct store *store = fixture_open(*state);
+    struct process_event events[9];
+    char name[JOB_ID_NUMBERED_MAX_BYTES];
+    struct job job;
+
+    record_init(&job_record, &job);
+    for (int64_t uid = 1000; uid <= 1001; uid++) {
+        job.run_id = job.job_id = uid == 1000 ? "mine" : "theirs";
+        job.uid = uid;
+        assert_int_equal(store_begin_job(store, &job, name), 0);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+        init_event(&events[i]);
+        events[i].timestamp = 1000 + (double)i;
+        events[i].pid = 5;
+        events[i].event_type = EVENT_SPAWN;
+        if (i % 3) /* else of no run */
+            events[i].run_id = events[i].job_id = i % 3 == 1 ? "mine" : "theirs";
+    }
+    assert_int_equal(
+        store_write_tick(store, &(struct tick){.events = {events, ARRAY_SIZE(events)}}), 0);
+    _cleanup_(store_reader_closep) struct store_reader *reader = fixture_reader(*state);
+    assert_int_equal(count_events_of(reader, 1000, 0), 3);
+    assert_int_equal(count_events_of(reader, 1001, 2), 2);
+    assert_int_equal(count_events_of(reader, 0, 0), 0);
+    assert_int_equal(count_events_of(reader, INT_UNKNOWN, 0), 9);
+    assert_int_equal(store_close(store), 0);
 }
 
 static void test_gaps(void **state)
@@ -400,6 +450,7 @@ static bool job_is_wanted(const struct job *job, const struct job_filter *filter
            (!filter->outcome || job->outcome == filter->outcome) &&
            (!filter->job_id || strcmp(job->job_id, filter->job_id) == 0) &&
            (!filter->job_type || strcmp(job->job_type, filter->job_type) == 0) &&
+           (!int_is_known(filter->uid) || job->uid == filter->uid) &&
            (!filter->parent_run_id ||
             (job->parent_run_id && strcmp(job->parent_run_id, filter->parent_run_id) == 0));
 }
@@ -437,6 +488,7 @@ static void test_questions_about_jobs(void **state)
         job->job_id = job_ids[i];
         job->job_type = i % 3 ? "make test" : "make";
         job->parent_run_id = i % 7 ? NULL : run_ids[0];
+        job->uid = i % 4 == 3 ? INT_UNKNOWN : 1000 + (int64_t)(i % 4);
         job->started_at = 1000 + 10 * (double)i;
         assert_int_equal(store_begin_job(store, job, name), 0);
         assert_string_equal(name, job_ids[i]);
@@ -467,6 +519,13 @@ static void test_questions_about_jobs(void **state)
             check_jobs(reader, jobs, &filter);
             filter.job_id = NULL;
             filter.parent_run_id = run_ids[0];
+            check_jobs(reader, jobs, &filter);
+            filter = JOB_FILTER_ALL;
+            filter.outcome = outcome;
+            filter.limit = limit;
+            filter.uid = 1001;
+            check_jobs(reader, jobs, &filter);
+            filter.uid = 0; /* root has none */
             check_jobs(reader, jobs, &filter);
         }
     store_reader_close(reader);
@@ -530,8 +589,10 @@ static void check_anomalies(struct store_reader *reader, const struct anomaly *a
     assert_int_equal(store_read_anomalies(reader, NULL, REAL_UNKNOWN, REAL_UNKNOWN, &arena, &found),
                      0);
     assert_int_equal(found.count, count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         assert_same_record(&anomaly_record, &anomalies[i], &found.items[i], "anomaly", i);
+        assert_int_equal(found.items[i].uid, anomalies[i].uid);
+    }
     arena_done(&arena);
 }
 
@@ -546,7 +607,8 @@ static void test_anomalies(void **state)
     struct store *store = fixture_open(fixture);
     for (size_t i = 0; i < ARRAY_SIZE(anomalies); i++) {
         struct anomaly *anomaly = &anomalies[i];
-        random_record(&world.random, &anomaly_record, &world.arena, anomaly);
+        random_anomaly(&world.random, &world.arena, anomaly);
+        anomaly->uid = i % 2 ? 1000 + (int64_t)i : INT_UNKNOWN;
         anomaly->timestamp = world.now += 1.0005;
         anomaly->cleared_at = REAL_UNKNOWN;
         anomaly->run_id = i % 3 ? world.runs[i % 3].run_id : NULL;
@@ -668,6 +730,7 @@ int main(void)
         T(test_since_and_limit),
         T(test_the_history_of_a_pid),
         T(test_events),
+        T(test_events_of_a_user),
         T(test_gaps),
         T(test_gaps_of_a_run),
         T(test_jobs),

@@ -1,0 +1,358 @@
+#include "store/findings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/utf8.h"
+#include "model/job.h"
+
+/* What a pattern is about: the type of a job, or the name of a program. */
+#define SUBJECT_MAX_BYTES JOB_ID_MAX_BYTES
+
+void findings_init(struct findings *findings, struct database *database,
+                   const struct schema *schema, int64_t session)
+{
+    *findings = (struct findings){.database = database, .schema = schema, .session = session};
+}
+
+void findings_done(struct findings *findings)
+{
+    sqlite3_stmt *statements[] = {findings->update_anomaly, findings->insert_anomaly,
+                                  findings->put_pattern, findings->count_pattern,
+                                  findings->delete_pattern};
+
+    for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
+        sqlite3_finalize(statements[i]);
+    *findings = (struct findings){0};
+}
+
+static int no_memory(struct findings *findings)
+{
+    return database_fail_with(findings->database, -ENOMEM, "no memory left");
+}
+
+/* ---- patterns ---- */
+
+static int put_pattern(struct findings *findings, const struct pattern *pattern,
+                       sqlite3_stmt *statement)
+{
+    int r = columns_bind(&findings->schema->pattern, pattern, NULL, statement, 1);
+
+    if (r == -ENOMEM)
+        return no_memory(findings);
+    return r < 0 ? r : database_run(findings->database, statement);
+}
+
+static int prepare_put(struct findings *findings, const char *verb, const char *more,
+                       sqlite3_stmt **ret)
+{
+    const struct columns *columns = &findings->schema->pattern;
+    _cleanup_text_ struct text sql = {0};
+
+    text_printf(&sql, "%s INTO patterns (", verb);
+    columns_list(columns, &sql, column_name, "");
+    text_append_string(&sql, ") VALUES (");
+    for (size_t i = 0; i < columns->count; i++)
+        text_append_string(&sql, i ? ", ?" : "?");
+    text_printf(&sql, ")%s", more);
+    return database_prepare_text(findings->database, &sql, ret);
+}
+
+int findings_put_pattern(struct findings *findings, const struct pattern *pattern)
+{
+    sqlite3_stmt *put = NULL;
+
+    int r = prepare_put(findings, "INSERT OR REPLACE", "", &put);
+    if (r == 0)
+        r = put_pattern(findings, pattern, put);
+    sqlite3_finalize(put);
+    return r;
+}
+
+int findings_delete_pattern(struct findings *findings, const char *pattern_type,
+                            const char *pattern_name)
+{
+    int r =
+        findings->delete_pattern
+            ? 0
+            : database_prepare(findings->database,
+                               "DELETE FROM patterns WHERE pattern_type = ?1 AND pattern_name = ?2",
+                               &findings->delete_pattern);
+
+    if (r < 0)
+        return r;
+    sqlite3_bind_text(findings->delete_pattern, 1, pattern_type, -1, SQLITE_STATIC);
+    sqlite3_bind_text(findings->delete_pattern, 2, pattern_name, -1, SQLITE_STATIC);
+    return database_run(findings->database, findings->delete_pattern);
+}
+
+/* ---- the pattern of an anomaly ---- */
+
+static const struct {
+    const char *anomaly_type;
+    const char *action;
+} actions[] = {
+    {"memory_spike", "see what it allocates at that point; give it more memory, or less at once"},
+    {"runaway_process", "see what it computes, and stop it if nobody waits for it"},
+    {"zombie", "make its parent wait for its children, or restart the parent"},
+    {"fd_exhaustion", "look for descriptors that are never closed, or raise its limit (ulimit -n)"},
+    {"memory_pressure", "run less at once, or give the machine more memory"},
+    {"oom_kill", "give it more memory, or run less beside it"},
+    {"memory_leak", "look for what it keeps; restart it before memory runs out"},
+    {"stuck_process", "look at the disk or the network mount that it waits for"},
+};
+
+static const char *action_for(const char *anomaly_type)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
+        if (strcmp(actions[i].anomaly_type, anomaly_type) == 0)
+            return actions[i].action;
+    return NULL;
+}
+
+static double confidence_of(int severity)
+{
+    switch (severity) {
+    case SEVERITY_LOW: return 0.5;
+    case SEVERITY_MEDIUM: return 0.6;
+    case SEVERITY_HIGH: return 0.8;
+    case SEVERITY_CRITICAL: return 0.9;
+    default: return REAL_UNKNOWN;
+    }
+}
+
+/* "python3" of "/usr/bin/python3 train.py", "[kworker]" of "[kworker/0:1-events]": the kernel has
+ * names without end for its own. false if there is none. */
+static bool find_program(const char *command, char into[static SUBJECT_MAX_BYTES + 1])
+{
+    bool is_kernels = command[0] == '[';
+    size_t length = strcspn(command, is_kernels ? "/:-]" : " ");
+    const char *slash = memrchr(command, '/', length);
+
+    if (slash && slash + 1 < command + length) {
+        length -= (size_t)(slash + 1 - command);
+        command = slash + 1;
+    }
+    size_t used = utf8_clean(into, SUBJECT_MAX_BYTES, command, length);
+    if (is_kernels)
+        strcpy(into + used, "]");
+    return used > 0;
+}
+
+static int find_job_type(struct findings *findings, const char *run_id,
+                         char into[static SUBJECT_MAX_BYTES + 1])
+{
+    sqlite3_stmt *ask = NULL;
+
+    int r = database_prepare(findings->database,
+                             "SELECT job_type FROM jobs WHERE run_id = ?1 AND job_type IS NOT NULL",
+                             &ask);
+    if (r < 0)
+        return r;
+    sqlite3_bind_text(ask, 1, run_id, -1, SQLITE_STATIC);
+    r = database_step(findings->database, ask);
+    if (r > 0) {
+        const char *type = (const char *)sqlite3_column_text(ask, 0);
+        if (type)
+            utf8_clean(into, SUBJECT_MAX_BYTES + 1, type, strlen(type));
+        else
+            r = no_memory(findings);
+    }
+    sqlite3_finalize(ask);
+    return r;
+}
+
+struct subject {
+    const char *kind; /* of the tag; NULL: the machine itself */
+    char text[SUBJECT_MAX_BYTES + 1];
+};
+
+static int find_subject(struct findings *findings, const struct anomaly *anomaly,
+                        const char *command, struct subject *ret)
+{
+    int r = anomaly->run_id ? find_job_type(findings, anomaly->run_id, ret->text) : 0;
+
+    if (r < 0)
+        return r;
+    if (r > 0)
+        ret->kind = "job_type";
+    else if (command && find_program(command, ret->text))
+        ret->kind = "program";
+    else
+        strcpy(ret->text, "machine");
+    return 0;
+}
+
+static const char *name_pattern(const char *anomaly_type, const char *subject, struct arena *arena)
+{
+    char name[2 * SUBJECT_MAX_BYTES];
+
+    snprintf(name, sizeof(name), "[%.64s] %s", anomaly_type, subject);
+    return arena_strdup(arena, name);
+}
+
+static const char *tag(const char *kind, const char *value, struct arena *arena)
+{
+    char text[2 * SUBJECT_MAX_BYTES];
+
+    snprintf(text, sizeof(text), "%s:%.*s", kind, SUBJECT_MAX_BYTES, value);
+    return arena_strdup(arena, text);
+}
+
+#define TAGS_MAX 3
+
+static int make_pattern(const struct anomaly *anomaly, const struct subject *subject,
+                        struct arena *arena, struct pattern *ret)
+{
+    const char *severity =
+        field_enum_name(record_find(&anomaly_record, "severity"), anomaly->severity);
+    const char **tags = arena_alloc(arena, TAGS_MAX * sizeof(*tags));
+    size_t count = 0;
+
+    if (!tags)
+        return -ENOMEM;
+    tags[count++] = tag("anomaly", anomaly->anomaly_type, arena);
+    if (severity)
+        tags[count++] = tag("severity", severity, arena);
+    if (subject->kind)
+        tags[count++] = tag(subject->kind, subject->text, arena);
+    *ret = (struct pattern){
+        .pattern_type = ANOMALY_PATTERN,
+        .pattern_name = name_pattern(anomaly->anomaly_type, subject->text, arena),
+        .description = anomaly->description,
+        .context_tags = {.items = tags, .count = count},
+        .suggested_action = action_for(anomaly->anomaly_type),
+        .confidence = confidence_of(anomaly->severity),
+        .first_seen = anomaly->timestamp,
+        .last_seen = anomaly->timestamp,
+        .occurrences = 1,
+    };
+    for (size_t i = 0; i < count; i++)
+        if (!tags[i])
+            return -ENOMEM;
+    return ret->pattern_name ? 0 : -ENOMEM;
+}
+
+static int prepare_patterns(struct findings *findings)
+{
+    int r = 0;
+
+    if (!findings->count_pattern)
+        r = database_prepare(findings->database,
+                             "SELECT EXISTS (SELECT 1 FROM patterns WHERE pattern_type = ?1"
+                             " AND pattern_name = ?2)"
+                             " OR (SELECT count(*) FROM patterns WHERE pattern_type = ?1) < ?3",
+                             &findings->count_pattern);
+    if (r == 0 && !findings->put_pattern)
+        r = prepare_put(findings, "INSERT",
+                        " ON CONFLICT DO UPDATE SET description = excluded.description,"
+                        " context_tags = excluded.context_tags,"
+                        " suggested_action = excluded.suggested_action,"
+                        " confidence = excluded.confidence,"
+                        " first_seen = COALESCE(first_seen, excluded.first_seen),"
+                        " last_seen = max(COALESCE(last_seen, 0), excluded.last_seen),"
+                        " occurrences = COALESCE(occurrences, 0) + 1",
+                        &findings->put_pattern);
+    return r;
+}
+
+/* Whether the pattern is there, or there is room for one more. */
+static int has_place(struct findings *findings, const struct pattern *pattern, int64_t *ret)
+{
+    sqlite3_stmt *ask = findings->count_pattern;
+
+    sqlite3_bind_text(ask, 1, pattern->pattern_type, -1, SQLITE_STATIC);
+    sqlite3_bind_text(ask, 2, pattern->pattern_name, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(ask, 3, ANOMALY_PATTERNS_MAX);
+    return MIN(database_step_int(findings->database, ask, ret), 0);
+}
+
+static int keep_pattern(struct findings *findings, const struct anomaly *anomaly,
+                        const char *command, struct arena *arena)
+{
+    struct subject subject = {0};
+    struct pattern pattern;
+    int64_t is_placed = 0;
+
+    int r = prepare_patterns(findings);
+    if (r == 0)
+        r = find_subject(findings, anomaly, command, &subject);
+    if (r < 0)
+        return r;
+    if (make_pattern(anomaly, &subject, arena, &pattern) < 0)
+        return no_memory(findings);
+    r = has_place(findings, &pattern, &is_placed);
+    if (r == 0 && !is_placed) {
+        const struct subject rest = {.text = ANOMALY_PATTERNS_REST};
+        if (make_pattern(anomaly, &rest, arena, &pattern) < 0)
+            return no_memory(findings);
+    }
+    return r < 0 ? r : put_pattern(findings, &pattern, findings->put_pattern);
+}
+
+/* ---- anomalies ---- */
+
+static int prepare_anomalies(struct findings *findings)
+{
+    int r = 0;
+
+    if (!findings->update_anomaly)
+        r = database_prepare(findings->database,
+                             "UPDATE anomalies SET cleared_at = ?1, description = ?2,"
+                             " metric_value = ?3, severity = ?4 WHERE timestamp = ?5"
+                             " AND anomaly_type = ?6 AND pid IS ?7 AND run_id IS ?8",
+                             &findings->update_anomaly);
+    if (r == 0 && !findings->insert_anomaly)
+        r = schema_prepare_insert(findings->database, "INSERT", "anomalies", "session, uid", 2,
+                                  &findings->schema->anomaly, &findings->insert_anomaly);
+    return r;
+}
+
+bool findings_have_anomalies(const struct findings *findings)
+{
+    return findings->insert_anomaly;
+}
+
+/* 1 if there was one to be brought up to date. */
+static int update_anomaly(struct findings *findings, const struct anomaly *anomaly)
+{
+    static const char *const names[] = {"cleared_at", "description",  "metric_value", "severity",
+                                        "timestamp",  "anomaly_type", "pid",          "run_id"};
+    int r = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(names) && r == 0; i++)
+        r = column_bind(columns_find(&findings->schema->anomaly, names[i]), anomaly, NULL,
+                        findings->update_anomaly, (int)i + 1);
+    if (r == -ENOMEM)
+        return no_memory(findings);
+    if (r == 0)
+        r = database_run(findings->database, findings->update_anomaly);
+    return r < 0 ? r : sqlite3_changes(findings->database->handle) > 0;
+}
+
+static int insert_anomaly(struct findings *findings, const struct anomaly *anomaly)
+{
+    sqlite3_stmt *insert = findings->insert_anomaly;
+
+    sqlite3_bind_int64(insert, 1, findings->session);
+    column_bind_code(insert, 2, anomaly->uid);
+    int r = columns_bind(&findings->schema->anomaly, anomaly, NULL, insert, 3);
+    if (r == -ENOMEM)
+        return no_memory(findings);
+    return r < 0 ? r : database_run(findings->database, insert);
+}
+
+int findings_write_anomaly(struct findings *findings, const struct anomaly *anomaly,
+                           const char *command, struct arena *arena)
+{
+    int r = prepare_anomalies(findings);
+    if (r == 0)
+        r = update_anomaly(findings, anomaly);
+    if (r != 0)
+        return MIN(r, 0);
+    r = insert_anomaly(findings, anomaly);
+    /* What was stored before was counted before, whatever is told of it again. */
+    return r == 0 && anomaly->is_opening ? keep_pattern(findings, anomaly, command, arena) : r;
+}

@@ -1,0 +1,9 @@
+/* Runs that have lost their writer: see store_read_orphaned(). */
+#pragma once
+
+#include "store/schema.h"
+
+/* `lock_fd` is for session_is_alive(). Within a transaction. 0 or a negative errno. */
+int orphans_query(struct database *database, const struct schema *schema, int lock_fd,
+                  const char *host, const char *boot_id, struct arena *arena,
+                  struct orphaned_run_list *ret);

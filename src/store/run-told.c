@@ -1,0 +1,310 @@
+/* What is told of runs and steps: that they begin, go on with another writer, and end. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "store/rows.h"
+#include "store/run-table.h"
+#include "store/session.h"
+
+/* A job that runs this often at once is a mistake; the last name is then used twice. */
+#define SAME_JOB_MAX 1000
+
+/* ---- names ---- */
+
+/* Whether another run of that name and user is. */
+static int is_running(struct run_table *table, const char *job_id, const struct job *job)
+{
+    int64_t one;
+
+    sqlite3_bind_text(table->is_running, 1, job_id, -1, SQLITE_STATIC);
+    sqlite3_bind_text(table->is_running, 2, job->run_id, -1, SQLITE_STATIC);
+    if (int_is_known(job->uid))
+        sqlite3_bind_int64(table->is_running, 3, job->uid);
+    else
+        sqlite3_bind_null(table->is_running, 3);
+    return database_step_int(table->database, table->is_running, &one);
+}
+
+static int find_free_name(struct run_table *table, const struct job *job,
+                          char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES])
+{
+    snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s", job->job_id);
+    int r = is_running(table, ret_job_id, job);
+    for (int number = 2; r > 0 && number <= SAME_JOB_MAX; number++) {
+        snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s-%d", job->job_id, number);
+        r = is_running(table, ret_job_id, job);
+    }
+    return MIN(r, 0);
+}
+
+/* ---- a run that is there already ---- */
+
+/* A daemon that still lives has not written all of it yet. Rounded up it would be too much. */
+#define LAST_CPU                                                                                   \
+    "(SELECT (u.cpu_seconds - 1) / 1000.0 FROM usage u WHERE u.session = jobs.session"             \
+    " AND u.is_minute = 0 AND u.run = jobs.id AND u.tick = (SELECT max(s.tick) FROM snap s"        \
+    " WHERE s.session = jobs.session AND s.is_minute = 0))"
+#define CPU_SO_FAR "COALESCE(max(total_cpu_seconds, " LAST_CPU "), total_cpu_seconds, " LAST_CPU ")"
+
+struct found_run {
+    int64_t id;
+    int64_t session;
+    bool is_over;  /* for good: its writer was not lost */
+    bool was_told; /* else only its processes were seen, by this session */
+    double cpu_seconds;
+};
+
+static int find_run(struct run_table *table, const char *run_id,
+                    char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES], struct found_run *ret)
+{
+    sqlite3_stmt *ask = NULL;
+
+    int r = database_prepare(table->database,
+                             "SELECT id, session, COALESCE(outcome IN ('success', 'failure') OR"
+                             " (outcome = 'unknown' AND cause IS NOT 'lost'), 0), started_at IS NOT"
+                             " NULL OR session IS NOT ?2, " CPU_SO_FAR ", job_id FROM jobs"
+                             " WHERE run_id = ?1",
+                             &ask);
+    if (r < 0)
+        return r;
+    sqlite3_bind_text(ask, 1, run_id, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(ask, 2, table->session);
+    r = database_step(table->database, ask);
+    if (r > 0) {
+        const char *job_id = NULL;
+        *ret = (struct found_run){.id = sqlite3_column_int64(ask, 0),
+                                  .session = row_read_int(ask, 1),
+                                  .is_over = sqlite3_column_int(ask, 2),
+                                  .was_told = sqlite3_column_int(ask, 3),
+                                  .cpu_seconds = row_read_real(ask, 4)};
+        r = row_find_text(ask, 5, &job_id);
+        if (r == 0 && job_id && (ret->was_told || ret->is_over))
+            snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s", job_id);
+    }
+    sqlite3_finalize(ask);
+    return r == -ENOMEM ? database_fail_with(table->database, r, "no memory left") : MIN(r, 0);
+}
+
+static bool is_set_anew(const char *name)
+{
+    static const char *const names[] = {"job_id", "outcome", "ended_at", "cause", NULL};
+    return names_have(names, name);
+}
+
+/* It goes on here. What is known of it stays; what this one knows beyond that is added. */
+static int update_found(struct run_table *table, const struct found_run *found,
+                        const struct job *job, bool is_taken)
+{
+    const struct columns *columns = &table->schema->job;
+    _cleanup_text_ struct text sql = {0};
+    sqlite3_stmt *update = NULL;
+
+    text_printf(&sql,
+                "UPDATE jobs SET outcome = 'running', ended_at = NULL, cause = NULL,"
+                " session = %lld, figures_tick = %lld, job_id = ?%d",
+                (long long)table->session, (long long)table->tick,
+                columns_index(columns, "job_id") + 1);
+    for (size_t i = 0; i < columns->count; i++) {
+        const char *name = columns->items[i].name;
+        if (is_taken && (strcmp(name, "exactness_cpu_seconds") == 0 ||
+                         strcmp(name, "exactness_processes") == 0))
+            text_printf(&sql, ", %s = 'lower_bound'", name);
+        else if (!is_set_anew(name))
+            text_printf(&sql, ", \"%s\" = COALESCE(\"%s\", ?%zu)", name, name, i + 1);
+    }
+    text_printf(&sql, " WHERE id = %lld", (long long)found->id);
+    int r = database_prepare_text(table->database, &sql, &update);
+    if (r == 0 && columns_bind(columns, job, NULL, update, 1) < 0)
+        r = database_fail_with(table->database, -ENOMEM, "no memory left");
+    if (r == 0)
+        r = database_run(table->database, update);
+    sqlite3_finalize(update);
+    return r;
+}
+
+/* Between the last snapshot of the writer before and this one's first nobody looked. Said once for
+ * all runs that come from there. */
+static int note_gap(struct run_table *table, int64_t former, double now)
+{
+    sqlite3_stmt *insert = NULL;
+    double last;
+
+    int r = session_last_time(table->database, former, &last);
+    if (r < 0 || !(now > last))
+        return r;
+    r = database_prepare(table->database,
+                         "INSERT INTO gaps (session, kind, timestamp, seconds, reason)"
+                         " SELECT ?1, 'missed_ticks', round(?3, 3), round(?3 - ?4, 3),"
+                         " 'its writer had ended, and another went on' FROM sessions e"
+                         " WHERE e.id = ?2 AND ?3 - ?4 > 1.5 * e.interval_seconds AND NOT EXISTS"
+                         " (SELECT 1 FROM gaps WHERE session = ?1 AND kind = 'missed_ticks'"
+                         " AND abs(timestamp - seconds - ?4) < 0.01)",
+                         &insert);
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(insert, 1, table->session);
+    sqlite3_bind_int64(insert, 2, former);
+    sqlite3_bind_double(insert, 3, now);
+    sqlite3_bind_double(insert, 4, last);
+    r = database_run(table->database, insert);
+    sqlite3_finalize(insert);
+    return r;
+}
+
+/* Kept even if the transaction fails: it holds whoever writes the run. */
+static int remember_taken(struct run_table *table, const char *run_id, double cpu_before)
+{
+    uint64_t hash = run_hash(run_id);
+    struct taken_run *taken = map_get(&table->taken, hash);
+
+    if (!taken) {
+        taken = malloc(sizeof(*taken));
+        if (!taken || map_put(&table->taken, hash, taken) < 0) {
+            free(taken);
+            return database_fail_with(table->database, -ENOMEM, "no memory left");
+        }
+    }
+    *taken = (struct taken_run){.cpu_before = cpu_before, .cpu_more = REAL_UNKNOWN};
+    return 0;
+}
+
+static int take_over(struct run_table *table, const struct found_run *found, const struct job *job,
+                     double now)
+{
+    int r = remember_taken(table, job->run_id, found->cpu_seconds);
+    if (r == 0)
+        r = database_run_ints(table->database,
+                              "INSERT OR REPLACE INTO turns SELECT id, session, figures_tick"
+                              " FROM jobs WHERE id = ?1",
+                              found->id, 0);
+    return r < 0 ? r : note_gap(table, found->session, now);
+}
+
+static int go_on(struct run_table *table, const struct job *begun, double now,
+                 char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES], int64_t *ret_taken)
+{
+    struct found_run found = {0};
+    struct job job = *begun;
+
+    int r = find_run(table, begun->run_id, ret_job_id, &found);
+    if (r < 0 || found.is_over)
+        return r;
+    job.job_id = ret_job_id;
+    bool is_taken = int_is_known(found.session) && found.session != table->session;
+    if (is_taken)
+        r = take_over(table, &found, &job, now);
+    if (r == 0)
+        r = update_found(table, &found, &job, is_taken);
+    if (r < 0 || !is_taken)
+        return r;
+    *ret_taken = found.id;
+    return 1;
+}
+
+/* ---- begin and end ---- */
+
+int run_table_begin_job(struct run_table *table, const struct job *job, double now,
+                        char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES], int64_t *ret_taken)
+{
+    struct job begun = *job;
+
+    int r = run_table_write_and_forget(table, job->run_id);
+    if (r == 0)
+        r = find_free_name(table, job, ret_job_id);
+    if (r < 0)
+        return r;
+    begun.job_id = ret_job_id;
+    begun.outcome = OUTCOME_RUNNING;
+    r = run_table_insert_job(table, &begun);
+    if (r != 0)
+        return MIN(r, 0);
+    return go_on(table, &begun, now, ret_job_id, ret_taken);
+}
+
+/* How far a figure can be trusted that has several accounts. */
+static const int *exactness_of(const struct job *job, const char *figure)
+{
+    const struct run_exactness *exactness = &job->profile.exactness;
+    const struct {
+        const char *figure;
+        const int *exactness;
+    } accounts[] = {
+        {"total_cpu_seconds", &exactness->cpu_seconds},
+        {"process_spawn_count", &exactness->processes},
+        {"unique_pid_count", &exactness->processes},
+        {"peak_rss_mb", &exactness->peak_rss_mb},
+        {"peak_total_mb", &exactness->peak_total_mb},
+        {"peak_unique_mb", &exactness->peak_unique_mb},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(accounts); i++)
+        if (strcmp(accounts[i].figure, figure) == 0)
+            return accounts[i].exactness;
+    return NULL;
+}
+
+/* Makes a figure unknown if it is less than what is there, which then stays. */
+static void drop_less(const struct column *column, const struct job *there, struct job *told)
+{
+    const void *before = (const char *)there + column->offset;
+    void *value = (char *)told + column->offset;
+
+    if (column->field->type == FIELD_REAL && *(double *)value < *(const double *)before)
+        *(double *)value = REAL_UNKNOWN;
+    if (column->field->type == FIELD_INT && *(int64_t *)value < *(const int64_t *)before)
+        *(int64_t *)value = INT_UNKNOWN;
+}
+
+/* The accounts of a writer that took the run over have begun too late. Unless it knows better, as
+ * the parent of all its processes does, they take nothing back, and are lower bounds. */
+static int reconcile(struct run_table *table, struct job *told)
+{
+    struct run_exactness *exactness = &told->profile.exactness;
+    struct run_row *run;
+
+    if (!map_get(&table->taken, run_hash(told->run_id)))
+        return 0;
+    int r = run_table_get(table, told->run_id, told->job_id, &run);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < table->figures.count; i++) {
+        const int *trust = exactness_of(told, table->figures.items[i].name);
+        if (!trust || *trust != EXACT)
+            drop_less(&table->figures.items[i], &run->job, told);
+    }
+    if (exactness->cpu_seconds != EXACT)
+        exactness->cpu_seconds = LOWER_BOUND;
+    if (exactness->processes != EXACT)
+        exactness->processes = LOWER_BOUND;
+    return 0;
+}
+
+int run_table_finish_job(struct run_table *table, const struct job *job)
+{
+    const struct columns *columns = &table->told;
+    struct job told = *job;
+
+    int r = reconcile(table, &told);
+    if (r == 0)
+        r = run_table_write_and_forget(table, job->run_id);
+    if (r < 0)
+        return r;
+    r = columns_bind(columns, &told, NULL, table->finish, 1);
+    if (r < 0)
+        return database_fail_with(table->database, r, "no memory left");
+    sqlite3_bind_text(table->finish, (int)columns->count + 1, job->run_id, -1, SQLITE_STATIC);
+    r = database_run(table->database, table->finish);
+    if (r == 0 && sqlite3_changes(table->database->handle) == 0)
+        r = run_table_insert_job(table, job);
+    return MIN(r, 0);
+}
+
+int run_table_put_sheet(struct run_table *table, const struct sheet *sheet)
+{
+    int r = run_table_write_and_forget(table, sheet->run_id);
+
+    return r < 0 ? r : run_table_write_sheet(table, sheet);
+}

@@ -1,0 +1,289 @@
+/* Runs that have lost their writer: which they are, and who of them was there at the last. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/macros.h"
+#include "store-world.h"
+
+/* ---- a machine of few words ---- */
+
+struct sight {
+    const char *run_id; /* NULL: of no run */
+    int64_t pid;
+    uint64_t start_ticks;
+    int64_t sheet_num;
+};
+
+static double now;
+static int64_t last_id;
+
+static void see(struct store *store, const struct sight *sights, size_t count)
+{
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = snapshot_new();
+    struct process_metric processes[8];
+
+    for (size_t i = 0; i < count; i++) {
+        record_init(&process_metric_record, &processes[i]);
+        processes[i].pid = sights[i].pid;
+        processes[i].start_ticks = sights[i].start_ticks;
+        processes[i].sheet_num = sights[i].sheet_num;
+        processes[i].run_id = processes[i].job_id = sights[i].run_id;
+    }
+    snapshot->processes = (struct process_list){processes, count};
+    snapshot->timestamp = now += FIXTURE_INTERVAL;
+    snapshot->id = last_id = snapshot_id_next(last_id, now, 1);
+    write_snapshot(store, snapshot);
+}
+
+#define SEE(store, ...)                                                                            \
+    see(store, (const struct sight[]){__VA_ARGS__},                                                \
+        ARRAY_SIZE(((const struct sight[]){__VA_ARGS__})))
+
+static void begin(struct store *store, const char *run_id)
+{
+    char name[JOB_ID_NUMBERED_MAX_BYTES];
+    struct job job;
+
+    record_init(&job_record, &job);
+    job.run_id = job.job_id = run_id;
+    job.started_at = now += 1;
+    if (store_begin_job(store, &job, name) < 0)
+        fail_msg("%s", store_error(store));
+}
+
+static void finish(struct store *store, const char *run_id, int outcome, const char *cause)
+{
+    struct job job;
+
+    record_init(&job_record, &job);
+    job.run_id = run_id;
+    job.outcome = outcome;
+    job.cause = cause;
+    job.ended_at = now += 1;
+    assert_int_equal(store_finish_job(store, &job), 0);
+}
+
+static void put_sheet(struct store *store, const char *run_id, int64_t number, int outcome)
+{
+    struct sheet sheet;
+
+    record_init(&sheet_record, &sheet);
+    sheet.run_id = run_id;
+    sheet.sheet_num = number;
+    sheet.outcome = outcome;
+    if (outcome != OUTCOME_RUNNING)
+        sheet.ended_at = now;
+    assert_int_equal(store_write_sheet(store, &sheet), 0);
+}
+
+static void die_after(struct store_fixture *fixture, void (*act)(struct store *store))
+{
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        act(fixture_open(fixture));
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    now += 1000;
+}
+
+static struct orphaned_run_list read_for(const struct store_fixture *fixture, const char *host,
+                                         const char *boot_id, struct arena *arena)
+{
+    _cleanup_(store_reader_closep) struct store_reader *reader = fixture_reader(fixture);
+    struct orphaned_run_list list = {0};
+
+    if (store_read_orphaned(reader, host, boot_id, arena, &list) < 0)
+        fail_msg("%s", store_reader_error(reader));
+    return list;
+}
+
+static struct orphaned_run_list read_orphaned(const struct store_fixture *fixture,
+                                              struct arena *arena)
+{
+    return read_for(fixture, fixture->options.host, fixture->options.boot_id, arena);
+}
+
+static void check_process(const struct last_seen *found, int64_t pid, uint64_t start_ticks,
+                          int64_t sheet_num)
+{
+    assert_int_equal(found->pid, pid);
+    assert_int_equal(found->start_ticks, start_ticks);
+    assert_int_equal(found->sheet_num, sheet_num);
+}
+
+/* ---- what there was ---- */
+
+static void work(struct store *store)
+{
+    begin(store, "first");
+    begin(store, "second");
+    begin(store, "over");
+    put_sheet(store, "first", 1, OUTCOME_SUCCESS);
+    put_sheet(store, "first", 2, OUTCOME_RUNNING);
+    SEE(store, {"first", 10, 100, 1}, {"first", 11, 110, 2}, {"over", 30, 300, INT_UNKNOWN},
+        {NULL, 40, 400, INT_UNKNOWN});
+    finish(store, "over", OUTCOME_FAILURE, NULL);
+    /* 10 is another's now, 11 has gone, 30 has outlived its run */
+    SEE(store, {"first", 10, 555, 2}, {"first", 12, 120, 2}, {"second", 20, 200, INT_UNKNOWN},
+        {"over", 30, 300, INT_UNKNOWN}, {NULL, 40, 400, INT_UNKNOWN});
+}
+
+static void check_work(const struct orphaned_run_list *found)
+{
+    assert_int_equal(found->count, 2);
+    const struct orphaned_run *second = &found->items[0], *first = &found->items[1];
+    assert_string_equal(second->job.run_id, "second");
+    assert_int_equal(second->job.outcome, OUTCOME_UNKNOWN);
+    assert_string_equal(second->job.cause, "lost");
+    assert_int_equal(second->processes.count, 1);
+    check_process(&second->processes.items[0], 20, 200, INT_UNKNOWN);
+    assert_int_equal(second->sheets.count, 0);
+
+    assert_string_equal(first->job.run_id, "first");
+    assert_string_equal(first->job.job_id, "first");
+    assert_int_equal(first->processes.count, 2);
+    check_process(&first->processes.items[0], 10, 555, 2);
+    check_process(&first->processes.items[1], 12, 120, 2);
+    assert_int_equal(first->sheets.count, 1);
+    assert_int_equal(first->sheets.items[0].sheet_num, 2);
+}
+
+static void test_of_a_dead_writer(void **state)
+{
+    struct arena arena = {0};
+
+    die_after(*state, work);
+    struct orphaned_run_list found = read_orphaned(*state, &arena);
+    check_work(&found); /* before anybody has noticed */
+    assert_int_equal(store_close(fixture_open(*state)), 0);
+    found = read_orphaned(*state, &arena);
+    check_work(&found);
+    arena_done(&arena);
+}
+
+static void test_of_one_that_has_ended(void **state)
+{
+    struct arena arena = {0};
+    struct store *store = fixture_open(*state);
+
+    work(store);
+    struct orphaned_run_list found = read_orphaned(*state, &arena);
+    assert_int_equal(found.count, 0); /* they are not, while it lives */
+    assert_int_equal(store_close(store), 0);
+    found = read_orphaned(*state, &arena);
+    check_work(&found);
+    arena_done(&arena);
+}
+
+/* A pid means nothing to another boot, or another machine. */
+static void test_of_elsewhere(void **state)
+{
+    struct store_fixture *fixture = *state;
+    struct arena arena = {0};
+
+    die_after(fixture, work);
+    assert_int_equal(read_for(fixture, fixture->options.host, "another boot", &arena).count, 0);
+    assert_int_equal(read_for(fixture, "elsewhere", fixture->options.boot_id, &arena).count, 0);
+    arena_done(&arena);
+}
+
+/* ---- who goes on ---- */
+
+static void take_first(struct store *store)
+{
+    begin(store, "first");
+}
+
+static void see_first_end(struct store *store)
+{
+    begin(store, "first");
+    SEE(store, {"first", 12, 120, 2});
+    SEE(store, {NULL, 40, 400, INT_UNKNOWN});
+}
+
+static void test_what_is_taken_over_is_not(void **state)
+{
+    struct arena arena = {0};
+
+    die_after(*state, work);
+    struct store *store = fixture_open(*state);
+    begin(store, "first");
+    struct orphaned_run_list found = read_orphaned(*state, &arena);
+    assert_int_equal(found.count, 1);
+    assert_string_equal(found.items[0].job.run_id, "second");
+    finish(store, "first", OUTCOME_UNKNOWN, "nobody has seen it end");
+    assert_int_equal(store_close(store), 0);
+    found = read_orphaned(*state, &arena);
+    assert_int_equal(found.count, 1);
+    arena_done(&arena);
+}
+
+/* One that dies before it has seen anything leaves what the one before it saw. */
+static void test_who_saw_it_last(void **state)
+{
+    struct arena arena = {0};
+
+    die_after(*state, work);
+    die_after(*state, take_first);
+    struct orphaned_run_list found = read_orphaned(*state, &arena);
+    assert_int_equal(found.count, 2);
+    check_work(&found);
+    die_after(*state, see_first_end);
+    found = read_orphaned(*state, &arena);
+    assert_int_equal(found.count, 2);
+    assert_string_equal(found.items[1].job.run_id, "first");
+    assert_int_equal(found.items[1].processes.count, 0);
+    assert_int_equal(found.items[1].sheets.count, 1);
+    arena_done(&arena);
+}
+
+/* ---- many ---- */
+
+static void test_the_latest_of_many(void **state)
+{
+    struct arena arena = {0};
+
+    die_after(*state, work);
+    sqlite3 *handle = fixture_sqlite(*state);
+    run_sql(handle, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)"
+                    " INSERT INTO jobs (session, run_id, job_id, started_at, outcome, cause)"
+                    " SELECT 1, 'old-' || i, 'old', i, 'unknown', 'lost' FROM n");
+    sqlite3_close(handle);
+    struct store *store = fixture_open(*state);
+    begin(store, "young");
+    struct orphaned_run_list found = read_orphaned(*state, &arena);
+    assert_int_equal(found.count, ORPHANED_RUNS_MAX);
+    assert_string_equal(found.items[0].job.run_id, "second");
+    assert_string_equal(found.items[2].job.run_id, "old-1500");
+    assert_string_equal(found.items[ORPHANED_RUNS_MAX - 1].job.run_id, "old-503");
+    assert_int_equal(store_close(store), 0);
+    arena_done(&arena);
+}
+
+static int set_up(void **state)
+{
+    now = WORLD_START;
+    last_id = 0;
+    return store_fixture_set_up(state);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, store_fixture_tear_down)
+    const struct CMUnitTest tests[] = {
+        T(test_of_a_dead_writer), T(test_of_one_that_has_ended),
+        T(test_of_elsewhere),     T(test_what_is_taken_over_is_not),
+        T(test_who_saw_it_last),  T(test_the_latest_of_many),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
