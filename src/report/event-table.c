@@ -28,7 +28,7 @@ static bool is_failed_exit(const struct process_event *event)
             (int_is_known(event->exit_code) && event->exit_code != 0));
 }
 
-static enum tint event_tint(const struct process_event *event)
+enum tint event_tint(const struct process_event *event)
 {
     if (event->event_type == EVENT_KILL || event->event_type == EVENT_OOM || is_failed_exit(event))
         return TINT_BAD;
@@ -61,8 +61,7 @@ static void append_sender(const struct process_event *event, struct text *out)
     }
 }
 
-/* "status 2, CPU 1.20 s, 12.0 MB peak", "SIGKILL from pid 812 (timeout 5 make)". */
-static void format_what(const struct process_event *event, struct text *out)
+void event_format(const struct process_event *event, struct text *out)
 {
     struct human figure;
 
@@ -95,7 +94,7 @@ static void add_event(const struct process_event *event, const struct event_tabl
                      name_of(&process_event_record, "event_type", event->event_type));
     table_add(table, figure_pid(&pid, event->pid));
     table_add(table, options->without_job ? NULL : event->job_id);
-    format_what(event, &what);
+    event_format(event, &what);
     table_add_text(table, TINT_NONE, &what);
     table_add(table, event->command);
 }
@@ -159,7 +158,7 @@ static const struct table_column gap_columns[] = {
     {.title = "WHY", .is_optional = true, .cut_to = 16},
 };
 
-static void format_gap(const struct gap *gap, struct text *out)
+void gap_format(const struct gap *gap, struct text *out)
 {
     struct human length, lost;
     const char *seconds = figure_duration(&length, fabs(gap->seconds));
@@ -192,7 +191,7 @@ void gap_table_format(const struct gap_list *gaps, const struct event_table_opti
         _cleanup_text_ struct text what = {0};
         struct human time;
         table_add(&table, figure_clock_ms(&time, gaps->items[i].timestamp, options->day));
-        format_gap(&gaps->items[i], &what);
+        gap_format(&gaps->items[i], &what);
         table_add_text(&table, TINT_NONE, &what);
         table_add(&table, gaps->items[i].reason);
     }

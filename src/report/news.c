@@ -1,0 +1,142 @@
+#include "report/news.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "model/record-json.h"
+
+/* ---- envelopes ---- */
+
+#define ENVELOPE(struct_type)                                                                      \
+    FIELD_OF(struct_type, event, FIELD_TEXT, .required = true),                                    \
+        FIELD_OF(struct_type, timestamp, FIELD_REAL, .required = true, .resolution = 0.000001),    \
+        FIELD_OF(struct_type, job_id, FIELD_TEXT), FIELD_OF(struct_type, sheet_num, FIELD_INT)
+
+static const struct field head_fields[] = {ENVELOPE(struct news)};
+static const struct record head_record = RECORD_OF(struct news, "News", head_fields);
+
+static const struct field job_fields[] = {
+#define FIELD(member, type) FIELD_OF(struct news_of_job, member, type)
+    FIELD(run_id, FIELD_TEXT),      FIELD(command, FIELD_TEXT),      FIELD(outcome, FIELD_TEXT),
+    FIELD(exit_code, FIELD_INT),    FIELD(signal_num, FIELD_INT),    FIELD(cause, FIELD_TEXT),
+    FIELD(total_sheets, FIELD_INT), FIELD(current_sheet, FIELD_INT), FIELD(status, FIELD_TEXT),
+    FIELD(name, FIELD_TEXT),        FIELD(pid, FIELD_INT),
+#undef FIELD
+};
+static const struct record job_news_record = RECORD_OF(struct news_of_job, "NewsOfJob", job_fields);
+
+#define WITH_DATA(member, data_record)                                                             \
+    {                                                                                              \
+        ENVELOPE(struct news),                                                                     \
+        {                                                                                          \
+            .name = "data", .type = FIELD_RECORD, .offset = offsetof(struct news, member),         \
+            .record = &(data_record), .required = true                                             \
+        }                                                                                          \
+    }
+
+static const struct field process_fields[] = WITH_DATA(process, process_event_record);
+static const struct field anomaly_fields[] = WITH_DATA(anomaly, anomaly_record);
+static const struct field gap_fields[] = WITH_DATA(gap, gap_record);
+static const struct field of_job_fields[] = WITH_DATA(job, job_news_record);
+
+/* By what their names begin with. */
+static const struct family {
+    const char *prefix;
+    enum news_kind kind;
+    struct record record;
+} families[] = {
+    {"process.", NEWS_PROCESS, RECORD_OF(struct news, "News", process_fields)},
+    {"monitor.anomaly", NEWS_ANOMALY, RECORD_OF(struct news, "News", anomaly_fields)},
+    {"monitor.gap", NEWS_GAP, RECORD_OF(struct news, "News", gap_fields)},
+    {"job.", NEWS_JOB, RECORD_OF(struct news, "News", of_job_fields)},
+    {"sheet.", NEWS_SHEET, RECORD_OF(struct news, "News", of_job_fields)},
+};
+
+static const struct family *find_family(const char *event)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(families); i++)
+        if (strncmp(event, families[i].prefix, strlen(families[i].prefix)) == 0)
+            return &families[i];
+    return NULL;
+}
+
+int news_decode(const char *json, size_t length, struct arena *arena, struct news *ret)
+{
+    struct decode_error error;
+    struct news news = {0}, whole = {0};
+
+    int r = record_decode(&head_record, json, length, arena, &news, &error);
+    if (r < 0)
+        return r;
+    const struct family *family = find_family(news.event);
+    if (family) {
+        r = record_decode(&family->record, json, length, arena, &whole, &error);
+        if (r == -ENOMEM)
+            return r;
+        if (r == 0) {
+            news = whole;
+            news.kind = family->kind;
+        }
+    }
+    *ret = news;
+    return 0;
+}
+
+static const char *event_type_name(const struct process_event *event)
+{
+    const char *name =
+        field_enum_name(record_find(&process_event_record, "event_type"), event->event_type);
+    return name ? name : "event";
+}
+
+int news_of_event(const struct process_event *event, struct arena *arena, struct news *ret)
+{
+    _cleanup_text_ struct text name = {0};
+
+    text_printf(&name, "process.%s", event_type_name(event));
+    struct news news = {
+        .event = text_error(&name) == 0 ? arena_strdup(arena, name.bytes) : NULL,
+        .timestamp = event->timestamp,
+        .job_id = event->job_id,
+        .sheet_num = event->sheet_num,
+        .kind = NEWS_PROCESS,
+        .process = *event,
+    };
+    if (!news.event)
+        return -ENOMEM;
+    *ret = news;
+    return 0;
+}
+
+void news_encode_event(const struct news *news, struct text *out)
+{
+    const struct record record = RECORD_OF(struct news, "News", process_fields);
+    struct json_writer json = {.out = out};
+
+    record_encode(&record, news, &json);
+}
+
+int64_t news_pid(const struct news *news)
+{
+    int64_t pid = 0;
+
+    switch (news->kind) {
+    case NEWS_PROCESS: pid = news->process.pid; break;
+    case NEWS_ANOMALY: pid = news->anomaly.pid; break;
+    case NEWS_JOB:
+    case NEWS_SHEET: pid = news->job.pid; break;
+    default: break;
+    }
+    return pid > 0 ? pid : 0;
+}
+
+const char *news_run_id(const struct news *news)
+{
+    switch (news->kind) {
+    case NEWS_PROCESS: return news->process.run_id;
+    case NEWS_ANOMALY: return news->anomaly.run_id;
+    case NEWS_JOB:
+    case NEWS_SHEET: return news->job.run_id;
+    default: return NULL;
+    }
+}
