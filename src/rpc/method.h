@@ -1,0 +1,107 @@
+/* The method table: what can be asked of the daemon, with what, and what comes back. Parameters are
+ * checked against it before any handler runs; docs/RPC.md comes from it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/field.h"
+
+enum rpc_type {
+    RPC_BOOL,
+    RPC_INT,   /* min..max */
+    RPC_REAL,  /* min..max */
+    RPC_TEXT,  /* at most max bytes, not empty; valid UTF-8 without control characters */
+    RPC_WORD,  /* one of `words` */
+    RPC_TEXTS, /* a list of at most max texts, each of at most RPC_TEXT_MAX_BYTES; not empty */
+};
+
+#define RPC_TEXT_MAX_BYTES 4096
+#define RPC_PARAMS_MAX     32
+
+/* A run that is meant: a job_id, with `-2` where it has one, with `~1` behind it, or a run_id. */
+#define RPC_JOB_NAME_MAX_BYTES 160
+#define RPC_STATUS_MAX_BYTES   64
+#define RPC_WORDS_MAX_BYTES    500 /* of a cause, or details */
+#define RPC_NAME_MAX_BYTES     128 /* of a step, or of who sets a rate limit */
+#define RPC_PATTERNS_MAX       32
+/* Up to here a double, which is all that many clients have, counts exactly: "no limit". */
+#define RPC_NUMBER_MAX 9007199254740991.0
+/* 64 TiB, the memory of the largest machines that the kernel knows. */
+#define RPC_MEMORY_MAX_MB (64.0 * 1024 * 1024)
+/* Unix seconds, to the end of the year 9999. */
+#define RPC_TIME_MAX 253402300799.0
+/* The kernel's own, on 64 bits. */
+#define RPC_PID_MAX 4194304
+
+struct rpc_param {
+    const char *name;
+    enum rpc_type type;
+    bool is_required;
+    double min, max;
+    const char *const *words; /* NULL-terminated; its index is the value */
+    const char *meaning;
+
+    bool min_excluded; /* of a number: more than min */
+    double fallback;   /* of a number: what stands for it when it is not given; 0: nothing does */
+    /* Of a text: control characters stay in it, as in the command lines that are read from /proc.
+     * They are escaped where it is shown. */
+    bool takes_controls;
+    /* Of a text: what else is asked of it; NULL: nothing. 0, or -EINVAL with the reason. */
+    int (*check)(const char *text, const char **ret_reason);
+};
+
+enum rpc_method_id {
+    RPC_DAEMON_STATUS,
+    RPC_DAEMON_TOP,
+    RPC_DAEMON_TOP_STREAM,
+    RPC_DAEMON_EVENTS,
+    RPC_DAEMON_MONITOR_STREAM,
+    RPC_DAEMON_RELOAD,
+    RPC_JOB_START,
+    RPC_JOB_PROGRESS,
+    RPC_JOB_FINISH,
+    RPC_JOB_SIGNAL,
+    RPC_JOB_LIST,
+    RPC_SHEET_STARTED,
+    RPC_SHEET_COMPLETED,
+    RPC_SHEET_FAILED,
+    RPC_RESOURCE_CONTEXT,
+    RPC_PRESSURE_CURRENT,
+    RPC_PRESSURE_CAN_START_SHEET,
+    RPC_PRESSURE_SHOULD_ACCEPT_JOB,
+    RPC_PRESSURE_REPORT_RATE_LIMIT,
+    RPC_ESTIMATE_JOB,
+    RPC_REPORT_JOB,
+    RPC_REPORT_MACHINE,
+    RPC_EVENTS_LIST,
+    RPC_METHOD_COUNT,
+};
+
+/* Words stand in the order of the enumerators that they name, which do not all begin at 0:
+ *   `outcome` of job.finish and sheet.*   success, failure, unknown: OUTCOME_SUCCESS + its index
+ *   `outcome` of job.list                 running, …: OUTCOME_RUNNING + its index
+ *   `…_exactness`                         exact, sampled, lower_bound: EXACT + its index
+ *   `type` of events.list                 spawn, exec, …: EVENT_SPAWN + its index */
+
+struct rpc_method {
+    const char *name;
+    const char *summary;
+    const struct rpc_param *params;
+    size_t param_count;
+    const char *answer; /* in words */
+};
+
+/* By enum rpc_method_id. */
+extern const struct rpc_method rpc_methods[RPC_METHOD_COUNT];
+
+/* -1: there is none. */
+int rpc_method_find(const char *name);
+
+/* What may be given, in words: "a whole number from 1 to 200". */
+struct text;
+void rpc_param_describe(const struct rpc_param *param, struct text *out);
+
+/* The chapter of docs/RPC.md that lists them. */
+void rpc_methods_markdown(struct text *out);
