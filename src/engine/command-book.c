@@ -1,5 +1,11 @@
 #include "engine/command-book.h"
 
+#include "engine/peek.h"
+#include "model/process.h"
+
+/* Between two boxes: a storm of processes is not read one by one. */
+#define READS_MAX 256
+
 void command_book_done(struct command_book *book)
 {
     arena_done(&book->arena);
@@ -47,12 +53,25 @@ static const char *known_command(const struct command_book *book, const struct p
                : map_get(&book->known, (uint64_t)event->pid);
 }
 
+/* What it executed last, if that could be read when it did. */
+static const char *executed_command(const struct command_book *book,
+                                    const struct process_event *event)
+{
+    const struct process_event *last_exec = map_get(&book->executed, (uint64_t)event->pid);
+    return last_exec && last_exec < event ? last_exec->command : NULL;
+}
+
 static void name_event(struct command_book *book, struct tick_box *box, struct process_event *event)
 {
     bool is_beginning = event->event_type == EVENT_SPAWN || event->event_type == EVENT_EXEC;
+    const char *executed = is_beginning ? NULL : executed_command(book, event);
     const char *known = is_beginning ? NULL : known_command(book, event);
 
-    if (known)
+    if (event->command || event->is_step)
+        return;
+    if (executed)
+        event->command = executed;
+    else if (known)
         event->command = arena_strdup(&box->arena, known);
     else
         event->command = present_command(book, event);
@@ -72,6 +91,30 @@ static void note_commands(struct command_book *book, const struct snapshot *snap
     }
 }
 
+/* The next box may tell of their end before a snapshot has seen them. */
+static void note_executed(struct command_book *book, const struct process_event_list *events)
+{
+    for (size_t i = 0; i < events->count; i++) {
+        const struct process_event *event = &events->items[i];
+        if (event->event_type != EVENT_EXEC || !event->command)
+            continue;
+        char *command = arena_strdup(&book->arena, event->command);
+        if (!command || map_put(&book->known, (uint64_t)event->pid, command) < 0)
+            return;
+    }
+}
+
+void command_book_read(struct command_book *book, struct tick_box *box, struct process_event *exec)
+{
+    char command[COMMAND_MAX_BYTES + 1];
+
+    if (book->reads++ >= READS_MAX)
+        return;
+    peek_command((pid_t)exec->pid, command, sizeof(command));
+    if (command[0])
+        exec->command = arena_strdup(&box->arena, command);
+}
+
 void command_book_name(struct command_book *book, struct tick_box *box)
 {
     struct process_event_list *events = &box->tick.events;
@@ -84,4 +127,7 @@ void command_book_name(struct command_book *book, struct tick_box *box)
     }
     if (box->tick.snapshot)
         note_commands(book, box->tick.snapshot);
+    else
+        note_executed(book, events);
+    book->reads = 0;
 }

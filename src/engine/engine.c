@@ -3,136 +3,138 @@
  *     probe (procfs, system)       probe (connector)
  *            | raw readings                | forks, exits
  *            v                             v
- *     sample (rates, ledger) <------- jobs (whose is it)
+ *     sample (rates, ledger) <------- jobs (whose is it) <------- rules (rule-runs)
  *            | a finished snapshot         | events of the processes of runs
  *            v                             v
- *     engine_collect() -----> tick box: on_tick -----> store-writer (its own thread) -----> store
+ *     engine_collect() -----------> intake: the box of this tick
+ *            | all processes               |
+ *            v                             v
+ *     detect (anomalies, pressure) --> on_tick --> store-writer (its own thread) --> store
+ *                                             `--> bus --> rpc
  */
 #include "engine/engine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/macros.h"
 #include "base/vec.h"
-#include "engine/command-book.h"
+#include "detect/rate-limit.h"
+#include "engine/earlier-forks.h"
+#include "engine/intake.h"
 #include "engine/lifecycle-feed.h"
-#include "engine/sent-signals.h"
+#include "engine/rule-runs.h"
 #include "loop/ticker.h"
+#include "sample/scope.h"
+
+/* Of a process that was registered: when it has done what programs do at their start. */
+#define EARLY_AFTER_MS 200
+#define EARLY_EVERY_MS 1000
 
 struct engine {
     struct engine_options options;
+    struct engine_settings settings;
+    uv_loop_t *loop;
+    int proc_fd;
     struct collector *collector;
     struct lifecycle_feed *feed;
+    struct detector *detector;
+    struct rule_runs rules;
     struct ticker *ticker;
+    uv_timer_t flush;
+    uv_timer_t early; /* a snapshot that does not wait for its tick */
+    int open_handles;
+    struct intake intake;
     struct VEC(pid_t) pids;
     struct moment last;
-    struct tick_box *box; /* what belongs to the next tick; NULL: nothing yet */
-    struct command_book book;
-    struct sent_signals sent;
     int64_t snapshot_id;
-    uint64_t lost_events; /* that there was not even a box for */
+    struct pressure_input pressure; /* as of the last snapshot */
+    double memory_total_mb;
+    struct rate_limits rate_limits;
     bool skip_next_tick;
+    bool is_failing;
     bool has_lost_events;
     struct engine_counts counts;
 };
 
-/* ---- what belongs to the next tick ---- */
+/* ---- events of members ---- */
 
-static void hand_over(struct engine *engine, struct snapshot *snapshot)
+static void on_flush(uv_timer_t *timer)
 {
-    struct tick_box *box = TAKE_PTR(engine->box);
+    engine_flush(timer->data);
+}
 
-    box->tick.snapshot = snapshot;
-    command_book_name(&engine->book, box);
+static void plan_flush(struct engine *engine)
+{
+    if (engine->options.flush_after_ms && engine->intake.box &&
+        !uv_is_active((uv_handle_t *)&engine->flush))
+        uv_timer_start(&engine->flush, on_flush, engine->options.flush_after_ms, 0);
+}
+
+static void on_member(void *context, const struct member *member,
+                      const struct lifecycle_event *event, double timestamp)
+{
+    struct engine *engine = context;
+
+    intake_lifecycle(&engine->intake, member, event, timestamp);
+    plan_flush(engine);
+}
+
+static void on_other_exec(void *context, pid_t pid)
+{
+    struct engine *engine = context;
+    rule_watch_executed(&engine->rules.watch, pid);
+}
+
+static void hand_over(void *context, struct tick_box *box)
+{
+    struct engine *engine = context;
+
     if (engine->options.on_tick)
         engine->options.on_tick(engine->options.context, box);
     else
         tick_box_free(box);
 }
 
-static struct tick_box *get_box(struct engine *engine)
+static void drain(struct engine *engine)
 {
-    if (!engine->box)
-        engine->box = tick_box_new();
-    return engine->box;
-}
-
-/* The box for an event: NULL if none are wanted, or there is no memory. */
-static struct tick_box *get_event_box(struct engine *engine)
-{
-    if (!engine->options.wants_events)
-        return NULL;
-    if (engine->box && tick_box_is_full(engine->box))
-        hand_over(engine, NULL);
-    struct tick_box *box = get_box(engine);
-    if (!box)
-        engine->lost_events++;
-    return box;
-}
-
-static struct process_event *add_end_to_box(struct engine *engine, struct tick_box *box,
-                                            const struct run *run, pid_t pid, int wait_status,
-                                            double timestamp)
-{
-    struct process_event *end = tick_box_add_end(box, run, pid, wait_status, timestamp);
-
-    if (end)
-        sent_signals_name(&engine->sent, &box->arena, clock_mono_ns(), end);
-    return end;
-}
-
-static void on_member(void *context, const struct member *member,
-                      const struct lifecycle_event *event, double timestamp)
-{
-    struct tick_box *box = get_event_box(context);
-    if (!box)
-        return;
-
-    switch (event->kind) {
-    case LIFECYCLE_FORK:
-        tick_box_add_spawn(box, member->run, event->pid, event->ppid, timestamp);
-        break;
-    case LIFECYCLE_EXEC:
-        tick_box_add_event(box, member->run, EVENT_EXEC, event->pid, timestamp);
-        break;
-    case LIFECYCLE_EXIT:
-        add_end_to_box(context, box, member->run, event->pid, event->wait_status, timestamp);
-        break;
-    case LIFECYCLE_THREAD: break;
-    }
-}
-
-/* Without memory the gap is not noted, and the next one tells of it. */
-static void add_gap(struct engine *engine, const struct gap *gap)
-{
-    if (get_box(engine))
-        tick_box_add_gap(engine->box, gap);
-}
-
-static void add_event_gap(struct engine *engine, const struct moment *now, int64_t lost,
-                          const char *reason)
-{
-    add_gap(engine, &(struct gap){.kind = GAP_EVENTS,
-                                  .timestamp = ns_to_sec(now->real_ns),
-                                  .seconds = ns_to_sec(now->mono_ns - engine->last.mono_ns),
-                                  .lost = lost,
-                                  .reason = reason});
+    if (engine->feed)
+        lifecycle_feed_drain(engine->feed);
 }
 
 /* ---- one collection ---- */
+
+/* The job that a rule gives a process that belongs to none. */
+static void apply_rules(struct engine *engine, pid_t pid, uint64_t start_ticks)
+{
+    _cleanup_(arena_done) struct arena arena = {0};
+    struct rule_find found;
+
+    if (rule_runs_find(&engine->rules, pid, start_ticks, &arena, &found) <= 0)
+        return;
+    engine_register(engine, found.run, INT_UNKNOWN, pid, TELL_FROM_NOW);
+    if (found.is_new && engine->options.on_run_found)
+        engine->options.on_run_found(engine->options.context, found.run, &found.facts);
+}
 
 /* Whether a process that the scan meets is read, and how deeply. */
 static enum probe_depth depth_of(void *context, pid_t pid, pid_t ppid, uint64_t start_ticks)
 {
     struct engine *engine = context;
+    struct registry *registry = engine->options.registry;
     struct member *member = NULL;
 
     if (pid == getpid())
         return PROBE_CORE;
     /* Without memory to note a member, it is asked for again at the next tick. */
-    registry_place(engine->options.registry, pid, ppid, start_ticks, &member);
+    registry_place(registry, pid, ppid, start_ticks, &member);
+    if (!member && engine->settings.rules) {
+        apply_rules(engine, pid, start_ticks);
+        registry_place(registry, pid, ppid, start_ticks, &member);
+    }
     if (member)
         return PROBE_EXTRAS;
     return engine->options.only_jobs ? PROBE_SKIP : PROBE_CORE;
@@ -165,8 +167,7 @@ static int list_members(struct engine *engine)
 
 static int collect(struct engine *engine, struct snapshot **ret, struct moment *ret_moment)
 {
-    struct collect_request request = {
-        .scope = engine->options.scope, .depth = depth_of, .context = engine};
+    struct collect_request request = {.depth = depth_of, .context = engine};
 
     if (members_are_known(engine) && engine->options.only_jobs) {
         int r = list_members(engine);
@@ -175,24 +176,114 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
         request.pids = engine->pids.items;
         request.pid_count = engine->pids.count;
     }
-    return collector_take(engine->collector, &request, ret, ret_moment);
+    rule_watch_begin(&engine->rules.watch);
+    int r = collector_take(engine->collector, &request, ret, ret_moment);
+    if (r == 0)
+        rule_watch_end(&engine->rules.watch);
+    return r;
+}
+
+static void add_event_gap(struct engine *engine, const struct moment *now, int64_t lost,
+                          const char *reason)
+{
+    intake_gap(&engine->intake,
+               &(struct gap){.kind = GAP_EVENTS,
+                             .timestamp = ns_to_sec(now->real_ns),
+                             .seconds = ns_to_sec(now->mono_ns - engine->last.mono_ns),
+                             .lost = lost,
+                             .reason = reason});
 }
 
 /* What is missing since the last snapshot, or since a run began, if there was none yet. */
 static void add_gaps(struct engine *engine, const struct moment *now, uint64_t losses_before)
 {
     if (engine->last.mono_ns) {
-        struct gap gap = gap_between(&engine->last, now, engine->options.interval_ns);
+        struct gap gap = gap_between(&engine->last, now, engine->settings.interval_ns);
         if (gap.kind != GAP_NONE)
-            add_gap(engine, &gap);
+            intake_gap(&engine->intake, &gap);
         if (engine->options.wants_events && engine->counts.event_losses > losses_before)
             add_event_gap(engine, now, INT_UNKNOWN, "the kernel's queue of events overflowed");
     }
-    uint64_t lost = engine->lost_events + (engine->box ? engine->box->lost_events : 0);
+    uint64_t lost = intake_take_lost(&engine->intake);
     if (lost)
         add_event_gap(engine, now, (int64_t)lost, "there was no memory for them");
-    engine->lost_events = 0;
     engine->last = *now;
+}
+
+/* ---- what is made of it ---- */
+
+static void find_pressure(struct engine *engine, struct snapshot *snapshot)
+{
+    struct pressure_limits limits;
+    struct pressure_input input;
+
+    if (!engine->settings.limits)
+        return;
+    engine->pressure = pressure_input_of(snapshot);
+    engine->memory_total_mb = snapshot->system_memory_total_mb;
+    engine_pressure(engine, INT_UNKNOWN, &limits, &input);
+    snapshot->pressure_level = pressure_level(&limits, &input);
+}
+
+static void find_anomalies(struct engine *engine, const struct snapshot *snapshot,
+                           const struct moment *now)
+{
+    struct tick_box *box = engine->intake.box;
+    const struct detect_input input = {
+        .snapshot = snapshot, .mono_ns = now->mono_ns, .events = &box->tick.events};
+
+    if (engine->detector &&
+        detector_check(engine->detector, &input, &box->arena, &box->tick.anomalies) < 0)
+        engine->counts.failed_detections++;
+}
+
+static bool is_in_episode(void *context, const struct process_metric *process)
+{
+    const struct engine *engine = context;
+
+    return engine->detector &&
+           detector_is_in_episode(engine->detector, (pid_t)process->pid, process->start_ticks);
+}
+
+/* A zombie that nobody reaps keeps no run alive; a member that is hidden from us does. */
+static void count_living(struct engine *engine, const struct snapshot *snapshot)
+{
+    struct registry *registry = engine->options.registry;
+    struct member *member = NULL;
+    struct run *run = NULL;
+
+    while ((run = registry_next_run(registry, run)))
+        run->living = 0;
+    while ((member = registry_next(registry, member)))
+        member->run->living += !member->has_ended;
+    for (size_t i = 0; i < snapshot->processes.count; i++) {
+        const struct process_metric *process = &snapshot->processes.items[i];
+        member = process->state == 'Z' ? registry_find(registry, (pid_t)process->pid) : NULL;
+        if (member && !member->has_ended)
+            member->run->living--;
+    }
+}
+
+/* Anomalies and pressure are those of all processes; then comes what is worth keeping of them. If
+ * there is no memory to choose, all is kept. */
+static void finish(struct engine *engine, struct snapshot *snapshot, const struct moment *now)
+{
+    engine->snapshot_id =
+        snapshot_id_next(engine->snapshot_id, snapshot->timestamp, (unsigned)getpid());
+    snapshot->id = engine->snapshot_id;
+    count_living(engine, snapshot);
+    find_pressure(engine, snapshot);
+    find_anomalies(engine, snapshot, now);
+    scope_apply(engine->settings.scope, &snapshot->processes, is_in_episode, engine);
+}
+
+static void note_result(struct engine *engine, int error)
+{
+    bool is_news = (error < 0) != engine->is_failing;
+
+    engine->is_failing = error < 0;
+    if (is_news && engine->options.on_collection)
+        engine->options.on_collection(engine->options.context, error);
 }
 
 int engine_collect(struct engine *engine)
@@ -202,26 +293,31 @@ int engine_collect(struct engine *engine)
     struct moment now;
 
     int r = collect(engine, &snapshot, &now);
-    if (r == 0 && !get_box(engine))
+    if (r == 0 && !intake_box(&engine->intake))
         r = -ENOMEM;
+    note_result(engine, r);
     if (r < 0) {
         engine->counts.failed++;
         engine->skip_next_tick = true;
+        engine->pressure = pressure_input_of(NULL);
         return r;
     }
     engine->counts.collected++;
     add_gaps(engine, &now, losses_before);
-    engine->snapshot_id =
-        snapshot_id_next(engine->snapshot_id, snapshot->timestamp, (unsigned)getpid());
-    snapshot->id = engine->snapshot_id;
-    hand_over(engine, TAKE_PTR(snapshot));
+    finish(engine, snapshot, &now);
+    uv_timer_stop(&engine->flush);
+    intake_hand_over(&engine->intake, TAKE_PTR(snapshot));
+    if (engine->options.on_run_over)
+        rule_runs_end(&engine->rules, now.mono_ns, engine->options.on_run_over,
+                      engine->options.context);
     return 0;
 }
 
 void engine_flush(struct engine *engine)
 {
-    if (engine->box)
-        hand_over(engine, NULL);
+    drain(engine);
+    uv_timer_stop(&engine->flush);
+    intake_hand_over(&engine->intake, NULL);
 }
 
 /* ---- the loop ---- */
@@ -239,54 +335,114 @@ static void on_tick(void *context, uint64_t missed)
 }
 
 /* Without the feed, births and deaths are looked for. */
-static void start_feed(uv_loop_t *loop, struct engine *engine, bool is_wanted)
+static void start_feed(struct engine *engine, bool is_wanted)
 {
-    struct engine_options *options = &engine->options;
+    const struct lifecycle_feed_options options = {
+        .registry = engine->options.registry,
+        .on_member = on_member,
+        .on_other_exec = on_other_exec,
+        .context = engine,
+    };
+    struct connector *connector = engine->options.connector;
 
-    if (is_wanted && lifecycle_feed_start(loop, options->connector, options->registry, on_member,
-                                          engine, &engine->feed) == 0)
-        registry_trust_events(options->registry);
+    if (is_wanted && lifecycle_feed_start(engine->loop, connector, &options, &engine->feed) == 0)
+        registry_trust_events(options.registry);
     else
-        connector_close(options->connector);
+        connector_close(connector);
 }
 
 static void add_own_spawn(struct engine *engine)
 {
     const struct engine_options *options = &engine->options;
     const struct member *member = registry_find(options->registry, options->spawned_pid);
-    struct tick_box *box = member ? get_event_box(engine) : NULL;
 
-    if (box)
-        tick_box_add_spawn(box, member->run, member->pid, getpid(),
-                           ns_to_sec(options->spawned_at.real_ns));
+    if (member)
+        intake_spawn(&engine->intake, owner_of(member), member->pid, getpid(),
+                     ns_to_sec(options->spawned_at.real_ns));
+}
+
+static int apply_settings(struct engine *engine, const struct engine_settings *settings)
+{
+    bool has_other_interval = settings->interval_ns != engine->settings.interval_ns;
+    struct ticker *ticker = NULL;
+
+    if (settings->anomaly && !engine->detector) {
+        int r = detector_new(settings->anomaly, &engine->detector);
+        if (r < 0)
+            return r;
+    }
+    if (has_other_interval) {
+        int r = ticker_start(engine->loop, settings->interval_ns, on_tick, engine, &ticker);
+        if (r < 0)
+            return r;
+        ticker_close(engine->ticker);
+        engine->ticker = ticker;
+    }
+    if (settings->anomaly)
+        detector_configure(engine->detector, settings->anomaly);
+    rule_watch_configure(&engine->rules.watch, settings->rules);
+    engine->settings = *settings;
+    return 0;
+}
+
+int engine_configure(struct engine *engine, const struct engine_settings *settings)
+{
+    return apply_settings(engine, settings);
+}
+
+static struct engine *engine_new(uv_loop_t *loop, const struct engine_options *options)
+{
+    struct engine *engine = calloc(1, sizeof(*engine));
+    if (!engine)
+        return NULL;
+
+    engine->options = *options;
+    engine->loop = loop;
+    engine->last = options->spawned_at;
+    engine->pressure = pressure_input_of(NULL);
+    engine->memory_total_mb = REAL_UNKNOWN;
+    engine->intake = (struct intake){
+        .wants_events = options->wants_events, .hand_over = hand_over, .context = engine};
+    engine->proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    rule_runs_init(&engine->rules, options->registry, engine->proc_fd);
+    uv_timer_init(loop, &engine->flush);
+    uv_timer_init(loop, &engine->early);
+    engine->flush.data = engine->early.data = engine;
+    engine->open_handles = 2;
+    return engine;
 }
 
 int engine_start(uv_loop_t *loop, const struct engine_options *options, struct engine **ret)
 {
-    struct engine *engine = calloc(1, sizeof(*engine));
+    struct engine *engine = engine_new(loop, options);
     if (!engine) {
         connector_close(options->connector);
         return -ENOMEM;
     }
-
-    engine->options = *options;
-    engine->last = options->spawned_at;
     if (options->spawned_pid)
         add_own_spawn(engine);
     int r = collector_new(&(struct collector_options){.registry = options->registry},
                           &engine->collector);
     if (options->connector)
-        start_feed(loop, engine, r == 0);
+        start_feed(engine, r == 0);
+    if (r == 0)
+        r = apply_settings(engine, &options->settings);
     if (r == 0)
         r = engine_collect(engine);
-    if (r == 0)
-        r = ticker_start(loop, options->interval_ns, on_tick, engine, &engine->ticker);
     if (r < 0) {
         engine_close(engine);
         return r;
     }
     *ret = engine;
     return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct engine *engine = handle->data;
+
+    if (--engine->open_handles == 0)
+        free(engine);
 }
 
 void engine_close(struct engine *engine)
@@ -296,10 +452,101 @@ void engine_close(struct engine *engine)
     ticker_close(engine->ticker);
     lifecycle_feed_close(engine->feed);
     collector_free(engine->collector);
+    detector_free(engine->detector);
+    rule_runs_done(&engine->rules);
     VEC_DONE(&engine->pids);
-    tick_box_free(engine->box);
-    command_book_done(&engine->book);
-    free(engine);
+    intake_done(&engine->intake);
+    close_fd(engine->proc_fd);
+    uv_close((uv_handle_t *)&engine->flush, on_closed);
+    uv_close((uv_handle_t *)&engine->early, on_closed);
+}
+
+/* ---- runs ---- */
+
+void engine_catch_up(struct engine *engine)
+{
+    drain(engine);
+}
+
+bool engine_saw_fork(struct engine *engine, pid_t parent, pid_t pid)
+{
+    drain(engine);
+    return engine->feed && lifecycle_feed_saw_fork(engine->feed, parent, pid);
+}
+
+static bool has_unread_member(const struct engine *engine)
+{
+    const struct member *member = NULL;
+
+    while ((member = registry_next(engine->options.registry, member)))
+        if (!member->start_ticks && !member->has_ended)
+            return true;
+    return false;
+}
+
+static void on_early(uv_timer_t *timer)
+{
+    struct engine *engine = timer->data;
+
+    if (has_unread_member(engine))
+        engine_collect(engine); /* a failure is counted there */
+}
+
+/* The first process of a run is looked at soon, however long the interval: a run is found again
+ * after a restart by the processes that are stored of it. Not more than once a second. */
+static void plan_early(struct engine *engine)
+{
+    uint64_t since_ms = (clock_mono_ns() - engine->last.mono_ns) / NS_PER_MSEC;
+    uint64_t rest_ms = since_ms < EARLY_EVERY_MS ? EARLY_EVERY_MS - since_ms : 0;
+
+    if (engine->settings.interval_ns > EARLY_EVERY_MS * NS_PER_MSEC &&
+        !uv_is_active((uv_handle_t *)&engine->early))
+        uv_timer_start(&engine->early, on_early, MAX(rest_ms, (uint64_t)EARLY_AFTER_MS), 0);
+}
+
+int engine_register(struct engine *engine, struct run *run, int64_t sheet_num, pid_t pid,
+                    enum telling telling)
+{
+    struct earlier_forks forks = {.registry = engine->options.registry};
+    const struct owner owner = {.run = run, .sheet_num = sheet_num};
+
+    drain(engine); /* forks until now are those of whoever owned it until now */
+    const struct member *known = registry_find(forks.registry, pid);
+    bool is_known = known && known->run == run; /* as the child of a foster parent */
+    int r = registry_add(forks.registry, run, sheet_num, pid);
+    if (r < 0)
+        return r;
+    if (telling == TELL_FROM_BIRTH && engine->feed)
+        is_known |= lifecycle_feed_replay(engine->feed, pid);
+    if (!is_known && telling != TELL_NOTHING)
+        intake_spawn(&engine->intake, owner, pid, INT_UNKNOWN, ns_to_sec(clock_real_ns()));
+    r = earlier_forks_place(&forks, engine->proc_fd, pid);
+    drain(engine);
+    if (telling == TELL_FROM_BIRTH)
+        earlier_forks_tell(&forks, &engine->intake);
+    earlier_forks_done(&forks);
+    plan_flush(engine);
+    plan_early(engine);
+    return r;
+}
+
+void engine_tell_step(struct engine *engine, const struct run *run, int64_t sheet_num,
+                      enum event_type type, pid_t pid, int64_t exit_code, const char *details)
+{
+    const struct owner owner = {.run = run, .sheet_num = sheet_num};
+
+    intake_step(&engine->intake, owner, type, pid, exit_code, details, ns_to_sec(clock_real_ns()));
+    plan_flush(engine);
+}
+
+/* What has happened to it is told while it is known. */
+void engine_end_run(struct engine *engine, struct run *run)
+{
+    engine_flush(engine);
+    if (engine->detector)
+        detector_end_run(engine->detector, run->run_id);
+    sampler_end_run(collector_sampler(engine->collector), run);
+    registry_end_run(engine->options.registry, run);
 }
 
 /* The end of a process that was reaped, if it belongs to the next tick. The kernel tells of an end
@@ -308,16 +555,16 @@ static struct process_event *find_or_add_end(struct engine *engine, struct run *
                                              int wait_status)
 {
     const struct member *member = registry_find(engine->options.registry, pid);
+    struct tick_box *box = engine->intake.box;
     bool is_told = member && member->has_ended && !member->was_found;
+    struct owner owner = {.run = run, .sheet_num = member ? member->sheet_num : INT_UNKNOWN};
 
     if (is_told && run->processes > 1) /* not worth the search */
         return NULL;
-    struct process_event *end = engine->box ? tick_box_find_end(engine->box, pid) : NULL;
-    struct tick_box *box = end || is_told ? NULL : get_event_box(engine);
-
-    if (!box)
+    struct process_event *end = box ? tick_box_find_end(box, pid) : NULL;
+    if (end || is_told)
         return end;
-    return add_end_to_box(engine, box, run, pid, wait_status, ns_to_sec(clock_real_ns()));
+    return intake_end(&engine->intake, owner, pid, wait_status, ns_to_sec(clock_real_ns()));
 }
 
 /* What the kernel accounts to a process that was reaped includes what that had reaped: it is its
@@ -337,10 +584,8 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
 {
     struct registry *registry = engine->options.registry;
 
-    /* Events that tell of its fork may still wait to be drained. */
-    if (engine->feed)
-        lifecycle_feed_drain(engine->feed);
-    struct run *run = registry_run_of_reaped(registry, pid);
+    drain(engine); /* what tells of its fork may still wait */
+    struct run *run = registry_run_of_reaped(registry, getpid(), pid);
     if (run && engine->options.wants_events)
         add_end(engine, run, pid, wait_status, usage);
     if (run && sampler_reaped(collector_sampler(engine->collector), run, pid, usage) < 0)
@@ -351,18 +596,19 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
 void engine_signalled(struct engine *engine, pid_t pid, const struct process_event *sent)
 {
     const struct member *member = registry_find(engine->options.registry, pid);
-    struct tick_box *box = member ? get_event_box(engine) : NULL;
 
-    if (!box)
+    if (!member)
         return;
-    tick_box_add_signal(box, member->run, pid, sent, ns_to_sec(clock_real_ns()));
-    sent_signals_note(&engine->sent, pid, sent, clock_mono_ns());
+    intake_signal(&engine->intake, owner_of(member), pid, sent);
+    plan_flush(engine);
 }
 
 const struct run_usage *engine_usage(const struct engine *engine, const struct run *run)
 {
     return sampler_usage(collector_sampler(engine->collector), run);
 }
+
+/* ---- how it stands ---- */
 
 const struct engine_counts *engine_counts(const struct engine *engine)
 {
@@ -372,4 +618,36 @@ const struct engine_counts *engine_counts(const struct engine *engine)
 bool engine_saw_every_process(const struct engine *engine)
 {
     return engine->feed && !engine->has_lost_events;
+}
+
+bool engine_has_events(const struct engine *engine)
+{
+    return engine->feed != NULL;
+}
+
+const struct detector *engine_detector(const struct engine *engine)
+{
+    return engine->detector;
+}
+
+void engine_note_rate_limit(struct engine *engine, int64_t uid, const char *name, double seconds)
+{
+    uint64_t now_ns = clock_mono_ns();
+
+    rate_limits_note(&engine->rate_limits, uid, name, now_ns + (uint64_t)(seconds * 1e9), now_ns);
+}
+
+void engine_pressure(const struct engine *engine, int64_t uid, struct pressure_limits *ret_limits,
+                     struct pressure_input *ret_input)
+{
+    uint64_t now_ns = clock_mono_ns();
+    const struct rate_limit *limit = rate_limits_find(&engine->rate_limits, uid, now_ns);
+
+    *ret_limits = pressure_limits_resolve(engine->settings.limits, engine->memory_total_mb,
+                                          collector_pids_limit(engine->collector));
+    *ret_input = engine->pressure;
+    if (limit) {
+        ret_input->rate_limited_seconds = ns_to_sec(limit->until_ns - now_ns);
+        ret_input->rate_limit_name = limit->name;
+    }
 }

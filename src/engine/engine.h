@@ -1,9 +1,10 @@
 /* The collection loop, for `sonde run` and the daemon alike.
  *
- * Takes a snapshot at once and then at every tick of an absolute schedule, and hands it on, with
- * what has happened to the processes of runs since the last one. A step that fails is counted and
- * harms no other; after a failed collection the next tick is skipped. Missed ticks, suspends, clock
- * steps and lost events are reported as gaps. */
+ * Takes a snapshot at once and then at every tick of an absolute schedule, looks for anomalies, and
+ * hands it all on, with what has happened to the processes of runs since the last one. The first
+ * process of a run is looked at soon, whatever the interval. A step that
+ * fails is counted and harms no other; after a failed collection the next tick is skipped. Missed
+ * ticks, suspends, clock steps and lost events are reported as gaps. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,16 +12,27 @@
 #include <sys/resource.h>
 #include <uv.h>
 
+#include "detect/detector.h"
+#include "detect/pressure.h"
 #include "engine/tick-box.h"
 #include "jobs/registry.h"
+#include "jobs/rules.h"
 #include "probe/connector.h"
 #include "sample/collector.h"
 
 struct engine;
 
-struct engine_options {
+/* What may change while it runs. What it points to must outlive the engine, or the next change. */
+struct engine_settings {
     uint64_t interval_ns;
     enum scope scope;
+    const struct anomaly_config *anomaly; /* NULL: none are looked for */
+    const struct limits_config *limits;   /* NULL: pressure is not told */
+    const struct rules *rules;            /* NULL: none */
+};
+
+struct engine_options {
+    struct engine_settings settings;
     bool only_jobs;              /* read the processes of runs only, and sonde itself */
     struct registry *registry;   /* not the engine's */
     struct connector *connector; /* the engine's from then on; NULL: there is none */
@@ -30,17 +42,27 @@ struct engine_options {
     pid_t spawned_pid;
     struct moment spawned_at;
 
-    /* The box is the receiver's. One that has got too full for more events comes before its time,
-     * and without a snapshot. */
+    /* The box is the receiver's. One that has got too full for more events, or has waited for
+     * `flush_after_ms` (0: as long as it takes), comes before its time, and without a snapshot. */
     bool wants_events;
+    unsigned flush_after_ms;
     void (*on_tick)(void *context, struct tick_box *box);
+    /* Snapshots cannot be taken any more, and why; or, with 0, they can again. May be NULL. */
+    void (*on_collection)(void *context, int error);
+    /* A run that a rule has found, and its first process; one that is over: it has had no process
+     * for RULE_RUN_LINGER_SEC. The receiver ends it (engine_end_run()). */
+    void (*on_run_found)(void *context, struct run *run, const struct process_facts *facts);
+    void (*on_run_over)(void *context, struct run *run);
     void *context;
 };
+
+#define RULE_RUN_LINGER_SEC 30
 
 /* What went on so far, for those who ask how far to trust it. */
 struct engine_counts {
     uint64_t collected;
     uint64_t failed; /* collections */
+    uint64_t failed_detections;
     uint64_t missed_ticks;
     uint64_t event_losses; /* times that lifecycle events were lost */
 };
@@ -49,20 +71,61 @@ struct engine_counts {
 int engine_start(uv_loop_t *loop, const struct engine_options *options, struct engine **ret);
 void engine_close(struct engine *engine);
 
+/* Other settings from now on; what is remembered stays. 0 or a negative errno, with the old ones in
+ * force. */
+int engine_configure(struct engine *engine, const struct engine_settings *settings);
+
 /* A snapshot out of turn; the schedule stays. 0 or a negative errno. */
 int engine_collect(struct engine *engine);
 /* Hands on what has happened since the last one, without a snapshot. */
 void engine_flush(struct engine *engine);
 
+/* ---- runs ---- */
+
+/* Brings the registry up to date: what has been forked until now is a member or not. */
+void engine_catch_up(struct engine *engine);
+
+/* Whether `pid` was forked by `parent` not long ago: it may be gone already. */
+bool engine_saw_fork(struct engine *engine, pid_t parent, pid_t pid);
+
+/* What is told of a process that becomes the first one of a run or of a step. */
+enum telling {
+    TELL_FROM_BIRTH, /* it was started for that: all that has happened to it and its children */
+    TELL_FROM_NOW,   /* its spawn alone: what it did before was its own */
+    TELL_NOTHING,    /* others have told */
+};
+
+/* Makes a process the first one of a run or of a step, with all that it has forked already, and
+ * tells of what happened to these until now. 0 or -ENOMEM. */
+int engine_register(struct engine *engine, struct run *run, int64_t sheet_num, pid_t pid,
+                    enum telling telling);
+/* A step began or ended: told as a spawn or an exit of `pid` (0: none). */
+void engine_tell_step(struct engine *engine, const struct run *run, int64_t sheet_num,
+                      enum event_type type, pid_t pid, int64_t exit_code, const char *details);
+/* The run is over: nothing is remembered of it, and it is gone from the registry. */
+void engine_end_run(struct engine *engine, struct run *run);
+
 /* sonde has reaped a process: if it was a member of a run, its figures are entered, and its end is
  * told if the kernel has not. */
 void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const struct rusage *usage);
-
 /* A signal is on its way to a member: `sent` says which, and whose. */
 void engine_signalled(struct engine *engine, pid_t pid, const struct process_event *sent);
 
 const struct run_usage *engine_usage(const struct engine *engine, const struct run *run);
-const struct engine_counts *engine_counts(const struct engine *engine);
 
+/* ---- how it stands ---- */
+
+const struct engine_counts *engine_counts(const struct engine *engine);
 /* Whether every process of every run was told of by the kernel, none merely found. */
 bool engine_saw_every_process(const struct engine *engine);
+/* Whether the kernel tells of births and deaths. */
+bool engine_has_events(const struct engine *engine);
+/* NULL: none are looked for. */
+const struct detector *engine_detector(const struct engine *engine);
+
+/* A service that jobs depend on refuses more for now: to jobs of that user, or of everyone
+ * (INT_UNKNOWN). */
+void engine_note_rate_limit(struct engine *engine, int64_t uid, const char *name, double seconds);
+/* As of the last snapshot, for a user, or for everyone. */
+void engine_pressure(const struct engine *engine, int64_t uid, struct pressure_limits *ret_limits,
+                     struct pressure_input *ret_input);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,14 +15,13 @@
 #include "base/fd-io.h"
 #include "base/macros.h"
 #include "engine/engine.h"
-#include "engine/run-record.h"
+#include "engine/peek.h"
+#include "engine/run-custody.h"
 #include "engine/run-summary.h"
-#include "engine/store-writer.h"
 #include "loop/reaper.h"
 #include "loop/signals.h"
 #include "loop/spawn.h"
 #include "probe/connector.h"
-#include "probe/proc-cmdline.h"
 
 struct job_runner {
     const struct job_run_options *options;
@@ -32,7 +32,7 @@ struct job_runner {
     struct run *run;
     struct connector *connector;
     struct engine *engine;
-    struct store_writer *writer; /* NULL: nothing is stored */
+    struct run_custody *custody; /* NULL: it is kept nowhere */
     struct tick_box *latest;     /* of the last ticks, which the summary is made from */
 
     pid_t command_pid;
@@ -53,11 +53,11 @@ struct job_runner {
 /* A process that is stopped in the middle of a transaction would keep others from writing. */
 static bool stop_self(struct job_runner *runner, int number, bool (*is_wanted)(void *context))
 {
-    if (runner->writer)
-        store_writer_hold(runner->writer);
+    if (runner->custody)
+        run_custody_hold(runner->custody);
     bool was_stopped = signals_stop_self(number, is_wanted, runner);
-    if (runner->writer)
-        store_writer_release(runner->writer);
+    if (runner->custody)
+        run_custody_release(runner->custody);
     return was_stopped;
 }
 
@@ -65,19 +65,17 @@ static void tell_of_signal(struct job_runner *runner, const struct process_event
 {
     if (runner->engine)
         engine_signalled(runner->engine, runner->command_pid, sent);
+    if (runner->custody)
+        run_custody_signalled(runner->custody, runner->command_pid, sent);
 }
 
 /* Who sent a signal, as far as it can still be told. */
 static void note_sender(struct job_runner *runner, int number, pid_t sender)
 {
     struct sent_signal *sent = &runner->facts.passed_on[number];
-    char path[32], raw[256];
 
     *sent = (struct sent_signal){.number = number, .sender_pid = sender};
-    snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)sender);
-    ssize_t length = fd_read_file(AT_FDCWD, path, raw, sizeof(raw));
-    if (length > 0)
-        proc_cmdline_parse(raw, (size_t)length, sent->sender_command, sizeof(sent->sender_command));
+    peek_command(sender, sent->sender_command, sizeof(sent->sender_command));
 }
 
 static void tell_of_passing_on(struct job_runner *runner, const struct signalfd_siginfo *info)
@@ -282,12 +280,26 @@ static void on_child(void *context, pid_t pid, int status, const struct rusage *
 
 /* ---- ticks ---- */
 
-static void store_tick(struct job_runner *runner, struct tick_box *box)
+static void keep_tick(struct job_runner *runner, struct tick_box *box)
 {
-    if (box && runner->writer)
-        store_writer_tick(runner->writer, box);
+    if (box && runner->custody)
+        run_custody_tick(runner->custody, box);
     else
         tick_box_free(box);
+}
+
+static void note_cpu(struct job_runner *runner, const struct snapshot *snapshot)
+{
+    if (snapshot && snapshot->jobs.count)
+        runner->facts.max_cpu_pct =
+            fmax(runner->facts.max_cpu_pct, snapshot->jobs.items[0].cpu_percent);
+}
+
+/* Without memory one is missing from the summary, not from the store. */
+static void note_anomalies(struct job_runner *runner, const struct anomaly_list *anomalies)
+{
+    for (size_t i = 0; i < anomalies->count; i++)
+        run_facts_add_anomaly(&runner->facts, &anomalies->items[i]);
 }
 
 static void on_tick(void *context, struct tick_box *box)
@@ -299,60 +311,17 @@ static void on_tick(void *context, struct tick_box *box)
     for (size_t i = 0; i < gaps->count; i++)
         if (gaps->items[i].kind == GAP_MISSED_TICKS || gaps->items[i].kind == GAP_SUSPEND)
             runner->facts.gap_seconds += gaps->items[i].seconds;
+    note_anomalies(runner, &box->tick.anomalies);
+    note_cpu(runner, box->tick.snapshot);
     if (runner->is_summarising) {
         struct tick_box *earlier = TAKE_PTR(runner->latest);
         runner->latest = box;
         box = earlier;
     }
-    store_tick(runner, box);
+    keep_tick(runner, box);
 }
 
-/* ---- storing ---- */
-
-static void tell_not_stored(struct job_runner *runner, int error)
-{
-    char text[128];
-
-    snprintf(text, sizeof(text), "not stored: cannot start a thread: %s", strerror(-error));
-    if (runner->options->on_notice)
-        runner->options->on_notice(runner->options->context, text);
-}
-
-static int begin_record(struct job_runner *runner, struct arena *arena)
-{
-    const struct job_run_options *options = runner->options;
-    double started_at = ns_to_sec(runner->started.real_ns);
-    struct sheet sheet;
-    struct job job;
-
-    int r = run_record_begin(options, started_at, arena, &job);
-    if (r == 0)
-        r = store_writer_begin_job(runner->writer, &job);
-    if (r < 0 || !int_is_known(options->sheet_num))
-        return r;
-    run_record_sheet(options->run_id, options->sheet_num, started_at, &sheet);
-    return store_writer_sheet(runner->writer, &sheet);
-}
-
-static void start_storing(struct job_runner *runner)
-{
-    const struct job_run_options *options = runner->options;
-    struct store_report report;
-    struct arena arena = {0};
-
-    if (!options->store)
-        return;
-    struct store_writer_options writer = {
-        .store = *options->store, .on_notice = options->on_notice, .context = options->context};
-    int r = run_record_session(options, &arena, &writer.store);
-    if (r == 0)
-        r = store_writer_start(&writer, &runner->writer);
-    if (r == 0 && (r = begin_record(runner, &arena)) < 0)
-        store_writer_stop(TAKE_PTR(runner->writer), &report);
-    if (r < 0)
-        tell_not_stored(runner, r);
-    arena_done(&arena);
-}
+/* ---- the end ---- */
 
 /* That the command came and went is known even if nothing could be sampled. */
 static struct tick_box *make_plain_tick(struct job_runner *runner)
@@ -361,40 +330,28 @@ static struct tick_box *make_plain_tick(struct job_runner *runner)
     if (!box)
         return NULL;
 
+    const struct owner owner = {.run = runner->run, .sheet_num = runner->options->sheet_num};
     if (!runner->has_ticked)
-        tick_box_add_spawn(box, runner->run, runner->command_pid, getpid(),
+        tick_box_add_spawn(box, owner, runner->command_pid, getpid(),
                            ns_to_sec(runner->started.real_ns));
-    tick_box_add_end(box, runner->run, runner->command_pid, runner->facts.wait_status,
+    tick_box_add_end(box, owner, runner->command_pid, runner->facts.wait_status,
                      ns_to_sec(runner->ended_real_ns));
     return box;
 }
 
-static void end_record(struct job_runner *runner, const struct run_summary *summary)
+/* It may be known by another name than was asked for. */
+static void finish_keeping(struct job_runner *runner, struct job_run_result *ret)
 {
-    double ended_at = ns_to_sec(runner->ended_real_ns);
-    struct sheet sheet;
-    struct job job;
+    char name[JOB_ID_NUMBERED_MAX_BYTES];
+    struct tick_box *last = runner->engine ? TAKE_PTR(runner->latest) : make_plain_tick(runner);
 
-    if (int_is_known(summary->sheet_num)) {
-        run_record_sheet_end(summary, ended_at, &sheet);
-        store_writer_sheet(runner->writer, &sheet);
-    }
-    run_record_end(summary, ended_at, &job);
-    store_writer_finish_job(runner->writer, &job);
-}
-
-/* The store may know the run by another name than was asked for. */
-static void finish_storing(struct job_runner *runner, struct job_run_result *ret)
-{
-    struct store_report report;
-
-    store_tick(runner, runner->engine ? TAKE_PTR(runner->latest) : make_plain_tick(runner));
-    if (!runner->writer)
+    if (!runner->custody) {
+        tick_box_free(last);
         return;
-    if (ret->has_summary)
-        end_record(runner, &ret->summary);
-    store_writer_stop(TAKE_PTR(runner->writer), &report);
-    char *job_id = report.job_id[0] ? arena_strdup(&ret->arena, report.job_id) : NULL;
+    }
+    run_custody_finish(TAKE_PTR(runner->custody), last, ret->has_summary ? &ret->summary : NULL,
+                       ns_to_sec(runner->ended_real_ns), name);
+    char *job_id = name[0] ? arena_strdup(&ret->arena, name) : NULL;
     if (ret->has_summary && job_id)
         ret->summary.job_id = job_id;
 }
@@ -410,12 +367,12 @@ static void note_stranger(void *context, pid_t pid)
 
 static int prepare(struct job_runner *runner)
 {
-    const struct job_run_options *options = runner->options;
+    const struct run_options run = {
+        .run_id = runner->options->run_id, .job_id = runner->options->job_id, .uid = getuid()};
 
     int r = registry_new(&runner->registry);
     if (r == 0)
-        r = registry_add_run(runner->registry, options->run_id, options->job_id, options->sheet_num,
-                             &runner->run);
+        r = registry_add_run(runner->registry, &run, &runner->run);
     /* A script that ends in `exec sonde run` leaves its own children to sonde. */
     if (r == 0)
         reaper_list_children(note_stranger, runner);
@@ -439,19 +396,24 @@ static int start_command(struct job_runner *runner, int *ret_exec_errno)
 static int start_sampling(struct job_runner *runner)
 {
     const struct engine_options options = {
-        .interval_ns = runner->options->interval_ns,
-        .scope = SCOPE_ALL,
+        .settings = {.interval_ns = runner->options->interval_ns,
+                     .scope = SCOPE_ALL,
+                     .anomaly = runner->options->anomaly},
         .only_jobs = true,
         .registry = runner->registry,
         .connector = TAKE_PTR(runner->connector),
         .spawned_pid = runner->command_pid,
         .spawned_at = runner->started,
-        .wants_events = runner->writer != NULL,
+        .wants_events = runner->custody != NULL,
         .on_tick = on_tick,
         .context = runner,
     };
-    registry_set_foster(runner->registry, getpid(), runner->run);
-    int r = registry_add(runner->registry, runner->run, runner->command_pid);
+    int r = registry_set_foster(runner->registry, getpid(), runner->run);
+    if (r == 0)
+        r = registry_add(runner->registry, runner->run, runner->options->sheet_num,
+                         runner->command_pid);
+    if (r == 0 && int_is_known(runner->options->sheet_num))
+        r = run_begin_sheet(runner->run, runner->options->sheet_num, runner->command_pid);
     if (r < 0) {
         connector_close(options.connector);
         return r;
@@ -497,17 +459,28 @@ static void wait_plainly(struct job_runner *runner)
     on_child(runner, runner->command_pid, status, &usage);
 }
 
+static void start_keeping(struct job_runner *runner, uv_loop_t *loop)
+{
+    const struct job_run_options *options = runner->options;
+
+    if (!options->store)
+        return;
+    runner->custody = run_custody_begin(loop, options, &runner->started, runner->command_pid);
+    if (!runner->custody && options->on_notice)
+        options->on_notice(options->context, "not stored: no memory left");
+}
+
 /* Whatever fails from here on, the command runs, and is waited for. */
 static void wait_for_command(struct job_runner *runner)
 {
     int r = open_loop(runner);
     if (r < 0) {
         runner->facts.sampling_error = r;
-        start_storing(runner);
+        start_keeping(runner, NULL);
         wait_plainly(runner);
         return;
     }
-    start_storing(runner);
+    start_keeping(runner, &runner->loop);
     runner->facts.sampling_error = start_sampling(runner);
     collect_children(runner);
     while (!runner->is_over)
@@ -525,6 +498,7 @@ static void shut_down(struct job_runner *runner)
     }
     tick_box_free(runner->latest);
     registry_free(runner->registry);
+    run_facts_done(&runner->facts);
 }
 
 static void summarise(struct job_runner *runner, struct job_run_result *ret)
@@ -552,12 +526,12 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
     ret->connector_error = facts->connector_error;
     ret->failed_samples = facts->failed_samples;
     ret->has_summary = run_summary_make(facts, runner->options, &ret->arena, &ret->summary) == 0;
-    finish_storing(runner, ret);
+    finish_keeping(runner, ret);
 }
 
 int job_run(const struct job_run_options *options, struct job_run_result *ret, int *ret_exec_errno)
 {
-    struct job_runner runner = {.options = options};
+    struct job_runner runner = {.options = options, .facts = {.max_cpu_pct = REAL_UNKNOWN}};
 
     *ret = (struct job_run_result){0};
     int r = prepare(&runner);

@@ -11,7 +11,10 @@
 
 #include "base/arena.h"
 #include "engine/store-writer.h"
+#include "model/config.h"
 #include "model/job.h"
+
+struct run_keeper;
 
 struct job_run_options {
     char *const *argv;
@@ -20,6 +23,7 @@ struct job_run_options {
     const char *job_type;
     int64_t sheet_num;
     uint64_t interval_ns;
+    const struct anomaly_config *anomaly; /* NULL: none are looked for */
     bool wait_for_all; /* not only for the command but for all that it left running */
 
     /* Where it is kept, how long, and what is hidden; who writes is filled in here. NULL: nothing
@@ -27,6 +31,8 @@ struct job_run_options {
     const struct store_options *store;
     void (*on_notice)(void *context, const char *text); /* see store-writer.h */
     void *context;
+    /* Who keeps the run in our place, while it can; NULL: nobody. Not asked if nothing is kept. */
+    const struct run_keeper *keeper;
 };
 
 struct job_run_result {

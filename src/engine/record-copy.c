@@ -96,3 +96,9 @@ int record_copy(const struct record *record, const void *from, struct arena *are
     memcpy(into, from, record->size);
     return own_fields(record, into, arena);
 }
+
+int text_list_copy(const struct text_list *from, struct arena *arena, struct text_list *into)
+{
+    *into = *from;
+    return own_texts(into, arena);
+}

@@ -12,9 +12,9 @@
 #include "base/fd-io.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "engine/peek.h"
 #include "model/process.h"
 #include "probe/proc-cmdline.h"
-#include "probe/proc-stat.h"
 
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 #define COLLECTOR    "procfs"
@@ -55,28 +55,30 @@ static char *boot_id(struct arena *arena)
 static size_t list_ancestors(int64_t *into, size_t max)
 {
     struct proc_stat stat = {.ppid = getppid()};
-    char path[32], bytes[1024];
     size_t count = 0;
 
     while (stat.ppid > 0 && count < max) {
         into[count++] = stat.ppid;
-        snprintf(path, sizeof(path), "/proc/%d/stat", (int)stat.ppid);
-        ssize_t length = fd_read_file(AT_FDCWD, path, bytes, sizeof(bytes));
-        if (length < 0 || proc_stat_parse(bytes, (size_t)length, &stat) < 0)
+        if (peek_stat(stat.ppid, &stat) < 0)
             break;
     }
     return count;
 }
 
-int run_record_session(const struct job_run_options *options, struct arena *arena,
-                       struct store_options *store)
+int run_record_place(double interval_seconds, struct arena *arena, struct store_options *store)
 {
     store->host = host_name(arena);
     store->boot_id = boot_id(arena);
     store->collector = COLLECTOR;
-    store->interval_seconds = ns_to_sec(options->interval_ns);
-    store->ancestor_count = list_ancestors(store->ancestors, STORE_ANCESTORS_MAX);
+    store->interval_seconds = interval_seconds;
     return store->host && store->boot_id ? 0 : -ENOMEM;
+}
+
+int run_record_session(const struct job_run_options *options, struct arena *arena,
+                       struct store_options *store)
+{
+    store->ancestor_count = list_ancestors(store->ancestors, STORE_ANCESTORS_MAX);
+    return run_record_place(ns_to_sec(options->interval_ns), arena, store);
 }
 
 /* The command line as that of a process is shown: cut, in UTF-8, its arguments apart by blanks. */
@@ -128,6 +130,7 @@ static void fill_profile(const struct run_summary *summary, struct job_profile *
     profile->exactness = summary->exactness;
     profile->num_samples = summary->num_samples;
     profile->gap_seconds = summary->gap_seconds;
+    profile->max_cpu_pct = summary->max_cpu_pct;
     profile->left_running = (int64_t)summary->left_running.count;
     profile->collector = summary->collector;
 }
@@ -163,4 +166,5 @@ void run_record_sheet_end(const struct run_summary *summary, double ended_at, st
     ret->outcome = summary->outcome;
     ret->peak_rss_mb = summary->peak_rss_mb;
     ret->cpu_seconds = summary->cpu_seconds;
+    ret->max_cpu_pct = summary->max_cpu_pct;
 }

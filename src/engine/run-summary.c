@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/human.h"
 #include "base/macros.h"
+#include "engine/record-copy.h"
 
 void run_facts_add_reaped(struct run_facts *facts, const struct rusage *usage)
 {
@@ -15,6 +17,33 @@ void run_facts_add_reaped(struct run_facts *facts, const struct rusage *usage)
     facts->reaped.total_ns += cpu.total_ns;
     facts->reaped.user_ns += cpu.user_ns;
     facts->reaped_peak_bytes = MAX(facts->reaped_peak_bytes, (int64_t)usage->ru_maxrss * 1024);
+}
+
+void run_facts_done(struct run_facts *facts)
+{
+    VEC_DONE(&facts->anomalies);
+    arena_done(&facts->arena);
+}
+
+static bool is_same(const struct anomaly *a, const struct anomaly *b)
+{
+    return a->timestamp == b->timestamp && a->pid == b->pid &&
+           strcmp(a->anomaly_type, b->anomaly_type) == 0;
+}
+
+void run_facts_add_anomaly(struct run_facts *facts, const struct anomaly *anomaly)
+{
+    struct anomaly copy;
+    size_t i = 0;
+
+    if (record_copy(&anomaly_record, anomaly, &facts->arena, &copy) < 0)
+        return;
+    while (i < facts->anomalies.count && !is_same(&facts->anomalies.items[i], anomaly))
+        i++;
+    if (i < facts->anomalies.count)
+        facts->anomalies.items[i] = copy;
+    else if (i < RUN_ANOMALIES_MAX)
+        VEC_PUSH(&facts->anomalies, copy);
 }
 
 /* Why the command was killed, with the sender where sonde has seen it. */
@@ -132,6 +161,21 @@ static int fill_left_running(const struct run_facts *facts, struct arena *arena,
     return 0;
 }
 
+static int fill_anomalies(const struct run_facts *facts, struct arena *arena,
+                          struct run_summary *summary)
+{
+    struct anomaly_list *list = &summary->anomalies;
+    int r = 0;
+
+    list->items = arena_alloc(arena, (facts->anomalies.count + 1) * sizeof(*list->items));
+    if (!list->items)
+        return -ENOMEM;
+    for (size_t i = 0; i < facts->anomalies.count && r == 0; i++)
+        r = record_copy(&anomaly_record, &facts->anomalies.items[i], arena,
+                        &list->items[list->count++]);
+    return r;
+}
+
 int run_summary_make(const struct run_facts *facts, const struct job_run_options *options,
                      struct arena *arena, struct run_summary *ret)
 {
@@ -149,9 +193,12 @@ int run_summary_make(const struct run_facts *facts, const struct job_run_options
     ret->exactness.processes = facts->saw_every_process ? EXACT : LOWER_BOUND;
     ret->num_samples = facts->usage ? (int64_t)facts->usage->samples : 0;
     ret->gap_seconds = facts->gap_seconds;
+    ret->max_cpu_pct = facts->max_cpu_pct;
     ret->collector = "procfs";
     fill_cpu(facts, ret);
     fill_memory(facts, ret);
     int r = fill_outcome(facts, arena, ret);
-    return r < 0 ? r : fill_left_running(facts, arena, ret);
+    if (r == 0)
+        r = fill_left_running(facts, arena, ret);
+    return r < 0 ? r : fill_anomalies(facts, arena, ret);
 }

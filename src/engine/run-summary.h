@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "base/vec.h"
 #include "engine/job-run.h"
 #include "jobs/registry.h"
 #include "model/snapshot.h"
@@ -29,18 +30,29 @@ struct run_facts {
     int sampling_error;  /* 0, or why there were no samples */
     int connector_error; /* 0, or why births and deaths had to be looked for */
     double gap_seconds;
+    double max_cpu_pct; /* of one interval; unknown: there was none */
     uint64_t failed_samples;
 
     const struct run_usage *usage;   /* NULL: nothing was sampled */
     const struct registry *registry; /* its members are what is left */
     const struct snapshot *latest;   /* after the command's end; NULL: none */
 
+    struct VEC(struct anomaly) anomalies; /* each as it was last told of */
+    struct arena arena;                   /* holds their texts */
+
     /* by the kernel's accounting alone, for when nothing was sampled */
     struct cpu_time reaped;
     int64_t reaped_peak_bytes;
 };
 
+void run_facts_done(struct run_facts *facts);
 void run_facts_add_reaped(struct run_facts *facts, const struct rusage *usage);
+/* One that opened, changed or cleared. At most RUN_ANOMALIES_MAX are kept, and those that there is
+ * memory for. */
+void run_facts_add_anomaly(struct run_facts *facts, const struct anomaly *anomaly);
+
+/* Far more than there are kinds: within a job, those of one kind fold into one. */
+#define RUN_ANOMALIES_MAX 64
 
 /* Texts are placed in `arena`. 0 or -ENOMEM. */
 int run_summary_make(const struct run_facts *facts, const struct job_run_options *options,

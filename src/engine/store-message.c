@@ -45,8 +45,26 @@ struct store_message *store_message_of_sheet(const struct sheet *sheet)
     return message;
 }
 
+struct store_message *store_message_of_settings(const struct text_list *redact,
+                                                const struct retention_config *retention)
+{
+    struct store_message *message = message_new(STORE_MESSAGE_CONFIGURE);
+    const struct text_list none = {0};
+
+    if (!message)
+        return NULL;
+    message->retention = *retention;
+    if (text_list_copy(redact ? redact : &none, &message->arena, &message->redact) < 0) {
+        store_message_free(message);
+        return NULL;
+    }
+    return message;
+}
+
 void store_message_free(struct store_message *message)
 {
+    if (!message)
+        return;
     tick_box_free(message->box);
     arena_done(&message->arena);
     free(message);
@@ -68,6 +86,9 @@ int store_message_write(struct store_message *message, struct store *store)
     case STORE_MESSAGE_BEGIN_JOB: return store_begin_job(store, &message->job, message->job_id);
     case STORE_MESSAGE_FINISH_JOB: return finish_job(&message->job, store);
     case STORE_MESSAGE_SHEET: return store_write_sheet(store, &message->sheet);
+    case STORE_MESSAGE_CONFIGURE:
+        store_configure(store, &message->redact, &message->retention);
+        return 0;
     }
     return -EINVAL;
 }

@@ -11,6 +11,7 @@ enum store_message_kind {
     STORE_MESSAGE_BEGIN_JOB,
     STORE_MESSAGE_FINISH_JOB,
     STORE_MESSAGE_SHEET,
+    STORE_MESSAGE_CONFIGURE,
 };
 
 struct store_message {
@@ -19,15 +20,21 @@ struct store_message {
     struct tick_box *box;
     struct job job;
     struct sheet sheet;
-    struct arena arena;                     /* holds what job and sheet point to */
+    struct text_list redact;
+    struct retention_config retention;
+    struct arena arena;                     /* holds what job, sheet and redact point to */
     char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* as the store has called a run that began */
 };
 
-/* Takes the box over if there is memory; copies a job or a sheet with all that it points to. NULL
+/* Takes the box over if there is memory; copies the others with all that they point to. NULL
  * without memory. */
 struct store_message *store_message_of_tick(struct tick_box *box);
 struct store_message *store_message_of_job(enum store_message_kind kind, const struct job *job);
 struct store_message *store_message_of_sheet(const struct sheet *sheet);
+/* Must outlive the store, or the next one of its kind, once it is written. */
+struct store_message *store_message_of_settings(const struct text_list *redact,
+                                                const struct retention_config *retention);
+/* NULL is fine. */
 void store_message_free(struct store_message *message);
 
 /* As the calls of the store return. */

@@ -1,6 +1,7 @@
 /* How it is arranged: the caller's thread only ever takes the lock for as long as a pointer is
  * queued. What the thread writes stays at the head of the queue until it is written, so that the
- * order holds whatever has to be tried again. `persist()` is where failures are dealt with. */
+ * order holds whatever has to be tried again. `persist()` is where failures are dealt with;
+ * store-queue has what waits and what was lost, store-trouble the words, store-upkeep the rest. */
 #include "engine/store-writer.h"
 
 #include <errno.h>
@@ -10,90 +11,58 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/human.h"
 #include "base/macros.h"
-#include "engine/store-message.h"
-#include "engine/tick-loss.h"
+#include "engine/store-queue.h"
+#include "engine/store-trouble.h"
+#include "engine/store-upkeep.h"
+#include "engine/store-writer-options.h"
 
 /* Of what the thread needs, SQLite needs most, some 50 KiB. Untouched pages cost nothing, and
  * sanitizers multiply it. */
 #define STACK_BYTES (512 * 1024)
 
-/* A full disk stays so until somebody makes room: seconds are soon enough, and cost nothing. */
-#define RETRY_NS (5 * NS_PER_SEC)
-/* The store has waited itself before it says so. */
-#define RETRY_BUSY_NS (NS_PER_SEC / 4)
 /* Other failures, such as of a disk, may pass; a tick that cannot be written must not keep the
  * others waiting for ever. */
 #define TRIES_MAX 3
 
-#define RETAIN_EVERY_NS (3600 * NS_PER_SEC)
-/* After it was cut short because ticks were waiting. */
-#define RETAIN_AGAIN_NS NS_PER_SEC
-/* What a run that ends gives to it, if it is due: not to be felt, and not for nothing. */
-#define RETAIN_SLICE_NS (20 * NS_PER_MSEC)
-
-/* What a person waits for without wondering, when a command has ended. */
-#define STOP_NS (3 * NS_PER_SEC)
 /* A transaction takes milliseconds; whoever stops the process will not wait for a disk that hangs.
  */
 #define HOLD_NS (NS_PER_SEC / 2)
+/* A message leaves the queue a moment after it was written. */
+#define WAIT_STEP_NS (2 * NS_PER_MSEC)
 
 struct store_writer {
     /* only read once the thread runs */
     struct store_writer_options options;
-    struct text_list redact;
-    struct arena arena; /* holds the texts of these */
+    struct arena arena; /* holds what they point to */
     pthread_t thread;
 
     /* for both threads */
     pthread_mutex_t lock;
     pthread_cond_t wake; /* there is something to do */
     pthread_cond_t rest; /* nothing is being written, or all of it is done */
-    TAILQ_HEAD(, store_message) queue;
-    size_t ticks_waiting;
-    struct tick_loss loss;    /* that the store does not know of yet */
-    struct tick_loss episode; /* since writing last went well */
-    const char *loss_reason;  /* why ticks are being lost */
+    struct store_queue queue;
     bool is_stopping;
     uint64_t stop_by_ns; /* on the monotonic clock: nothing is waited for any longer */
+    bool is_open;
     bool is_held;
     bool is_busy;
-    bool has_given_up;
     bool is_done;
     bool is_abandoned; /* the thread frees the writer when it ends after all */
     struct store_report report;
+    struct store_error told; /* of the trouble that goes on; empty: there is none */
 
     /* the thread's own */
     struct store *store;
-    struct store_error error; /* of the last failure */
-    int trouble;              /* that was told of; 0: none, -ETIME: too slow */
-    uint64_t make_room_at_ns; /* at the earliest */
-    bool is_retaining;
-    bool has_retained; /* to the end, or another has */
-    uint64_t retain_at_ns;
-    uint64_t retain_at_least_until_ns;
-    int log_error;
+    struct store_message *settings; /* in force; NULL: those of the beginning */
+    struct store_error error;       /* of the last failure */
+    struct store_trouble trouble;
+    struct store_upkeep upkeep;
 };
 
 /* ---- small things ---- */
-
-static _printf_(2, 3) void say(struct store_writer *writer, const char *format, ...)
-{
-    char text[sizeof(struct store_error) + 256];
-    va_list arguments;
-
-    pthread_mutex_lock(&writer->lock);
-    bool is_abandoned = writer->is_abandoned;
-    pthread_mutex_unlock(&writer->lock);
-    if (is_abandoned || !writer->options.on_notice)
-        return;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    writer->options.on_notice(writer->options.context, text);
-}
 
 /* Waits until it is signalled or the monotonic clock says so; false if it does. */
 static bool wait_until(struct store_writer *writer, pthread_cond_t *condition, uint64_t mono_ns)
@@ -104,69 +73,32 @@ static bool wait_until(struct store_writer *writer, pthread_cond_t *condition, u
     return pthread_cond_timedwait(condition, &writer->lock, &until) == 0;
 }
 
-/* ---- losses ---- */
-
-static double interval_of(const struct store_writer *writer)
-{
-    return writer->options.store.interval_seconds;
-}
-
-/* Without memory the gaps are the next tick's. The lock is held. */
-static void move_loss(struct store_writer *writer, struct tick_box *box)
-{
-    if (!tick_loss_is_empty(&writer->loss))
-        tick_loss_move(&writer->loss, interval_of(writer), writer->loss_reason, box);
-}
-
-/* The lock is held. */
-static void count_lost(struct store_writer *writer, const struct tick_box *box)
-{
-    tick_loss_add_gaps(&writer->loss, box);
-    tick_loss_add(&writer->loss, box);
-    tick_loss_add(&writer->episode, box);
-    writer->report.dropped += box->tick.snapshot != NULL;
-    writer->report.events_lost += box->tick.events.count;
-}
-
 /* ---- the queue ---- */
-
-/* The lock is held. */
-static void pop(struct store_writer *writer, struct store_message *message)
-{
-    TAILQ_REMOVE(&writer->queue, message, neighbours);
-    writer->ticks_waiting -= message->kind == STORE_MESSAGE_TICK;
-}
 
 static int push(struct store_writer *writer, struct store_message *message)
 {
     if (!message)
         return -ENOMEM;
     pthread_mutex_lock(&writer->lock);
-    if (writer->has_given_up) {
-        store_message_free(message);
-    } else {
-        TAILQ_INSERT_TAIL(&writer->queue, message, neighbours);
+    bool is_closed = writer->queue.is_closed;
+    if (!is_closed) {
+        store_queue_push(&writer->queue, message);
         pthread_cond_signal(&writer->wake);
     }
     pthread_mutex_unlock(&writer->lock);
+    if (is_closed)
+        store_message_free(message);
     return 0;
 }
 
 void store_writer_tick(struct store_writer *writer, struct tick_box *box)
 {
     pthread_mutex_lock(&writer->lock);
-    bool has_room = !writer->has_given_up && writer->ticks_waiting < STORE_QUEUE_MAX;
-    struct store_message *message = has_room ? store_message_of_tick(box) : NULL;
-    if (message) {
-        move_loss(writer, box);
-        TAILQ_INSERT_TAIL(&writer->queue, message, neighbours);
-        writer->ticks_waiting++;
+    bool is_queued = store_queue_push_tick(&writer->queue, box);
+    if (is_queued)
         pthread_cond_signal(&writer->wake);
-    } else {
-        count_lost(writer, box);
-    }
     pthread_mutex_unlock(&writer->lock);
-    if (!message)
+    if (!is_queued)
         tick_box_free(box);
 }
 
@@ -185,6 +117,12 @@ int store_writer_sheet(struct store_writer *writer, const struct sheet *sheet)
     return push(writer, store_message_of_sheet(sheet));
 }
 
+int store_writer_configure(struct store_writer *writer, const struct text_list *redact,
+                           const struct retention_config *retention)
+{
+    return push(writer, store_message_of_settings(redact, retention));
+}
+
 /* ---- in the thread: writing ---- */
 
 /* Asked by the store: ticks go before retention, and so does whoever wants to be gone. */
@@ -196,10 +134,10 @@ static bool should_stop(void *context)
     uint64_t now_ns = clock_mono_ns();
     bool is_late = writer->is_stopping && now_ns >= writer->stop_by_ns;
     bool is_wanted =
-        writer->is_stopping || writer->is_held || writer->ticks_waiting > STORE_QUEUE_MAX / 2;
+        writer->is_stopping || writer->is_held || writer->queue.ticks_waiting > STORE_QUEUE_MAX / 2;
     pthread_mutex_unlock(&writer->lock);
-    return is_late ||
-           (writer->is_retaining && is_wanted && now_ns >= writer->retain_at_least_until_ns);
+    return is_late || (writer->upkeep.is_retaining && is_wanted &&
+                       now_ns >= writer->upkeep.retain_at_least_until_ns);
 }
 
 static int open_store(struct store_writer *writer)
@@ -210,24 +148,11 @@ static int open_store(struct store_writer *writer)
     options.context = writer;
     int r = store_open(&options, &writer->store, &writer->error);
     if (r == 0 && store_moved_from(writer->store))
-        say(writer,
-            "%s is on a network filesystem, which a database cannot be shared on: it is"
-            " kept in %s",
-            store_moved_from(writer->store), store_path(writer->store));
+        store_trouble_say(&writer->trouble,
+                          "%s is on a network filesystem, which a database cannot be shared on: it"
+                          " is kept in %s",
+                          store_moved_from(writer->store), store_path(writer->store));
     return r;
-}
-
-static void check_log(struct store_writer *writer)
-{
-    const char *path = writer->options.store.jsonl_path;
-    int error = store_jsonl_error(writer->store);
-
-    if (error && !writer->log_error)
-        say(writer, "cannot write to %s: %s; it is tried again at every snapshot", path,
-            strerror(-error));
-    if (!error && writer->log_error)
-        say(writer, "%s is written again", path);
-    writer->log_error = error;
 }
 
 static void note_begun_job(struct store_writer *writer, const struct store_message *message)
@@ -236,8 +161,9 @@ static void note_begun_job(struct store_writer *writer, const struct store_messa
     strcpy(writer->report.job_id, message->job_id);
     pthread_mutex_unlock(&writer->lock);
     if (strcmp(message->job_id, message->job.job_id) != 0)
-        say(writer, "a run of '%s' is still going on: this one is called '%s'", message->job.job_id,
-            message->job_id);
+        store_trouble_say(&writer->trouble,
+                          "a run of '%s' is still going on: this one is called '%s'",
+                          message->job.job_id, message->job_id);
 }
 
 static void note_written(struct store_writer *writer, const struct store_message *message)
@@ -245,7 +171,8 @@ static void note_written(struct store_writer *writer, const struct store_message
     if (message->kind == STORE_MESSAGE_BEGIN_JOB)
         note_begun_job(writer, message);
     if (message->kind == STORE_MESSAGE_TICK)
-        check_log(writer);
+        store_trouble_check_log(&writer->trouble, writer->options.store.jsonl_path,
+                                store_jsonl_error(writer->store));
 }
 
 static void begin_work(struct store_writer *writer)
@@ -268,12 +195,21 @@ static void end_work(struct store_writer *writer)
 /* Once for each time that the disk gets full, and not with every tick if it stays nearly so. */
 static bool may_make_room(struct store_writer *writer)
 {
-    uint64_t now_ns = clock_mono_ns();
+    int told = writer->trouble.error;
 
-    if ((writer->trouble && writer->trouble != -ETIME) || now_ns < writer->make_room_at_ns)
-        return false;
-    writer->make_room_at_ns = now_ns + writer->options.pace.retry_ns;
-    return true;
+    return (!told || told == -ETIME) &&
+           store_upkeep_may_make_room(&writer->upkeep, writer->options.pace.retry_ns);
+}
+
+/* Somebody has taken the database away: whoever stays makes a new one. */
+static int remake(struct store_writer *writer, struct store_message *message)
+{
+    store_trouble_say(&writer->trouble, "%s; a new one is made", writer->error.text);
+    store_close(TAKE_PTR(writer->store));
+    int r = open_store(writer);
+    if (r == 0 && (r = store_message_write(message, writer->store)) < 0)
+        snprintf(writer->error.text, sizeof(writer->error.text), "%s", store_error(writer->store));
+    return r;
 }
 
 /* Opens the store if that is still to be done, and writes the message (NULL: none). 0 or a negative
@@ -290,6 +226,8 @@ static int attempt(struct store_writer *writer, struct store_message *message)
         if (r < 0)
             snprintf(writer->error.text, sizeof(writer->error.text), "%s",
                      store_error(writer->store));
+        if (r == -ESTALE && writer->options.store.stays)
+            r = remake(writer, message);
     }
     end_work(writer);
     return r;
@@ -297,66 +235,32 @@ static int attempt(struct store_writer *writer, struct store_message *message)
 
 /* ---- in the thread: trouble ---- */
 
-static const char *reason_of(int error)
-{
-    switch (error) {
-    case -ENOSPC: return "the disk was full";
-    case -EBUSY: return "another process held the database";
-    case -ETIME: return "the disk was too slow";
-    default: return "the database could not be written";
-    }
-}
-
 static void begin_trouble(struct store_writer *writer, int error, const char *words)
 {
-    /* A disk that got full is more than one that was slow before. */
-    if (writer->trouble && (writer->trouble != -ETIME || error == -ETIME))
+    if (!store_trouble_is_news(&writer->trouble, error))
         return;
     pthread_mutex_lock(&writer->lock);
     bool is_stopping = writer->is_stopping;
-    writer->loss_reason = reason_of(error);
+    writer->queue.loss_reason = store_trouble_reason(error);
+    if (!is_stopping)
+        snprintf(writer->told.text, sizeof(writer->told.text), "%s", words);
     pthread_mutex_unlock(&writer->lock);
-    if (is_stopping) /* then only how it ends is of interest */
-        return;
-    writer->trouble = error;
-    say(writer, "%s; sampling goes on", words);
+    if (!is_stopping) /* else only how it ends is of interest */
+        store_trouble_begin(&writer->trouble, error, words);
 }
 
-static void tell_cost(struct store_writer *writer, const char *before, const struct tick_loss *cost,
-                      const char *after)
+/* Something was written, and until then `cost` was lost. Trouble is over when nothing waits any
+ * more, because then no more is lost. */
+static void note_success(struct store_writer *writer, bool is_calm, const struct tick_loss *cost)
 {
-    struct human count, seconds;
-
-    say(writer, "%s; %s snapshot%s (%s) %s not stored%s", before,
-        human_count(&count, cost->snapshots), cost->snapshots == 1 ? "" : "s",
-        human_duration(&seconds, tick_loss_seconds(cost, interval_of(writer))),
-        cost->snapshots == 1 ? "was" : "were", after);
-}
-
-static void end_trouble(struct store_writer *writer, const struct tick_loss *cost)
-{
-    writer->trouble = 0;
-    if (cost->snapshots)
-        tell_cost(writer, "writing again", cost, "");
-    else
-        say(writer, "writing again; no snapshot was lost");
-}
-
-/* Something was written. Trouble is over when nothing waits any more, because then no more is lost.
- */
-static void note_success(struct store_writer *writer, bool is_calm)
-{
-    pthread_mutex_lock(&writer->lock);
-    struct tick_loss cost = writer->episode;
-    pthread_mutex_unlock(&writer->lock);
-
-    if (!tick_loss_is_empty(&cost))
+    if (!tick_loss_is_empty(cost))
         begin_trouble(writer, -ETIME, "the disk is too slow to store every snapshot");
-    if (!writer->trouble || !is_calm) /* what was not told of is told at the end */
+    if (!writer->trouble.error || !is_calm) /* what was not told of is told at the end */
         return;
-    end_trouble(writer, &cost);
+    store_trouble_end(&writer->trouble, cost, writer->queue.interval_seconds);
     pthread_mutex_lock(&writer->lock);
-    writer->episode = (struct tick_loss){0};
+    writer->queue.episode = (struct tick_loss){0};
+    writer->told.text[0] = '\0';
     pthread_mutex_unlock(&writer->lock);
 }
 
@@ -367,16 +271,11 @@ static void give_up(struct store_writer *writer)
     const char *how = !writer->report.job_id[0] && !writer->report.stored ? "not stored"
                       : writer->is_stopping                               ? "not stored to the end"
                                                                           : "no longer stored";
-    writer->has_given_up = true;
     snprintf(writer->report.error, sizeof(writer->report.error), "%s", writer->error.text);
-    for (struct store_message *message; (message = TAILQ_FIRST(&writer->queue));) {
-        pop(writer, message);
-        if (message->box)
-            count_lost(writer, message->box);
-        store_message_free(message);
-    }
+    store_queue_close(&writer->queue);
+    store_queue_clear(&writer->queue);
     pthread_mutex_unlock(&writer->lock);
-    say(writer, "%s: %s", how, writer->error.text);
+    store_trouble_say(&writer->trouble, "%s: %s", how, writer->error.text);
 }
 
 static bool is_stopping(struct store_writer *writer)
@@ -446,11 +345,11 @@ static enum work await_work(struct store_writer *writer, struct store_message **
 
     pthread_mutex_lock(&writer->lock);
     for (;;) {
-        *ret = TAILQ_FIRST(&writer->queue);
+        *ret = store_queue_first(&writer->queue);
         work = *ret ? WORK_WRITE : writer->is_stopping ? WORK_STOP : WORK_RETAIN;
-        if (work != WORK_RETAIN || clock_mono_ns() >= writer->retain_at_ns)
+        if (work != WORK_RETAIN || clock_mono_ns() >= writer->upkeep.retain_at_ns)
             break;
-        wait_until(writer, &writer->wake, writer->retain_at_ns);
+        wait_until(writer, &writer->wake, writer->upkeep.retain_at_ns);
     }
     pthread_mutex_unlock(&writer->lock);
     return work;
@@ -472,48 +371,39 @@ static int write_next(struct store_writer *writer, struct store_message *message
         return r;
 
     pthread_mutex_lock(&writer->lock);
-    pop(writer, message);
+    store_queue_remove(&writer->queue, message);
     if (r == 1)
-        count_lost(writer, message->box);
+        store_queue_lose(&writer->queue, message->box);
     else
         writer->report.stored += message->box && message->box->tick.snapshot;
-    bool is_calm = TAILQ_EMPTY(&writer->queue);
+    bool is_calm = !store_queue_first(&writer->queue);
+    struct tick_loss cost = writer->queue.episode;
     pthread_mutex_unlock(&writer->lock);
     if (r == 0) {
         note_written(writer, message);
-        note_success(writer, is_calm);
+        note_success(writer, is_calm, &cost);
+    }
+    if (message->kind == STORE_MESSAGE_CONFIGURE) {
+        /* The store goes by it: that before is free. */
+        struct store_message *before = writer->settings;
+        writer->settings = message;
+        message = before;
     }
     store_message_free(message);
     return 0;
 }
 
-static void retain(struct store_writer *writer)
+static void retain(struct store_writer *writer, bool at_the_end)
 {
-    double now = ns_to_sec(clock_real_ns());
-    int r = 0;
-
     begin_work(writer);
-    if (!store_retained_lately(writer->store, now)) {
-        writer->is_retaining = true;
-        r = store_retain(writer->store, now);
-        writer->is_retaining = false;
-    }
+    int r = at_the_end ? store_upkeep_retain_a_little(&writer->upkeep, writer->store)
+                       : store_upkeep_retain(&writer->upkeep, writer->store,
+                                             writer->options.pace.retain_every_ns);
     end_work(writer);
     /* Failing to write is told of where it costs a snapshot, and another writer may do this too. */
     if (r < 0 && !is_passing(r))
-        say(writer, "cannot let go of what is old: %s", store_error(writer->store));
-    writer->has_retained = r == 0;
-    writer->retain_at_ns =
-        clock_mono_ns() + (r == 1 ? RETAIN_AGAIN_NS : writer->options.pace.retain_every_ns);
-}
-
-/* Where all runs are short, nobody ever has the time: then each gives a little of its own. */
-static void retain_a_little(struct store_writer *writer)
-{
-    if (writer->has_retained)
-        return;
-    writer->retain_at_least_until_ns = clock_mono_ns() + RETAIN_SLICE_NS;
-    retain(writer);
+        store_trouble_say(&writer->trouble, "cannot let go of what is old: %s",
+                          store_error(writer->store));
 }
 
 /* What was lost at the very end has no tick to go with. */
@@ -524,14 +414,21 @@ static void write_last_loss(struct store_writer *writer)
         return;
 
     pthread_mutex_lock(&writer->lock);
-    const char *reason = writer->loss_reason;
-    struct tick_loss untold = writer->episode;
-    move_loss(writer, box);
+    const char *reason = writer->queue.loss_reason;
+    struct tick_loss untold = writer->queue.episode;
+    store_queue_move_loss(&writer->queue, box);
     pthread_mutex_unlock(&writer->lock);
-    if (box->tick.gaps.count)
-        store_write_tick(writer->store, &box->tick);
+    int r = 0;
+    if (box->tick.gaps.count || box->tick.anomalies.count)
+        r = store_write_tick(writer->store, &box->tick);
+    if (r < 0) {
+        pthread_mutex_lock(&writer->lock);
+        writer->queue.events_lost += box->tick.anomalies.count;
+        pthread_mutex_unlock(&writer->lock);
+    }
     if (untold.snapshots)
-        tell_cost(writer, reason, &untold, ", at the end");
+        store_trouble_tell_cost(&writer->trouble, reason, &untold, writer->queue.interval_seconds,
+                                ", at the end");
 }
 
 static int write_all(struct store_writer *writer)
@@ -539,13 +436,16 @@ static int write_all(struct store_writer *writer)
     struct store_message *message;
     int r = persist(writer, NULL);
 
+    pthread_mutex_lock(&writer->lock);
+    writer->is_open = true;
+    pthread_mutex_unlock(&writer->lock);
     while (r == 0) {
         switch (await_work(writer, &message)) {
         case WORK_WRITE: r = write_next(writer, message); break;
-        case WORK_RETAIN: retain(writer); break;
+        case WORK_RETAIN: retain(writer, false); break;
         case WORK_STOP:
             write_last_loss(writer);
-            retain_a_little(writer);
+            retain(writer, true);
             return 0;
         }
     }
@@ -554,10 +454,8 @@ static int write_all(struct store_writer *writer)
 
 static void writer_free(struct store_writer *writer)
 {
-    for (struct store_message *message; (message = TAILQ_FIRST(&writer->queue));) {
-        pop(writer, message);
-        store_message_free(message);
-    }
+    store_queue_done(&writer->queue);
+    store_message_free(writer->settings);
     pthread_mutex_destroy(&writer->lock);
     pthread_cond_destroy(&writer->wake);
     pthread_cond_destroy(&writer->rest);
@@ -572,7 +470,7 @@ static void *run_thread(void *argument)
     if (write_all(writer) < 0)
         give_up(writer);
     if (writer->store && store_close(writer->store) < 0)
-        say(writer, "cannot close the database properly");
+        store_trouble_say(&writer->trouble, "cannot close the database properly");
 
     pthread_mutex_lock(&writer->lock);
     writer->is_done = true;
@@ -586,39 +484,6 @@ static void *run_thread(void *argument)
 
 /* ---- start, hold, stop ---- */
 
-static int copy_options(struct store_writer *writer, const struct store_writer_options *options)
-{
-    struct store_options *store = &writer->options.store;
-    const char **texts[] = {&store->path, &store->jsonl_path, &store->host, &store->boot_id,
-                            &store->collector};
-    const struct text_list none = {0};
-    const struct text_list *redact = options->store.redact ? options->store.redact : &none;
-
-    writer->options = *options;
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        if (*texts[i] && !(*texts[i] = arena_strdup(&writer->arena, *texts[i])))
-            return -ENOMEM;
-
-    writer->redact.items =
-        arena_alloc(&writer->arena, (redact->count + 1) * sizeof(*writer->redact.items));
-    if (!writer->redact.items)
-        return -ENOMEM;
-    for (; writer->redact.count < redact->count; writer->redact.count++) {
-        char *word = arena_strdup(&writer->arena, redact->items[writer->redact.count]);
-        if (!word)
-            return -ENOMEM;
-        writer->redact.items[writer->redact.count] = word;
-    }
-    store->redact = &writer->redact;
-    return 0;
-}
-
-static void set_default(uint64_t *value, uint64_t usual)
-{
-    if (!*value)
-        *value = usual;
-}
-
 static struct store_writer *writer_new(const struct store_writer_options *options)
 {
     struct store_writer *writer = calloc(1, sizeof(*writer));
@@ -626,23 +491,19 @@ static struct store_writer *writer_new(const struct store_writer_options *option
     if (!writer)
         return NULL;
 
-    TAILQ_INIT(&writer->queue);
-    writer->loss_reason = reason_of(-ETIME);
+    store_queue_init(&writer->queue, options->store.interval_seconds, store_trouble_reason(-ETIME));
+    writer->trouble.on_notice = options->on_notice;
+    writer->trouble.context = options->context;
     pthread_mutex_init(&writer->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&writer->wake, &monotonic);
     pthread_cond_init(&writer->rest, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (copy_options(writer, options) < 0) {
+    if (store_writer_options_copy(options, &writer->arena, &writer->options) < 0) {
         writer_free(writer);
         return NULL;
     }
-    struct store_pace *pace = &writer->options.pace;
-    set_default(&pace->retry_ns, RETRY_NS);
-    set_default(&pace->retry_busy_ns, RETRY_BUSY_NS);
-    set_default(&pace->retain_every_ns, RETAIN_EVERY_NS);
-    set_default(&pace->stop_ns, STOP_NS);
     return writer;
 }
 
@@ -702,23 +563,47 @@ void store_writer_release(struct store_writer *writer)
  * lock is held. */
 static void abandon(struct store_writer *writer)
 {
-    struct store_message *message;
-
     writer->is_abandoned = true;
-    TAILQ_FOREACH (message, &writer->queue, neighbours)
-        if (message->box)
-            count_lost(writer, message->box);
+    store_trouble_silence(&writer->trouble);
+    store_queue_close(&writer->queue);
     snprintf(writer->report.error, sizeof(writer->report.error),
              "the disk of %s does not answer, and was not waited for any longer",
              writer->options.store.path);
 }
 
-static void describe_losses(struct store_writer *writer)
+/* The lock is held. */
+static void fill_report(const struct store_writer *writer, struct store_report *ret)
 {
-    struct store_report *report = &writer->report;
+    *ret = writer->report;
+    ret->dropped = writer->queue.dropped;
+    ret->events_lost = writer->queue.events_lost;
+    if (!ret->error[0] && (ret->dropped || ret->events_lost))
+        snprintf(ret->error, sizeof(ret->error), "%s", writer->queue.loss_reason);
+}
 
-    if (!report->error[0] && (report->dropped || report->events_lost))
-        snprintf(report->error, sizeof(report->error), "%s", writer->loss_reason);
+bool store_writer_wait(struct store_writer *writer, uint64_t max_ns)
+{
+    uint64_t now_ns = clock_mono_ns(), until_ns = now_ns + max_ns;
+
+    pthread_mutex_lock(&writer->lock);
+    while ((!writer->is_open || store_queue_first(&writer->queue)) && !writer->is_done &&
+           now_ns < until_ns) {
+        wait_until(writer, &writer->rest, MIN(now_ns + WAIT_STEP_NS, until_ns));
+        now_ns = clock_mono_ns();
+    }
+    bool is_written = writer->is_open && !store_queue_first(&writer->queue);
+    pthread_mutex_unlock(&writer->lock);
+    return is_written;
+}
+
+void store_writer_ask(struct store_writer *writer, struct store_report *ret)
+{
+    pthread_mutex_lock(&writer->lock);
+    fill_report(writer, ret);
+    /* What goes on, not what is over. */
+    if (!writer->report.error[0])
+        snprintf(ret->error, sizeof(ret->error), "%s", writer->told.text);
+    pthread_mutex_unlock(&writer->lock);
 }
 
 void store_writer_stop(struct store_writer *writer, struct store_report *ret)
@@ -738,8 +623,7 @@ void store_writer_stop(struct store_writer *writer, struct store_report *ret)
     bool is_done = writer->is_done;
     if (!is_done)
         abandon(writer);
-    describe_losses(writer);
-    *ret = writer->report;
+    fill_report(writer, ret);
     pthread_mutex_unlock(&writer->lock);
 
     if (is_done) {

@@ -3,10 +3,11 @@
  * Ticks, runs and steps are handed over whole and written in their order. The queue is bounded:
  * when the disk is full, hangs or is too slow, what comes then is dropped and counted, and the
  * store gets to know of it as a gap when it can be written again, which is tried for as long as it
- * takes. A database that is damaged, foreign or out of reach is given up for good, with the reason.
+ * takes; what was noticed in it is kept until then. A database that is damaged, foreign or out of
+ * reach is given up for good, with the reason.
  *
- * All of it is called from one thread, none of it waits but store_writer_stop(), for a time that is
- * bounded, and store_writer_hold(). */
+ * All of it is called from one thread, but for store_writer_ask(); none of it waits but
+ * store_writer_stop(), for a time that is bounded, and store_writer_hold(). */
 #pragma once
 
 #include "engine/tick-box.h"
@@ -41,7 +42,7 @@ struct store_report {
                                              */
     uint64_t stored;                        /* snapshots */
     uint64_t dropped;                       /* snapshots */
-    uint64_t events_lost;
+    uint64_t events_lost;                   /* anomalies that could not be kept included */
     char error[sizeof(struct store_error)]; /* why not all is stored; empty: all of it is */
 };
 
@@ -59,6 +60,18 @@ void store_writer_tick(struct store_writer *writer, struct tick_box *box);
 int store_writer_begin_job(struct store_writer *writer, const struct job *job);
 int store_writer_finish_job(struct store_writer *writer, const struct job *job);
 int store_writer_sheet(struct store_writer *writer, const struct sheet *sheet);
+
+/* See store_configure(); both are copied. 0 or -ENOMEM. */
+int store_writer_configure(struct store_writer *writer, const struct text_list *redact,
+                           const struct retention_config *retention);
+
+/* Until the store is open and all that was handed over is written, or `max_ns` have passed: who
+ * tells of something and then asks for it should find it. Whether it is written. For any thread. */
+bool store_writer_wait(struct store_writer *writer, uint64_t max_ns);
+
+/* What became of it so far; `error` is the trouble that goes on, if there is any. For any thread,
+ * as long as the writer is there. */
+void store_writer_ask(struct store_writer *writer, struct store_report *ret);
 
 /* Nothing is written between the two, so that a process that is stopped meanwhile does not keep the
  * database locked. */

@@ -62,28 +62,29 @@ static int make_room(struct tick_box *box)
                              sizeof(events->items[0]));
 }
 
-struct process_event *tick_box_add_event(struct tick_box *box, const struct run *run,
+struct process_event *tick_box_add_event(struct tick_box *box, struct owner owner,
                                          enum event_type type, pid_t pid, double timestamp)
 {
-    if (note_run(box, run) < 0 || make_room(box) < 0) {
+    if (note_run(box, owner.run) < 0 || make_room(box) < 0) {
         box->lost_events++;
         return NULL;
     }
     struct process_event *event = &box->tick.events.items[box->tick.events.count++];
     record_init(&process_event_record, event);
+    event->is_step = false;
     event->timestamp = timestamp;
     event->event_type = (int)type;
     event->pid = pid;
     event->run_id = box->run_id;
     event->job_id = box->job_id;
-    event->sheet_num = run->sheet_num;
+    event->sheet_num = owner.sheet_num;
     return event;
 }
 
-struct process_event *tick_box_add_spawn(struct tick_box *box, const struct run *run, pid_t pid,
-                                         pid_t ppid, double timestamp)
+struct process_event *tick_box_add_spawn(struct tick_box *box, struct owner owner, pid_t pid,
+                                         int64_t ppid, double timestamp)
 {
-    struct process_event *event = tick_box_add_event(box, run, EVENT_SPAWN, pid, timestamp);
+    struct process_event *event = tick_box_add_event(box, owner, EVENT_SPAWN, pid, timestamp);
 
     if (event)
         event->ppid = ppid;
@@ -115,7 +116,7 @@ static void note_sender(struct tick_box *box, const struct process_event *sent,
         event->details = arena_strdup(&box->arena, sent->details);
 }
 
-struct process_event *tick_box_add_signal(struct tick_box *box, const struct run *run, pid_t pid,
+struct process_event *tick_box_add_signal(struct tick_box *box, struct owner owner, pid_t pid,
                                           const struct process_event *sent, double timestamp)
 {
     struct process_event *end = tick_box_find_end(box, pid);
@@ -125,7 +126,7 @@ struct process_event *tick_box_add_signal(struct tick_box *box, const struct run
         note_sender(box, sent, end);
     if (end)
         return end;
-    struct process_event *event = tick_box_add_event(box, run, EVENT_SIGNAL, pid, timestamp);
+    struct process_event *event = tick_box_add_event(box, owner, EVENT_SIGNAL, pid, timestamp);
     if (!event)
         return NULL;
     event->signal_num = sent->signal_num;
@@ -152,12 +153,12 @@ static bool take_signal(struct tick_box *box, pid_t pid, int number, struct proc
     return false;
 }
 
-static struct process_event *add_kill(struct tick_box *box, const struct run *run, pid_t pid,
+static struct process_event *add_kill(struct tick_box *box, struct owner owner, pid_t pid,
                                       int wait_status, double timestamp)
 {
     struct process_event signal;
     bool is_known = take_signal(box, pid, WTERMSIG(wait_status), &signal);
-    struct process_event *event = tick_box_add_event(box, run, EVENT_KILL, pid, timestamp);
+    struct process_event *event = tick_box_add_event(box, owner, EVENT_KILL, pid, timestamp);
 
     if (!event)
         return NULL;
@@ -172,12 +173,12 @@ static struct process_event *add_kill(struct tick_box *box, const struct run *ru
     return event;
 }
 
-struct process_event *tick_box_add_end(struct tick_box *box, const struct run *run, pid_t pid,
+struct process_event *tick_box_add_end(struct tick_box *box, struct owner owner, pid_t pid,
                                        int wait_status, double timestamp)
 {
     if (WIFSIGNALED(wait_status))
-        return add_kill(box, run, pid, wait_status, timestamp);
-    struct process_event *event = tick_box_add_event(box, run, EVENT_EXIT, pid, timestamp);
+        return add_kill(box, owner, pid, wait_status, timestamp);
+    struct process_event *event = tick_box_add_event(box, owner, EVENT_EXIT, pid, timestamp);
 
     if (event)
         event->exit_code = WEXITSTATUS(wait_status);

@@ -11,6 +11,17 @@
  * hands it on without a snapshot and begins the next. */
 #define TICK_EVENTS_MAX 4096
 
+/* Whose a process is: its run, and the step of it. */
+struct owner {
+    const struct run *run;
+    int64_t sheet_num;
+};
+
+static inline struct owner owner_of(const struct member *member)
+{
+    return (struct owner){.run = member->run, .sheet_num = member->sheet_num};
+}
+
 struct tick_box {
     struct tick tick; /* what is in it, as the store takes it */
     size_t event_capacity;
@@ -32,17 +43,17 @@ bool tick_box_is_full(const struct tick_box *box);
 
 /* All return the event, for more to be filled in, until the next is added; NULL if there was no
  * room or memory for it, which is counted. `timestamp` is the wall clock. */
-struct process_event *tick_box_add_event(struct tick_box *box, const struct run *run,
+struct process_event *tick_box_add_event(struct tick_box *box, struct owner owner,
                                          enum event_type type, pid_t pid, double timestamp);
-struct process_event *tick_box_add_spawn(struct tick_box *box, const struct run *run, pid_t pid,
-                                         pid_t ppid, double timestamp);
+struct process_event *tick_box_add_spawn(struct tick_box *box, struct owner owner, pid_t pid,
+                                         int64_t ppid, double timestamp);
 /* A process ended: an exit, or a kill, which then stands for the signal that did it as well, if
  * that is in the box. */
-struct process_event *tick_box_add_end(struct tick_box *box, const struct run *run, pid_t pid,
+struct process_event *tick_box_add_end(struct tick_box *box, struct owner owner, pid_t pid,
                                        int wait_status, double timestamp);
 /* A signal that `sent` tells the number and the sender of, its texts copied; part of the kill, if
  * that is in the box already. */
-struct process_event *tick_box_add_signal(struct tick_box *box, const struct run *run, pid_t pid,
+struct process_event *tick_box_add_signal(struct tick_box *box, struct owner owner, pid_t pid,
                                           const struct process_event *sent, double timestamp);
 
 /* The end of a process, if it is in the box; else NULL. */

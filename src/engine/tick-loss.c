@@ -53,6 +53,17 @@ void tick_loss_add(struct tick_loss *loss, const struct tick_box *box)
     loss->events += box->tick.events.count;
 }
 
+void tick_loss_add_anomalies(struct tick_loss *loss, const struct anomaly_list *anomalies,
+                             size_t lost)
+{
+    /* When they were noticed is when their tick was taken: they may have begun long before. */
+    if (!loss->has_time && anomalies->count) {
+        double when = anomalies->items[anomalies->count - 1].timestamp;
+        add_time(loss, when, when);
+    }
+    loss->events += lost;
+}
+
 double tick_loss_seconds(const struct tick_loss *loss, double interval_seconds)
 {
     return MAX(loss->last - loss->first, 0.0) + interval_seconds;

@@ -15,6 +15,9 @@ struct tick_loss {
 bool tick_loss_is_empty(const struct tick_loss *loss);
 /* The snapshot and the events of a tick. */
 void tick_loss_add(struct tick_loss *loss, const struct tick_box *box);
+/* So many that were noticed in a tick, and that there was no room to keep: they count as events. */
+void tick_loss_add_anomalies(struct tick_loss *loss, const struct anomaly_list *anomalies,
+                             size_t lost);
 /* What its gaps were to tell of, which were made of this loss: it is to be told of again. */
 void tick_loss_add_gaps(struct tick_loss *loss, const struct tick_box *box);
 

@@ -10,8 +10,10 @@
 #include "engine/tick-loss.h"
 #include "unit.h"
 
-static const struct run first = {.run_id = "run-1", .job_id = "job-1", .sheet_num = 4};
-static const struct run second = {.run_id = "run-2", .job_id = "job-2", .sheet_num = INT_UNKNOWN};
+static const struct run first_run = {.run_id = "run-1", .job_id = "job-1"};
+static const struct run second_run = {.run_id = "run-2", .job_id = "job-2"};
+static const struct owner first = {.run = &first_run, .sheet_num = 4};
+static const struct owner second = {.run = &second_run, .sheet_num = INT_UNKNOWN};
 
 #define EXITED(status) ((status) << 8)
 #define CORE_DUMPED    0x80
@@ -20,12 +22,13 @@ static const struct run second = {.run_id = "run-2", .job_id = "job-2", .sheet_n
 
 static void test_events_belong_to_their_runs(void **state _unused_)
 {
-    struct run run = first;
+    struct run run = first_run;
+    const struct owner owner = {.run = &run, .sheet_num = 4};
     struct tick_box *box = tick_box_new();
 
-    assert_non_null(tick_box_add_spawn(box, &run, 10, 9, 1.5));
-    assert_non_null(tick_box_add_spawn(box, &second, 11, 10, 2));
-    assert_non_null(tick_box_add_end(box, &run, 10, EXITED(3), 3));
+    assert_non_null(tick_box_add_spawn(box, owner, 10, 9, 1.5));
+    assert_non_null(tick_box_add_spawn(box, second, 11, 10, 2));
+    assert_non_null(tick_box_add_end(box, owner, 10, EXITED(3), 3));
     memset(&run, 'x', sizeof(run)); /* the box has its own copies */
 
     const struct process_event *events = box->tick.events.items;
@@ -59,13 +62,13 @@ static void test_kill_stands_for_its_signal(void **state _unused_)
     sent.signal_num = SIGTERM;
     sent.sender_pid = 77;
     sent.sender_command = sender;
-    assert_non_null(tick_box_add_signal(box, &first, 10, &sent, 1));
+    assert_non_null(tick_box_add_signal(box, first, 10, &sent, 1));
     sent.signal_num = SIGUSR1;
-    assert_non_null(tick_box_add_signal(box, &first, 10, &sent, 2));
+    assert_non_null(tick_box_add_signal(box, first, 10, &sent, 2));
     sent.signal_num = SIGTERM;
-    assert_non_null(tick_box_add_signal(box, &first, 11, &sent, 3));
+    assert_non_null(tick_box_add_signal(box, first, 11, &sent, 3));
     sender[0] = 'x';
-    assert_non_null(tick_box_add_end(box, &first, 10, SIGTERM, 4));
+    assert_non_null(tick_box_add_end(box, first, 10, SIGTERM, 4));
 
     const struct process_event *events = box->tick.events.items;
     assert_int_equal(box->tick.events.count, 3);
@@ -91,11 +94,11 @@ static void test_signal_that_has_killed_already(void **state _unused_)
     record_init(&process_event_record, &sent);
     sent.signal_num = SIGINT;
     sent.details = "from the terminal";
-    tick_box_add_end(box, &first, 10, SIGINT, 1);
-    tick_box_add_signal(box, &first, 10, &sent, 2);
+    tick_box_add_end(box, first, 10, SIGINT, 1);
+    tick_box_add_signal(box, first, 10, &sent, 2);
     sent.signal_num = SIGTERM; /* nobody is there any more */
     sent.details = "too late";
-    tick_box_add_signal(box, &first, 10, &sent, 3);
+    tick_box_add_signal(box, first, 10, &sent, 3);
     assert_int_equal(box->tick.events.count, 1);
     assert_int_equal(box->tick.events.items[0].event_type, EVENT_KILL);
     assert_string_equal(box->tick.events.items[0].details, "from the terminal");
@@ -106,7 +109,7 @@ static void test_kill_without_a_sender(void **state _unused_)
 {
     struct tick_box *box = tick_box_new();
 
-    tick_box_add_end(box, &first, 10, SIGSEGV | CORE_DUMPED, 4);
+    tick_box_add_end(box, first, 10, SIGSEGV | CORE_DUMPED, 4);
     assert_int_equal(box->tick.events.items[0].event_type, EVENT_KILL);
     assert_int_equal(box->tick.events.items[0].signal_num, SIGSEGV);
     assert_string_equal(box->tick.events.items[0].details, "core dumped");
@@ -119,11 +122,11 @@ static void test_end_is_found(void **state _unused_)
     struct tick_box *box = tick_box_new();
 
     assert_null(tick_box_find_end(box, 10));
-    tick_box_add_end(box, &first, 10, EXITED(1), 1);
-    tick_box_add_end(box, &first, 11, SIGKILL, 2);
+    tick_box_add_end(box, first, 10, EXITED(1), 1);
+    tick_box_add_end(box, first, 11, SIGKILL, 2);
     assert_int_equal(tick_box_find_end(box, 10)->exit_code, 1);
     assert_int_equal(tick_box_find_end(box, 11)->signal_num, SIGKILL);
-    tick_box_add_spawn(box, &first, 10, 1, 3); /* another process of that number */
+    tick_box_add_spawn(box, first, 10, 1, 3); /* another process of that number */
     assert_null(tick_box_find_end(box, 10));
     tick_box_free(box);
 }
@@ -134,10 +137,10 @@ static void test_box_gets_full(void **state _unused_)
 
     for (int i = 0; i < TICK_EVENTS_MAX; i++) {
         assert_false(tick_box_is_full(box));
-        assert_non_null(tick_box_add_spawn(box, &first, i + 1, 1, 1));
+        assert_non_null(tick_box_add_spawn(box, first, i + 1, 1, 1));
     }
     assert_true(tick_box_is_full(box));
-    assert_null(tick_box_add_spawn(box, &first, 1, 1, 1));
+    assert_null(tick_box_add_spawn(box, first, 1, 1, 1));
     assert_int_equal(box->lost_events, 1);
     tick_box_free(box);
 }
@@ -151,7 +154,7 @@ static void test_loss_becomes_gaps(void **state _unused_)
     char reason[] = "the disk was full";
 
     lost->tick.snapshot = snapshot_new();
-    tick_box_add_spawn(lost, &first, 1, 1, 1);
+    tick_box_add_spawn(lost, first, 1, 1, 1);
     assert_true(tick_loss_is_empty(&loss));
     for (int i = 0; i < 12; i++) {
         lost->tick.snapshot->timestamp = 100 + 5 * i;
@@ -202,13 +205,13 @@ static void test_processes_are_named(void **state _unused_)
     tick_box_free(box); /* with the snapshot, as the store does */
 
     box = tick_box_new();
-    tick_box_add_spawn(box, &first, 12, 10, 1);
-    tick_box_add_event(box, &first, EVENT_EXEC, 12, 2);
-    tick_box_add_event(box, &first, EVENT_EXEC, 12, 3);
-    tick_box_add_event(box, &first, EVENT_EXEC, 11, 3); /* became what nobody has seen */
-    tick_box_add_end(box, &first, 11, EXITED(0), 4);
-    tick_box_add_end(box, &first, 10, EXITED(0), 5);
-    tick_box_add_end(box, &first, 13, EXITED(0), 6); /* came and went */
+    tick_box_add_spawn(box, first, 12, 10, 1);
+    tick_box_add_event(box, first, EVENT_EXEC, 12, 2);
+    tick_box_add_event(box, first, EVENT_EXEC, 12, 3);
+    tick_box_add_event(box, first, EVENT_EXEC, 11, 3); /* became what nobody has seen */
+    tick_box_add_end(box, first, 11, EXITED(0), 4);
+    tick_box_add_end(box, first, 10, EXITED(0), 5);
+    tick_box_add_end(box, first, 13, EXITED(0), 6); /* came and went */
     box->tick.snapshot = make_snapshot(1, (int64_t[]){12}, (const char *[]){"cc -c a.c"});
     command_book_name(&book, box);
 
@@ -234,7 +237,7 @@ static void test_processes_are_named_without_a_snapshot(void **state _unused_)
     tick_box_free(box);
     for (int i = 0; i < 2; i++) { /* what is known stays known */
         box = tick_box_new();
-        tick_box_add_end(box, &first, 10, EXITED(0), 1);
+        tick_box_add_end(box, first, 10, EXITED(0), 1);
         command_book_name(&book, box);
         assert_string_equal(box->tick.events.items[0].command, "make all");
         tick_box_free(box);

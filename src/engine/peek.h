@@ -1,0 +1,14 @@
+/* A look at one process out of turn, whatever the collector does: who sent a signal, whose child it
+ * is, whether it is still the same one. */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "probe/proc-stat.h"
+
+/* Its command line, cut to `size`, cleaned; "" if it is gone, or has none. */
+void peek_command(pid_t pid, char *into, size_t size);
+
+/* 0, or a negative errno: it is gone. */
+int peek_stat(pid_t pid, struct proc_stat *ret);

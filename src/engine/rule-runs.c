@@ -1,0 +1,138 @@
+#include "engine/rule-runs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/uuid.h"
+#include "engine/engine.h"
+#include "probe/process-facts.h"
+
+#define RULE_MIN_AGE_NS (200 * NS_PER_MSEC)
+
+void rule_runs_init(struct rule_runs *runs, struct registry *registry, int proc_fd)
+{
+    *runs = (struct rule_runs){.registry = registry,
+                               .proc_fd = proc_fd,
+                               .ns_per_tick = NS_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK),
+                               .watch = {.proc_fd = proc_fd}};
+}
+
+void rule_runs_done(struct rule_runs *runs)
+{
+    rule_watch_done(&runs->watch);
+}
+
+/* ---- whom no rule is for ---- */
+
+/* Whoever has just started it may be about to tell that it is a job: that goes before rules. */
+static bool is_too_young(const struct rule_runs *runs, uint64_t start_ticks)
+{
+    uint64_t born_ns = start_ticks * runs->ns_per_tick, now_ns = clock_boot_ns();
+
+    return now_ns < born_ns + RULE_MIN_AGE_NS;
+}
+
+static bool has_own_program(const struct rule_runs *runs, pid_t pid)
+{
+    struct stat own, other;
+    char path[32];
+
+    snprintf(path, sizeof(path), "%d/exe", (int)pid);
+    return fstatat(runs->proc_fd, "self/exe", &own, 0) == 0 &&
+           fstatat(runs->proc_fd, path, &other, 0) == 0 && own.st_ino == other.st_ino &&
+           own.st_dev == other.st_dev;
+}
+
+/* sonde itself belongs to no job by a rule. A `sonde run` of another version is known by what it
+ * told. */
+static bool is_sonde(const struct rule_runs *runs, pid_t pid)
+{
+    return registry_is_foster(runs->registry, pid) || has_own_program(runs, pid);
+}
+
+/* ---- its run ---- */
+
+/* It has a number if a run that somebody told of had the name. */
+static struct run *find_run(const struct rule_runs *runs, const char *job_id, int64_t uid)
+{
+    char name[JOB_ID_NUMBERED_MAX_BYTES];
+    struct run *run;
+
+    snprintf(name, sizeof(name), "%s", job_id);
+    for (unsigned number = 2; (run = registry_find_job(runs->registry, name, uid)); number++) {
+        if (run->origin == RUN_BY_RULE && run->uid == uid)
+            return run;
+        snprintf(name, sizeof(name), "%s-%u", job_id, number);
+    }
+    return NULL;
+}
+
+static int begin_run(struct rule_runs *runs, const char *job_id, int64_t uid, struct run **ret)
+{
+    char run_id[UUID_TEXT_SIZE], name[JOB_ID_NUMBERED_MAX_BYTES];
+    const struct run_options options = {
+        .run_id = run_id, .job_id = name, .uid = uid, .origin = RUN_BY_RULE};
+
+    if (!registry_has_room(runs->registry, uid))
+        return -EDQUOT; /* its processes stay without a job */
+    registry_free_name(runs->registry, job_id, uid, false, name);
+    int r = uuid_make(clock_real_ns(), run_id);
+    return r < 0 ? r : registry_add_run(runs->registry, &options, ret);
+}
+
+/* Of its first process, whatever the rules needed to know. */
+static void read_beginning(const struct rule_runs *runs, pid_t pid, struct arena *arena,
+                           struct process_facts *facts)
+{
+    const struct fact_request request = {.facts = FACT_COMMAND | FACT_CWD};
+    struct process_facts more;
+
+    if (process_facts_read(runs->proc_fd, pid, &request, arena, &more) < 0)
+        return; /* it is gone */
+    facts->command = more.command;
+    facts->cwd = more.cwd;
+}
+
+int rule_runs_find(struct rule_runs *runs, pid_t pid, uint64_t start_ticks, struct arena *arena,
+                   struct rule_find *ret)
+{
+    char job_id[JOB_ID_MAX_BYTES + 1];
+    struct rule_find found = {0};
+
+    if (is_too_young(runs, start_ticks))
+        return 0;
+    int r = rule_watch_ask(&runs->watch, pid, start_ticks, arena, &found.facts, job_id);
+    if (r <= 0 || is_sonde(runs, pid))
+        return MIN(r, 0);
+    found.run = find_run(runs, job_id, found.facts.uid);
+    found.is_new = !found.run;
+    if (found.is_new) {
+        r = begin_run(runs, job_id, found.facts.uid, &found.run);
+        if (r < 0)
+            return r;
+        read_beginning(runs, pid, arena, &found.facts);
+    }
+    *ret = found;
+    return 1;
+}
+
+/* ---- its end ---- */
+
+void rule_runs_end(struct rule_runs *runs, uint64_t now_ns,
+                   void (*on_over)(void *context, struct run *run), void *context)
+{
+    for (struct run *run = registry_next_run(runs->registry, NULL), *next; run; run = next) {
+        next = registry_next_run(runs->registry, run);
+        if (run->origin != RUN_BY_RULE)
+            continue;
+        if (run->living)
+            run->empty_since_ns = 0;
+        else if (!run->empty_since_ns)
+            run->empty_since_ns = now_ns;
+        else if (now_ns - run->empty_since_ns >= RULE_RUN_LINGER_SEC * NS_PER_SEC)
+            on_over(context, run);
+    }
+}

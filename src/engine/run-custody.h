@@ -1,0 +1,35 @@
+/* Where a run is kept: by a daemon if one is there, else in the store by ourselves.
+ *
+ * A daemon that goes away in mid-run is no harm: from then on the run is stored here, under the
+ * same run_id, and a daemon that comes back gets it again. The store shows one run. Ticks that are
+ * taken while a daemon has not answered yet are held back, so that none is missing either way. */
+#pragma once
+
+#include <uv.h>
+
+#include "engine/job-run.h"
+#include "engine/run-keeper.h"
+#include "engine/store-writer.h"
+
+struct run_custody;
+
+/* `started` and `pid` are those of the command. The options must outlive it. `loop` may be NULL:
+ * then no daemon is asked. NULL if there is no memory. */
+struct run_custody *run_custody_begin(uv_loop_t *loop, const struct job_run_options *options,
+                                      const struct moment *started, pid_t pid);
+
+/* The box is the custody's. */
+void run_custody_tick(struct run_custody *custody, struct tick_box *box);
+void run_custody_signalled(struct run_custody *custody, pid_t pid,
+                           const struct process_event *sent);
+
+/* Nothing is written between the two. */
+void run_custody_hold(struct run_custody *custody);
+void run_custody_release(struct run_custody *custody);
+
+/* The run is over: `last` is its last tick (NULL: none), `summary` its figures (NULL: there are
+ * none). What the run is called in the end is put in `ret_job_id`, "" if as was asked. Frees it,
+ * once the loop runs. */
+void run_custody_finish(struct run_custody *custody, struct tick_box *last,
+                        const struct run_summary *summary, double ended_at,
+                        char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES]);

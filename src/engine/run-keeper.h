@@ -1,0 +1,37 @@
+/* Someone who keeps a run in the place of `sonde run`: a daemon. What `engine` knows of it; the
+ * socket is the client's business.
+ *
+ * Nothing here waits but finish(), for a bounded time. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "model/event.h"
+#include "model/job.h"
+
+enum keeper_state {
+    KEEPER_ABSENT, /* nobody is there, or nobody who wants it: it can be asked again */
+    KEEPER_ASKED,  /* it was asked, and has not answered yet */
+    KEEPER_KEEPS,
+};
+
+struct run_keeper {
+    void *context;
+
+    /* Tells of the run: `job` as it began, its first process, its step; and whether another, or
+     * this keeper in an earlier life, has kept it until now. */
+    enum keeper_state (*ask)(void *context, const struct job *job, pid_t pid, int64_t sheet_num,
+                             bool was_kept);
+    /* To be watched for input while it is not absent; -1: none. */
+    int (*get_fd)(void *context);
+    /* There is input, or time has passed: how it stands now. */
+    enum keeper_state (*check)(void *context);
+    /* The name that it has given the run; valid once it keeps it. */
+    const char *(*get_job_id)(void *context);
+    void (*signalled)(void *context, pid_t pid, const struct process_event *sent);
+    /* The run is over; `job` has its outcome and its figures. 0: it is kept; a negative errno: it
+     * is not, or nobody knows. */
+    int (*finish)(void *context, const struct job *job);
+    /* Leaves it. */
+    void (*leave)(void *context);
+};

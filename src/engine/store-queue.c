@@ -1,0 +1,100 @@
+#include "engine/store-queue.h"
+
+#include "engine/store-writer.h"
+
+void store_queue_init(struct store_queue *queue, double interval_seconds, const char *loss_reason)
+{
+    *queue = (struct store_queue){.interval_seconds = interval_seconds, .loss_reason = loss_reason};
+    TAILQ_INIT(&queue->messages);
+}
+
+void store_queue_done(struct store_queue *queue)
+{
+    store_queue_clear(queue);
+    kept_anomalies_done(&queue->anomalies);
+}
+
+/* ---- in and out ---- */
+
+void store_queue_push(struct store_queue *queue, struct store_message *message)
+{
+    TAILQ_INSERT_TAIL(&queue->messages, message, neighbours);
+    queue->ticks_waiting += message->kind == STORE_MESSAGE_TICK;
+}
+
+bool store_queue_push_tick(struct store_queue *queue, struct tick_box *box)
+{
+    bool has_room = !queue->is_closed && queue->ticks_waiting < STORE_QUEUE_MAX;
+    struct store_message *message = has_room ? store_message_of_tick(box) : NULL;
+
+    if (!message) {
+        store_queue_lose(queue, box);
+        return false;
+    }
+    store_queue_move_loss(queue, box);
+    store_queue_push(queue, message);
+    return true;
+}
+
+struct store_message *store_queue_first(const struct store_queue *queue)
+{
+    return TAILQ_FIRST(&queue->messages);
+}
+
+void store_queue_remove(struct store_queue *queue, struct store_message *message)
+{
+    TAILQ_REMOVE(&queue->messages, message, neighbours);
+    queue->ticks_waiting -= message->kind == STORE_MESSAGE_TICK;
+}
+
+void store_queue_clear(struct store_queue *queue)
+{
+    struct store_message *message;
+
+    while ((message = store_queue_first(queue))) {
+        store_queue_remove(queue, message);
+        store_message_free(message);
+    }
+}
+
+/* ---- losses ---- */
+
+/* What will never be told of is lost as events are. */
+static void lose_anomalies(struct store_queue *queue, const struct anomaly_list *anomalies)
+{
+    size_t lost =
+        queue->is_closed ? anomalies->count : kept_anomalies_add(&queue->anomalies, anomalies);
+
+    queue->events_lost += lost;
+    if (lost)
+        tick_loss_add_anomalies(&queue->loss, anomalies, lost);
+}
+
+void store_queue_lose(struct store_queue *queue, const struct tick_box *box)
+{
+    tick_loss_add_gaps(&queue->loss, box);
+    tick_loss_add(&queue->loss, box);
+    tick_loss_add(&queue->episode, box);
+    queue->dropped += box->tick.snapshot != NULL;
+    queue->events_lost += box->tick.events.count;
+    lose_anomalies(queue, &box->tick.anomalies);
+}
+
+void store_queue_close(struct store_queue *queue)
+{
+    struct store_message *message;
+
+    queue->is_closed = true;
+    queue->events_lost += queue->anomalies.count;
+    kept_anomalies_done(&queue->anomalies);
+    TAILQ_FOREACH (message, &queue->messages, neighbours)
+        if (message->box)
+            store_queue_lose(queue, message->box);
+}
+
+void store_queue_move_loss(struct store_queue *queue, struct tick_box *box)
+{
+    kept_anomalies_move(&queue->anomalies, box);
+    if (!tick_loss_is_empty(&queue->loss))
+        tick_loss_move(&queue->loss, queue->interval_seconds, queue->loss_reason, box);
+}

@@ -1,0 +1,45 @@
+/* What waits to be written, in its order, and what was lost of it.
+ *
+ * Bounded: what comes when STORE_QUEUE_MAX ticks wait is dropped and counted, and goes as a gap
+ * with the next tick that is not; what was noticed in it goes with that tick whole. Jobs, steps and
+ * settings are never dropped. Has no lock: whoever shares it has one. */
+#pragma once
+
+#include "engine/kept-anomalies.h"
+#include "engine/store-message.h"
+#include "engine/tick-loss.h"
+
+struct store_queue {
+    TAILQ_HEAD(, store_message) messages;
+    size_t ticks_waiting;
+    double interval_seconds;
+    bool is_closed; /* nothing will be written any more */
+
+    struct tick_loss loss;    /* that the store does not know of yet */
+    struct tick_loss episode; /* since writing last went well */
+    const char *loss_reason;  /* why ticks are being lost */
+    struct kept_anomalies anomalies;
+    uint64_t dropped; /* snapshots, in all */
+    uint64_t events_lost;
+};
+
+void store_queue_init(struct store_queue *queue, double interval_seconds, const char *loss_reason);
+void store_queue_done(struct store_queue *queue);
+
+/* false: the tick is lost, and the box still the caller's. */
+bool store_queue_push_tick(struct store_queue *queue, struct tick_box *box);
+void store_queue_push(struct store_queue *queue, struct store_message *message);
+
+/* NULL: there is none. */
+struct store_message *store_queue_first(const struct store_queue *queue);
+/* It is the caller's then. */
+void store_queue_remove(struct store_queue *queue, struct store_message *message);
+
+/* Counts a tick that is not written, whether or not it was ever queued. */
+void store_queue_lose(struct store_queue *queue, const struct tick_box *box);
+/* Nothing will be written any more: what waits is lost, and so is what comes. The messages stay. */
+void store_queue_close(struct store_queue *queue);
+void store_queue_clear(struct store_queue *queue);
+
+/* Puts what was lost in the box; without memory it is the next tick's. */
+void store_queue_move_loss(struct store_queue *queue, struct tick_box *box);

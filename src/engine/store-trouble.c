@@ -1,0 +1,79 @@
+#include "engine/store-trouble.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/human.h"
+
+void store_trouble_say(struct store_trouble *trouble, const char *format, ...)
+{
+    char text[sizeof(struct store_error) + 256];
+    va_list arguments;
+
+    if (atomic_load(&trouble->is_silent) || !trouble->on_notice)
+        return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    trouble->on_notice(trouble->context, text);
+}
+
+void store_trouble_silence(struct store_trouble *trouble)
+{
+    atomic_store(&trouble->is_silent, true);
+}
+
+const char *store_trouble_reason(int error)
+{
+    switch (error) {
+    case -ENOSPC: return "the disk was full";
+    case -EBUSY: return "another process held the database";
+    case -ETIME: return "the disk was too slow";
+    default: return "the database could not be written";
+    }
+}
+
+bool store_trouble_is_news(const struct store_trouble *trouble, int error)
+{
+    /* A disk that got full is more than one that was slow before. */
+    return !trouble->error || (trouble->error == -ETIME && error != -ETIME);
+}
+
+void store_trouble_begin(struct store_trouble *trouble, int error, const char *words)
+{
+    trouble->error = error;
+    store_trouble_say(trouble, "%s; sampling goes on", words);
+}
+
+void store_trouble_tell_cost(struct store_trouble *trouble, const char *before,
+                             const struct tick_loss *cost, double interval_seconds,
+                             const char *after)
+{
+    struct human count, seconds;
+
+    store_trouble_say(trouble, "%s; %s snapshot%s (%s) %s not stored%s", before,
+                      human_count(&count, cost->snapshots), cost->snapshots == 1 ? "" : "s",
+                      human_duration(&seconds, tick_loss_seconds(cost, interval_seconds)),
+                      cost->snapshots == 1 ? "was" : "were", after);
+}
+
+void store_trouble_end(struct store_trouble *trouble, const struct tick_loss *cost,
+                       double interval_seconds)
+{
+    trouble->error = 0;
+    if (cost->snapshots)
+        store_trouble_tell_cost(trouble, "writing again", cost, interval_seconds, "");
+    else
+        store_trouble_say(trouble, "writing again; no snapshot was lost");
+}
+
+void store_trouble_check_log(struct store_trouble *trouble, const char *path, int error)
+{
+    if (error && !trouble->log_error)
+        store_trouble_say(trouble, "cannot write to %s: %s; it is tried again at every snapshot",
+                          path, strerror(-error));
+    if (!error && trouble->log_error)
+        store_trouble_say(trouble, "%s is written again", path);
+    trouble->log_error = error;
+}

@@ -1,0 +1,221 @@
+/* Runs by rule: whose they are, what they are called, what is known of them, when they are over. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd-io.h"
+#include "base/macros.h"
+#include "engine/engine.h"
+#include "engine/rule-runs.h"
+
+/* ---- a tree of files ---- */
+
+static char root[64];
+static int root_fd;
+static struct registry *registry;
+static struct rules *rules;
+static struct rule_runs runs;
+static struct arena arena;
+
+static const char *batch[] = {"BATCH"};
+static struct job_rule rule = {
+    .job_id = "batch-{BATCH}", .kind = JOB_RULE_ENV, .names = {.items = batch, .count = 1}};
+
+static int set_up(void **state _unused_)
+{
+    static const struct job_rule_list list = {.items = &rule, .count = 1};
+
+    strcpy(root, "/tmp/sonde-test-XXXXXX");
+    assert_non_null(mkdtemp(root));
+    root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(registry_new(&registry), 0);
+    assert_int_equal(rules_new(&list, &rules), 0);
+    rule_runs_init(&runs, registry, root_fd);
+    rule_watch_configure(&runs.watch, rules);
+    return root_fd < 0;
+}
+
+static int tear_down(void **state _unused_)
+{
+    char command[128];
+
+    rule_runs_done(&runs);
+    rules_free(rules);
+    registry_free(registry);
+    arena_done(&arena);
+    close(root_fd);
+    snprintf(command, sizeof(command), "rm -rf '%s'", root);
+    return system(command);
+}
+
+static void put(pid_t pid, const char *name, const char *bytes, size_t length)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/%d", root, (int)pid);
+    mkdir(path, 0700);
+    snprintf(path, sizeof(path), "%s/%d/%s", root, (int)pid, name);
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_all(fd, bytes, length), 0);
+}
+
+/* A process of that user, with BATCH=7 in its environment. */
+static void put_process(pid_t pid, int uid)
+{
+    static const char command[] = "make\0test", environment[] = "BATCH=7";
+    char status[64], cwd[128];
+
+    int length = snprintf(status, sizeof(status), "Uid:\t%d\t%d\t%d\t%d\n", uid, uid, uid, uid);
+    put(pid, "status", status, (size_t)length);
+    put(pid, "cmdline", command, sizeof(command));
+    put(pid, "environ", environment, sizeof(environment));
+    snprintf(cwd, sizeof(cwd), "%s/%d/cwd", root, (int)pid);
+    assert_int_equal(symlink("/home/u/parser", cwd), 0);
+}
+
+/* The run of a process; NULL: none. */
+static struct run *find(pid_t pid, struct rule_find *found)
+{
+    rule_watch_begin(&runs.watch);
+    int r = rule_runs_find(&runs, pid, 1, &arena, found);
+    assert_in_range(r, 0, 1);
+    if (r == 1)
+        assert_int_equal(registry_add(registry, found->run, INT_UNKNOWN, pid), 0);
+    return r == 1 ? found->run : NULL;
+}
+
+static struct run *told_of(const char *run_id, const char *job_id, int64_t uid)
+{
+    const struct run_options options = {.run_id = run_id, .job_id = job_id, .uid = uid};
+    struct run *run;
+
+    assert_int_equal(registry_add_run(registry, &options, &run), 0);
+    return run;
+}
+
+/* ---- tests ---- */
+
+static void test_the_first_process_tells_what_it_is(void **state _unused_)
+{
+    struct rule_find found;
+
+    put_process(100, 1000);
+    put_process(101, 1000);
+    struct run *run = find(100, &found);
+    assert_non_null(run);
+    assert_true(found.is_new);
+    assert_string_equal(run->job_id, "batch-7");
+    assert_int_equal(run->uid, 1000);
+    assert_int_equal(run->origin, RUN_BY_RULE);
+    assert_string_equal(found.facts.command, "make test");
+    assert_string_equal(found.facts.cwd, "/home/u/parser");
+    assert_ptr_equal(find(101, &found), run);
+    assert_false(found.is_new);
+    assert_int_equal(registry_run_count(registry), 1);
+}
+
+static void test_users_are_kept_apart(void **state _unused_)
+{
+    struct rule_find found;
+
+    put_process(100, 1000);
+    put_process(101, 1001);
+    put_process(102, 1000);
+    struct run *own = find(100, &found), *other = find(101, &found);
+    assert_ptr_not_equal(own, other);
+    assert_string_equal(other->job_id, "batch-7");
+    assert_int_equal(other->uid, 1001);
+    assert_ptr_equal(find(102, &found), own);
+}
+
+/* What somebody told of has the name; another user's does not matter. */
+static void test_a_name_that_is_taken(void **state _unused_)
+{
+    struct rule_find found;
+    struct run *told = told_of("told", "batch-7", 1000);
+
+    told_of("other", "batch-7-2", 1001);
+    put_process(100, 1000);
+    put_process(101, 1000);
+    struct run *run = find(100, &found);
+    assert_ptr_not_equal(run, told);
+    assert_string_equal(run->job_id, "batch-7-2");
+    assert_ptr_equal(find(101, &found), run);
+    assert_int_equal(registry_run_count(registry), 3);
+}
+
+static void test_foster_parents_are_in_none(void **state _unused_)
+{
+    struct rule_find found;
+
+    put_process(100, 1000);
+    registry_set_foster(registry, 100, told_of("told", "x", 1000));
+    assert_true(registry_is_foster(registry, 100));
+    assert_null(find(100, &found));
+    assert_int_equal(registry_run_count(registry), 1);
+}
+
+static void test_who_is_too_young_comes_later(void **state _unused_)
+{
+    struct rule_find found;
+
+    put_process(100, 1000);
+    uint64_t now_ticks = clock_boot_ns() / runs.ns_per_tick;
+    assert_int_equal(rule_runs_find(&runs, 100, now_ticks, &arena, &found), 0);
+    assert_int_equal(rule_runs_find(&runs, 100, 1, &arena, &found), 1);
+}
+
+static void end_it(void *context, struct run *run)
+{
+    unsigned *count = context;
+
+    (*count)++;
+    registry_end_run(registry, run);
+}
+
+static void test_they_end_a_while_after_their_last_process(void **state _unused_)
+{
+    const uint64_t linger_ns = RULE_RUN_LINGER_SEC * NS_PER_SEC;
+    struct rule_find found;
+    unsigned ended = 0;
+
+    told_of("told", "x", 1000);
+    put_process(100, 1000);
+    put_process(101, 1001);
+    find(100, &found)->living = 1;
+    struct run *empty = find(101, &found);
+    rule_runs_end(&runs, 1000, end_it, &ended);
+    rule_runs_end(&runs, 1000 + linger_ns - 1, end_it, &ended);
+    assert_int_equal(ended, 0);
+    empty->living = 1; /* another one came */
+    rule_runs_end(&runs, 1000 + linger_ns, end_it, &ended);
+    empty->living = 0;
+    rule_runs_end(&runs, 2000 + linger_ns, end_it, &ended);
+    assert_int_equal(ended, 0);
+    rule_runs_end(&runs, 2000 + 2 * linger_ns, end_it, &ended);
+    assert_int_equal(ended, 1);
+    assert_int_equal(registry_run_count(registry), 2);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(test_the_first_process_tells_what_it_is),
+        T(test_users_are_kept_apart),
+        T(test_a_name_that_is_taken),
+        T(test_foster_parents_are_in_none),
+        T(test_who_is_too_young_comes_later),
+        T(test_they_end_a_while_after_their_last_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
