@@ -88,12 +88,13 @@ static int read_notable(struct store_reader *reader, struct arena *arena, struct
 
 /* ---- one run ---- */
 
-static int read_runs_within(struct store_reader *reader, const struct job *job, double now,
-                            struct arena *arena, struct job_list *ret)
+static int read_runs_within(struct store_reader *reader, const struct job *job, int64_t viewer,
+                            double now, struct arena *arena, struct job_list *ret)
 {
     struct job_filter filter = JOB_FILTER_ALL;
 
     filter.parent_run_id = job->run_id;
+    filter.uid = viewer;
     filter.limit = RUNS_WITHIN_MAX;
     return query_jobs(reader, &filter, now, arena, ret);
 }
@@ -107,14 +108,15 @@ static int read_earlier_runs(struct store_reader *reader, const struct job *job,
     if (!job->job_type)
         return 0;
     filter.job_type = job->job_type;
+    filter.uid = job->uid; /* what others call by that name need not be the same */
     filter.until = job->started_at;
     filter.limit = EARLIER_RUNS_MAX + 1; /* itself among them */
     int r = store_read_jobs(reader, &filter, arena, &jobs);
     return r < 0 ? r : earlier_runs_make(&jobs, job->run_id, ret);
 }
 
-int query_job_report(struct store_reader *reader, const char *name, double now, struct arena *arena,
-                     struct job_report *ret)
+int query_job_report(struct store_reader *reader, const char *name, int64_t viewer, double now,
+                     struct arena *arena, struct job_report *ret)
 {
     struct job_report report;
 
@@ -127,7 +129,7 @@ int query_job_report(struct store_reader *reader, const char *name, double now, 
 
     r = store_read_sheets(reader, job->run_id, arena, &report.sheets);
     if (r == 0)
-        r = read_runs_within(reader, job, now, arena, &report.runs_within);
+        r = read_runs_within(reader, job, viewer, now, arena, &report.runs_within);
     if (r == 0)
         r = read_notable(reader, arena, &report);
     if (r == 0)

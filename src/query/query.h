@@ -3,6 +3,7 @@
  * store_reader_error() has the words, except as said. */
 #pragma once
 
+#include "model/estimate.h"
 #include "report/job-report.h"
 #include "report/machine-report.h"
 #include "store/store.h"
@@ -21,12 +22,18 @@ int query_jobs(struct store_reader *reader, const struct job_filter *filter, dou
 int query_events(struct store_reader *reader, const char *job, const struct event_filter *filter,
                  struct arena *arena, struct process_event_list *ret);
 
-/* Named and refused as above. */
-int query_job_report(struct store_reader *reader, const char *name, double now, struct arena *arena,
-                     struct job_report *ret);
+/* Named and refused as above. Other runs in it, within it or before it, are those that the user
+ * `viewer` may see: its own; INT_UNKNOWN: all. */
+int query_job_report(struct store_reader *reader, const char *name, int64_t viewer, double now,
+                     struct arena *arena, struct job_report *ret);
 
 int query_machine_report(struct store_reader *reader, double since, double until, double now,
                          struct arena *arena, struct machine_report *ret);
+
+/* What the next run of a type will need, by its latest finished ones; by those of one user (`uid`
+ * known) or of all. -ENODATA: there are none. */
+int query_estimate(struct store_reader *reader, const char *job_type, int64_t uid,
+                   struct arena *arena, struct resource_estimate *ret);
 
 /* A job_id that `name` may have been meant for; NULL: none. */
 int query_similar_job(struct store_reader *reader, const char *name, struct arena *arena,
