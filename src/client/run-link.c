@@ -1,0 +1,348 @@
+#include "client/run-link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/json-writer.h"
+#include "base/uuid.h"
+#include "client/client.h"
+#include "model/record-json.h"
+
+/* A daemon with a full backlog is stopped, or overrun: the run is stored without it. */
+#define CONNECT_MSEC 100
+/* At the end of a run: as long as a person waits without wondering. */
+#define FINISH_MSEC     2000
+#define UNANSWERED_MSEC 500
+
+enum {
+    ID_START = 1,
+    ID_FINISH,
+    ID_OTHER, /* whose answer is of no interest */
+};
+
+struct run_link {
+    struct run_keeper keeper;
+    const char *const *socket_paths;
+    struct client *client; /* NULL: not connected */
+    struct rpc_framer framer;
+    enum keeper_state state;
+    bool is_finished; /* the daemon has the end of the run */
+    char run_id[UUID_TEXT_SIZE];
+    char job_id[JOB_ID_NUMBERED_MAX_BYTES];
+};
+
+/* ---- the wire ---- */
+
+static void disconnect(struct run_link *link)
+{
+    client_close(TAKE_PTR(link->client));
+    rpc_framer_done(&link->framer);
+    link->framer = (struct rpc_framer){.max_bytes = CLIENT_ANSWER_MAX_BYTES};
+    link->state = KEEPER_ABSENT;
+}
+
+/* Requests are small: what does not go at once is not read by anybody. */
+static int send_request(struct run_link *link, int64_t id, const char *method,
+                        const struct text *params)
+{
+    _cleanup_text_ struct text out = {0};
+
+    rpc_write_request(&out, id, method, text_string(params));
+    text_append_char(&out, '\n');
+    if (text_error(params) < 0 || text_error(&out) < 0)
+        return -ENOMEM;
+    ssize_t sent =
+        send(client_fd(link->client), out.bytes, out.length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return sent == (ssize_t)out.length ? 0 : sent < 0 ? -errno : -EAGAIN;
+}
+
+/* What a run is called: the answer to its start and to its end. */
+static const struct field names_fields[] = {
+    FIELD_OF(struct job, run_id, FIELD_TEXT, .required = true),
+    FIELD_OF(struct job, job_id, FIELD_TEXT, .required = true),
+};
+static const struct record names_record = RECORD_OF(struct job, "Names", names_fields);
+
+static void take_names(struct run_link *link, const struct rpc_reply *reply, struct arena *arena)
+{
+    struct decode_error error;
+    struct job names;
+
+    if (record_decode(&names_record, reply->result, reply->result_length, arena, &names, &error) ==
+            0 &&
+        strlen(names.job_id) < sizeof(link->job_id))
+        strcpy(link->job_id, names.job_id);
+}
+
+static void take_reply(struct run_link *link, const struct rpc_reply *reply, struct arena *arena)
+{
+    if (reply->is_event || reply->id == ID_OTHER)
+        return;
+    if (reply->error) {
+        link->state = KEEPER_ABSENT;
+        return;
+    }
+    take_names(link, reply, arena);
+    link->state = KEEPER_KEEPS;
+    link->is_finished |= reply->id == ID_FINISH;
+}
+
+static void take_lines(struct run_link *link)
+{
+    const char *line;
+    size_t length;
+
+    while (rpc_framer_next(&link->framer, &line, &length)) {
+        _cleanup_(arena_done) struct arena arena = {0};
+        struct rpc_reply reply;
+        if (rpc_reply_parse(line, length, &arena, &reply) == 0)
+            take_reply(link, &reply, &arena);
+        else
+            link->state = KEEPER_ABSENT;
+    }
+}
+
+/* Whatever has come. */
+static void receive(struct run_link *link)
+{
+    char bytes[4096];
+    ssize_t length;
+
+    while ((length = recv(client_fd(link->client), bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
+        if (rpc_framer_feed(&link->framer, bytes, (size_t)length) < 0) {
+            link->state = KEEPER_ABSENT;
+            break;
+        }
+        take_lines(link);
+    }
+    bool is_gone = length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
+    if (is_gone || link->state == KEEPER_ABSENT)
+        disconnect(link);
+}
+
+/* ---- what is told ---- */
+
+static void write_text(struct json_writer *json, const char *key, const char *value)
+{
+    if (!value || !*value)
+        return;
+    json_write_key(json, key);
+    json_write_string(json, value);
+}
+
+static void write_int(struct json_writer *json, const char *key, int64_t value)
+{
+    if (!int_is_known(value))
+        return;
+    json_write_key(json, key);
+    json_write_int(json, value);
+}
+
+static void write_real(struct json_writer *json, const char *key, double value)
+{
+    if (!real_is_known(value))
+        return;
+    json_write_key(json, key);
+    json_write_real(json, value);
+}
+
+static void write_exactness(struct json_writer *json, const char *key, int exactness)
+{
+    static const char *const words[] = {
+        [EXACT] = "exact", [SAMPLED] = "sampled", [LOWER_BOUND] = "lower_bound"};
+
+    if (exactness)
+        write_text(json, key, words[exactness]);
+}
+
+static void write_true(struct json_writer *json, const char *key)
+{
+    json_write_key(json, key);
+    json_write_bool(json, true);
+}
+
+static enum keeper_state ask(void *context, const struct job *job, pid_t pid, int64_t sheet_num,
+                             bool was_kept)
+{
+    struct run_link *link = context;
+    const struct client_options options = {.socket_paths = link->socket_paths,
+                                           .timeout_msec = CONNECT_MSEC};
+    _cleanup_text_ struct text params = {0};
+    struct json_writer json = {.out = &params};
+    struct client_error error;
+
+    disconnect(link);
+    strcpy(link->run_id, job->run_id);
+    if (client_open(&options, &link->client, &error) < 0)
+        return KEEPER_ABSENT;
+    json_write_begin_object(&json);
+    write_text(&json, "run_id", job->run_id);
+    write_text(&json, "job_id", job->job_id);
+    write_text(&json, "job_type", job->job_type);
+    write_text(&json, "command", job->command);
+    write_text(&json, "cwd", job->cwd);
+    write_real(&json, "started_at", job->started_at);
+    write_int(&json, "pid", pid);
+    write_int(&json, "sheet_num", sheet_num);
+    write_true(&json, "unique");
+    write_true(&json, "adopts_orphans");
+    if (was_kept)
+        write_true(&json, "again");
+    json_write_end_object(&json);
+    if (send_request(link, ID_START, "job.start", &params) < 0)
+        disconnect(link);
+    else
+        link->state = KEEPER_ASKED;
+    return link->state;
+}
+
+static int get_fd(void *context)
+{
+    const struct run_link *link = context;
+    return link->client ? client_fd(link->client) : -1;
+}
+
+static enum keeper_state check(void *context)
+{
+    struct run_link *link = context;
+
+    if (link->client)
+        receive(link);
+    return link->state;
+}
+
+static const char *get_job_id(void *context)
+{
+    const struct run_link *link = context;
+    return link->job_id;
+}
+
+static void signalled(void *context, pid_t pid, const struct process_event *sent)
+{
+    struct run_link *link = context;
+    _cleanup_text_ struct text params = {0};
+    struct json_writer json = {.out = &params};
+
+    if (!link->client)
+        return;
+    json_write_begin_object(&json);
+    write_text(&json, "job_id", link->run_id);
+    write_int(&json, "pid", pid);
+    write_int(&json, "signal_num", sent->signal_num);
+    write_int(&json, "sender_pid", sent->sender_pid);
+    write_text(&json, "sender_command", sent->sender_command);
+    write_text(&json, "details", sent->details);
+    json_write_end_object(&json);
+    send_request(link, ID_OTHER, "job.signal", &params); /* if not, its sender stays unknown */
+}
+
+static void write_figures(struct json_writer *json, const struct job_profile *profile)
+{
+    const struct run_exactness *exactness = &profile->exactness;
+
+    write_real(json, "wall_seconds", profile->wall_seconds);
+    write_real(json, "cpu_seconds", profile->total_cpu_seconds);
+    write_real(json, "user_seconds", profile->user_seconds);
+    write_real(json, "system_seconds", profile->system_seconds);
+    write_real(json, "peak_rss_mb", profile->peak_rss_mb);
+    write_real(json, "peak_total_mb", profile->peak_total_mb);
+    write_real(json, "peak_unique_mb", profile->peak_unique_mb);
+    write_real(json, "gap_seconds", profile->gap_seconds);
+    write_real(json, "max_cpu_pct", profile->max_cpu_pct);
+    write_int(json, "processes", profile->process_spawn_count);
+    write_int(json, "left_running", profile->left_running);
+    write_int(json, "num_samples", profile->num_samples);
+    write_text(json, "collector", profile->collector);
+    write_exactness(json, "cpu_exactness", exactness->cpu_seconds);
+    write_exactness(json, "rss_exactness", exactness->peak_rss_mb);
+    write_exactness(json, "total_exactness", exactness->peak_total_mb);
+    write_exactness(json, "processes_exactness", exactness->processes);
+}
+
+static int send_finish(struct run_link *link, const struct job *job)
+{
+    const struct field *outcome = record_find(&job_record, "outcome");
+    _cleanup_text_ struct text params = {0};
+    struct json_writer json = {.out = &params};
+
+    json_write_begin_object(&json);
+    write_text(&json, "job_id", job->run_id);
+    write_text(&json, "outcome", field_enum_name(outcome, job->outcome));
+    write_int(&json, "exit_code", job->exit_code);
+    write_int(&json, "signal_num", job->signal_num);
+    write_text(&json, "cause", job->cause);
+    write_real(&json, "ended_at", job->ended_at);
+    write_figures(&json, &job->profile);
+    json_write_end_object(&json);
+    return send_request(link, ID_FINISH, "job.finish", &params);
+}
+
+static int finish(void *context, const struct job *job)
+{
+    struct run_link *link = context;
+    /* One that has not even answered the beginning is not waited for as long. */
+    uint64_t wait_msec = link->state == KEEPER_KEEPS ? FINISH_MSEC : UNANSWERED_MSEC;
+    uint64_t until_ns = clock_mono_ns() + wait_msec * NS_PER_MSEC;
+
+    int r = link->client ? send_finish(link, job) : -ENOTCONN;
+    while (r == 0 && link->client && !link->is_finished) {
+        uint64_t now_ns = clock_mono_ns();
+        struct pollfd waited = {.fd = client_fd(link->client), .events = POLLIN};
+        if (now_ns >= until_ns)
+            return -ETIMEDOUT;
+        poll(&waited, 1, (int)((until_ns - now_ns) / NS_PER_MSEC) + 1);
+        receive(link);
+    }
+    return r < 0 ? r : link->is_finished ? 0 : -EPIPE;
+}
+
+static void leave(void *context)
+{
+    disconnect(context);
+}
+
+/* ---- from begin to end ---- */
+
+struct run_link *run_link_new(const char *const *socket_paths)
+{
+    struct run_link *link = calloc(1, sizeof(*link));
+
+    if (!link)
+        return NULL;
+    link->socket_paths = socket_paths;
+    link->keeper = (struct run_keeper){
+        .context = link,
+        .ask = ask,
+        .get_fd = get_fd,
+        .check = check,
+        .get_job_id = get_job_id,
+        .signalled = signalled,
+        .finish = finish,
+        .leave = leave,
+    };
+    return link;
+}
+
+void run_link_free(struct run_link *link)
+{
+    if (!link)
+        return;
+    disconnect(link);
+    rpc_framer_done(&link->framer);
+    free(link);
+}
+
+void run_link_freep(struct run_link **link)
+{
+    run_link_free(*link);
+}
+
+const struct run_keeper *run_link_keeper(const struct run_link *link)
+{
+    return &link->keeper;
+}
