@@ -1,0 +1,136 @@
+#include "daemon/adoption.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "daemon/manager.h"
+#include "engine/peek.h"
+
+#define OPEN_WAIT_NS (5 * NS_PER_SEC)
+
+/* Whether the process that had this identity is there, as more than a zombie. */
+static bool is_alive(const struct last_seen *seen)
+{
+    struct proc_stat stat;
+
+    return peek_stat((pid_t)seen->pid, &stat) == 0 && stat.start_ticks == seen->start_ticks &&
+           stat.state != 'Z';
+}
+
+static bool has_living(const struct orphaned_run *orphan)
+{
+    for (size_t i = 0; i < orphan->processes.count; i++)
+        if (is_alive(&orphan->processes.items[i]))
+            return true;
+    return false;
+}
+
+/* The oldest process of a run, or of a step, if it is alive; 0: it is not. */
+static pid_t find_first(const struct orphaned_run *orphan, int64_t sheet_num, bool is_of_sheet)
+{
+    const struct last_seen *first = NULL;
+
+    for (size_t i = 0; i < orphan->processes.count; i++) {
+        const struct last_seen *seen = &orphan->processes.items[i];
+        if (is_of_sheet && seen->sheet_num != sheet_num)
+            continue;
+        if (!first || seen->start_ticks < first->start_ticks)
+            first = seen;
+    }
+    return first && is_alive(first) ? (pid_t)first->pid : 0;
+}
+
+/* The one that began last, as when it was told of. */
+static int64_t find_current(const struct sheet_list *sheets)
+{
+    const struct sheet *current = NULL;
+
+    for (size_t i = 0; i < sheets->count; i++)
+        if (!current || sheets->items[i].started_at >= current->started_at)
+            current = &sheets->items[i];
+    return current ? current->sheet_num : INT_UNKNOWN;
+}
+
+static int adopt_processes(struct daemon *daemon, const struct orphaned_run *orphan,
+                           struct run *run)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < orphan->processes.count && r == 0; i++) {
+        const struct last_seen *seen = &orphan->processes.items[i];
+        if (is_alive(seen))
+            r = registry_adopt(daemon->registry, run, seen->sheet_num, (pid_t)seen->pid,
+                               seen->start_ticks);
+    }
+    for (size_t i = 0; i < orphan->sheets.count && r == 0; i++) {
+        int64_t sheet_num = orphan->sheets.items[i].sheet_num;
+        r = run_begin_sheet(run, sheet_num, find_first(orphan, sheet_num, true));
+    }
+    run->current_sheet = find_current(&orphan->sheets);
+    /* As its first process ends, so does it, unless somebody tells otherwise. */
+    run->root_pid = find_first(orphan, INT_UNKNOWN, false);
+    return r;
+}
+
+/* The conductor that told of it may be gone as well: it is nobody's until it is told of again. */
+static int adopt(struct daemon *daemon, const struct orphaned_run *orphan)
+{
+    const struct job *job = &orphan->job;
+    const struct job_start start = {
+        .run_id = job->run_id,
+        .job_id = job->job_id,
+        .job_type = job->job_type,
+        .command = job->command,
+        .cwd = job->cwd,
+        .uid = job->uid,
+        .started_at = job->started_at,
+        .total_sheets = job->total_sheets,
+        .origin = RUN_BY_RULE, /* it ends with its processes, unless somebody tells more */
+        .is_adopted = true,
+        .parent =
+            job->parent_run_id ? registry_find_run(daemon->registry, job->parent_run_id) : NULL,
+    };
+    struct run *run;
+
+    if (registry_find_run(daemon->registry, job->run_id))
+        return -EEXIST; /* quicker than us: it was told of again */
+    int r = job_desk_begin(daemon, &start, &run);
+    return r < 0 ? r : adopt_processes(daemon, orphan, run);
+}
+
+unsigned adopt_runs(struct daemon *daemon)
+{
+    _cleanup_(arena_done) struct arena arena = {0};
+    struct orphaned_run_list orphans = {0};
+    struct store_error error = {.text = ""};
+    struct store_reader *reader;
+    unsigned count = 0;
+
+    /* The writer may have to bring an older database up to date first. */
+    if (daemon->writer)
+        store_writer_wait(daemon->writer, OPEN_WAIT_NS);
+    int r = daemon_reader(daemon, &reader, &error);
+    if (r == -ENOENT)
+        return 0;
+    if (r == 0) {
+        r = store_read_orphaned(reader, daemon->host, daemon->boot_id, &arena, &orphans);
+        if (r < 0)
+            snprintf(error.text, sizeof(error.text), "%s", store_reader_error(reader));
+    }
+    if (r < 0)
+        log_fields(LOG_LEVEL_WARNING, "cannot look for jobs that still run", "cause", error.text,
+                   NULL);
+    /* They come latest first. A run that was started in another finds that one only if it is there
+     * already. */
+    for (size_t i = orphans.count; i-- > 0;) {
+        const struct orphaned_run *orphan = &orphans.items[i];
+        if (has_living(orphan) && adopt(daemon, orphan) == 0) {
+            log_fields(LOG_LEVEL_INFO, "adopted a running job", "job_id", orphan->job.job_id,
+                       "run_id", orphan->job.run_id, NULL);
+            count++;
+        }
+    }
+    return count;
+}

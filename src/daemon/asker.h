@@ -1,0 +1,62 @@
+/* Asks the store, in a thread of its own, one question after the other, so that no question delays
+ * a tick. A question that takes too long is broken off. */
+#pragma once
+
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "base/arena.h"
+#include "daemon/connection.h"
+#include "daemon/dispatch.h"
+#include "model/estimate.h"
+#include "store/store.h"
+
+/* What was told before a question is asked should be in its answer; a slow disk is not waited for
+ * any longer. */
+#define ASKER_WAIT_NS (200 * NS_PER_MSEC)
+/* A report on a week of samples takes some milliseconds; who asks for a year's has this long. */
+#define ASKER_TIMEOUT_MSEC 10000
+/* Questions of one user that wait; root and the daemon's owner are not counted. */
+#define ASKER_WAITING_PER_USER 16
+
+struct question;
+
+/* In the thread: fills question->answer, out of what is in the question alone. */
+typedef void (*ask_fn)(struct question *question);
+/* In the loop, once it is answered. */
+typedef void (*answered_fn)(void *context);
+
+struct question {
+    struct peer peer;
+    struct connection *connection; /* not for the thread */
+    const struct rpc_request *request;
+    uint64_t wait_ns; /* how long to wait for what is to be written first */
+    bool is_written;  /* whether it is */
+    ask_fn ask;       /* NULL: that is all */
+    struct answer *answer;
+    struct store_reader *reader; /* the asker's, while it is asked */
+    double now;
+    struct arena arena;
+    struct resource_estimate estimate; /* for those who go on with it in the loop */
+    bool has_estimate;
+    bool is_name_taken; /* the same */
+
+    answered_fn on_answered;
+    void *context;
+    TAILQ_ENTRY(question) neighbours;
+};
+
+struct asker;
+struct store_writer;
+
+/* For the database at `path`, which the writer (NULL: none) writes. 0 or -ENOMEM. */
+int asker_start(uv_loop_t *loop, struct store_writer *writer, const char *path, struct asker **ret);
+/* Breaks off what is being asked, waits for that, and answers nothing more. */
+void asker_stop(struct asker *asker);
+
+/* Whether one more question of that peer may wait. */
+bool asker_has_room(const struct asker *asker, const struct peer *peer);
+/* The question must stay where it is until it is answered, which is not before this returns. */
+void asker_ask(struct asker *asker, struct question *question);
+/* Nobody wants the answer any more: it comes soon, or before this returns. */
+void asker_hurry(struct asker *asker, struct question *question);

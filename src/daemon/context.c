@@ -1,0 +1,84 @@
+#include "daemon/context.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/json-writer.h"
+#include "daemon/manager.h"
+
+/* "write 40%": the system call that it spends most time in; NULL: not known. */
+static const char *hotspot_of(const struct process_metric *process, char *into, size_t size)
+{
+    const struct tally *most = NULL;
+
+    for (size_t i = 0; process && i < process->syscall_time_pct.count; i++) {
+        const struct tally *tally = &process->syscall_time_pct.items[i];
+        if (!most || tally->value > most->value)
+            most = tally;
+    }
+    if (!most)
+        return NULL;
+    snprintf(into, size, "%s %.0f%%", most->name, most->value);
+    return into;
+}
+
+static bool is_listed(const struct anomaly_list *open, size_t before, const char *type)
+{
+    for (size_t i = 0; i < before; i++)
+        if (strcmp(open->items[i].anomaly_type, type) == 0)
+            return true;
+    return false;
+}
+
+/* The types of all open episodes, each once. */
+static void write_anomalies(const struct daemon *daemon, struct json_writer *json)
+{
+    const struct detector *detector = engine_detector(daemon->engine);
+    _cleanup_(arena_done) struct arena arena = {0};
+    struct anomaly_list open = {0};
+
+    if (detector && detector_list_open(detector, &arena, &open) < 0)
+        open.count = 0;
+    json_write_begin_array(json);
+    for (size_t i = 0; i < open.count; i++)
+        if (!is_listed(&open, i, open.items[i].anomaly_type))
+            json_write_string(json, open.items[i].anomaly_type);
+    json_write_end_array(json);
+}
+
+static void write_machine(const struct snapshot *latest, struct json_writer *json)
+{
+    json_write_key(json, "pressure_level");
+    json_write_string(json, pressure_name(latest->pressure_level));
+    json_write_key(json, "running_jobs");
+    json_write_int(json, latest->running_jobs);
+    json_write_key(json, "active_sheets");
+    json_write_int(json, latest->active_sheets);
+}
+
+void context_write(const struct daemon *daemon, pid_t pid, bool is_of_process, struct text *out)
+{
+    const struct process_metric *process = pid ? live_find_process(&daemon->live, pid) : NULL;
+    const struct snapshot *latest = daemon->live.latest;
+    struct json_writer json = {.out = out};
+    char hotspot[64];
+
+    json_write_begin_object(&json);
+    json_write_key(&json, "rss_mb");
+    json_write_decimal(&json, process ? process->rss_mb : REAL_UNKNOWN, 1);
+    json_write_key(&json, "cpu_pct");
+    json_write_decimal(&json, process ? process->cpu_percent : REAL_UNKNOWN, 1);
+    json_write_key(&json, "syscall_hotspot");
+    json_write_string(&json, hotspot_of(process, hotspot, sizeof(hotspot)));
+    json_write_key(&json, "anomalies_active");
+    write_anomalies(daemon, &json);
+    if (latest) {
+        json_write_key(&json, "daemon_rss_mb");
+        json_write_decimal(&json, latest->daemon_rss_mb, 1);
+        if (!is_of_process)
+            write_machine(latest, &json);
+    }
+    json_write_end_object(&json);
+}

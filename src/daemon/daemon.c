@@ -1,0 +1,528 @@
+/* The manager: holds the state, starts and stops the parts in their order, and answers signals. */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fd-io.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "daemon/adoption.h"
+#include "daemon/asker.h"
+#include "daemon/instance-lock.h"
+#include "daemon/manager.h"
+#include "daemon/publish.h"
+#include "daemon/server.h"
+#include "daemon/service-manager.h"
+#include "engine/run-record.h"
+#include "loop/signals.h"
+#include "model/paths.h"
+
+/* Files are kept open between readings, three a process: a third of the cost of opening them. */
+#define FILES_WANTED 65536
+/* What has happened is told after this at the latest, whatever the interval is. */
+#define FLUSH_AFTER_MS 500
+/* To be gone within 3 s, all told. */
+#define STOP_STORING_NS (2 * NS_PER_SEC)
+
+/* ---- what the parts ask for ---- */
+
+int64_t daemon_owner_of(void *context, const char *run_id)
+{
+    const struct daemon *daemon = context;
+    const struct run *run = run_id ? registry_find_run(daemon->registry, run_id) : NULL;
+
+    return run ? run->uid : INT_UNKNOWN;
+}
+
+int daemon_reader(struct daemon *daemon, struct store_reader **ret, struct store_error *error)
+{
+    int r = daemon->reader
+                ? 0
+                : store_reader_open(daemon->config->storage_path, &daemon->reader, error);
+    if (r == 0)
+        *ret = daemon->reader;
+    return r;
+}
+
+static void on_tick(void *context, struct tick_box *box)
+{
+    struct daemon *daemon = context;
+    bool has_snapshot = box->tick.snapshot != NULL;
+
+    publish_tick(daemon, box);
+    if (daemon->writer)
+        store_writer_tick(daemon->writer, box);
+    else
+        tick_box_free(box);
+    if (has_snapshot && daemon->engine) /* not yet at the first one */
+        job_desk_sweep(daemon);
+}
+
+/* Once when it begins to fail, and once when it works again. */
+static void on_collection(void *context _unused_, int error)
+{
+    if (error)
+        log_fields(LOG_LEVEL_ERROR, "no snapshot could be taken; trying on", "cause",
+                   collector_strerror(error), NULL);
+    else
+        log_fields(LOG_LEVEL_INFO, "snapshots are taken again", NULL);
+}
+
+static void on_run_found(void *context, struct run *run, const struct process_facts *facts)
+{
+    job_desk_found(context, run, facts);
+}
+
+static void on_run_over(void *context, struct run *run)
+{
+    job_desk_over(context, run);
+}
+
+/* In the writer's thread. */
+static void on_store_notice(void *context _unused_, const char *text)
+{
+    log_fields(LOG_LEVEL_WARNING, text, "part", "store", NULL);
+}
+
+/* ---- configuration ---- */
+
+static struct engine_settings settings_of(const struct config *config, const struct rules *rules)
+{
+    return (struct engine_settings){
+        .interval_ns = (uint64_t)(config->interval_seconds * 1e9),
+        .scope = config->scope,
+        .anomaly = &config->anomaly,
+        .limits = &config->limits,
+        .rules = rules,
+    };
+}
+
+/* A change of these takes a restart. */
+static bool needs_restart(const char *key)
+{
+    static const char *const keys[] = {"profiler.storage_path", "profiler.jsonl_path",
+                                       "profiler.jsonl_max_bytes", "profiler.collector",
+                                       "profiler.enabled"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What differs, kept until it is in force. */
+struct change {
+    const char *key, *from, *to;
+};
+
+struct changes {
+    struct VEC(struct change) items;
+    struct arena arena;
+    int error;
+};
+
+static void changes_done(struct changes *changes)
+{
+    VEC_DONE(&changes->items);
+    arena_done(&changes->arena);
+}
+
+static void note_change(void *context, const char *key, const char *from, const char *to)
+{
+    struct changes *changes = context;
+    struct change change = {.key = key,
+                            .from = arena_strdup(&changes->arena, from),
+                            .to = arena_strdup(&changes->arena, to)};
+
+    if (!change.from || !change.to || VEC_PUSH(&changes->items, change) < 0)
+        changes->error = -ENOMEM;
+}
+
+static void tell_changes(const struct changes *changes, config_change_fn on_change, void *context)
+{
+    for (size_t i = 0; i < changes->items.count; i++) {
+        const struct change *change = &changes->items.items[i];
+        log_fields(LOG_LEVEL_INFO,
+                   needs_restart(change->key) ? "changed, from the next start on" : "changed",
+                   "key", change->key, "from", change->from, "to", change->to, NULL);
+        if (on_change)
+            on_change(context, change->key, change->from, change->to);
+    }
+}
+
+/* What is open stays where it is. 0 or -ENOMEM. */
+static int keep_places(const struct config *old, struct config *new)
+{
+    new->storage_path = arena_strdup(&new->arena, old->storage_path);
+    new->jsonl_path = arena_strdup(&new->arena, old->jsonl_path);
+    new->jsonl_max_bytes = old->jsonl_max_bytes;
+    new->collector = old->collector;
+    new->enabled = old->enabled;
+    return new->storage_path &&new->jsonl_path ? 0 : -ENOMEM;
+}
+
+/* All of it, or nothing. */
+static int apply(struct daemon *daemon, struct config *config)
+{
+    _cleanup_(rules_freep) struct rules *rules = NULL;
+
+    int r = rules_new(&config->jobs.rules, &rules);
+    if (r < 0)
+        return r;
+    struct engine_settings old = settings_of(daemon->config, daemon->rules);
+    struct engine_settings new = settings_of(config, rules);
+    r = engine_configure(daemon->engine, &new);
+    if (r == 0 && (r = server_set_access(daemon->server, &config->daemon_access)) < 0)
+        engine_configure(daemon->engine, &old);
+    if (r < 0)
+        return r;
+    if (daemon->writer &&
+        store_writer_configure(daemon->writer, &config->redact, &config->retention) < 0)
+        log_fields(LOG_LEVEL_ERROR, "redact and retention stay as they were: no memory left", NULL);
+    rules_free(daemon->rules);
+    daemon->rules = TAKE_PTR(rules);
+    config_free(daemon->config);
+    daemon->config = config;
+    return 0;
+}
+
+static int change_config(struct daemon *daemon, struct config *config, struct changes *changes)
+{
+    int r = config_compare(daemon->config, config, note_change, changes);
+    if (r == 0)
+        r = changes->error;
+    if (r == 0)
+        r = keep_places(daemon->config, config);
+    return r < 0 ? r : apply(daemon, config);
+}
+
+int daemon_reload(struct daemon *daemon, config_change_fn on_change, void *context,
+                  struct config_errors *errors)
+{
+    _cleanup_(changes_done) struct changes changes = {.error = 0};
+    _cleanup_config_ struct config *config = NULL;
+
+    service_notify("RELOADING=1\nMONOTONIC_USEC=%llu",
+                   (unsigned long long)(clock_mono_ns() / NS_PER_USEC));
+    int r = daemon->options->load_config(daemon->options->context, &config, errors);
+    if (r == 0)
+        r = change_config(daemon, config, &changes);
+    if (r == 0) {
+        TAKE_PTR(config);
+        tell_changes(&changes, on_change, context);
+    }
+    service_notify("READY=1");
+    return r;
+}
+
+static void reload_on_signal(struct daemon *daemon)
+{
+    _cleanup_config_errors_ struct config_errors errors = {0};
+
+    int r = daemon_reload(daemon, NULL, NULL, &errors);
+    for (size_t i = 0; i < errors.count; i++)
+        log_fields(LOG_LEVEL_ERROR, errors.lines[i], NULL);
+    if (r < 0)
+        log_fields(LOG_LEVEL_ERROR, "the configuration stays as it is", "cause",
+                   errors.count ? "errors in the file" : strerror(-r), NULL);
+    else
+        log_fields(LOG_LEVEL_INFO, "configuration read again", "file", daemon->config->file, NULL);
+}
+
+/* ---- signals and time ---- */
+
+static void on_signal(void *context, const struct signalfd_siginfo *info)
+{
+    struct daemon *daemon = context;
+    int number = (int)info->ssi_signo;
+
+    if (number == SIGHUP) {
+        reload_on_signal(daemon);
+    } else if (number == SIGTERM || number == SIGINT) {
+        log_fields(LOG_LEVEL_INFO, "stopping", "signal", number == SIGTERM ? "SIGTERM" : "SIGINT",
+                   NULL);
+        service_notify("STOPPING=1");
+        daemon->is_stopping = true;
+        uv_stop(&daemon->loop);
+    }
+}
+
+static void on_watchdog(uv_timer_t *timer _unused_)
+{
+    service_notify("WATCHDOG=1");
+}
+
+/* ---- starting ---- */
+
+static const char *why_no_socket(int error)
+{
+    switch (error) {
+    case -ENAMETOOLONG: return "the path is longer than 107 bytes; use --socket";
+    case -EEXIST: return "there is something else at that path; use --socket";
+    case -ENOENT: return "there is no such group, or no such directory (daemon.access, --socket)";
+    default: return strerror(-error);
+    }
+}
+
+static int cannot_listen(const struct daemon *daemon, int error)
+{
+    log_fields(LOG_LEVEL_ERROR, "cannot listen", "socket", daemon->options->socket_path, "cause",
+               why_no_socket(error), NULL);
+    return error;
+}
+
+static int take_lock(const char *path, const char *what, int *ret_fd)
+{
+    char pid[16];
+    pid_t holder = 0;
+
+    int r = instance_lock_take(path, ret_fd, &holder);
+    if (r == 0)
+        return 0;
+    snprintf(pid, sizeof(pid), "%d", (int)holder);
+    if (r == -EWOULDBLOCK)
+        log_fields(LOG_LEVEL_ERROR, "another daemon is running", "pid", holder ? pid : NULL, "of",
+                   what, "lock", path, NULL);
+    else
+        log_fields(LOG_LEVEL_ERROR, "cannot take the lock", "of", what, "lock", path, "cause",
+                   r == -ELOOP ? "a symbolic link in a directory that others can write"
+                               : strerror(-r),
+                   NULL);
+    return r;
+}
+
+static int make_directory_of(const char *path)
+{
+    _cleanup_fd_location_ struct fd_location location = {.dir_fd = -1};
+
+    int r = fd_locate(path, &location);
+    return r < 0 ? r : fd_location_make_dirs(&location);
+}
+
+/* Both: two daemons must share neither a socket nor a database. */
+static int take_locks(struct daemon *daemon)
+{
+    _cleanup_text_ struct text socket_lock = {0}, state_lock = {0};
+
+    if (!paths_socket_fits(daemon->options->socket_path))
+        return cannot_listen(daemon, -ENAMETOOLONG);
+    text_printf(&socket_lock, "%s.lock", daemon->options->socket_path);
+    text_printf(&state_lock, "%s-daemon", daemon->config->storage_path);
+    if (text_error(&socket_lock) < 0 || text_error(&state_lock) < 0)
+        return -ENOMEM;
+    /* That of the database first: where both are one, it is private. */
+    int r = make_directory_of(daemon->config->storage_path);
+    if (r == 0)
+        r = server_make_directory(daemon->options->socket_path);
+    if (r < 0) {
+        log_fields(LOG_LEVEL_ERROR, "cannot reach the directories", "socket",
+                   daemon->options->socket_path, "database", daemon->config->storage_path, "cause",
+                   strerror(-r), NULL);
+        return r;
+    }
+    r = take_lock(text_string(&socket_lock), "socket", &daemon->socket_lock_fd);
+    return r < 0 ? r : take_lock(text_string(&state_lock), "database", &daemon->state_lock_fd);
+}
+
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= FILES_WANTED)
+        return;
+    limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)FILES_WANTED);
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Without a store the daemon still watches, which is said by the writer. */
+static int start_store(struct daemon *daemon)
+{
+    const struct config *config = daemon->config;
+    struct store_writer_options options = {
+        .store = {.path = config->storage_path,
+                  .jsonl_path = config->jsonl_path,
+                  .jsonl_max_bytes = config->jsonl_max_bytes,
+                  .redact = &config->redact,
+                  .retention = config->retention,
+                  .stays = true},
+        .pace = {.stop_ns = STOP_STORING_NS},
+        .on_notice = on_store_notice,
+    };
+
+    int r = run_record_place(config->interval_seconds, &daemon->arena, &options.store);
+    if (r < 0)
+        return r;
+    daemon->host = options.store.host;
+    daemon->boot_id = options.store.boot_id;
+    return store_writer_start(&options, &daemon->writer);
+}
+
+static int start_engine(struct daemon *daemon)
+{
+    struct connector *connector = NULL;
+
+    int r = rules_new(&daemon->config->jobs.rules, &daemon->rules);
+    if (r < 0)
+        return r;
+    daemon->connector_error = connector_open(&connector);
+    const struct engine_options options = {
+        .settings = settings_of(daemon->config, daemon->rules),
+        .registry = daemon->registry,
+        .connector = connector,
+        .wants_events = true,
+        .flush_after_ms = FLUSH_AFTER_MS,
+        .on_tick = on_tick,
+        .on_collection = on_collection,
+        .on_run_found = on_run_found,
+        .on_run_over = on_run_over,
+        .context = daemon,
+    };
+    return engine_start(&daemon->loop, &options, &daemon->engine);
+}
+
+static int start_askers(struct daemon *daemon)
+{
+    const char *path = daemon->config->storage_path;
+
+    int r = asker_start(&daemon->loop, daemon->writer, path, &daemon->asker);
+    return r < 0 ? r : asker_start(&daemon->loop, daemon->writer, path, &daemon->clerk);
+}
+
+static int failed(const char *what, int error)
+{
+    if (error < 0)
+        log_fields(LOG_LEVEL_ERROR, what, "cause", collector_strerror(error), NULL);
+    return error;
+}
+
+static int start_server(struct daemon *daemon)
+{
+    int r = server_start(daemon, daemon->options->socket_path, &daemon->config->daemon_access,
+                         &daemon->server);
+    return r < 0 ? cannot_listen(daemon, r) : 0;
+}
+
+static void start_watchdog(struct daemon *daemon)
+{
+    uint64_t every_ms = service_watchdog_ms() / 2;
+
+    uv_timer_init(&daemon->loop, &daemon->watchdog);
+    if (every_ms)
+        uv_timer_start(&daemon->watchdog, on_watchdog, every_ms, every_ms);
+}
+
+/* The socket comes last: whoever can connect finds everything there. Runs are adopted before the
+ * first snapshot, so that it knows them. */
+static int start_parts(struct daemon *daemon)
+{
+    int r = failed("cannot make a registry", registry_new(&daemon->registry));
+    if (r == 0)
+        r = failed("cannot make a bus", bus_new(&daemon->bus));
+    if (r == 0)
+        r = failed("cannot watch signals",
+                   signal_watch_start(&daemon->loop, on_signal, daemon, &daemon->signals));
+    if (r == 0)
+        r = failed("cannot store", start_store(daemon));
+    if (r == 0)
+        adopt_runs(daemon);
+    if (r == 0)
+        r = failed("cannot sample", start_engine(daemon));
+    if (r == 0)
+        r = failed("cannot ask the store", start_askers(daemon));
+    return r < 0 ? r : start_server(daemon);
+}
+
+static void tell_ready(struct daemon *daemon)
+{
+    char interval[32];
+
+    snprintf(interval, sizeof(interval), "%gs", daemon->config->interval_seconds);
+    log_fields(LOG_LEVEL_INFO, "ready", "version", SONDE_VERSION, "socket",
+               daemon->options->socket_path, "database", daemon->config->storage_path, "interval",
+               interval, "collector", "procfs", "births_and_ends",
+               daemon->connector_error ? strerror(-daemon->connector_error) : "told by the kernel",
+               NULL);
+    service_notify("READY=1\nMAINPID=%d\nSTATUS=sampling every %s", (int)getpid(), interval);
+}
+
+/* ---- stopping ---- */
+
+/* Runs go on without us; the next daemon adopts them. */
+static void stop_parts(struct daemon *daemon)
+{
+    struct store_report report;
+
+    asker_stop(TAKE_PTR(daemon->asker));
+    asker_stop(TAKE_PTR(daemon->clerk));
+    /* What lives now is what the next daemon looks for. */
+    if (daemon->engine && registry_run_count(daemon->registry))
+        engine_collect(daemon->engine);
+    else if (daemon->engine)
+        engine_flush(daemon->engine);
+    store_reader_close(TAKE_PTR(daemon->reader)); /* the writer, as the last one, tidies up */
+    if (daemon->writer)
+        store_writer_stop(TAKE_PTR(daemon->writer), &report);
+    /* Whoever goes on by itself now finds everything in the store. */
+    server_close(TAKE_PTR(daemon->server));
+    engine_close(TAKE_PTR(daemon->engine));
+    if (daemon->signals)
+        signal_watch_close(TAKE_PTR(daemon->signals));
+    uv_close((uv_handle_t *)&daemon->watchdog, NULL);
+    uv_run(&daemon->loop, UV_RUN_DEFAULT); /* the close callbacks */
+    uv_loop_close(&daemon->loop);
+    bus_free(daemon->bus);
+    job_desk_done(&daemon->desk);
+    registry_free(daemon->registry);
+    rules_free(daemon->rules);
+    live_done(&daemon->live);
+    arena_done(&daemon->arena);
+    close_fd(daemon->socket_lock_fd);
+    close_fd(daemon->state_lock_fd);
+}
+
+static int run(struct daemon *daemon)
+{
+    struct signal_state original;
+
+    int r = failed("cannot make a loop", uv_loop_init(&daemon->loop));
+    if (r < 0)
+        return r;
+    start_watchdog(daemon);
+    signals_take_over(&original);
+    raise_file_limit();
+    r = take_locks(daemon);
+    if (r == 0)
+        r = start_parts(daemon);
+    if (r == 0) {
+        tell_ready(daemon);
+        uv_run(&daemon->loop, UV_RUN_DEFAULT);
+    }
+    stop_parts(daemon);
+    if (r == 0)
+        log_fields(LOG_LEVEL_INFO, "stopped", NULL);
+    return r;
+}
+
+int daemon_run(const struct daemon_options *options, struct config *config)
+{
+    struct daemon *daemon = calloc(1, sizeof(*daemon));
+
+    if (!daemon) {
+        config_free(config);
+        return failed("cannot start", -ENOMEM);
+    }
+    daemon->options = options;
+    daemon->config = config;
+    daemon->socket_lock_fd = daemon->state_lock_fd = -1;
+    daemon->started = moment_now();
+    int r = run(daemon);
+    config_free(daemon->config);
+    free(daemon);
+    return r;
+}

@@ -1,0 +1,169 @@
+#include "daemon/exchange.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "daemon/asker.h"
+#include "daemon/dispatch.h"
+#include "daemon/manager.h"
+#include "daemon/server.h"
+
+/* Of a batch: a line of some kilobytes must not be answered with a gigabyte. */
+#define ANSWERS_MAX_BYTES (4 * 1024 * 1024)
+
+struct exchange {
+    struct daemon *daemon;
+    struct connection *connection; /* NULL: it is gone */
+    exchange_fn on_done;
+    struct arena arena; /* holds the message */
+    struct rpc_message message;
+    size_t next; /* request to be handled */
+    struct text out;
+    struct answer answer; /* of the request at hand */
+    struct question question;
+};
+
+static void exchange_free(struct exchange *exchange)
+{
+    text_done(&exchange->answer.result);
+    text_done(&exchange->out);
+    arena_done(&exchange->question.arena);
+    arena_done(&exchange->arena);
+    free(exchange);
+}
+
+/* A notification is not answered, unless it could not be understood at all. */
+static bool wants_answer(const struct rpc_request *request)
+{
+    return request->id || request->error == RPC_PARSE_ERROR ||
+           request->error == RPC_INVALID_REQUEST;
+}
+
+static void append_answer(struct exchange *exchange, const struct rpc_request *request)
+{
+    struct answer *answer = &exchange->answer;
+    struct text *out = &exchange->out;
+
+    if (!answer->error && text_error(&answer->result) < 0)
+        answer_fail(answer, RPC_INTERNAL_ERROR, "no memory left");
+    if (wants_answer(request)) {
+        if (exchange->message.is_batch)
+            text_append_char(out, out->length ? ',' : '[');
+        if (answer->error)
+            rpc_write_error(out, request->id, answer->error, answer->message);
+        else
+            rpc_write_result(out, request->id, answer->result.bytes, answer->result.length);
+    }
+    text_done(&answer->result);
+    *answer = (struct answer){.error = 0};
+}
+
+static void on_answered(void *context);
+
+/* Nobody takes all of the thread's time, or of the memory for answers that are not read. What is
+ * only to be written first is no question. */
+static bool may_ask(const struct exchange *exchange)
+{
+    const struct peer *peer = connection_peer(exchange->connection);
+
+    return !exchange->answer.ask || (asker_has_room(exchange->answer.asker, peer) &&
+                                     server_has_output(exchange->daemon->server, peer));
+}
+
+/* Whether it is answered; else the store is asked. */
+static bool handle(struct exchange *exchange, const struct rpc_request *request)
+{
+    struct answer *answer = &exchange->answer;
+
+    answer->json.out = &answer->result;
+    if (exchange->out.length > ANSWERS_MAX_BYTES)
+        answer_fail(answer, RPC_RESOURCES_EXHAUSTED,
+                    "the answers of this batch are too large together; ask for less at once");
+    else
+        dispatch(exchange->daemon, exchange->connection, request, answer);
+    if (!answer->asker || answer->error)
+        return true;
+    if (!may_ask(exchange)) {
+        answer_fail(answer, RPC_RESOURCES_EXHAUSTED,
+                    "too many questions of this user wait, or their answers do");
+        return true;
+    }
+    exchange->question = (struct question){.peer = *connection_peer(exchange->connection),
+                                           .request = request,
+                                           .ask = answer->ask,
+                                           .wait_ns = answer->wait_ns,
+                                           .answer = answer,
+                                           .on_answered = on_answered,
+                                           .context = exchange};
+    asker_ask(answer->asker, &exchange->question);
+    return false;
+}
+
+static void finish(struct exchange *exchange)
+{
+    struct text out = exchange->out;
+
+    exchange->out = (struct text){0};
+    if (out.length && exchange->message.is_batch)
+        text_append_char(&out, ']');
+    if (out.length)
+        text_append_char(&out, '\n');
+    if (exchange->connection)
+        exchange->on_done(exchange->connection, &out);
+    text_done(&out);
+    exchange_free(exchange);
+}
+
+/* Until the store has to be asked, or all is answered. Whether it is. */
+static bool go_on(struct exchange *exchange)
+{
+    while (exchange->connection && exchange->next < exchange->message.count) {
+        const struct rpc_request *request = &exchange->message.items[exchange->next];
+        if (!handle(exchange, request))
+            return false;
+        exchange->next++;
+        append_answer(exchange, request);
+    }
+    finish(exchange);
+    return true;
+}
+
+static void on_answered(void *context)
+{
+    struct exchange *exchange = context;
+    struct answer *answer = &exchange->answer;
+    const struct rpc_request *request = &exchange->message.items[exchange->next++];
+
+    exchange->question.connection = exchange->connection;
+    if (!answer->error && answer->then && exchange->connection)
+        answer->then(exchange->daemon, &exchange->question);
+    append_answer(exchange, request);
+    go_on(exchange);
+}
+
+struct exchange *exchange_start(struct daemon *daemon, struct connection *connection,
+                                const char *line, size_t length, exchange_fn on_done,
+                                int *ret_error)
+{
+    struct exchange *exchange = calloc(1, sizeof(*exchange));
+
+    *ret_error = exchange ? 0 : -ENOMEM;
+    if (!exchange)
+        return NULL;
+    exchange->daemon = daemon;
+    exchange->connection = connection;
+    exchange->on_done = on_done;
+    if (rpc_message_parse(line, length, &exchange->arena, &exchange->message) < 0) {
+        exchange_free(exchange);
+        *ret_error = -ENOMEM;
+        return NULL;
+    }
+    return go_on(exchange) ? NULL : exchange;
+}
+
+void exchange_abandon(struct exchange *exchange)
+{
+    exchange->connection = NULL;
+    asker_hurry(exchange->answer.asker, &exchange->question);
+}

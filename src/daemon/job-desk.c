@@ -1,0 +1,558 @@
+#include "daemon/job-desk.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/human.h"
+#include "base/json-writer.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "daemon/context.h"
+#include "daemon/manager.h"
+#include "engine/peek.h"
+#include "engine/record-copy.h"
+#include "model/process.h"
+#include "model/record-json.h"
+
+/* Of a conductor that cannot be seen. */
+#define SILENCE_MAX_SEC 3600
+
+static double now_sec(void)
+{
+    return ns_to_sec(clock_real_ns());
+}
+
+/* ---- entries ---- */
+
+static uint64_t key_of(const struct run *run)
+{
+    return (uint64_t)(uintptr_t)run;
+}
+
+static struct desk_entry *find_entry(const struct daemon *daemon, const struct run *run)
+{
+    return map_get(&daemon->desk.entries, key_of(run));
+}
+
+bool job_desk_has_run_of(const struct daemon *daemon, pid_t owner_pid)
+{
+    size_t position = 0;
+
+    for (struct desk_entry *entry; (entry = map_next(&daemon->desk.entries, &position));)
+        if (entry->owner_pid == owner_pid)
+            return true;
+    return false;
+}
+
+static void free_entry(struct desk_entry *entry)
+{
+    if (!entry)
+        return;
+    arena_done(&entry->arena);
+    free(entry);
+}
+
+void job_desk_done(struct job_desk *desk)
+{
+    size_t position = 0;
+
+    for (struct desk_entry *entry; (entry = map_next(&desk->entries, &position));)
+        free_entry(entry);
+    map_done(&desk->entries);
+}
+
+/* 0: there is no such process. */
+static uint64_t start_ticks_of(pid_t pid)
+{
+    struct proc_stat stat;
+
+    return peek_stat(pid, &stat) == 0 ? stat.start_ticks : 0;
+}
+
+static void set_owner(struct desk_entry *entry, pid_t owner_pid)
+{
+    entry->owner_pid = owner_pid;
+    entry->owner_start_ticks = owner_pid ? start_ticks_of(owner_pid) : 0;
+}
+
+void job_desk_told_by(struct daemon *daemon, struct run *run, pid_t owner_pid)
+{
+    struct desk_entry *entry = find_entry(daemon, run);
+
+    if (entry)
+        entry->told_ns = clock_mono_ns();
+    if (!entry || !entry->is_adopted)
+        return;
+    set_owner(entry, owner_pid);
+    entry->is_adopted = false;
+    run->origin = RUN_REGISTERED;
+}
+
+static int add_entry(struct daemon *daemon, const struct job_start *start, struct run *run,
+                     const struct job *begun)
+{
+    struct desk_entry *entry = calloc(1, sizeof(*entry));
+    if (!entry)
+        return -ENOMEM;
+
+    *entry = (struct desk_entry){.run = run,
+                                 .told_ns = clock_mono_ns(),
+                                 .known_at = moment_now(),
+                                 .is_adopted = start->is_adopted,
+                                 .is_continued = start->is_adopted || start->is_continued,
+                                 .sheet_num = INT_UNKNOWN};
+    set_owner(entry, start->owner_pid);
+    int r = record_copy(&job_record, begun, &entry->arena, &entry->begun);
+    if (r == 0)
+        r = map_put(&daemon->desk.entries, key_of(run), entry);
+    if (r < 0)
+        free_entry(entry);
+    return r;
+}
+
+double job_desk_age(const struct daemon *daemon, const struct run *run)
+{
+    const struct desk_entry *entry = find_entry(daemon, run);
+
+    if (!entry)
+        return REAL_UNKNOWN;
+    struct moment now = moment_now();
+    double set_clock = ns_to_sec(now.real_ns) - entry->begun.started_at;
+    double steady_clock = ns_to_sec(now.boot_ns - entry->known_at.boot_ns) +
+                          ns_to_sec(entry->known_at.real_ns) - entry->begun.started_at;
+    return MAX(set_clock, steady_clock);
+}
+
+void job_desk_is_step(struct daemon *daemon, const struct run *run, int64_t sheet_num)
+{
+    struct desk_entry *entry = find_entry(daemon, run);
+
+    if (entry)
+        entry->sheet_num = sheet_num;
+}
+
+/* ---- telling ---- */
+
+static void publish(struct daemon *daemon, const char *event, const struct run *run,
+                    int64_t sheet_num, const struct text *data)
+{
+    if (text_error(data) == 0)
+        bus_publish(daemon->bus, &(struct bus_news){.event = event,
+                                                    .timestamp = now_sec(),
+                                                    .job_id = run->job_id,
+                                                    .sheet_num = sheet_num,
+                                                    .uid = run->uid,
+                                                    .data = data});
+}
+
+static void publish_job(struct daemon *daemon, const char *event, const struct run *run,
+                        const struct job *job)
+{
+    _cleanup_text_ struct text data = {0};
+    struct json_writer json = {.out = &data};
+
+    record_encode(&job_record, job, &json);
+    publish(daemon, event, run, INT_UNKNOWN, &data);
+}
+
+void job_desk_progressed(struct daemon *daemon, const struct run *run)
+{
+    _cleanup_text_ struct text data = {0};
+    struct json_writer json = {.out = &data};
+    const struct job_progress progress = {
+        .job_id = run->job_id,
+        .total_sheets = run->total_sheets,
+        .last_completed_sheet = run->last_completed_sheet,
+        .current_sheet = run->current_sheet,
+        .status = run->status[0] ? run->status : NULL,
+    };
+
+    record_encode(&job_progress_record, &progress, &json);
+    publish(daemon, "job.progress", run, run->current_sheet, &data);
+}
+
+/* ---- a run begins ---- */
+
+/* As it can be read from the command, of which only the first words matter. */
+static const char *derive_type(const struct job_start *start, char *into, size_t size)
+{
+    char words[COMMAND_MAX_BYTES + 1];
+    const char *argv[16] = {NULL};
+    char *rest = words;
+
+    if (!start->command)
+        return NULL;
+    snprintf(words, sizeof(words), "%s", start->command);
+    for (size_t i = 0; i < ARRAY_SIZE(argv) - 1 && (argv[i] = strsep(&rest, " ")); i++)
+        ;
+    job_type_format(argv, start->cwd, into, size);
+    return into;
+}
+
+static void fill_job(const struct daemon *daemon, const struct job_start *start,
+                     const struct run *run, struct job *ret)
+{
+    record_init(&job_record, ret);
+    ret->run_id = run->run_id;
+    ret->job_id = run->job_id;
+    ret->job_type = start->job_type;
+    ret->command = start->command;
+    ret->cwd = start->cwd;
+    ret->uid = start->uid;
+    ret->host = daemon->host;
+    ret->started_at = start->started_at;
+    ret->outcome = OUTCOME_RUNNING;
+    ret->total_sheets = start->total_sheets;
+    ret->parent_run_id = run->parent ? run->parent->run_id : NULL;
+    ret->profile.collector = "procfs";
+}
+
+static int keep_begin(struct daemon *daemon, const struct job_start *start, struct run *run)
+{
+    char type[JOB_ID_MAX_BYTES + 1];
+    struct job job;
+
+    run->total_sheets = start->total_sheets;
+    fill_job(daemon, start, run, &job);
+    if (!job.job_type)
+        job.job_type = derive_type(start, type, sizeof(type));
+    int r = add_entry(daemon, start, run, &job);
+    if (r < 0)
+        return r;
+    if (daemon->writer)
+        r = store_writer_begin_job(daemon->writer, &job);
+    if (r == 0)
+        publish_job(daemon, "job.started", run, &job);
+    return r;
+}
+
+static void forget(struct daemon *daemon, struct run *run)
+{
+    free_entry(map_remove(&daemon->desk.entries, key_of(run)));
+    if (daemon->engine)
+        engine_end_run(daemon->engine, run);
+    else
+        registry_end_run(daemon->registry, run);
+}
+
+int job_desk_begin(struct daemon *daemon, const struct job_start *start, struct run **ret)
+{
+    char run_id[UUID_TEXT_SIZE];
+    struct run_options options = {.run_id = start->run_id,
+                                  .job_id = start->job_id,
+                                  .uid = start->uid,
+                                  .origin = start->origin,
+                                  .parent = start->parent};
+    struct run *run;
+    int r = 0;
+
+    if (!start->run_id) {
+        r = uuid_make(clock_real_ns(), run_id);
+        options.run_id = run_id;
+    }
+    if (r == 0)
+        r = registry_add_run(daemon->registry, &options, &run);
+    if (r < 0)
+        return r;
+    r = keep_begin(daemon, start, run);
+    if (r < 0) {
+        forget(daemon, run);
+        return r;
+    }
+    *ret = run;
+    return 0;
+}
+
+/* Its command is that of its first process. */
+void job_desk_found(struct daemon *daemon, struct run *run, const struct process_facts *facts)
+{
+    char command[COMMAND_MAX_BYTES + 1];
+    const struct job_start start = {
+        .job_id = run->job_id,
+        .command = facts->command ? command : NULL,
+        .cwd = facts->cwd,
+        .uid = facts->uid,
+        .started_at = now_sec(),
+        .total_sheets = INT_UNKNOWN,
+        .origin = RUN_BY_RULE,
+    };
+
+    if (facts->command)
+        utf8_clean(command, sizeof(command), facts->command, strlen(facts->command));
+    keep_begin(daemon, &start, run); /* without memory, it is known by its samples alone */
+}
+
+/* ---- a run ends ---- */
+
+static double mb_of(int64_t bytes)
+{
+    return int_is_known(bytes) ? (double)bytes / BYTES_PER_MB : REAL_UNKNOWN;
+}
+
+/* What the samples say, where nobody who knows better has said it. */
+static void add_figures(struct daemon *daemon, const struct run *run, struct job_profile *profile)
+{
+    const struct run_usage *usage = engine_usage(daemon->engine, run);
+    bool saw_all = engine_saw_every_process(daemon->engine);
+
+    if (!int_is_known(profile->process_spawn_count)) {
+        profile->process_spawn_count = (int64_t)run->processes;
+        profile->exactness.processes = saw_all ? EXACT : LOWER_BOUND;
+    }
+    if (!usage)
+        return;
+    if (!real_is_known(profile->total_cpu_seconds)) {
+        uint64_t user_ns = MIN(usage->cpu.user_ns, usage->cpu.total_ns);
+        profile->total_cpu_seconds = ns_to_sec(usage->cpu.total_ns);
+        profile->user_seconds = ns_to_sec(user_ns);
+        profile->system_seconds = ns_to_sec(usage->cpu.total_ns - user_ns);
+        profile->exactness.cpu_seconds = profile->exactness.user_seconds =
+            profile->exactness.system_seconds = LOWER_BOUND;
+    }
+    if (!real_is_known(profile->peak_rss_mb)) {
+        profile->peak_rss_mb = mb_of(usage->peak_rss_bytes);
+        profile->exactness.peak_rss_mb = LOWER_BOUND;
+    }
+    if (!real_is_known(profile->peak_total_mb)) {
+        profile->peak_total_mb = mb_of(usage->peak_total_bytes);
+        profile->peak_unique_mb = mb_of(usage->peak_unique_bytes);
+        profile->exactness.peak_total_mb = profile->exactness.peak_unique_mb = SAMPLED;
+    }
+}
+
+static void store_sheet(struct daemon *daemon, const struct run *run, int64_t sheet_num,
+                        const char *name, int outcome)
+{
+    struct sheet sheet;
+
+    if (!daemon->writer)
+        return;
+    record_init(&sheet_record, &sheet);
+    sheet.run_id = run->run_id;
+    sheet.sheet_num = sheet_num;
+    sheet.name = name;
+    sheet.outcome = outcome;
+    if (outcome == OUTCOME_RUNNING)
+        sheet.started_at = now_sec();
+    else
+        sheet.ended_at = now_sec();
+    store_writer_sheet(daemon->writer, &sheet); /* without memory, it ends with its run */
+}
+
+/* Steps that nobody has told the end of end with their run. */
+static void end_sheets(struct daemon *daemon, struct run *run, int outcome)
+{
+    while (run->sheets.count) {
+        int64_t sheet_num = run->sheets.items[0].sheet_num;
+        store_sheet(daemon, run, sheet_num, NULL, outcome);
+        run_end_sheet(run, sheet_num);
+    }
+}
+
+/* What was told of it when it began. */
+static void add_beginning(const struct run *run, const struct desk_entry *entry, struct job *job)
+{
+    job->run_id = run->run_id;
+    job->job_id = run->job_id;
+    job->uid = run->uid;
+    if (!entry)
+        return;
+    job->job_type = entry->begun.job_type;
+    job->command = entry->begun.command;
+    job->cwd = entry->begun.cwd;
+    job->host = entry->begun.host;
+    job->started_at = entry->begun.started_at;
+    job->total_sheets = run->total_sheets;
+    job->parent_run_id = entry->begun.parent_run_id;
+}
+
+/* A run that is a step: what is known of the one is known of the other. */
+static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_num,
+                          const struct job *job)
+{
+    const struct run_sheet *active = run_find_sheet(run, sheet_num);
+    _cleanup_text_ struct text context = {0};
+    struct desk_step step = {.sheet_num = sheet_num,
+                             .exit_code = job->exit_code,
+                             .outcome = job->outcome,
+                             .context_json = &context};
+    struct sheet sheet;
+
+    if (!active)
+        return;
+    context_write(daemon, active->pid, active->pid != 0, &context);
+    job_desk_step(daemon, run, &step);
+    if (!daemon->writer)
+        return;
+    record_init(&sheet_record, &sheet);
+    sheet.run_id = run->run_id;
+    sheet.sheet_num = sheet_num;
+    sheet.peak_rss_mb = job->profile.peak_rss_mb;
+    sheet.max_cpu_pct = job->profile.max_cpu_pct;
+    sheet.cpu_seconds = job->profile.total_cpu_seconds;
+    store_writer_sheet(daemon->writer, &sheet); /* without memory, the samples' figures stay */
+}
+
+void job_desk_finish(struct daemon *daemon, struct run *run, const struct job *told)
+{
+    const struct desk_entry *entry = find_entry(daemon, run);
+    struct job job = *told;
+
+    engine_flush(daemon->engine); /* what has happened to it goes before its end */
+    add_beginning(run, entry, &job);
+    if (!real_is_known(job.ended_at))
+        job.ended_at = now_sec();
+    if (!real_is_known(job.profile.wall_seconds) && job.ended_at >= job.started_at)
+        job.profile.wall_seconds = job.ended_at - job.started_at;
+    /* Of one that went on from before, the store has the sums. */
+    if (!entry || !entry->is_continued)
+        add_figures(daemon, run, &job.profile);
+    if (entry && int_is_known(entry->sheet_num))
+        end_own_sheet(daemon, run, entry->sheet_num, &job);
+    end_sheets(daemon, run, job.outcome);
+    publish_job(daemon, "job.finished", run, &job);
+    if (daemon->writer && store_writer_finish_job(daemon->writer, &job) < 0)
+        log_fields(LOG_LEVEL_ERROR, "the end of a job is not stored: no memory left", "job_id",
+                   job.job_id, NULL);
+    forget(daemon, run);
+}
+
+/* As its first process ended, if that was seen. Of one that was adopted, nobody knows what it would
+ * have been told to be. */
+static void finish_by_root(struct daemon *daemon, struct run *run)
+{
+    const struct desk_entry *entry = find_entry(daemon, run);
+    char cause[64] = "lost";
+    struct human name;
+    struct job job;
+
+    record_init(&job_record, &job);
+    job.outcome = OUTCOME_UNKNOWN;
+    if (run->root_has_ended && WIFSIGNALED(run->root_wait_status)) {
+        job.outcome = OUTCOME_FAILURE;
+        job.signal_num = WTERMSIG(run->root_wait_status);
+        snprintf(cause, sizeof(cause), "killed by %s",
+                 human_signal(&name, WTERMSIG(run->root_wait_status)));
+    } else if (run->root_has_ended) {
+        job.exit_code = WEXITSTATUS(run->root_wait_status);
+        job.outcome = job.exit_code ? OUTCOME_FAILURE : OUTCOME_SUCCESS;
+        snprintf(cause, sizeof(cause), "exit status %d", (int)job.exit_code);
+    } else if (run->origin == RUN_BY_RULE && !(entry && entry->is_adopted)) {
+        snprintf(cause, sizeof(cause), "ended; its exit status was not seen");
+    }
+    job.cause = job.outcome == OUTCOME_SUCCESS ? NULL : cause;
+    job_desk_finish(daemon, run, &job);
+}
+
+void job_desk_over(struct daemon *daemon, struct run *run)
+{
+    finish_by_root(daemon, run);
+}
+
+/* One of another pid namespace cannot be looked for: it is gone when it has kept silent for long.
+ */
+static bool owner_is_gone(const struct desk_entry *entry)
+{
+    if (!entry->owner_pid)
+        return clock_mono_ns() - entry->told_ns > SILENCE_MAX_SEC * NS_PER_SEC;
+    return start_ticks_of(entry->owner_pid) != entry->owner_start_ticks;
+}
+
+/* Nobody will tell of its end; one that was adopted has ended with its first process. */
+static bool is_left_alone(const struct run *run, const struct desk_entry *entry)
+{
+    if (run->origin == RUN_REGISTERED)
+        return owner_is_gone(entry);
+    return entry->is_adopted && run->root_has_ended;
+}
+
+void job_desk_sweep(struct daemon *daemon)
+{
+    for (struct run *run = registry_next_run(daemon->registry, NULL), *next; run; run = next) {
+        const struct desk_entry *entry = find_entry(daemon, run);
+
+        next = registry_next_run(daemon->registry, run);
+        if (entry && !run->living && is_left_alone(run, entry))
+            finish_by_root(daemon, run);
+    }
+}
+
+/* ---- steps ---- */
+
+static const char *step_event(int outcome)
+{
+    switch (outcome) {
+    case OUTCOME_RUNNING: return "sheet.started";
+    case OUTCOME_SUCCESS: return "sheet.completed";
+    default: return "sheet.failed";
+    }
+}
+
+static void publish_step(struct daemon *daemon, const struct run *run, const struct desk_step *step)
+{
+    _cleanup_text_ struct text data = {0};
+    struct json_writer json = {.out = &data};
+
+    json_write_begin_object(&json);
+    json_write_key(&json, "run_id");
+    json_write_string(&json, run->run_id);
+    json_write_key(&json, "name");
+    json_write_string(&json, step->name);
+    json_write_key(&json, "pid");
+    if (step->pid)
+        json_write_int(&json, step->pid);
+    else
+        json_write_null(&json);
+    json_write_key(&json, "exit_code");
+    if (int_is_known(step->exit_code))
+        json_write_int(&json, step->exit_code);
+    else
+        json_write_null(&json);
+    json_write_key(&json, "resource_context");
+    text_append_string(&data, text_string(step->context_json));
+    text_append_char(&data, '}');
+    publish(daemon, step_event(step->outcome), run, step->sheet_num, &data);
+}
+
+static void note_progress(struct run *run, const struct desk_step *step)
+{
+    if (step->outcome == OUTCOME_RUNNING) {
+        run->current_sheet = step->sheet_num;
+        return;
+    }
+    if (run->current_sheet == step->sheet_num)
+        run->current_sheet = INT_UNKNOWN;
+    if (step->outcome == OUTCOME_SUCCESS &&
+        (!int_is_known(run->last_completed_sheet) || run->last_completed_sheet < step->sheet_num))
+        run->last_completed_sheet = step->sheet_num;
+}
+
+int job_desk_step(struct daemon *daemon, struct run *run, const struct desk_step *step)
+{
+    bool is_begin = step->outcome == OUTCOME_RUNNING;
+    const struct run_sheet *active = run_find_sheet(run, step->sheet_num);
+    pid_t pid = step->pid ? step->pid : active ? active->pid : 0;
+    char details[64];
+
+    if (is_begin) {
+        int r = run_begin_sheet(run, step->sheet_num, step->pid);
+        if (r == 0 && step->pid)
+            r = engine_register(daemon->engine, run, step->sheet_num, step->pid, step->telling);
+        if (r < 0)
+            return r;
+    }
+    snprintf(details, sizeof(details), "Sheet %lld %s", (long long)step->sheet_num,
+             strchr(step_event(step->outcome), '.') + 1);
+    engine_tell_step(daemon->engine, run, step->sheet_num, is_begin ? EVENT_SPAWN : EVENT_EXIT, pid,
+                     step->exit_code, details);
+    store_sheet(daemon, run, step->sheet_num, step->name, step->outcome);
+    if (!is_begin)
+        run_end_sheet(run, step->sheet_num);
+    note_progress(run, step);
+    publish_step(daemon, run, step);
+    return 0;
+}

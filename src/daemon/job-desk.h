@@ -1,0 +1,93 @@
+/* Runs as they are told of: begun, advanced, ended; with the registry, the store and the bus kept
+ * in step. What a peer may do is decided before. */
+#pragma once
+
+#include "base/map.h"
+#include "base/text.h"
+#include "engine/engine.h"
+#include "jobs/registry.h"
+#include "model/process-facts.h"
+
+struct daemon;
+
+/* What the registry does not need to know of a run. */
+struct desk_entry {
+    struct run *run;
+    struct job begun;   /* as it was told of */
+    struct arena arena; /* holds its texts */
+    pid_t owner_pid;    /* who told of it; 0: a rule has found it, or somebody whom we cannot see */
+    uint64_t told_ns;   /* monotonic: when it was last told of */
+    struct moment known_at; /* when its beginning was told */
+    uint64_t owner_start_ticks;
+    bool is_adopted;   /* and not told of again since: it ends with its processes */
+    bool is_continued; /* others have kept its beginning */
+    int64_t sheet_num; /* the run is this step of its job; INT_UNKNOWN: it is not one */
+};
+
+/* Zero-initialised is empty and valid. */
+struct job_desk {
+    struct map entries; /* struct desk_entry, by address of its run */
+};
+
+void job_desk_done(struct job_desk *desk);
+
+/* Whether a process has told of a run that goes on. */
+bool job_desk_has_run_of(const struct daemon *daemon, pid_t owner_pid);
+
+/* How a run begins. Texts may be NULL, numbers unknown. */
+struct job_start {
+    const char *run_id; /* NULL: a new one */
+    const char *job_id;
+    const char *job_type;
+    const char *command;
+    const char *cwd;
+    int64_t uid;
+    double started_at;
+    int64_t total_sheets;
+    enum run_origin origin;
+    struct run *parent;
+    pid_t owner_pid;
+    bool is_adopted;
+    bool is_continued;
+};
+
+/* 0 or a negative errno. */
+int job_desk_begin(struct daemon *daemon, const struct job_start *start, struct run **ret);
+
+/* Somebody tells of it: of one that was adopted, this is its owner from now on. */
+void job_desk_told_by(struct daemon *daemon, struct run *run, pid_t owner_pid);
+
+/* Seconds since its beginning, by the clock that gives more: one may have been set meanwhile.
+ * REAL_UNKNOWN: nobody has told when that was. */
+double job_desk_age(const struct daemon *daemon, const struct run *run);
+
+/* The outcome and what figures there are: the rest is what the samples say. The run is gone. */
+void job_desk_finish(struct daemon *daemon, struct run *run, const struct job *told);
+
+/* The run is a step itself: that ends with it, with its figures. */
+void job_desk_is_step(struct daemon *daemon, const struct run *run, int64_t sheet_num);
+
+/* After a change of its progress. */
+void job_desk_progressed(struct daemon *daemon, const struct run *run);
+
+/* A step begins or ends; `context_json` is the resource context that is published with it. */
+struct desk_step {
+    int64_t sheet_num;
+    const char *name;
+    pid_t pid; /* 0: none */
+    int64_t exit_code;
+    int outcome;          /* OUTCOME_RUNNING: it begins */
+    enum telling telling; /* of its process */
+    const struct text *context_json;
+};
+
+/* 0, -E2BIG (too many steps at once) or -ENOMEM. */
+int job_desk_step(struct daemon *daemon, struct run *run, const struct desk_step *step);
+
+/* A run by rule; one whose processes are gone, too. */
+void job_desk_found(struct daemon *daemon, struct run *run, const struct process_facts *facts);
+void job_desk_over(struct daemon *daemon, struct run *run);
+
+/* Runs whose owner is gone, and all of whose processes are: they end, as their first process did if
+ * that was seen, else as lost. */
+void job_desk_sweep(struct daemon *daemon);

@@ -1,0 +1,55 @@
+/* The daemon's state, for the files of this folder alone. */
+#pragma once
+
+#include <uv.h>
+
+#include "base/map.h"
+#include "daemon/daemon.h"
+#include "daemon/job-desk.h"
+#include "daemon/live.h"
+#include "engine/bus.h"
+#include "engine/engine.h"
+#include "engine/store-writer.h"
+#include "store/store.h"
+
+struct asker;
+struct server;
+
+struct daemon {
+    const struct daemon_options *options;
+    struct config *config;
+    uv_loop_t loop;
+    int socket_lock_fd;
+    int state_lock_fd;
+    struct signal_watch *signals;
+    uv_timer_t watchdog;
+    struct moment started;
+    bool is_stopping;
+
+    struct registry *registry;
+    struct rules *rules;
+    int connector_error; /* 0, or why births and deaths have to be looked for */
+    struct engine *engine;
+    struct bus *bus;
+    struct store_writer *writer; /* NULL: nothing is stored */
+    struct store_reader *reader; /* the loop's own; NULL: not asked for yet */
+    struct asker *asker;         /* for reports, which may take their time */
+    struct asker *clerk; /* for what is asked or waited for in a moment, when jobs begin and end */
+    struct server *server;
+    struct live live;
+    struct job_desk desk;
+    const char *host;
+    const char *boot_id;
+    struct arena arena; /* holds these two */
+};
+
+/* Reads the configuration again; tells of each change, or of each error. 0; -EINVAL: it is wrong,
+ * and the old one stays in force; or another negative errno. */
+int daemon_reload(struct daemon *daemon, config_change_fn on_change, void *context,
+                  struct config_errors *errors);
+
+/* Opened when first asked for. 0 or a negative errno, with words. */
+int daemon_reader(struct daemon *daemon, struct store_reader **ret, struct store_error *error);
+
+/* Whose run that is; INT_UNKNOWN: nobody's. For the bus. */
+int64_t daemon_owner_of(void *context, const char *run_id);

@@ -1,0 +1,158 @@
+/* daemon.*: how it is, what it sees, what it streams. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "daemon/connection.h"
+#include "daemon/dispatch.h"
+#include "daemon/manager.h"
+#include "daemon/server.h"
+#include "daemon/status.h"
+#include "model/record-json.h"
+
+/* Snapshots on demand are not taken more often: a client in a loop must not become a load. Each is
+ * stored and published as others are. */
+#define FRESH_EVERY_NS           (100 * NS_PER_MSEC)
+#define FRESH_EVERY_NS_OF_OTHERS (1 * NS_PER_SEC)
+
+static struct bus_view view_of(const struct connection *connection, const char *job)
+{
+    const struct peer *peer = connection_peer(connection);
+
+    return (struct bus_view){.sees_all = peer->sees_all, .uid = peer->uid, .job = job};
+}
+
+void method_daemon_status(struct daemon *daemon, struct connection *connection _unused_,
+                          const struct rpc_request *request _unused_, struct answer *answer)
+{
+    _cleanup_(arena_done) struct arena arena = {0};
+    struct daemon_status status;
+
+    int r = status_fill(daemon, &arena, &status);
+    if (r < 0)
+        answer_fail_errno(answer, r);
+    else
+        record_encode(&daemon_status_record, &status, &answer->json);
+}
+
+void method_daemon_top(struct daemon *daemon, struct connection *connection,
+                       const struct rpc_request *request, struct answer *answer)
+{
+    const struct bus_view view = view_of(connection, NULL);
+    uint64_t every_ns = view.sees_all ? FRESH_EVERY_NS : FRESH_EVERY_NS_OF_OTHERS;
+    bool is_due = !daemon->live.latest || clock_mono_ns() - daemon->live.taken_ns > every_ns;
+
+    if (rpc_bool(request, "fresh", false) && is_due) {
+        int r = engine_collect(daemon->engine);
+        if (r < 0) {
+            answer_fail(answer, RPC_INTERNAL_ERROR, "no snapshot could be taken: %s",
+                        collector_strerror(r));
+            return;
+        }
+    }
+    if (daemon->live.latest)
+        bus_encode_snapshot(daemon->live.latest, &view, daemon_owner_of, daemon, &answer->result);
+    else
+        json_write_null(&answer->json);
+}
+
+static void start_stream(struct connection *connection, const char *const *patterns, size_t count,
+                         const struct bus_view *view, struct answer *answer)
+{
+    int r = connection_stream(connection, patterns, count, view);
+
+    if (r == -E2BIG)
+        answer_fail(answer, RPC_RESOURCES_EXHAUSTED, "a connection may have %d streams",
+                    CONNECTION_STREAMS_MAX);
+    else if (r == -EINVAL)
+        answer_fail(answer, RPC_INVALID_PARAMS,
+                    "events: 1 to %d names, or beginnings with a star at the end",
+                    BUS_PATTERNS_MAX);
+    else if (r < 0)
+        answer_fail_errno(answer, r);
+}
+
+void method_daemon_top_stream(struct daemon *daemon, struct connection *connection,
+                              const struct rpc_request *request, struct answer *answer)
+{
+    static const char *const patterns[] = {BUS_SNAPSHOT};
+    const struct bus_view view = view_of(connection, rpc_text(request, "job"));
+    const char *path = daemon->config->jsonl_path;
+
+    start_stream(connection, patterns, ARRAY_SIZE(patterns), &view, answer);
+    json_write_begin_object(&answer->json);
+    json_write_key(&answer->json, "jsonl_path");
+    /* The log has everybody's processes in it. */
+    json_write_string(&answer->json, view.sees_all && path && *path ? path : NULL);
+    json_write_end_object(&answer->json);
+}
+
+void method_daemon_monitor_stream(struct daemon *daemon _unused_, struct connection *connection,
+                                  const struct rpc_request *request, struct answer *answer)
+{
+    const struct bus_view view = view_of(connection, NULL);
+    const struct text_list *events = &rpc_value(request, "events")->texts;
+    const struct field field = {.type = FIELD_TEXTS};
+
+    start_stream(connection, events->items, events->count, &view, answer);
+    json_write_begin_object(&answer->json);
+    json_write_key(&answer->json, "events");
+    field_encode(&field, events, &answer->json);
+    json_write_end_object(&answer->json);
+}
+
+static bool may_see(const struct peer *peer, const struct live_event *event)
+{
+    return peer->sees_all || event->uid == (int64_t)peer->uid;
+}
+
+void method_daemon_events(struct daemon *daemon, struct connection *connection,
+                          const struct rpc_request *request, struct answer *answer)
+{
+    const struct peer *peer = connection_peer(connection);
+    size_t limit = (size_t)rpc_int(request, "limit", 50), visible = 0;
+    const struct live_event *event;
+
+    for (size_t i = 0; (event = live_event_at(&daemon->live, i)); i++)
+        visible += may_see(peer, event);
+    json_write_begin_array(&answer->json);
+    for (size_t i = 0; (event = live_event_at(&daemon->live, i)); i++)
+        if (may_see(peer, event) && visible-- <= limit)
+            record_encode(&process_event_record, &event->event, &answer->json);
+    json_write_end_array(&answer->json);
+}
+
+static void write_change(void *context, const char *key, const char *from, const char *to)
+{
+    struct json_writer *json = context;
+
+    json_write_begin_object(json);
+    json_write_key(json, "key");
+    json_write_string(json, key);
+    json_write_key(json, "from");
+    json_write_string(json, from);
+    json_write_key(json, "to");
+    json_write_string(json, to);
+    json_write_end_object(json);
+}
+
+void method_daemon_reload(struct daemon *daemon, struct connection *connection,
+                          const struct rpc_request *request _unused_, struct answer *answer)
+{
+    _cleanup_config_errors_ struct config_errors errors = {0};
+
+    if (!connection_peer(connection)->sees_all) {
+        answer_fail(answer, RPC_NOT_PERMITTED, "only root and the daemon's owner may do that");
+        return;
+    }
+    json_write_begin_object(&answer->json);
+    json_write_key(&answer->json, "changed");
+    json_write_begin_array(&answer->json);
+    int r = daemon_reload(daemon, write_change, &answer->json, &errors);
+    json_write_end_array(&answer->json);
+    json_write_end_object(&answer->json);
+    if (r < 0)
+        answer_fail(answer, RPC_INVALID_PARAMS, "the configuration stays as it is: %s",
+                    errors.count ? errors.lines[0] : strerror(-r));
+}

@@ -1,0 +1,570 @@
+/* job.* and sheet.*: what conductors tell. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "daemon/asker.h"
+#include "daemon/connection.h"
+#include "daemon/context.h"
+#include "daemon/dispatch.h"
+#include "daemon/manager.h"
+#include "engine/peek.h"
+#include "probe/process-facts.h"
+#include "store/store.h"
+
+/* On the way up to the run that a process was started in. */
+#define ANCESTORS_MAX 64
+/* Clocks that are not quite the same, and a caller that is slow to tell. */
+#define CLOCK_SLACK_SEC 10
+
+/* ---- who may ---- */
+
+static bool owns_run(const struct peer *peer, const struct run *run)
+{
+    return peer->sees_all || run->uid == (int64_t)peer->uid;
+}
+
+/* By its name: the peer's own first. Of others' names only those learn who see all. */
+static struct run *find_by_name(const struct daemon *daemon, const struct peer *peer,
+                                const char *name)
+{
+    struct run *run = registry_find_job(daemon->registry, name, peer->uid);
+
+    return run || !peer->sees_all ? run : registry_find_job(daemon->registry, name, INT_UNKNOWN);
+}
+
+/* The run that a request is about, if it is the peer's; else NULL, and it was said why. */
+static struct run *find_run(struct daemon *daemon, struct connection *connection,
+                            const struct rpc_request *request, struct answer *answer)
+{
+    const struct peer *peer = connection_peer(connection);
+    const char *name = rpc_text(request, "job_id");
+    struct run *run = registry_find_run(daemon->registry, name);
+
+    if (!run)
+        run = find_by_name(daemon, peer, name);
+    if (!run) {
+        answer_fail(answer, RPC_JOB_NOT_FOUND, "no job '%s' is running", name);
+        return NULL;
+    }
+    if (!owns_run(peer, run)) {
+        answer_fail(answer, RPC_NOT_PERMITTED, "run '%s' belongs to another user", name);
+        return NULL;
+    }
+    job_desk_told_by(daemon, run, peer->pid);
+    return run;
+}
+
+/* 0 or a negative errno. */
+static int read_uid(pid_t pid, int64_t *ret)
+{
+    _cleanup_close_ int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_(arena_done) struct arena arena = {0};
+    struct process_facts facts;
+
+    if (proc_fd < 0)
+        return -errno;
+    int r = process_facts_read(proc_fd, pid, &(struct fact_request){0}, &arena, &facts);
+    if (r == 0)
+        *ret = facts.uid;
+    return r;
+}
+
+/* Whether the pid is one that the peer may tell of. 0 if none is given. */
+static bool take_pid(struct daemon *daemon, const struct connection *connection,
+                     const struct rpc_request *request, pid_t *ret, struct answer *answer)
+{
+    const struct peer *peer = connection_peer(connection);
+    pid_t pid = (pid_t)rpc_int(request, "pid", 0);
+    int64_t uid = INT_UNKNOWN;
+
+    *ret = pid;
+    if (!pid)
+        return true;
+    if (!peer->pid) {
+        answer_fail(answer, RPC_INVALID_PARAMS,
+                    "pid: the caller is in another pid namespace, its pids mean nothing here");
+        return false;
+    }
+    if (read_uid(pid, &uid) < 0 && engine_saw_fork(daemon->engine, peer->pid, pid))
+        return true; /* it was quicker than its parent's word */
+    if (!int_is_known(uid)) {
+        answer_fail(answer, RPC_INVALID_PARAMS, "pid: there is no process %d", (int)pid);
+        return false;
+    }
+    if (!peer->sees_all && uid != (int64_t)peer->uid) {
+        answer_fail(answer, RPC_NOT_PERMITTED, "process %d belongs to another user", (int)pid);
+        return false;
+    }
+    if (pid == getpid()) {
+        answer_fail(answer, RPC_INVALID_PARAMS, "pid: %d is the daemon itself", (int)pid);
+        return false;
+    }
+    return true;
+}
+
+/* 0: it has none, or is gone. */
+static pid_t read_parent(pid_t pid)
+{
+    struct proc_stat stat;
+
+    return peek_stat(pid, &stat) == 0 ? stat.ppid : 0;
+}
+
+/* ---- job.start ---- */
+
+static void write_names(const struct run *run, struct answer *answer)
+{
+    json_write_begin_object(&answer->json);
+    json_write_key(&answer->json, "run_id");
+    json_write_string(&answer->json, run->run_id);
+    json_write_key(&answer->json, "job_id");
+    json_write_string(&answer->json, run->job_id);
+    json_write_end_object(&answer->json);
+}
+
+/* The run that a process or the nearest of its ancestors is part of; NULL: none. */
+static struct run *find_run_around(const struct daemon *daemon, pid_t pid)
+{
+    for (int i = 0; pid > 1 && i < ANCESTORS_MAX; i++) {
+        const struct member *member = registry_find(daemon->registry, pid);
+        if (member)
+            return member->run;
+        pid = read_parent(pid);
+    }
+    return NULL;
+}
+
+/* The run that the caller, or the process that it tells of, is part of. */
+static struct run *find_parent(const struct daemon *daemon, const struct peer *peer, pid_t pid)
+{
+    struct run *run = find_run_around(daemon, peer->pid);
+
+    if (!run)
+        run = find_run_around(daemon, pid);
+    return run && owns_run(peer, run) ? run : NULL;
+}
+
+static bool take_parent(struct daemon *daemon, const struct peer *peer,
+                        const struct rpc_request *request, pid_t pid, struct run **ret,
+                        struct answer *answer)
+{
+    const char *parent_id = rpc_text(request, "parent_run_id");
+
+    *ret =
+        parent_id ? registry_find_run(daemon->registry, parent_id) : find_parent(daemon, peer, pid);
+    if (!parent_id || (*ret && owns_run(peer, *ret)))
+        return true;
+    answer_fail(answer, RPC_JOB_NOT_FOUND, "parent_run_id: no such run of this user is going on");
+    return false;
+}
+
+/* The name that the run will have; "" if it was said why there is none. */
+static void choose_name(struct daemon *daemon, const struct peer *peer,
+                        const struct rpc_request *request, bool is_taken,
+                        char into[static JOB_ID_NUMBERED_MAX_BYTES], struct answer *answer)
+{
+    const char *job_id = rpc_text(request, "job_id");
+
+    registry_free_name(daemon->registry, job_id, peer->uid, is_taken, into);
+    if (strcmp(into, job_id) == 0 || rpc_bool(request, "unique", false))
+        return;
+    into[0] = '\0';
+    answer_fail(answer, RPC_JOB_ALREADY_RUNNING, "job '%s' is running already", job_id);
+}
+
+static bool has_room(const struct daemon *daemon, const struct peer *peer, struct answer *answer)
+{
+    if (registry_has_room(daemon->registry, peer->uid))
+        return true;
+    answer_fail(answer, RPC_RESOURCES_EXHAUSTED,
+                "too many jobs are running (%d, or %d of one user)", REGISTRY_RUNS_MAX,
+                REGISTRY_RUNS_PER_USER_MAX);
+    return false;
+}
+
+/* What somebody tells of itself begins when it is told; what it has started, when that was born. */
+static enum telling telling_of(const struct peer *peer, pid_t pid)
+{
+    return pid == peer->pid ? TELL_FROM_NOW : TELL_FROM_BIRTH;
+}
+
+/* Its processes and its step, if it has some from the beginning. */
+static int join(struct daemon *daemon, struct connection *connection,
+                const struct rpc_request *request, struct run *run, pid_t pid)
+{
+    const struct peer *peer = connection_peer(connection);
+    int64_t sheet_num = rpc_int(request, "sheet_num", INT_UNKNOWN);
+    enum telling telling = rpc_bool(request, "again", false) ? TELL_NOTHING : telling_of(peer, pid);
+    _cleanup_text_ struct text context = {0};
+    int r = 0;
+
+    if (rpc_bool(request, "adopts_orphans", false) && peer->pid)
+        r = registry_set_foster(daemon->registry, peer->pid, run);
+    if (r == 0 && !int_is_known(sheet_num))
+        return pid ? engine_register(daemon->engine, run, INT_UNKNOWN, pid, telling) : 0;
+    if (r < 0)
+        return r;
+    job_desk_is_step(daemon, run, sheet_num);
+    if (telling == TELL_NOTHING) { /* nor is its step told of again */
+        r = run_begin_sheet(run, sheet_num, pid);
+        return r == 0 && pid ? engine_register(daemon->engine, run, sheet_num, pid, telling) : r;
+    }
+    context_write(daemon, pid, pid != 0, &context);
+    return job_desk_step(daemon, run,
+                         &(struct desk_step){.sheet_num = sheet_num,
+                                             .pid = pid,
+                                             .exit_code = INT_UNKNOWN,
+                                             .outcome = OUTCOME_RUNNING,
+                                             .telling = telling,
+                                             .context_json = &context});
+}
+
+static void abandon(struct daemon *daemon, struct run *run)
+{
+    struct job job;
+
+    record_init(&job_record, &job);
+    job.outcome = OUTCOME_UNKNOWN;
+    job.cause = "could not be registered";
+    job_desk_finish(daemon, run, &job);
+}
+
+static void start_run(struct daemon *daemon, struct connection *connection,
+                      const struct rpc_request *request, pid_t pid, bool is_name_taken,
+                      struct answer *answer)
+{
+    const struct peer *peer = connection_peer(connection);
+    char name[JOB_ID_NUMBERED_MAX_BYTES];
+    struct job_start start = {
+        .run_id = rpc_text(request, "run_id"),
+        .job_id = name,
+        .job_type = rpc_text(request, "job_type"),
+        .command = rpc_text(request, "command"),
+        .cwd = rpc_text(request, "cwd"),
+        .uid = peer->uid,
+        .started_at = rpc_real(request, "started_at", ns_to_sec(clock_real_ns())),
+        .total_sheets = rpc_int(request, "total_sheets", INT_UNKNOWN),
+        .origin = RUN_REGISTERED,
+        .owner_pid = peer->pid,
+        .is_continued = rpc_bool(request, "again", false),
+    };
+    struct run *run;
+
+    if (start.started_at > ns_to_sec(clock_real_ns()) + CLOCK_SLACK_SEC) {
+        answer_fail(answer, RPC_INVALID_PARAMS, "started_at: %.0f is yet to come",
+                    start.started_at);
+        return;
+    }
+    choose_name(daemon, peer, request, is_name_taken, name, answer);
+    if (!name[0] || !take_parent(daemon, peer, request, pid, &start.parent, answer) ||
+        !has_room(daemon, peer, answer))
+        return;
+    int r = job_desk_begin(daemon, &start, &run);
+    if (r == 0 && (r = join(daemon, connection, request, run, pid)) < 0)
+        abandon(daemon, run);
+    if (r < 0) {
+        answer_fail_errno(answer, r);
+        return;
+    }
+    connection_keep_open(connection);
+    write_names(run, answer);
+}
+
+/* Told of again, by whoever has lost the connection, or by the same run after a restart of ours. */
+static void resume_run(struct daemon *daemon, struct connection *connection,
+                       const struct rpc_request *request, struct run *run, pid_t pid,
+                       struct answer *answer)
+{
+    const struct peer *peer = connection_peer(connection);
+    int r = 0;
+
+    if (!owns_run(peer, run)) {
+        answer_fail(answer, RPC_NOT_PERMITTED, "that run belongs to another user");
+        return;
+    }
+    if (rpc_bool(request, "adopts_orphans", false) && peer->pid)
+        r = registry_set_foster(daemon->registry, peer->pid, run);
+    const struct member *member = pid ? registry_find(daemon->registry, pid) : NULL;
+    if (r == 0 && pid && (!member || member->run != run))
+        r = engine_register(daemon->engine, run, rpc_int(request, "sheet_num", INT_UNKNOWN), pid,
+                            TELL_NOTHING);
+    if (r < 0) {
+        answer_fail_errno(answer, r);
+        return;
+    }
+    job_desk_told_by(daemon, run, peer->pid);
+    connection_keep_open(connection);
+    write_names(run, answer);
+}
+
+/* Whether the run is stored already: a run_id is its owner's, and only for as long as its run goes
+ * on, or may. In the clerk's thread. */
+static void ask_for_run(struct question *question)
+{
+    const char *run_id = rpc_text(question->request, "run_id");
+    const struct peer *peer = &question->peer;
+    struct job job;
+
+    int r = store_find_job(question->reader, run_id, &question->arena, &job);
+    if (r == -ENOENT || (r == 0 && strcmp(job.run_id, run_id) != 0))
+        return;
+    if (r < 0) {
+        answer_fail(question->answer, RPC_INTERNAL_ERROR, "cannot see whose run that is: %s",
+                    store_reader_error(question->reader));
+        return;
+    }
+    bool is_lost = job.outcome == OUTCOME_UNKNOWN && job.cause && strcmp(job.cause, "lost") == 0;
+    if (!peer->sees_all && job.uid != (int64_t)peer->uid)
+        answer_fail(question->answer, RPC_NOT_PERMITTED, "that run belongs to another user");
+    else if (job.outcome != OUTCOME_RUNNING && !is_lost)
+        answer_fail(question->answer, RPC_INVALID_PARAMS, "run_id: that run has ended");
+}
+
+/* Whether another run of that name goes on that the daemon does not know of: it began without one.
+ * In the clerk's thread. */
+static void ask_for_name(struct question *question)
+{
+    struct job_filter filter = JOB_FILTER_ALL;
+    struct job_list jobs = {0};
+
+    filter.job_id = rpc_text(question->request, "job_id");
+    filter.uid = question->peer.uid;
+    filter.outcome = OUTCOME_RUNNING;
+    filter.limit = 2;
+    if (store_read_jobs(question->reader, &filter, &question->arena, &jobs) < 0)
+        return;
+    for (size_t i = 0; i < jobs.count; i++)
+        question->is_name_taken |=
+            strcmp(jobs.items[i].run_id, rpc_text(question->request, "run_id")) != 0;
+}
+
+static void ask_before_start(struct question *question)
+{
+    ask_for_run(question);
+    if (!question->answer->error)
+        ask_for_name(question);
+}
+
+/* The caller may have gone, or been quicker on another connection. */
+static void start_asked(struct daemon *daemon, struct question *question)
+{
+    const struct rpc_request *request = question->request;
+    struct run *known = registry_find_run(daemon->registry, rpc_text(request, "run_id"));
+    pid_t pid = (pid_t)rpc_int(request, "pid", 0);
+
+    engine_catch_up(daemon->engine);
+    if (known)
+        resume_run(daemon, question->connection, request, known, pid, question->answer);
+    else
+        start_run(daemon, question->connection, request, pid, question->is_name_taken,
+                  question->answer);
+}
+
+void method_job_start(struct daemon *daemon, struct connection *connection,
+                      const struct rpc_request *request, struct answer *answer)
+{
+    const char *run_id = rpc_text(request, "run_id");
+    struct run *known = run_id ? registry_find_run(daemon->registry, run_id) : NULL;
+    pid_t pid;
+
+    if (!take_pid(daemon, connection, request, &pid, answer))
+        return;
+    if (run_id && !known) {
+        answer_ask(answer, daemon->clerk, ask_before_start);
+        answer->then = start_asked;
+        answer->wait_ns = 0;
+        return;
+    }
+    engine_catch_up(daemon->engine);
+    if (known)
+        resume_run(daemon, connection, request, known, pid, answer);
+    else
+        start_run(daemon, connection, request, pid, false, answer);
+}
+
+/* ---- job.progress, job.signal, job.finish ---- */
+
+static void write_nothing(struct answer *answer)
+{
+    json_write_begin_object(&answer->json);
+    json_write_end_object(&answer->json);
+}
+
+void method_job_progress(struct daemon *daemon, struct connection *connection,
+                         const struct rpc_request *request, struct answer *answer)
+{
+    struct run *run = find_run(daemon, connection, request, answer);
+    const char *status = rpc_text(request, "status");
+
+    if (!run)
+        return;
+    run->current_sheet = rpc_int(request, "current_sheet", run->current_sheet);
+    run->last_completed_sheet = rpc_int(request, "last_completed_sheet", run->last_completed_sheet);
+    run->total_sheets = rpc_int(request, "total_sheets", run->total_sheets);
+    if (status)
+        snprintf(run->status, sizeof(run->status), "%s", status);
+    job_desk_progressed(daemon, run);
+    write_nothing(answer);
+}
+
+void method_job_signal(struct daemon *daemon, struct connection *connection,
+                       const struct rpc_request *request, struct answer *answer)
+{
+    struct run *run = find_run(daemon, connection, request, answer);
+    pid_t pid = (pid_t)rpc_int(request, "pid", 0);
+    struct process_event sent;
+
+    if (!run)
+        return;
+    engine_catch_up(daemon->engine);
+    const struct member *member = registry_find(daemon->registry, pid);
+    if (!member || member->run != run) {
+        answer_fail(answer, RPC_INVALID_PARAMS, "pid: %d is no process of that run", (int)pid);
+        return;
+    }
+    record_init(&process_event_record, &sent);
+    sent.signal_num = rpc_int(request, "signal_num", INT_UNKNOWN);
+    sent.sender_pid = rpc_int(request, "sender_pid", INT_UNKNOWN);
+    sent.sender_command = rpc_text(request, "sender_command");
+    sent.details = rpc_text(request, "details");
+    engine_signalled(daemon->engine, pid, &sent);
+    write_nothing(answer);
+}
+
+static int exactness_of(const struct rpc_request *request, const char *name)
+{
+    int word = rpc_word(request, name, -1);
+
+    return word < 0 ? EXACTNESS_UNKNOWN : EXACT + word;
+}
+
+/* What its parent has measured; a part of it that is given makes the sum of it. */
+static void read_figures(const struct rpc_request *request, struct job_profile *profile)
+{
+    struct run_exactness *exactness = &profile->exactness;
+
+    profile->user_seconds = rpc_real(request, "user_seconds", REAL_UNKNOWN);
+    profile->system_seconds = rpc_real(request, "system_seconds", REAL_UNKNOWN);
+    profile->total_cpu_seconds =
+        rpc_real(request, "cpu_seconds", profile->user_seconds + profile->system_seconds);
+    profile->peak_rss_mb = rpc_real(request, "peak_rss_mb", REAL_UNKNOWN);
+    profile->peak_total_mb = rpc_real(request, "peak_total_mb", REAL_UNKNOWN);
+    profile->peak_unique_mb = rpc_real(request, "peak_unique_mb", REAL_UNKNOWN);
+    profile->wall_seconds = rpc_real(request, "wall_seconds", REAL_UNKNOWN);
+    profile->gap_seconds = rpc_real(request, "gap_seconds", REAL_UNKNOWN);
+    profile->process_spawn_count = rpc_int(request, "processes", INT_UNKNOWN);
+    profile->unique_pid_count = profile->process_spawn_count;
+    profile->left_running = rpc_int(request, "left_running", INT_UNKNOWN);
+    /* Those of runs within it are among both. */
+    if (int_is_known(profile->process_spawn_count) && int_is_known(profile->left_running))
+        profile->exit_count = profile->process_spawn_count - profile->left_running;
+    profile->max_cpu_pct = rpc_real(request, "max_cpu_pct", REAL_UNKNOWN);
+    profile->num_samples = rpc_int(request, "num_samples", INT_UNKNOWN);
+    profile->collector = rpc_text(request, "collector");
+    exactness->cpu_seconds = exactness->user_seconds = exactness->system_seconds =
+        exactness_of(request, "cpu_exactness");
+    exactness->peak_rss_mb = exactness_of(request, "rss_exactness");
+    exactness->peak_total_mb = exactness->peak_unique_mb = exactness_of(request, "total_exactness");
+    exactness->processes = exactness_of(request, "processes_exactness");
+}
+
+/* Whether the figures can be true: estimates are made of them. */
+static bool check_figures(const struct daemon *daemon, const struct run *run,
+                          const struct rpc_request *request, struct answer *answer)
+{
+    double wall_seconds = rpc_real(request, "wall_seconds", 0);
+    double age_seconds = job_desk_age(daemon, run);
+
+    if (rpc_real(request, "ended_at", 0) > ns_to_sec(clock_real_ns()) + CLOCK_SLACK_SEC)
+        answer_fail(answer, RPC_INVALID_PARAMS, "ended_at: lies in the future");
+    else if (wall_seconds > age_seconds + CLOCK_SLACK_SEC)
+        answer_fail(answer, RPC_INVALID_PARAMS,
+                    "wall_seconds: %.0f is more than the %.0f s since the run started",
+                    wall_seconds, MAX(age_seconds, 0.0));
+    else
+        return true;
+    return false;
+}
+
+void method_job_finish(struct daemon *daemon, struct connection *connection,
+                       const struct rpc_request *request, struct answer *answer)
+{
+    struct run *run = find_run(daemon, connection, request, answer);
+    struct job job;
+
+    if (!run || !check_figures(daemon, run, request, answer))
+        return;
+    record_init(&job_record, &job);
+    job.outcome = OUTCOME_SUCCESS + rpc_word(request, "outcome", 0);
+    job.exit_code = rpc_int(request, "exit_code", INT_UNKNOWN);
+    job.signal_num = rpc_int(request, "signal_num", INT_UNKNOWN);
+    job.cause = rpc_text(request, "cause");
+    job.ended_at = rpc_real(request, "ended_at", REAL_UNKNOWN);
+    read_figures(request, &job.profile);
+    write_names(run, answer);
+    job_desk_finish(daemon, run, &job);
+    /* Whoever is told that it is kept stores it nowhere else. */
+    if (daemon->writer)
+        answer_when_written(answer, daemon->clerk);
+}
+
+/* ---- steps ---- */
+
+static void tell_step(struct daemon *daemon, struct connection *connection,
+                      const struct rpc_request *request, int outcome, struct answer *answer)
+{
+    struct run *run = find_run(daemon, connection, request, answer);
+    _cleanup_text_ struct text context = {0};
+    struct desk_step step = {
+        .sheet_num = rpc_int(request, "sheet_num", 0),
+        .name = rpc_text(request, "name"),
+        .exit_code = rpc_int(request, "exit_code", INT_UNKNOWN),
+        .outcome = outcome,
+        .context_json = &context,
+    };
+    bool is_begin = outcome == OUTCOME_RUNNING;
+
+    if (!run || (is_begin && !take_pid(daemon, connection, request, &step.pid, answer)))
+        return;
+    const struct run_sheet *active = run_find_sheet(run, step.sheet_num);
+    if (!is_begin && !active) {
+        answer_fail(answer, RPC_INVALID_PARAMS, "sheet_num: sheet %lld is not running",
+                    (long long)step.sheet_num);
+        return;
+    }
+    step.telling = telling_of(connection_peer(connection), step.pid);
+    /* At its end the process may be gone already: it is known by its beginning. */
+    pid_t pid = is_begin ? step.pid : active->pid;
+    context_write(daemon, pid, pid != 0, &context);
+    int r = job_desk_step(daemon, run, &step);
+    if (r == -E2BIG)
+        answer_fail(answer, RPC_RESOURCES_EXHAUSTED, "a job may have %d sheets at once",
+                    RUN_SHEETS_MAX);
+    else if (r < 0)
+        answer_fail_errno(answer, r);
+    text_printf(&answer->result, "{\"resource_context\":%s}", text_string(&context));
+}
+
+void method_sheet_started(struct daemon *daemon, struct connection *connection,
+                          const struct rpc_request *request, struct answer *answer)
+{
+    tell_step(daemon, connection, request, OUTCOME_RUNNING, answer);
+}
+
+void method_sheet_completed(struct daemon *daemon, struct connection *connection,
+                            const struct rpc_request *request, struct answer *answer)
+{
+    tell_step(daemon, connection, request, OUTCOME_SUCCESS + rpc_word(request, "outcome", 0),
+              answer);
+}
+
+void method_sheet_failed(struct daemon *daemon, struct connection *connection,
+                         const struct rpc_request *request, struct answer *answer)
+{
+    tell_step(daemon, connection, request, OUTCOME_SUCCESS + rpc_word(request, "outcome", 1),
+              answer);
+}

@@ -1,0 +1,141 @@
+/* resource.context, pressure.*, estimate.job: what a scheduler asks before it starts something. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "daemon/asker.h"
+#include "daemon/connection.h"
+#include "daemon/context.h"
+#include "daemon/dispatch.h"
+#include "daemon/manager.h"
+#include "model/record-json.h"
+#include "query/query.h"
+
+void method_resource_context(struct daemon *daemon, struct connection *connection,
+                             const struct rpc_request *request, struct answer *answer)
+{
+    const struct peer *peer = connection_peer(connection);
+    pid_t pid = (pid_t)rpc_int(request, "pid", 0);
+    const struct process_metric *process = pid ? live_find_process(&daemon->live, pid) : NULL;
+    bool is_hidden = process && !peer->sees_all && process->uid != (int64_t)peer->uid &&
+                     daemon_owner_of(daemon, process->run_id) != (int64_t)peer->uid;
+
+    context_write(daemon, is_hidden ? 0 : pid, pid != 0, &answer->result);
+}
+
+void method_pressure_current(struct daemon *daemon, struct connection *connection,
+                             const struct rpc_request *request _unused_, struct answer *answer)
+{
+    struct pressure_limits limits;
+    struct pressure_input input;
+
+    engine_pressure(daemon->engine, connection_peer(connection)->uid, &limits, &input);
+    json_write_string(&answer->json, pressure_name(pressure_level(&limits, &input)));
+}
+
+static void write_admission(const struct admission *admission, struct answer *answer)
+{
+    struct json_writer *json = &answer->json;
+
+    json_write_begin_object(json);
+    json_write_key(json, "allowed");
+    json_write_bool(json, admission->allowed);
+    json_write_key(json, "delay_seconds");
+    json_write_real(json, admission->delay_seconds);
+    json_write_key(json, "level");
+    json_write_string(json, pressure_name(admission->level));
+    json_write_key(json, "reason");
+    json_write_string(json, admission->reason[0] ? admission->reason : NULL);
+    json_write_end_object(json);
+}
+
+void method_pressure_can_start_sheet(struct daemon *daemon, struct connection *connection,
+                                     const struct rpc_request *request _unused_,
+                                     struct answer *answer)
+{
+    struct pressure_limits limits;
+    struct pressure_input input;
+    struct admission admission;
+
+    engine_pressure(daemon->engine, connection_peer(connection)->uid, &limits, &input);
+    pressure_can_start_sheet(&limits, &input, &admission);
+    write_admission(&admission, answer);
+}
+
+/* By the peer's own runs: nobody learns from others', or is held up by them. 0, -ENODATA, or
+ * another negative errno. */
+static int find_estimate(struct question *question)
+{
+    const char *job_type = rpc_text(question->request, "job_type");
+
+    int r = query_estimate(question->reader, job_type, question->peer.uid, &question->arena,
+                           &question->estimate);
+    question->has_estimate = r == 0;
+    return r;
+}
+
+static void decide(struct daemon *daemon, const struct peer *peer,
+                   const struct resource_estimate *estimate, struct answer *answer)
+{
+    struct pressure_limits limits;
+    struct pressure_input input;
+    struct admission admission;
+
+    engine_pressure(daemon->engine, peer->uid, &limits, &input);
+    pressure_should_accept_job(&limits, &input, estimate, &admission);
+    write_admission(&admission, answer);
+}
+
+/* Without an estimate, what is free decides alone. */
+static void ask_estimate(struct question *question)
+{
+    find_estimate(question);
+}
+
+static void decide_by_estimate(struct daemon *daemon, struct question *question)
+{
+    decide(daemon, &question->peer, question->has_estimate ? &question->estimate : NULL,
+           question->answer);
+}
+
+void method_pressure_should_accept_job(struct daemon *daemon, struct connection *connection,
+                                       const struct rpc_request *request, struct answer *answer)
+{
+    if (!rpc_text(request, "job_type")) {
+        decide(daemon, connection_peer(connection), NULL, answer);
+        return;
+    }
+    answer_ask(answer, daemon->clerk, ask_estimate);
+    answer->then = decide_by_estimate;
+}
+
+static void tell_estimate(struct question *question)
+{
+    int r = find_estimate(question);
+
+    if (r == -ENODATA)
+        json_write_null(&question->answer->json);
+    else if (r < 0)
+        answer_fail(question->answer, RPC_INTERNAL_ERROR, "%s",
+                    store_reader_error(question->reader));
+    else
+        record_encode(&resource_estimate_record, &question->estimate, &question->answer->json);
+}
+
+void method_estimate_job(struct daemon *daemon, struct connection *connection _unused_,
+                         const struct rpc_request *request _unused_, struct answer *answer)
+{
+    answer_ask(answer, daemon->asker, tell_estimate);
+}
+
+/* What a user reports holds for that user; what root or the daemon's owner reports, for all. */
+void method_pressure_report_rate_limit(struct daemon *daemon, struct connection *connection,
+                                       const struct rpc_request *request, struct answer *answer)
+{
+    const struct peer *peer = connection_peer(connection);
+
+    engine_note_rate_limit(daemon->engine, peer->sees_all ? INT_UNKNOWN : (int64_t)peer->uid,
+                           rpc_text(request, "name"), rpc_real(request, "seconds", 60));
+    json_write_begin_object(&answer->json);
+    json_write_end_object(&answer->json);
+}

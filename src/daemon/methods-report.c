@@ -1,0 +1,192 @@
+/* job.list, events.list, report.*: what is stored, as far as the peer may see it. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/number.h"
+#include "daemon/asker.h"
+#include "daemon/connection.h"
+#include "daemon/dispatch.h"
+#include "daemon/manager.h"
+#include "model/record-json.h"
+#include "query/query.h"
+
+/* Runs of one job that are looked through for JOB~N. */
+#define BACK_MAX 10000
+
+static void fail(const struct question *question, int error, const char *job)
+{
+    struct answer *answer = question->answer;
+
+    if (error == -ENOENT && job)
+        answer_fail(answer, RPC_JOB_NOT_FOUND, "no job '%s' is stored", job);
+    else if (error == -ENOENT)
+        answer_fail(answer, RPC_JOB_NOT_FOUND, "no jobs are stored yet");
+    else
+        answer_fail(answer, RPC_INTERNAL_ERROR, "%s", store_reader_error(question->reader));
+}
+
+static int64_t seen_uid(const struct question *question)
+{
+    return question->peer.sees_all ? INT_UNKNOWN : (int64_t)question->peer.uid;
+}
+
+/* The run_id of JOB, JOB~1 or of the latest run (NULL) among those of the peer: what others call
+ * theirs is of no concern. A run_id stays as it is. 0, -ENOENT or another negative errno. */
+static int find_own(struct question *question, const char **name)
+{
+    struct job_filter filter = JOB_FILTER_ALL;
+    struct job_list own = {0};
+    const char *tilde = *name ? strchr(*name, '~') : NULL;
+    int64_t back = 0;
+
+    if (tilde && (number_parse_int(tilde + 1, &back) < 0 || back < 0 || back > BACK_MAX))
+        return -ENOENT;
+    if (*name) {
+        filter.job_id =
+            tilde ? arena_copy(&question->arena, *name, (size_t)(tilde - *name)) : *name;
+        if (!filter.job_id)
+            return -ENOMEM;
+    }
+    filter.uid = seen_uid(question);
+    filter.limit = (size_t)back + 1;
+    int r = store_read_jobs(question->reader, &filter, &question->arena, &own);
+    if (r < 0)
+        return r;
+    if (own.count > (size_t)back)
+        *name = own.items[back].run_id;
+    else if (!*name || tilde || own.count)
+        return -ENOENT;
+    return 0;
+}
+
+/* The run by its name, if the peer may see it. */
+static int find_visible(struct question *question, const char *name, struct job *ret)
+{
+    int r = question->peer.sees_all ? 0 : find_own(question, &name);
+
+    if (r == 0)
+        r = query_job(question->reader, name, question->now, &question->arena, ret);
+    if (r < 0) {
+        fail(question, r, name);
+        return r;
+    }
+    if (question->peer.sees_all || ret->uid == (int64_t)question->peer.uid)
+        return 0;
+    answer_fail(question->answer, RPC_NOT_PERMITTED, "job '%s' belongs to another user", name);
+    return -EPERM;
+}
+
+/* ---- questions, in the asker's thread ---- */
+
+static void ask_jobs(struct question *question)
+{
+    const struct field field = {.type = FIELD_RECORDS, .record = &job_record};
+    const struct rpc_request *request = question->request;
+    int outcome = rpc_word(request, "outcome", -1);
+    const struct job_filter filter = {
+        .since = rpc_real(request, "since", REAL_UNKNOWN),
+        .until = rpc_real(request, "until", REAL_UNKNOWN),
+        .outcome = outcome < 0 ? 0 : OUTCOME_RUNNING + outcome,
+        .job_id = rpc_text(request, "job"),
+        .job_type = rpc_text(request, "type"),
+        .uid = seen_uid(question),
+        .limit = (size_t)rpc_int(request, "limit", 100),
+    };
+    struct job_list jobs = {0};
+
+    int r = query_jobs(question->reader, &filter, question->now, &question->arena, &jobs);
+    if (r < 0)
+        fail(question, r, NULL);
+    else
+        field_encode(&field, &jobs, &question->answer->json);
+}
+
+static void ask_events(struct question *question)
+{
+    const struct field field = {.type = FIELD_RECORDS, .record = &process_event_record};
+    const struct rpc_request *request = question->request;
+    const char *job = rpc_text(request, "job");
+    int type = rpc_word(request, "type", -1);
+    struct process_event_list events = {0};
+    struct job found;
+
+    if (job && find_visible(question, job, &found) < 0)
+        return;
+    const struct event_filter filter = {
+        .since = rpc_real(request, "since", REAL_UNKNOWN),
+        .until = rpc_real(request, "until", REAL_UNKNOWN),
+        .run_id = job ? found.run_id : NULL,
+        .pid = rpc_int(request, "pid", INT_UNKNOWN),
+        .event_type = type < 0 ? 0 : EVENT_SPAWN + type,
+        .only_notable = rpc_bool(request, "notable", false),
+        .uid = job ? INT_UNKNOWN : seen_uid(question),
+        .limit = (size_t)rpc_int(request, "limit", 50),
+    };
+    int r = query_events(question->reader, NULL, &filter, &question->arena, &events);
+    if (r < 0)
+        fail(question, r, NULL);
+    else
+        field_encode(&field, &events, &question->answer->json);
+}
+
+static void ask_job_report(struct question *question)
+{
+    const char *name = rpc_text(question->request, "job");
+    struct job_report report;
+    struct job found;
+
+    if (find_visible(question, name, &found) < 0)
+        return;
+    int r = query_job_report(question->reader, found.run_id, seen_uid(question), question->now,
+                             &question->arena, &report);
+    if (r < 0)
+        fail(question, r, name);
+    else
+        record_encode(&job_report_record, &report, &question->answer->json);
+}
+
+static void ask_machine_report(struct question *question)
+{
+    double since = rpc_real(question->request, "since", 0);
+    double until = rpc_real(question->request, "until", question->now);
+    struct machine_report report;
+
+    int r = query_machine_report(question->reader, since, until, question->now, &question->arena,
+                                 &report);
+    if (r < 0)
+        fail(question, r, NULL);
+    else
+        record_encode(&machine_report_record, &report, &question->answer->json);
+}
+
+/* ---- methods ---- */
+
+void method_job_list(struct daemon *daemon, struct connection *connection _unused_,
+                     const struct rpc_request *request _unused_, struct answer *answer)
+{
+    answer_ask(answer, daemon->asker, ask_jobs);
+}
+
+void method_events_list(struct daemon *daemon, struct connection *connection _unused_,
+                        const struct rpc_request *request _unused_, struct answer *answer)
+{
+    answer_ask(answer, daemon->asker, ask_events);
+}
+
+void method_report_job(struct daemon *daemon, struct connection *connection _unused_,
+                       const struct rpc_request *request _unused_, struct answer *answer)
+{
+    answer_ask(answer, daemon->asker, ask_job_report);
+}
+
+/* It has everybody's processes in it. */
+void method_report_machine(struct daemon *daemon, struct connection *connection,
+                           const struct rpc_request *request _unused_, struct answer *answer)
+{
+    if (connection_peer(connection)->sees_all)
+        answer_ask(answer, daemon->asker, ask_machine_report);
+    else
+        answer_fail(answer, RPC_NOT_PERMITTED,
+                    "what happened on the machine is for root and the daemon's owner");
+}

@@ -1,0 +1,84 @@
+#include "daemon/publish.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/json-writer.h"
+#include "daemon/manager.h"
+#include "model/record-json.h"
+
+/* What an object of a field table is published as. */
+static void publish_record(struct daemon *daemon, const struct record *record, const void *object,
+                           struct bus_news *news)
+{
+    _cleanup_text_ struct text data = {0};
+    struct json_writer json = {.out = &data};
+
+    if (!bus_is_wanted(daemon->bus, news->event))
+        return;
+    record_encode(record, object, &json);
+    news->data = &data;
+    if (text_error(&data) == 0)
+        bus_publish(daemon->bus, news);
+}
+
+static void publish_event(struct daemon *daemon, const struct process_event *event)
+{
+    const struct field *type = record_find(&process_event_record, "event_type");
+    int64_t uid = daemon_owner_of(daemon, event->run_id);
+    char name[32];
+
+    live_note_event(&daemon->live, event, uid);
+    if (event->is_step) /* told by its own name, when it was told of */
+        return;
+    snprintf(name, sizeof(name), "process.%s", field_enum_name(type, event->event_type));
+    publish_record(daemon, &process_event_record, event,
+                   &(struct bus_news){.event = name,
+                                      .timestamp = event->timestamp,
+                                      .job_id = event->job_id,
+                                      .sheet_num = event->sheet_num,
+                                      .uid = uid});
+}
+
+static void publish_anomaly(struct daemon *daemon, const struct anomaly *anomaly)
+{
+    bool is_cleared = real_is_known(anomaly->cleared_at);
+
+    if (!is_cleared && !anomaly->is_opening) /* announced once, whatever becomes of it */
+        return;
+    publish_record(daemon, &anomaly_record, anomaly,
+                   &(struct bus_news){
+                       .event = is_cleared ? BUS_ANOMALY_CLEARED : BUS_ANOMALY,
+                       .timestamp = is_cleared ? anomaly->cleared_at : anomaly->timestamp,
+                       .job_id = anomaly->job_id,
+                       .sheet_num = anomaly->sheet_num,
+                       .uid = anomaly->uid,
+                       .is_public = !int_is_known(anomaly->pid) && !anomaly->run_id,
+                   });
+}
+
+static void publish_gap(struct daemon *daemon, const struct gap *gap)
+{
+    live_note_gap(&daemon->live, gap);
+    publish_record(daemon, &gap_record, gap,
+                   &(struct bus_news){.event = BUS_GAP,
+                                      .timestamp = gap->timestamp,
+                                      .sheet_num = INT_UNKNOWN,
+                                      .is_public = true});
+}
+
+void publish_tick(struct daemon *daemon, const struct tick_box *box)
+{
+    const struct tick *tick = &box->tick;
+
+    for (size_t i = 0; i < tick->events.count; i++)
+        publish_event(daemon, &tick->events.items[i]);
+    for (size_t i = 0; i < tick->gaps.count; i++)
+        publish_gap(daemon, &tick->gaps.items[i]);
+    if (tick->snapshot) {
+        live_note_snapshot(&daemon->live, tick->snapshot);
+        bus_publish_snapshot(daemon->bus, tick->snapshot, daemon_owner_of, daemon);
+    }
+    for (size_t i = 0; i < tick->anomalies.count; i++)
+        publish_anomaly(daemon, &tick->anomalies.items[i]);
+}
