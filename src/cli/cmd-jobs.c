@@ -2,12 +2,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "cli/command.h"
-#include "cli/open-store.h"
+#include "cli/open-reader.h"
 #include "cli/option-values.h"
 #include "cli/output.h"
-#include "query/query.h"
 #include "report/job-table.h"
 
 #define DEFAULT_LIMIT 20
@@ -43,26 +41,28 @@ static bool is_narrowed(const struct job_filter *filter)
            filter->job_id || filter->job_type;
 }
 
-static int print(const struct arguments *arguments, const struct job_filter *filter,
-                 const struct job_list *jobs, double now)
+static int print(const struct arguments *arguments, const struct reader *reader,
+                 const struct job_filter *filter, const struct job_list *jobs, double now)
 {
     const struct report_style style = output_style(DEFAULT_COLUMNS);
     _cleanup_text_ struct text out = {0};
+    bool as_json = arguments_has(arguments, "json");
 
-    if (arguments_has(arguments, "json"))
+    if (jobs->count || as_json)
+        tell_source(reader);
+    if (as_json)
         return output_json_list(&command_jobs, &job_record, jobs);
-    if (!jobs->count) {
-        log_note("%s", is_narrowed(filter) ? "no such jobs are stored"
-                                           : "no jobs stored yet; run one with: sonde run -- CMD");
-        return 1;
-    }
+    if (!jobs->count)
+        return tell_nothing(reader, is_narrowed(filter)
+                                        ? "no such jobs are stored"
+                                        : "no jobs stored yet; run one with: sonde run -- CMD");
     job_table_format(jobs, now, 0, &style, &out);
     return output_text(&command_jobs, &out);
 }
 
 static int run(const struct command_context *context, struct arguments *arguments)
 {
-    _cleanup_(store_reader_closep) struct store_reader *reader = NULL;
+    _cleanup_(reader_closep) struct reader *reader = NULL;
     _cleanup_(arena_done) struct arena arena = {0};
     double now = ns_to_sec(clock_real_ns());
     struct job_filter filter;
@@ -70,11 +70,13 @@ static int run(const struct command_context *context, struct arguments *argument
 
     int status = read_filter(arguments, now, &filter);
     if (status == 0)
-        status = open_store(&command_jobs, context, &reader);
+        status = open_reader(&command_jobs, context, &reader);
     if (status)
         return status;
-    int r = query_jobs(reader, &filter, now, &arena, &jobs);
-    return r < 0 ? store_failed(&command_jobs, reader, r) : print(arguments, &filter, &jobs, now);
+    int r = reader_jobs(reader, &filter, now, &arena, &jobs);
+    if (r < 0)
+        return reader_failed(&command_jobs, reader, r);
+    return print(arguments, reader, &filter, &jobs, now);
 }
 
 static const struct command_option options[] = {

@@ -14,6 +14,7 @@
 #include "cli/process-table.h"
 #include "model/record-json.h"
 #include "sample/collector.h"
+#include "sample/scope.h"
 
 /* Long enough for a CPU percentage that means something, short enough not to be felt. */
 #define PAUSE_NS (200 * NS_PER_MSEC)
@@ -28,8 +29,9 @@ static void pause_between(void)
 
 static int take_snapshot(bool is_instant, enum scope scope, struct snapshot **ret)
 {
-    const struct collect_request request = {.scope = scope};
+    const struct collect_request request = {0};
     _cleanup_(collector_freep) struct collector *collector = NULL;
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
     struct moment moment;
 
     int r = collector_new(&(struct collector_options){0}, &collector);
@@ -38,7 +40,14 @@ static int take_snapshot(bool is_instant, enum scope scope, struct snapshot **re
         r = collector_take(collector, &request, &first, &moment);
         pause_between();
     }
-    return r < 0 ? r : collector_take(collector, &request, ret, &moment);
+    if (r == 0)
+        r = collector_take(collector, &request, &snapshot, &moment);
+    if (r == 0)
+        r = scope_apply(scope, &snapshot->processes, NULL, NULL);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(snapshot);
+    return 0;
 }
 
 static int format_json(const struct snapshot *snapshot, struct text *out)

@@ -3,12 +3,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "cli/command.h"
-#include "cli/open-store.h"
+#include "cli/open-reader.h"
 #include "cli/option-values.h"
 #include "cli/output.h"
-#include "query/query.h"
 
 /* What is asked for: a run, or what happened within a time. */
 struct request {
@@ -20,43 +18,41 @@ struct request {
     bool as_json;
 };
 
-static int report_job(struct store_reader *reader, const struct request *request)
+static int report_job(struct reader *reader, const struct request *request)
 {
     const struct report_style style = output_style(SIZE_MAX);
     _cleanup_(arena_done) struct arena arena = {0};
     _cleanup_text_ struct text out = {0};
     struct job_report report;
 
-    int r = query_job_report(reader, request->job, request->now, &arena, &report);
+    int r = reader_job_report(reader, request->job, request->now, &arena, &report);
     if (r == -ENOENT && request->job)
-        return store_has_no_job(&command_report, reader, request->job);
-    if (r == -ENOENT) {
-        log_error("report: no jobs stored yet; run one with: sonde run -- CMD");
-        return 1;
-    }
+        return reader_has_no_job(&command_report, reader, request->job);
+    if (r == -ENOENT)
+        return tell_nothing(reader, "report: no jobs stored yet; run one with: sonde run -- CMD");
     if (r < 0)
-        return store_failed(&command_report, reader, r);
+        return reader_failed(&command_report, reader, r);
+    tell_source(reader);
     if (request->as_json)
         return output_json(&command_report, &job_report_record, &report);
     job_report_format(&report, &style, &out);
     return output_text(&command_report, &out);
 }
 
-static int report_machine(struct store_reader *reader, const struct request *request)
+static int report_machine(struct reader *reader, const struct request *request)
 {
     const struct report_style style = output_style(SIZE_MAX);
     _cleanup_(arena_done) struct arena arena = {0};
     _cleanup_text_ struct text out = {0};
     struct machine_report report;
 
-    int r =
-        query_machine_report(reader, request->since, request->until, request->now, &arena, &report);
+    int r = reader_machine_report(reader, request->since, request->until, request->now, &arena,
+                                  &report);
     if (r < 0)
-        return store_failed(&command_report, reader, r);
-    if (machine_report_is_empty(&report)) {
-        log_error("report: nothing is stored of that time");
-        return 1;
-    }
+        return reader_failed(&command_report, reader, r);
+    if (machine_report_is_empty(&report))
+        return tell_nothing(reader, "report: nothing is stored of that time");
+    tell_source(reader);
     if (request->as_json)
         return output_json(&command_report, &machine_report_record, &report);
     machine_report_format(&report, &style, &out);
@@ -89,12 +85,12 @@ static int read_request(const struct arguments *arguments, struct request *ret)
 
 static int run(const struct command_context *context, struct arguments *arguments)
 {
-    _cleanup_(store_reader_closep) struct store_reader *reader = NULL;
+    _cleanup_(reader_closep) struct reader *reader = NULL;
     struct request request;
 
     int status = read_request(arguments, &request);
     if (status == 0)
-        status = open_store(&command_report, context, &reader);
+        status = open_reader(&command_report, context, &reader);
     if (status)
         return status;
     return request.is_of_machine ? report_machine(reader, &request) : report_job(reader, &request);

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,13 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/uuid.h"
+#include "cli/ask-admission.h"
 #include "cli/command.h"
 #include "cli/load-config.h"
 #include "cli/print-summary.h"
+#include "client/run-link.h"
 #include "engine/job-run.h"
+#include "model/paths.h"
 #include "model/record-json.h"
 #include "model/redact.h"
 #include "sample/collector.h"
@@ -42,8 +46,11 @@ struct request {
     int summary_fd;
     bool is_quiet;
     bool is_stored;
+    bool is_admitted; /* --admit: waits until there is room */
     struct store_options store;
-    const char *no_place; /* why there is nowhere to store it; NULL: there is */
+    struct socket_paths sockets;
+    struct run_link *link; /* to a daemon, if there is one */
+    const char *no_place;  /* why there is nowhere to store it; NULL: there is */
 };
 
 static int misused(const char *option, const char *value, const char *why)
@@ -187,6 +194,7 @@ static int read_request(struct arguments *arguments, struct request *ret)
     ret->summary_path = arguments_value(arguments, "summary");
     ret->is_quiet = arguments_has(arguments, "quiet");
     ret->is_stored = !arguments_has(arguments, "no-store");
+    ret->is_admitted = arguments_has(arguments, "admit");
     return 0;
 }
 
@@ -213,6 +221,41 @@ static void choose_store(const struct command_context *context, struct config *c
         .path = config->storage_path, .redact = &config->redact, .retention = config->retention};
     request->job.store = &request->store;
     request->job.on_notice = on_notice;
+    request->job.anomaly = &config->anomaly;
+}
+
+/* A daemon that is there keeps the run; without memory to ask it, it is stored here. */
+static void find_keeper(const struct command_context *context, struct request *request)
+{
+    if (!request->job.store || paths_sockets(context->socket_path, context->state_dir, getenv,
+                                             geteuid(), &request->sockets) < 0)
+        return;
+    request->link = run_link_new((const char *const *)request->sockets.items);
+    if (request->link)
+        request->job.keeper = run_link_keeper(request->link);
+}
+
+/* Waits until there is room for it. 0, or the exit status. */
+static int await_room(const struct command_context *context, const struct request *request)
+{
+    struct reader_error error = {.text = ""};
+    struct admission admission;
+
+    if (!request->is_admitted)
+        return 0;
+    int r = await_admission(context, request->job_type, REAL_UNKNOWN, &admission, &error);
+    if (r == 0)
+        return 0;
+    if (error.text[0])
+        log_error("run: --admit: %s", error.text);
+    return r == -EINTR ? 128 + SIGINT : EXIT_OURS;
+}
+
+static void request_done(struct request *request)
+{
+    run_link_free(request->link);
+    socket_paths_done(&request->sockets);
+    close_fd(request->summary_fd);
 }
 
 static int not_started(const struct request *request, int error, int exec_errno)
@@ -310,9 +353,14 @@ static int run(const struct command_context *context, struct arguments *argument
     if (load_config(context, &config) < 0)
         return EXIT_OURS;
     choose_store(context, config, &request);
+    find_keeper(context, &request);
     status = open_summary(&request);
-    if (status)
+    if (status == 0)
+        status = await_room(context, &request);
+    if (status) {
+        request_done(&request);
         return status;
+    }
 
     int r = job_run(&request.job, &result, &exec_errno);
     if (r < 0) {
@@ -324,7 +372,7 @@ static int run(const struct command_context *context, struct arguments *argument
         status = exit_status(result.wait_status);
     }
     job_run_result_done(&result);
-    close_fd(request.summary_fd);
+    request_done(&request);
     return status;
 }
 
@@ -333,6 +381,7 @@ static const struct command_option options[] = {
     {"type", 't', "TYPE", "what runs of the same work share (default: from the command)"},
     {"sheet", 0, "N", "the number of this step of the job"},
     {"interval", 'i', "TIME", "time between samples, 10ms to 1h (default 100ms)"},
+    {"admit", 'a', NULL, "wait until there is room for it (see `sonde admit`)"},
     {"wait", 'w', NULL, "also wait for what the command leaves running"},
     {"summary", 's', "FILE", "write the summary to FILE as one JSON object (-: stdout)"},
     {"no-store", 0, NULL, "keep nothing of this run"},

@@ -26,12 +26,15 @@ struct command {
     int (*run)(const struct command_context *context, struct arguments *arguments);
 };
 
+extern const struct command command_admit;
 extern const struct command command_config;
+extern const struct command command_daemon;
 extern const struct command command_events;
 extern const struct command command_jobs;
 extern const struct command command_ps;
 extern const struct command command_report;
 extern const struct command command_run;
+extern const struct command command_status;
 extern const struct command command_version;
 
 /* Writes out what stands in stdout's buffer: 0, or 1 once it was said why it cannot be. */

@@ -23,8 +23,8 @@ void load_config_report(const struct config_errors *errors, int error)
         log_error("cannot load the configuration: %s", strerror(-error));
 }
 
-static int find_and_load(const struct command_context *context, struct config **ret,
-                         struct config_errors *errors)
+int find_config(const struct command_context *context, struct config **ret,
+                struct config_errors *errors)
 {
     _cleanup_free_ char *path = NULL;
 
@@ -44,7 +44,7 @@ static int find_and_load(const struct command_context *context, struct config **
 int load_config(const struct command_context *context, struct config **ret)
 {
     _cleanup_config_errors_ struct config_errors errors = {0};
-    int r = find_and_load(context, ret, &errors);
+    int r = find_config(context, ret, &errors);
 
     if (r < 0)
         load_config_report(&errors, r);

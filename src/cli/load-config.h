@@ -8,6 +8,10 @@
  * negative errno after what was wrong has been printed to stderr. */
 int load_config(const struct command_context *context, struct config **ret);
 
+/* The same, without a word: what was wrong is in `errors`. */
+int find_config(const struct command_context *context, struct config **ret,
+                struct config_errors *errors);
+
 /* Prints what was wrong to stderr, a line each, as it is; `error` is what the call returned. */
 void load_config_report(const struct config_errors *errors, int error);
 

@@ -10,8 +10,8 @@
 #include "cli/command.h"
 
 static const struct command *const commands[] = {
-    &command_run,    &command_ps,     &command_jobs,    &command_report,
-    &command_events, &command_config, &command_version,
+    &command_run,   &command_ps,     &command_jobs,   &command_report, &command_events,
+    &command_admit, &command_daemon, &command_status, &command_config, &command_version,
 };
 
 static const struct command_option common_options[] = {
@@ -69,7 +69,8 @@ static int run_command(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     char error[256];
 
-    memcpy(options, command->options, command->option_count * sizeof(*options));
+    if (command->option_count)
+        memcpy(options, command->options, command->option_count * sizeof(*options));
     memcpy(options + command->option_count, common_options, sizeof(common_options));
     if (arguments_parse(argc, argv, options, command->option_count + ARRAY_SIZE(common_options),
                         command->stops_at_word, &arguments, error, sizeof(error)) < 0)
@@ -111,6 +112,20 @@ static int unknown_verb(const char *name)
     return EXIT_USAGE;
 }
 
+/* Of a verb, or NULL: of all. */
+static int help(const char *name)
+{
+    const struct command *asked = name ? find_command(name) : NULL;
+
+    if (name && !asked && strcmp(name, "help") != 0)
+        return unknown_verb(name);
+    if (asked)
+        print_help(asked);
+    else
+        print_overview(stdout);
+    return finish_output();
+}
+
 /* A standard stream that was closed must not become the number of a file that sonde opens: what is
  * said on stderr would end up there. The place is taken by something that can be neither read nor
  * written, and that a command does not inherit: it finds the stream closed. */
@@ -132,14 +147,8 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
-        const struct command *asked = argc > 2 ? find_command(argv[2]) : NULL;
-        if (asked)
-            print_help(asked);
-        else
-            print_overview(stdout);
-        return finish_output();
-    }
+        strcmp(argv[1], "help") == 0)
+        return help(argc > 2 ? argv[2] : NULL);
     const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
     const struct command *command = find_command(name);
     if (!command)

@@ -7,6 +7,8 @@
 #include "base/cleanup.h"
 #include "base/macros.h"
 #include "cli/arguments.h"
+#include "cli/follow.h"
+#include "cli/own-admission.h"
 #include "cli/process-table.h"
 
 /* ---- arguments ---- */
@@ -153,6 +155,116 @@ static void test_table_fits_the_terminal(void **state _unused_)
     assert_non_null(strstr(out.bytes, "…\n"));
 }
 
+/* ---- admission without a daemon ---- */
+
+static struct admission judge(double total_mb, double free_mb, double psi_full,
+                              const struct resource_estimate *estimate)
+{
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = snapshot_new();
+    struct admission admission;
+
+    snapshot->system_memory_total_mb = total_mb;
+    snapshot->system_memory_available_mb = free_mb;
+    snapshot->psi.memory.full_avg10 = psi_full;
+    own_admission(snapshot, estimate, &admission);
+    return admission;
+}
+
+static void test_free_memory_decides_alone(void **state _unused_)
+{
+    struct admission admission = judge(1000, 150, REAL_UNKNOWN, NULL);
+
+    assert_true(admission.allowed);
+    assert_true(admission.delay_seconds == 0);
+    assert_string_equal(admission.reason, "no daemon answers: judged by free memory alone");
+    admission = judge(1000, 149, 0, NULL);
+    assert_false(admission.allowed);
+    assert_int_equal(admission.level, PRESSURE_HIGH);
+    assert_true(admission.delay_seconds == 30);
+    assert_string_equal(admission.reason, "only 149.0 MB of 1000.0 MB of memory are free");
+    admission = judge(1000, 49, 0, NULL);
+    assert_int_equal(admission.level, PRESSURE_CRITICAL);
+    assert_true(admission.delay_seconds == 60);
+
+    assert_true(judge(1000, 900, 49.9, NULL).allowed);
+    admission = judge(1000, 900, 50, NULL);
+    assert_false(admission.allowed);
+    assert_int_equal(admission.level, PRESSURE_CRITICAL);
+}
+
+static void test_what_cannot_be_read_refuses(void **state _unused_)
+{
+    struct admission admission;
+
+    own_admission(NULL, NULL, &admission);
+    assert_false(admission.allowed);
+    assert_int_equal(admission.level, PRESSURE_CRITICAL);
+    assert_false(judge(REAL_UNKNOWN, 100, 0, NULL).allowed);
+    assert_false(judge(100, REAL_UNKNOWN, 0, NULL).allowed);
+}
+
+static void test_a_type_that_needs_more_is_refused(void **state _unused_)
+{
+    struct resource_estimate estimate = {.estimated_peak_memory_mb = 600, .confidence = 0.5};
+
+    assert_true(judge(1000, 600, 0, &estimate).allowed);
+    struct admission admission = judge(1000, 599, 0, &estimate);
+    assert_false(admission.allowed);
+    assert_true(admission.delay_seconds == 10);
+    assert_non_null(strstr(admission.reason, "need up to 600.0 MB of memory, and 599.0 MB"));
+    estimate.confidence = 0.49;
+    assert_true(judge(1000, 599, 0, &estimate).allowed);
+    estimate.confidence = REAL_UNKNOWN;
+    assert_true(judge(1000, 599, 0, &estimate).allowed);
+}
+
+/* ---- what is followed ---- */
+
+static struct news make_news(int event_type, int64_t pid, const char *job_id, const char *run_id)
+{
+    struct news news = {
+        .event = "process.exit", .job_id = job_id, .sheet_num = INT_UNKNOWN, .kind = NEWS_PROCESS};
+
+    record_init(&process_event_record, &news.process);
+    news.process.event_type = event_type;
+    news.process.pid = pid;
+    news.process.run_id = run_id;
+    return news;
+}
+
+static void test_what_is_followed(void **state _unused_)
+{
+    const struct news exit = make_news(EVENT_EXIT, 7, "make", "r-1");
+    const struct news gap = {.event = "monitor.gap", .kind = NEWS_GAP};
+    const struct news job = {.event = "job.started", .job_id = "make", .kind = NEWS_JOB};
+    struct follow_options follow = {.filter = EVENT_FILTER_ALL};
+
+    assert_true(follow_wants(&follow, &exit) && follow_wants(&follow, &gap) &&
+                follow_wants(&follow, &job));
+    follow.job = "make";
+    assert_true(follow_wants(&follow, &exit) && follow_wants(&follow, &job));
+    assert_false(follow_wants(&follow, &gap));
+    follow.job = "r-1";
+    assert_true(follow_wants(&follow, &exit));
+    assert_false(follow_wants(&follow, &job));
+    follow.job = "mak";
+    assert_false(follow_wants(&follow, &exit));
+
+    follow = (struct follow_options){.filter = EVENT_FILTER_ALL};
+    follow.filter.event_type = EVENT_EXIT;
+    assert_true(follow_wants(&follow, &exit));
+    assert_false(follow_wants(&follow, &job) || follow_wants(&follow, &gap));
+    follow.filter.event_type = EVENT_KILL;
+    assert_false(follow_wants(&follow, &exit));
+
+    follow = (struct follow_options){.filter = EVENT_FILTER_ALL};
+    follow.filter.pid = 7;
+    assert_true(follow_wants(&follow, &exit));
+    assert_false(follow_wants(&follow, &job));
+    follow.filter.pid = 8;
+    assert_false(follow_wants(&follow, &exit));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +275,10 @@ int main(void)
         cmocka_unit_test(test_table_as_tree),
         cmocka_unit_test(test_a_circle_of_parents_ends),
         cmocka_unit_test(test_table_fits_the_terminal),
+        cmocka_unit_test(test_free_memory_decides_alone),
+        cmocka_unit_test(test_what_cannot_be_read_refuses),
+        cmocka_unit_test(test_a_type_that_needs_more_is_refused),
+        cmocka_unit_test(test_what_is_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,72 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/load-config.h"
+#include "daemon/daemon.h"
+#include "model/paths.h"
+
+static int load(void *context, struct config **ret, struct config_errors *errors)
+{
+    _cleanup_config_ struct config *config = NULL;
+
+    int r = find_config(context, &config, errors);
+    if (r == 0)
+        r = resolve_paths(context, config);
+    if (r == 0)
+        *ret = TAKE_PTR(config);
+    return r;
+}
+
+static int no_place(int error)
+{
+    log_error("daemon: %s", error == -ENOENT
+                                ? "there is no home directory; set HOME, or use --state-dir"
+                                : strerror(-error));
+    return 1;
+}
+
+static int run(const struct command_context *context, struct arguments *arguments)
+{
+    _cleanup_config_errors_ struct config_errors errors = {0};
+    _cleanup_config_ struct config *config = NULL;
+    _cleanup_free_ char *socket_path = NULL;
+    struct command_context own = *context;
+
+    if (arguments->count)
+        return command_misused(&command_daemon, "'%s' is one word too many", arguments->words[0]);
+    int r = load(&own, &config, &errors);
+    if (r < 0 && errors.count) {
+        load_config_report(&errors, r);
+        return EXIT_USAGE;
+    }
+    if (r == 0)
+        r = paths_socket(context->socket_path, context->state_dir, getenv, geteuid(), &socket_path);
+    if (r < 0)
+        return no_place(r);
+    if (!config->enabled) {
+        log_note("daemon: not started, because profiler.enabled is false");
+        return 0;
+    }
+    if (!isatty(STDERR_FILENO))
+        log_use_fields();
+    const struct daemon_options options = {
+        .socket_path = socket_path, .load_config = load, .context = &own};
+    return daemon_run(&options, TAKE_PTR(config)) < 0 ? 1 : 0;
+}
+
+const struct command command_daemon = {
+    .name = "daemon",
+    .summary = "Watch every process and keep all jobs, in the foreground.",
+    .usage = "daemon [OPTIONS]",
+    .details =
+        "Samples at profiler.interval_seconds, stores what scope and retention say, answers on\n"
+        "the socket (docs/RPC.md), and looks for anomalies. SIGHUP reads the configuration\n"
+        "again; SIGTERM and SIGINT end it, while jobs go on, and the next daemon adopts them.\n"
+        "The log on stderr has one line a message: in fields, unless it is a terminal.\n",
+    .run = run,
+};

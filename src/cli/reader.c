@@ -1,0 +1,579 @@
+#include "cli/reader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/suggest.h"
+#include "base/utf8.h"
+#include "model/record-json.h"
+
+/* What the method table allows at once. */
+#define DAEMON_LIMIT_MAX 10000
+/* A week of a busy machine is read in some ten seconds. */
+#define LONG_TIMEOUT_MSEC 60000
+/* Whoever misspells a job means one of late. */
+#define SIMILAR_AMONG 1000
+
+/* Beside 0 and errors: the daemon has not answered, and the own database is open. */
+#define ASK_STORE 1
+
+struct reader {
+    struct client *client;      /* NULL: there is none, or it has failed */
+    struct store_reader *store; /* NULL: not opened, or there is none */
+    char *database_path;        /* NULL: there is none */
+    enum reader_source answered;
+    char error[512];
+    char note[512];
+    struct client_error unasked; /* empty: all daemons that are there can be */
+};
+
+/* ---- words ---- */
+
+static int say(struct reader *reader, int r, const char *format, ...) _printf_(3, 4);
+static void note(struct reader *reader, const char *format, ...) _printf_(2, 3);
+
+static int say(struct reader *reader, int r, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(reader->error, sizeof(reader->error), format, arguments);
+    va_end(arguments);
+    return r;
+}
+
+static void note(struct reader *reader, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(reader->note, sizeof(reader->note), format, arguments);
+    va_end(arguments);
+}
+
+/* ---- opening ---- */
+
+static int open_store(struct reader *reader, struct store_error *error)
+{
+    if (reader->store)
+        return 0;
+    return reader->database_path ? store_reader_open(reader->database_path, &reader->store, error)
+                                 : -ENOENT;
+}
+
+static bool has_store(struct reader *reader)
+{
+    struct store_error error = {""};
+
+    return open_store(reader, &error) == 0;
+}
+
+/* Neither is there; what is known of the daemon comes first, unless that is nothing new. */
+static void say_closed(const struct reader *reader, int daemon_error,
+                       const struct client_error *daemon_words, int store_error,
+                       const struct store_error *store_words, struct reader_error *error)
+{
+    bool is_alone = daemon_error == -ENOENT;
+    const char *about_daemon = is_alone ? "" : daemon_words->text;
+    const char *between = is_alone ? "" : "; and there is ";
+
+    if (!reader->database_path)
+        snprintf(error->text, sizeof(error->text), "%s%s", about_daemon,
+                 is_alone ? "nowhere to look for data; set HOME, or give --state-dir DIR" : "");
+    else if (store_error == -ENOENT)
+        snprintf(error->text, sizeof(error->text), "%s%sno data yet in '%s'%s", about_daemon,
+                 between, reader->database_path,
+                 is_alone ? "; run a job with: sonde run -- CMD" : "");
+    else
+        snprintf(error->text, sizeof(error->text), "%s",
+                 store_words->text[0] ? store_words->text : strerror(-store_error));
+}
+
+static int open_any(struct reader *reader, const struct reader_options *options,
+                    struct reader_error *error)
+{
+    const struct client_options client_options = {.socket_paths = options->socket_paths};
+    struct client_error daemon_words = {""};
+    struct store_error store_words = {""};
+    int daemon_error = -ENOENT;
+
+    if (options->socket_paths) {
+        daemon_error = client_open(&client_options, &reader->client, &daemon_words);
+        if (daemon_error == 0 || daemon_error == -ENOMEM)
+            return daemon_error;
+    }
+    reader->answered = READER_STORE;
+    int r = open_store(reader, &store_words);
+    if (r < 0)
+        say_closed(reader, daemon_error, &daemon_words, r, &store_words, error);
+    /* That it does not let in whom it does not know is as it should be; the rest is trouble. */
+    else if (daemon_error == -EACCES)
+        reader->unasked = daemon_words;
+    else if (daemon_error != -ENOENT && daemon_error != -ENAMETOOLONG)
+        note(reader, "%s; this is from '%s'", daemon_words.text, reader->database_path);
+    return r;
+}
+
+int reader_open(const struct reader_options *options, struct reader **ret,
+                struct reader_error *error)
+{
+    _cleanup_(reader_closep) struct reader *reader = calloc(1, sizeof(*reader));
+    int r = -ENOMEM;
+
+    if (reader && options->database_path)
+        reader->database_path = strdup(options->database_path);
+    if (reader && (reader->database_path || !options->database_path))
+        r = open_any(reader, options, error);
+    if (r == -ENOMEM)
+        snprintf(error->text, sizeof(error->text), "%s", strerror(ENOMEM));
+    if (r == 0)
+        *ret = TAKE_PTR(reader);
+    return r;
+}
+
+void reader_close(struct reader *reader)
+{
+    if (!reader)
+        return;
+    client_close(reader->client);
+    store_reader_closep(&reader->store);
+    free(reader->database_path);
+    free(reader);
+}
+
+void reader_closep(struct reader **reader)
+{
+    reader_close(*reader);
+}
+
+enum reader_source reader_source(const struct reader *reader)
+{
+    return reader->answered;
+}
+
+const char *reader_place(const struct reader *reader)
+{
+    return reader->answered == READER_DAEMON ? client_socket_path(reader->client)
+                                             : reader->database_path;
+}
+
+const char *reader_strerror(const struct reader *reader)
+{
+    return reader->error;
+}
+
+const char *reader_note(const struct reader *reader)
+{
+    return reader->note[0] ? reader->note : NULL;
+}
+
+const char *reader_unasked(const struct reader *reader)
+{
+    return reader->unasked.text[0] ? reader->unasked.text : NULL;
+}
+
+/* ---- asking the daemon ---- */
+
+/* The daemon cannot answer this, for the reason in `error`: the own database has to, if it can. */
+static int fall_back(struct reader *reader, int r)
+{
+    if (!has_store(reader))
+        return r;
+    note(reader, "%s; this is from '%s'", reader->error, reader->database_path);
+    return ASK_STORE;
+}
+
+/* It is not asked again either. */
+static int give_up_daemon(struct reader *reader, int r)
+{
+    client_close(TAKE_PTR(reader->client));
+    reader->answered = READER_STORE;
+    return fall_back(reader, r);
+}
+
+static int refused(struct reader *reader, const char *method, const struct rpc_reply *reply)
+{
+    const char *place = client_socket_path(reader->client);
+    const char *message = reply->message ? reply->message : "an error";
+
+    switch (reply->error) {
+    case RPC_JOB_NOT_FOUND: return -ENOENT;
+    case RPC_NOT_PERMITTED:
+        return say(reader, -EPERM, "%s (asked the daemon at '%s')", message, place);
+    case RPC_METHOD_NOT_FOUND:
+        say(reader, 0,
+            "the daemon at '%s' is of another version and does not know '%s'; start it "
+            "again",
+            place, method);
+        return fall_back(reader, -EOPNOTSUPP);
+    default:
+        say(reader, 0, "the daemon at '%s' cannot answer: %s", place, message);
+        return fall_back(reader, -EIO);
+    }
+}
+
+/* 0, ASK_STORE, -ENOENT (there is no such run) or another negative errno. */
+static int ask(struct reader *reader, const char *method, const struct text *params,
+               struct arena *arena, struct rpc_reply *ret)
+{
+    int r = text_error(params);
+
+    if (r < 0)
+        return say(reader, r, "%s", strerror(-r));
+    r = client_call(reader->client, method, text_string(params), arena, ret);
+    if (r < 0) {
+        say(reader, 0, "%s", client_strerror(reader->client));
+        return give_up_daemon(reader, r);
+    }
+    return ret->error ? refused(reader, method, ret) : 0;
+}
+
+static int decode(struct reader *reader, const struct record *record, const char *json,
+                  size_t length, struct arena *arena, void *ret)
+{
+    struct decode_error error = {""};
+
+    int r = record_decode(record, json, length, arena, ret, &error);
+    if (r == -EBADMSG) {
+        say(reader, 0,
+            "the daemon at '%s' answers what this sonde does not understand (%s); are "
+            "they of one version?",
+            client_socket_path(reader->client), error.text);
+        return fall_back(reader, r);
+    }
+    return r < 0 ? say(reader, r, "%s", strerror(-r)) : 0;
+}
+
+static int ask_for_record(struct reader *reader, const char *method, const struct text *params,
+                          const struct record *record, struct arena *arena, void *ret)
+{
+    struct rpc_reply reply;
+
+    int r = ask(reader, method, params, arena, &reply);
+    return r ? r : decode(reader, record, reply.result, reply.result_length, arena, ret);
+}
+
+/* Records come in objects: the list is put into one. */
+static int ask_for_list(struct reader *reader, const char *method, const struct text *params,
+                        const struct record *record, struct arena *arena, struct any_list *ret)
+{
+    struct {
+        struct any_list items;
+    } answer;
+    const struct field field = {
+        .name = "list", .type = FIELD_RECORDS, .record = record, .required = true};
+    const struct record wrapping = {
+        .name = "List", .size = sizeof(answer), .fields = &field, .field_count = 1};
+    _cleanup_text_ struct text wrapped = {0};
+    struct rpc_reply reply;
+
+    int r = ask(reader, method, params, arena, &reply);
+    if (r)
+        return r;
+    text_append_string(&wrapped, "{\"list\":");
+    text_append(&wrapped, reply.result, reply.result_length);
+    text_append_char(&wrapped, '}');
+    r = text_error(&wrapped);
+    if (r < 0)
+        return say(reader, r, "%s", strerror(-r));
+    r = decode(reader, &wrapping, wrapped.bytes, wrapped.length, arena, &answer);
+    if (r == 0)
+        *ret = answer.items;
+    return r;
+}
+
+/* ---- parameters ---- */
+
+static void write_real(struct json_writer *json, const char *key, double value)
+{
+    if (real_is_known(value)) {
+        json_write_key(json, key);
+        json_write_real(json, value);
+    }
+}
+
+static void write_text(struct json_writer *json, const char *key, const char *value)
+{
+    if (value) {
+        json_write_key(json, key);
+        json_write_string(json, value);
+    }
+}
+
+static void write_limit(struct json_writer *json, size_t limit)
+{
+    json_write_key(json, "limit");
+    json_write_int(json, (int64_t)(limit ? limit : DAEMON_LIMIT_MAX));
+}
+
+static void write_jobs_params(const struct job_filter *filter, struct text *out)
+{
+    struct json_writer json = {.out = out};
+
+    json_write_begin_object(&json);
+    write_real(&json, "since", filter->since);
+    write_real(&json, "until", filter->until);
+    write_text(&json, "outcome",
+               field_enum_name(record_find(&job_record, "outcome"), filter->outcome));
+    write_text(&json, "job", filter->job_id);
+    write_text(&json, "type", filter->job_type);
+    write_limit(&json, filter->limit);
+    json_write_end_object(&json);
+}
+
+static void write_events_params(const char *job, const struct event_filter *filter,
+                                struct text *out)
+{
+    struct json_writer json = {.out = out};
+
+    json_write_begin_object(&json);
+    write_real(&json, "since", filter->since);
+    write_real(&json, "until", filter->until);
+    write_text(&json, "job", job);
+    write_text(
+        &json, "type",
+        field_enum_name(record_find(&process_event_record, "event_type"), filter->event_type));
+    if (int_is_known(filter->pid)) {
+        json_write_key(&json, "pid");
+        json_write_int(&json, filter->pid);
+    }
+    if (filter->only_notable) {
+        json_write_key(&json, "notable");
+        json_write_bool(&json, true);
+    }
+    write_limit(&json, filter->limit);
+    json_write_end_object(&json);
+}
+
+/* Whether a run may be called so; what may not, the wire does not carry. */
+static bool can_be_a_run(const char *name)
+{
+    size_t length = strlen(name);
+
+    if (!length || length > RPC_JOB_NAME_MAX_BYTES)
+        return false;
+    for (size_t i = 0; i < length;) {
+        uint32_t character;
+        size_t size = utf8_decode(name + i, length - i, &character);
+        if (!size || utf8_is_control(character))
+            return false;
+        i += size;
+    }
+    return true;
+}
+
+static int check_limit(struct reader *reader, size_t limit)
+{
+    if (limit <= DAEMON_LIMIT_MAX)
+        return 0;
+    say(reader, 0, "the daemon at '%s' gives %d at once at most (--limit %d)",
+        client_socket_path(reader->client), DAEMON_LIMIT_MAX, DAEMON_LIMIT_MAX);
+    return fall_back(reader, -E2BIG);
+}
+
+/* ---- questions ---- */
+
+/* Before each question: who is asked first. */
+static int begin(struct reader *reader)
+{
+    reader->answered = reader->client ? READER_DAEMON : READER_STORE;
+    if (!reader->client) /* without either, the words of the failure still stand */
+        return reader->store ? ASK_STORE : -ENOTCONN;
+    reader->note[0] = '\0';
+    return 0;
+}
+
+/* After the own database was asked: whose words an error is told in. */
+static int end(struct reader *reader, int r)
+{
+    const char *words = store_reader_error(reader->store);
+
+    reader->answered = READER_STORE;
+    if (r < 0)
+        say(reader, r, "%s", words && *words ? words : strerror(-r));
+    return r;
+}
+
+/* Whether the daemon's answer leaves the own database to be asked: there is nothing, or nothing
+ * that this user may see. */
+static bool is_nothing(int r)
+{
+    return r == -ENOENT || r == -EPERM;
+}
+
+/* The own database knows more of it than the daemon, which answered with `r`. */
+static void note_own(struct reader *reader, int r)
+{
+    if (r == -EPERM)
+        note(reader, "%s; this is from '%s'", reader->error, reader->database_path);
+    else
+        note(reader, "the daemon at '%s' knows nothing of it; this is from '%s'",
+             client_socket_path(reader->client), reader->database_path);
+    reader->answered = READER_STORE;
+}
+
+static int jobs_of_daemon(struct reader *reader, const struct job_filter *filter,
+                          struct arena *arena, struct job_list *ret)
+{
+    _cleanup_text_ struct text params = {0};
+    struct any_list list = {0};
+
+    int r = check_limit(reader, filter->limit);
+    if (r)
+        return r;
+    write_jobs_params(filter, &params);
+    r = ask_for_list(reader, "job.list", &params, &job_record, arena, &list);
+    if (r == 0)
+        *ret = (struct job_list){.items = list.items, .count = list.count};
+    return r;
+}
+
+int reader_jobs(struct reader *reader, const struct job_filter *filter, double now,
+                struct arena *arena, struct job_list *ret)
+{
+    struct job_list own = {0};
+
+    int r = begin(reader);
+    if (r == 0)
+        r = jobs_of_daemon(reader, filter, arena, ret);
+    if (r == ASK_STORE)
+        return end(reader, query_jobs(reader->store, filter, now, arena, ret));
+    if (r == 0 && !ret->count && has_store(reader) &&
+        query_jobs(reader->store, filter, now, arena, &own) == 0 && own.count) {
+        *ret = own;
+        note_own(reader, r);
+    }
+    return r;
+}
+
+static int events_of_daemon(struct reader *reader, const char *job,
+                            const struct event_filter *filter, struct arena *arena,
+                            struct process_event_list *ret)
+{
+    _cleanup_text_ struct text params = {0};
+    struct any_list list = {0};
+
+    int r = check_limit(reader, filter->limit);
+    if (r)
+        return r;
+    if (job && !can_be_a_run(job))
+        return -ENOENT;
+    if (int_is_known(filter->pid) && filter->pid > RPC_PID_MAX) { /* no process can have it */
+        *ret = (struct process_event_list){0};
+        return 0;
+    }
+    write_events_params(job, filter, &params);
+    r = ask_for_list(reader, "events.list", &params, &process_event_record, arena, &list);
+    if (r == 0)
+        *ret = (struct process_event_list){.items = list.items, .count = list.count};
+    return r;
+}
+
+int reader_events(struct reader *reader, const char *job, const struct event_filter *filter,
+                  struct arena *arena, struct process_event_list *ret)
+{
+    struct process_event_list own = {0};
+
+    int r = begin(reader);
+    if (r == 0)
+        r = events_of_daemon(reader, job, filter, arena, ret);
+    if (r == ASK_STORE)
+        return end(reader, query_events(reader->store, job, filter, arena, ret));
+    if ((is_nothing(r) || (r == 0 && !ret->count)) && has_store(reader) &&
+        query_events(reader->store, job, filter, arena, &own) == 0 && (own.count || r < 0)) {
+        *ret = own;
+        note_own(reader, r);
+        return 0;
+    }
+    return r;
+}
+
+static int report_of_daemon(struct reader *reader, const char *name, struct arena *arena,
+                            struct job_report *ret)
+{
+    _cleanup_text_ struct text params = {0};
+    struct json_writer json = {.out = &params};
+
+    if (name && !can_be_a_run(name))
+        return -ENOENT;
+    json_write_begin_object(&json);
+    write_text(&json, "job", name);
+    json_write_end_object(&json);
+    return ask_for_record(reader, "report.job", &params, &job_report_record, arena, ret);
+}
+
+int reader_job_report(struct reader *reader, const char *name, double now, struct arena *arena,
+                      struct job_report *ret)
+{
+    int r = begin(reader);
+
+    if (r == 0)
+        r = report_of_daemon(reader, name, arena, ret);
+    if (r == ASK_STORE)
+        return end(reader, query_job_report(reader->store, name, INT_UNKNOWN, now, arena, ret));
+    if (is_nothing(r) && has_store(reader) &&
+        query_job_report(reader->store, name, INT_UNKNOWN, now, arena, ret) == 0) {
+        note_own(reader, r);
+        return 0;
+    }
+    return r;
+}
+
+static int machine_of_daemon(struct reader *reader, double since, double until, struct arena *arena,
+                             struct machine_report *ret)
+{
+    _cleanup_text_ struct text params = {0};
+    struct json_writer json = {.out = &params};
+
+    json_write_begin_object(&json);
+    write_real(&json, "since", since);
+    write_real(&json, "until", until);
+    json_write_end_object(&json);
+    client_set_timeout(reader->client, LONG_TIMEOUT_MSEC);
+    return ask_for_record(reader, "report.machine", &params, &machine_report_record, arena, ret);
+}
+
+int reader_machine_report(struct reader *reader, double since, double until, double now,
+                          struct arena *arena, struct machine_report *ret)
+{
+    struct machine_report own;
+
+    int r = begin(reader);
+    if (r == 0)
+        r = machine_of_daemon(reader, since, until, arena, ret);
+    if (r == ASK_STORE)
+        return end(reader, query_machine_report(reader->store, since, until, now, arena, ret));
+    if ((is_nothing(r) || (r == 0 && machine_report_is_empty(ret))) && has_store(reader) &&
+        query_machine_report(reader->store, since, until, now, arena, &own) == 0 &&
+        !machine_report_is_empty(&own)) {
+        *ret = own;
+        note_own(reader, r);
+        return 0;
+    }
+    return r;
+}
+
+int reader_similar_job(struct reader *reader, const char *name, struct arena *arena,
+                       const char **ret)
+{
+    struct job_filter filter = JOB_FILTER_ALL;
+    struct suggestion near = {0};
+    struct job_list jobs = {0};
+    size_t length = strcspn(name, "~");
+
+    filter.limit = SIMILAR_AMONG;
+    int r = begin(reader);
+    if (r == 0)
+        r = jobs_of_daemon(reader, &filter, arena, &jobs);
+    if (r == ASK_STORE)
+        return end(reader, query_similar_job(reader->store, name, arena, ret));
+    for (size_t i = 0; r == 0 && i < jobs.count; i++)
+        suggestion_consider(&near, name, length, jobs.items[i].job_id,
+                            strlen(jobs.items[i].job_id));
+    if (r == 0)
+        *ret = near.name;
+    return r;
+}

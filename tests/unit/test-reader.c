@@ -1,0 +1,457 @@
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/reader.h"
+#include "fake-daemon.h"
+#include "model/daemon-status.h"
+#include "model/record-json.h"
+#include "store-world.h"
+
+#define NOW (WORLD_START + 1000)
+
+/* A daemon and a database that know different things. */
+struct scene {
+    struct store_fixture *fixture;
+    char socket[96];
+    const char *sockets[2];
+    struct arena arena;
+
+    /* what the daemon says */
+    const char *jobs;   /* JSON; NULL: "[]" */
+    const char *report; /* JSON; NULL: there is no such job */
+    int error;          /* to everything; 0: none */
+    char asked[256];    /* the method and what it was given, of the last request */
+};
+
+static int set_up(void **state)
+{
+    struct scene *scene = calloc(1, sizeof(*scene));
+    void *fixture = NULL;
+
+    if (!scene || store_fixture_set_up(&fixture) != 0)
+        return -1;
+    scene->fixture = fixture;
+    snprintf(scene->socket, sizeof(scene->socket), "%s/sonde.sock", scene->fixture->dir);
+    scene->sockets[0] = scene->socket;
+    *state = scene;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct scene *scene = *state;
+    void *fixture = scene->fixture;
+
+    arena_done(&scene->arena);
+    free(scene);
+    return store_fixture_tear_down(&fixture);
+}
+
+/* ---- the daemon ---- */
+
+static void note_asked(struct scene *scene, const struct rpc_request *request)
+{
+    const struct rpc_method *method = &rpc_methods[request->method];
+    size_t length = (size_t)snprintf(scene->asked, sizeof(scene->asked), "%s", method->name);
+
+    for (size_t i = 0; i < method->param_count && length < sizeof(scene->asked); i++) {
+        const struct rpc_value *value = &request->values[i];
+        const struct rpc_param *param = &method->params[i];
+        char *at = scene->asked + length;
+        size_t size = sizeof(scene->asked) - length;
+        if (!value->is_given)
+            continue;
+        if (param->type == RPC_TEXT)
+            length += (size_t)snprintf(at, size, " %s=%s", param->name, value->text);
+        else if (param->type == RPC_WORD)
+            length += (size_t)snprintf(at, size, " %s=%s", param->name, param->words[value->word]);
+        else if (param->type == RPC_REAL)
+            length += (size_t)snprintf(at, size, " %s=%.3f", param->name, value->real);
+        else if (param->type == RPC_BOOL)
+            length += (size_t)snprintf(at, size, " %s=%d", param->name, value->boolean);
+        else
+            length +=
+                (size_t)snprintf(at, size, " %s=%lld", param->name, (long long)value->integer);
+    }
+}
+
+static bool answer(void *context, const struct rpc_request *request, struct text *out)
+{
+    struct scene *scene = context;
+
+    if (!request)
+        return true;
+    if (request->error) {
+        fake_error(out, request, request->error, request->error_text);
+        return true;
+    }
+    note_asked(scene, request);
+    if (scene->error)
+        fake_error(out, request, scene->error, "words of the daemon");
+    else if (request->method == RPC_REPORT_JOB && !scene->report)
+        fake_error(out, request, RPC_JOB_NOT_FOUND, "there is no such job");
+    else if (request->method == RPC_REPORT_JOB || request->method == RPC_REPORT_MACHINE)
+        fake_result(out, request, scene->report);
+    else
+        fake_result(out, request, scene->jobs ? scene->jobs : "[]");
+    return true;
+}
+
+static bool go_away(void *context _unused_, const struct rpc_request *request,
+                    struct text *out _unused_)
+{
+    return !request;
+}
+
+/* ---- the database ---- */
+
+static void store_job(const struct scene *scene, const char *job_id, const char *run_id)
+{
+    struct store *store = fixture_open(scene->fixture);
+    char name[JOB_ID_NUMBERED_MAX_BYTES];
+    struct job job;
+
+    record_init(&job_record, &job);
+    job.run_id = run_id;
+    job.job_id = job_id;
+    job.started_at = WORLD_START;
+    job.outcome = OUTCOME_RUNNING;
+    assert_int_equal(store_begin_job(store, &job, name), 0);
+    job.outcome = OUTCOME_SUCCESS;
+    job.ended_at = WORLD_START + 5;
+    assert_int_equal(store_finish_job(store, &job), 0);
+    assert_int_equal(store_close(store), 0);
+}
+
+static struct reader *open_reader(struct scene *scene, bool with_database)
+{
+    const struct reader_options options = {
+        .socket_paths = scene->sockets,
+        .database_path = with_database ? scene->fixture->path : NULL,
+    };
+    struct reader_error error = {""};
+    struct reader *reader = NULL;
+
+    assert_int_equal(reader_open(&options, &reader, &error), 0);
+    return reader;
+}
+
+#define RUN_A  "0197c2f4-7d1a-7000-8000-00000000000a"
+#define RUN_B  "0197c2f4-7d1a-7000-8000-00000000000b"
+#define JOB_A  "{\"run_id\":\"" RUN_A "\",\"job_id\":\"nightly\"}"
+#define JOBS_A "[" JOB_A "]"
+
+/* ---- who answers ---- */
+
+static void test_the_daemon_answers(void **state)
+{
+    struct scene *scene = *state;
+    struct job_filter filter = JOB_FILTER_ALL;
+    struct job_list jobs = {0};
+
+    store_job(scene, "own", RUN_B);
+    scene->jobs = JOBS_A;
+    struct fake_daemon *daemon = fake_daemon_start(scene->socket, answer, scene);
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
+    assert_int_equal(reader_source(reader), READER_DAEMON);
+    assert_string_equal(reader_place(reader), scene->socket);
+
+    filter.limit = 20;
+    filter.since = 100.5;
+    filter.outcome = OUTCOME_FAILURE;
+    filter.job_id = "nightly";
+    filter.job_type = "make";
+    assert_int_equal(reader_jobs(reader, &filter, NOW, &scene->arena, &jobs), 0);
+    assert_int_equal(jobs.count, 1);
+    assert_string_equal(jobs.items[0].job_id, "nightly");
+    assert_false(real_is_known(jobs.items[0].started_at));
+    assert_null(reader_note(reader));
+    assert_string_equal(scene->asked,
+                        "job.list since=100.500 outcome=failure job=nightly type=make limit=20");
+    fake_daemon_stop(daemon);
+}
+
+static void test_events_are_asked_for_as_they_were(void **state)
+{
+    struct scene *scene = *state;
+    struct event_filter filter = EVENT_FILTER_ALL;
+    struct process_event_list events = {0};
+    struct fake_daemon *daemon = fake_daemon_start(scene->socket, answer, scene);
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, false);
+
+    scene->jobs = "[{\"timestamp\":7,\"pid\":12,\"event_type\":\"kill\",\"signal_num\":9}]";
+    filter.limit = 50;
+    filter.pid = 12;
+    filter.event_type = EVENT_KILL;
+    filter.only_notable = true;
+    assert_int_equal(reader_events(reader, "make~1", &filter, &scene->arena, &events), 0);
+    assert_int_equal(events.count, 1);
+    assert_int_equal(events.items[0].event_type, EVENT_KILL);
+    assert_int_equal(events.items[0].exit_code, INT_UNKNOWN);
+    assert_string_equal(scene->asked, "events.list job=make~1 type=kill pid=12 notable=1 limit=50");
+
+    /* What the wire does not carry cannot be there. */
+    filter.pid = 99999999999;
+    assert_int_equal(reader_events(reader, NULL, &filter, &scene->arena, &events), 0);
+    assert_int_equal(events.count, 0);
+    filter.pid = INT_UNKNOWN;
+    assert_int_equal(reader_events(reader, "a\033b", &filter, &scene->arena, &events), -ENOENT);
+    assert_int_equal(reader_events(reader, "", &filter, &scene->arena, &events), -ENOENT);
+    fake_daemon_stop(daemon);
+}
+
+static void test_the_database_answers_without_a_daemon(void **state)
+{
+    struct scene *scene = *state;
+    struct job_filter filter = JOB_FILTER_ALL;
+    struct job_list jobs = {0};
+
+    store_job(scene, "own", RUN_B);
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
+    assert_int_equal(reader_source(reader), READER_STORE);
+    assert_string_equal(reader_place(reader), scene->fixture->path);
+    assert_int_equal(reader_jobs(reader, &filter, NOW, &scene->arena, &jobs), 0);
+    assert_int_equal(jobs.count, 1);
+    assert_null(reader_note(reader));
+    assert_null(reader_unasked(reader));
+}
+
+static void test_neither(void **state)
+{
+    struct scene *scene = *state;
+    struct reader_options options = {.socket_paths = scene->sockets,
+                                     .database_path = scene->fixture->path};
+    struct reader_error error = {""};
+    struct reader *reader = NULL;
+    char expected[256];
+
+    assert_int_equal(reader_open(&options, &reader, &error), -ENOENT);
+    snprintf(expected, sizeof(expected), "no data yet in '%s'; run a job with: sonde run -- CMD",
+             scene->fixture->path);
+    assert_string_equal(error.text, expected);
+    options.database_path = NULL;
+    assert_int_equal(reader_open(&options, &reader, &error), -ENOENT);
+    assert_non_null(strstr(error.text, "--state-dir"));
+    assert_null(reader);
+}
+
+/* ---- what the daemon cannot answer ---- */
+
+static void expect_fallback(struct scene *scene, struct reader *reader, const char *words)
+{
+    struct job_filter filter = JOB_FILTER_ALL;
+    struct job_list jobs = {0};
+
+    assert_int_equal(reader_jobs(reader, &filter, NOW, &scene->arena, &jobs), 0);
+    assert_int_equal(jobs.count, 1);
+    assert_string_equal(jobs.items[0].job_id, "own");
+    assert_int_equal(reader_source(reader), READER_STORE);
+    assert_non_null(reader_note(reader));
+    assert_non_null(strstr(reader_note(reader), words));
+    assert_non_null(strstr(reader_note(reader), scene->fixture->path));
+}
+
+static void test_a_daemon_that_fails_is_replaced(void **state)
+{
+    static const struct {
+        int error;
+        const char *jobs, *words;
+    } cases[] = {
+        {RPC_METHOD_NOT_FOUND, NULL, "is of another version"},
+        {RPC_SHUTTING_DOWN, NULL, "words of the daemon"},
+        {RPC_INTERNAL_ERROR, NULL, "words of the daemon"},
+        {0, "[{\"job_id\":7}]", "does not understand"},
+        {0, "{}", "does not understand"},
+    };
+    struct scene *scene = *state;
+
+    store_job(scene, "own", RUN_B);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        scene->error = cases[i].error;
+        scene->jobs = cases[i].jobs;
+        struct fake_daemon *daemon = fake_daemon_start(scene->socket, answer, scene);
+        _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
+        expect_fallback(scene, reader, cases[i].words);
+        fake_daemon_stop(daemon);
+    }
+    struct fake_daemon *daemon = fake_daemon_start(scene->socket, go_away, scene);
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
+    expect_fallback(scene, reader, "has gone away");
+    expect_fallback(scene, reader, "has gone away"); /* and is not asked again */
+    fake_daemon_stop(daemon);
+}
+
+static void test_a_daemon_that_fails_and_no_database(void **state)
+{
+    struct scene *scene = *state;
+    struct job_filter filter = JOB_FILTER_ALL;
+    struct job_list jobs = {0};
+    struct fake_daemon *daemon = fake_daemon_start(scene->socket, answer, scene);
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, false);
+
+    scene->error = RPC_METHOD_NOT_FOUND;
+    assert_int_equal(reader_jobs(reader, &filter, NOW, &scene->arena, &jobs), -EOPNOTSUPP);
+    assert_non_null(strstr(reader_strerror(reader), "job.list"));
+    assert_non_null(strstr(reader_strerror(reader), scene->socket));
+    fake_daemon_stop(daemon);
+    assert_int_equal(reader_jobs(reader, &filter, NOW, &scene->arena, &jobs), -EPIPE);
+    assert_true(reader_jobs(reader, &filter, NOW, &scene->arena, &jobs) < 0);
+    assert_non_null(strstr(reader_strerror(reader), "has gone away"));
+}
+
+static void test_more_than_a_daemon_answers_at_once(void **state)
+{
+    struct scene *scene = *state;
+    struct event_filter filter = EVENT_FILTER_ALL;
+    struct process_event_list events = {0};
+    struct fake_daemon *daemon = fake_daemon_start(scene->socket, answer, scene);
+
+    filter.limit = 10001;
+    {
+        _cleanup_(reader_closep) struct reader *reader = open_reader(scene, false);
+        assert_int_equal(reader_events(reader, NULL, &filter, &scene->arena, &events), -E2BIG);
+        assert_non_null(strstr(reader_strerror(reader), "--limit 10000"));
+    }
+    store_job(scene, "own", RUN_B);
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
+    assert_int_equal(reader_events(reader, NULL, &filter, &scene->arena, &events), 0);
+    assert_int_equal(reader_source(reader), READER_STORE);
+    /* The next question is the daemon's again. */
+    filter.limit = 10000;
+    assert_int_equal(reader_events(reader, NULL, &filter, &scene->arena, &events), 0);
+    assert_int_equal(reader_source(reader), READER_DAEMON);
+    assert_null(reader_note(reader));
+    fake_daemon_stop(daemon);
+}
+
+static void test_what_is_another_user_s(void **state)
+{
+    struct scene *scene = *state;
+    struct job_report report;
+    struct fake_daemon *daemon = fake_daemon_start(scene->socket, answer, scene);
+
+    store_job(scene, "own", RUN_B);
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
+    scene->error = RPC_NOT_PERMITTED;
+    assert_int_equal(reader_job_report(reader, "secret", NOW, &scene->arena, &report), -EPERM);
+    assert_non_null(strstr(reader_strerror(reader), "words of the daemon (asked the daemon at "));
+    assert_null(reader_note(reader));
+    /* A run of the same name that is this user's. */
+    assert_int_equal(reader_job_report(reader, "own", NOW, &scene->arena, &report), 0);
+    assert_non_null(strstr(reader_note(reader), "words of the daemon"));
+    assert_int_equal(reader_source(reader), READER_STORE);
+    fake_daemon_stop(daemon);
+}
+
+static void test_what_the_daemon_does_not_know_is_looked_for(void **state)
+{
+    struct scene *scene = *state;
+    struct job_filter filter = JOB_FILTER_ALL;
+    struct job_list jobs = {0};
+    struct job_report report;
+    const char *similar = NULL;
+    struct fake_daemon *daemon = fake_daemon_start(scene->socket, answer, scene);
+
+    store_job(scene, "own", RUN_B);
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
+    assert_int_equal(reader_job_report(reader, "own", NOW, &scene->arena, &report), 0);
+    assert_string_equal(report.job.run_id, RUN_B);
+    assert_non_null(strstr(reader_note(reader), "knows nothing of it"));
+    assert_int_equal(reader_job_report(reader, "none", NOW, &scene->arena, &report), -ENOENT);
+    assert_int_equal(reader_source(reader), READER_DAEMON);
+    assert_null(reader_note(reader));
+
+    filter.job_id = "own";
+    assert_int_equal(reader_jobs(reader, &filter, NOW, &scene->arena, &jobs), 0);
+    assert_int_equal(jobs.count, 1);
+    assert_non_null(reader_note(reader));
+
+    scene->jobs = JOBS_A;
+    assert_int_equal(reader_similar_job(reader, "nigthly~3", &scene->arena, &similar), 0);
+    assert_string_equal(similar, "nightly");
+    fake_daemon_stop(daemon);
+}
+
+/* ---- the same from both ---- */
+
+static void encode(const struct record *record, const void *object, struct text *out)
+{
+    struct json_writer json = {.out = out};
+
+    record_encode(record, object, &json);
+    assert_int_equal(text_error(out), 0);
+}
+
+static void test_records_come_through_the_wire_as_they_were(void **state)
+{
+    static const struct record *const records[] = {&job_report_record, &machine_report_record,
+                                                   &daemon_status_record};
+    struct scene *scene = *state;
+    struct chance chance = {.state = 7, .is_tame = true};
+
+    for (int round = 0; round < 100; round++)
+        for (size_t i = 0; i < ARRAY_SIZE(records); i++) {
+            _cleanup_text_ struct text first = {0}, second = {0};
+            struct decode_error error = {""};
+            union {
+                struct job_report job;
+                struct machine_report machine;
+                struct daemon_status status;
+            } written, read;
+            random_record(&chance, records[i], &scene->arena, &written);
+            encode(records[i], &written, &first);
+            assert_int_equal(
+                record_decode(records[i], first.bytes, first.length, &scene->arena, &read, &error),
+                0);
+            encode(records[i], &read, &second);
+            assert_string_equal(first.bytes, second.bytes);
+            arena_reset(&scene->arena);
+        }
+}
+
+static void test_a_report_is_the_same_from_both(void **state)
+{
+    struct scene *scene = *state;
+    _cleanup_text_ struct text by_store = {0}, by_daemon = {0};
+    struct job_report report;
+
+    store_job(scene, "own", RUN_B);
+    {
+        _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
+        assert_int_equal(reader_job_report(reader, NULL, NOW, &scene->arena, &report), 0);
+        encode(&job_report_record, &report, &by_store);
+    }
+    scene->report = by_store.bytes;
+    struct fake_daemon *daemon = fake_daemon_start(scene->socket, answer, scene);
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, false);
+    assert_int_equal(reader_job_report(reader, NULL, NOW, &scene->arena, &report), 0);
+    encode(&job_report_record, &report, &by_daemon);
+    assert_string_equal(by_store.bytes, by_daemon.bytes);
+    assert_string_equal(scene->asked, "report.job");
+    fake_daemon_stop(daemon);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_the_daemon_answers),
+        TEST(test_events_are_asked_for_as_they_were),
+        TEST(test_the_database_answers_without_a_daemon),
+        TEST(test_neither),
+        TEST(test_a_daemon_that_fails_is_replaced),
+        TEST(test_a_daemon_that_fails_and_no_database),
+        TEST(test_more_than_a_daemon_answers_at_once),
+        TEST(test_what_is_another_user_s),
+        TEST(test_what_the_daemon_does_not_know_is_looked_for),
+        TEST(test_records_come_through_the_wire_as_they_were),
+        TEST(test_a_report_is_the_same_from_both),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
