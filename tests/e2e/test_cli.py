@@ -6,7 +6,8 @@ import re
 
 import harness
 
-VERBS = ("run", "ps", "jobs", "report", "events", "config", "version")
+VERBS = ("run", "ps", "jobs", "report", "events", "admit", "daemon", "status", "config",
+         "version")
 
 
 class Help(harness.TestCase):
@@ -88,6 +89,8 @@ class WrongUsage(harness.TestCase):
         self.assertIn("\\x1b", self.refused("\x1b[31mrun"))
         self.refused("")
         self.refused("--no-such-option")
+        self.assertIn("did you mean 'jobs'", self.refused("help", "job"))
+        self.assertIn("unknown verb 'foo'", self.refused("--help", "foo"))
 
     def test_unknown_option(self):
         self.assertIn("did you mean '--json'", self.refused("ps", "--jsn"))

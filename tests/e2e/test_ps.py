@@ -426,7 +426,7 @@ class Unprivileged(PsTestCase):
             self.assertEqual(process["open_fds"], len(os.listdir(f"/proc/{child.pid}/fd")))
         else:
             self.assertIsNone(process["open_fds"])
-        for name in ("read_bytes", "write_bytes", "fd_limit", "gpu_memory_mb", "job_id"):
+        for name in ("read_bytes", "write_bytes", "gpu_memory_mb", "job_id"):
             self.assertIsNone(process[name], name)
 
     @harness.needs_root()

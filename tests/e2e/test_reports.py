@@ -78,7 +78,8 @@ class Help(StoredTestCase):
     def test_promised(self):
         promised = {
             "jobs": ("--since", "--until", "--outcome", "--job", "--type", "--limit", "--json"),
-            "events": ("--job", "--since", "--until", "--type", "--pid", "--limit", "--json"),
+            "events": ("--job", "--since", "--until", "--type", "--pid", "--limit", "--follow",
+                       "--json"),
             "report": ("--since", "--until", "--json"),
         }
         overview = self.text("--help")
@@ -427,7 +428,11 @@ class Events(StoredTestCase):
         self.assertIn("is before --since",
                       self.refused("events", "--since", "1h ago", "--until", "2h ago"))
         self.assertIn("'x'", self.refused("events", "x"))
-        self.assertIn("unknown option '--follow'", self.refused("events", "--follow"))
+        self.assertIn("leave --until out", self.refused("events", "--follow", "--until", "now"))
+        self.assertIn("leave '~1' out", self.refused("events", "--follow", "--job", "x~1"))
+
+    def test_follow_without_a_daemon(self):
+        self.assertIn("start one with: sonde daemon", self.ask("events", "-f", status=1).stderr)
 
 
 class Machine(StoredTestCase):

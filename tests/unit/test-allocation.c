@@ -4,55 +4,20 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/macros.h"
+#include "failing-allocator.h"
+#include "jobs/rules.h"
+#include "model/job.h"
 #include "model/record-json.h"
+#include "probe/process-facts.h"
 #include "sample/collector.h"
-
-static bool is_failing;     /* whether allocations may fail now */
-static bool fails_for_good; /* not only once */
-static long countdown;      /* allocations until the one that fails */
-
-static bool fails(void)
-{
-    if (!is_failing)
-        return false;
-    countdown--;
-    return countdown == 0 || (fails_for_good && countdown < 0);
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *pointer, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *pointer, size_t size);
-char *__wrap_strdup(const char *text);
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *pointer, size_t size)
-{
-    return fails() ? NULL : __real_realloc(pointer, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return fails() ? NULL : __real_strdup(text);
-}
+#include "sample/scope.h"
 
 static enum probe_depth deeply(void *context _unused_, pid_t pid _unused_, pid_t ppid _unused_,
                                uint64_t start _unused_)
@@ -65,7 +30,7 @@ static int snapshot_of_fixture(struct registry *registry, struct snapshot **ret)
     const struct collector_options options = {.proc_root = FIXTURES "/proc-basic",
                                               .cgroup_root = FIXTURES "/cgroup-v2",
                                               .registry = registry};
-    const struct collect_request request = {.depth = deeply, .scope = SCOPE_JOBS};
+    const struct collect_request request = {.depth = deeply};
     _cleanup_(collector_freep) struct collector *collector = NULL;
     _cleanup_(snapshot_freep) struct snapshot *first = NULL;
     struct moment moment;
@@ -73,7 +38,9 @@ static int snapshot_of_fixture(struct registry *registry, struct snapshot **ret)
     int r = collector_new(&options, &collector);
     if (r == 0)
         r = collector_take(collector, &request, &first, &moment);
-    return r < 0 ? r : collector_take(collector, &request, ret, &moment);
+    if (r == 0)
+        r = collector_take(collector, &request, ret, &moment);
+    return r < 0 ? r : scope_apply(SCOPE_JOBS, &(*ret)->processes, NULL, NULL);
 }
 
 static int round_trip(const struct snapshot *snapshot)
@@ -92,23 +59,86 @@ static int round_trip(const struct snapshot *snapshot)
     return r;
 }
 
+static int fill_registry(struct registry *registry, struct run **ret_inner)
+{
+    struct run *outer = NULL;
+
+    int r =
+        registry_add_run(registry, &(struct run_options){.run_id = "run", .job_id = "job"}, &outer);
+    if (r == 0)
+        r = registry_add_run(
+            registry, &(struct run_options){.run_id = "in", .job_id = "job", .parent = outer},
+            ret_inner);
+    if (r == 0)
+        r = registry_add(registry, outer, 1, 100);
+    if (r == 0)
+        r = registry_fork(registry, 100, 102);
+    if (r == 0)
+        r = registry_add(registry, *ret_inner, INT_UNKNOWN, 102);
+    if (r == 0)
+        r = registry_adopt(registry, *ret_inner, 2, 103, 5);
+    if (r == 0)
+        r = registry_set_foster(registry, 100, *ret_inner);
+    if (r == 0)
+        r = registry_add_stranger(registry, 105);
+    if (r == 0)
+        r = run_begin_sheet(outer, 1, 100);
+    if (r < 0)
+        return r;
+    outer->total_sheets = 2;
+    strcpy(outer->status, "busy");
+    return 0;
+}
+
 static int everything(void)
 {
     _cleanup_(registry_freep) struct registry *registry = NULL;
     _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
-    struct run *run;
+    struct run *inner;
 
     int r = registry_new(&registry);
     if (r == 0)
-        r = registry_add_run(registry, "run", "job", 1, &run);
-    if (r == 0)
-        r = registry_add(registry, run, 100);
+        r = fill_registry(registry, &inner);
     if (r == 0)
         r = snapshot_of_fixture(registry, &snapshot);
+    if (r == 0)
+        registry_end_run(registry, inner);
     return r < 0 ? r : round_trip(snapshot);
 }
 
-static void fail_each(bool for_good)
+static void ignore_child(void *context _unused_, pid_t pid _unused_, pid_t ppid _unused_)
+{
+}
+
+/* The rules, and what they want to know of a process. */
+static int whose_is_it(void)
+{
+    const char *names[] = {"PATH"};
+    struct job_rule items[] = {
+        {.job_id = "x-{1}", .kind = JOB_RULE_COMMAND, .pattern = "no(t)hing like it"},
+        {.job_id = "{PATH}", .kind = JOB_RULE_ENV, .names = {.items = names, .count = 1}},
+        {.job_id = "any", .kind = JOB_RULE_COMMAND, .pattern = "."},
+    };
+    const struct job_rule_list list = {.items = items, .count = ARRAY_SIZE(items)};
+    _cleanup_close_ int root_fd = open(FIXTURES "/proc-basic", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_(rules_freep) struct rules *rules = NULL;
+    struct arena arena = {0};
+    struct process_facts facts;
+    char job_id[JOB_ID_MAX_BYTES + 1];
+
+    int r = rules_new(&list, &rules);
+    if (r == 0)
+        r = process_facts_read(root_fd, 103, rules_request(rules), &arena, &facts);
+    if (r == 0)
+        r = rules_match(rules, &facts, job_id);
+    arena_done(&arena);
+    if (r < 0)
+        return r;
+    r = process_descendants_read(root_fd, 103, ignore_child, NULL);
+    return r == -ESRCH ? 0 : r; /* the fixture has no threads */
+}
+
+static void fail_each(int (*attempt)(void), bool for_good, long least)
 {
     long site = 0;
     int r;
@@ -117,23 +147,25 @@ static void fail_each(bool for_good)
         countdown = ++site;
         fails_for_good = for_good;
         is_failing = true;
-        r = everything();
+        r = attempt();
         is_failing = false;
         assert_true(r == 0 || r == -ENOMEM);
         /* Some are made good: a list that is only scratch, opendir's own buffer. */
     } while (countdown <= 0);
-    assert_int_equal(r, 0); /* the last round met no failure */
-    assert_true(site > 50); /* and there were sites to fail at */
+    assert_int_equal(r, 0);    /* the last round met no failure */
+    assert_true(site > least); /* and there were sites to fail at */
 }
 
 static void test_each_allocation_fails_once(void **state _unused_)
 {
-    fail_each(false);
+    fail_each(everything, false, 50);
+    fail_each(whose_is_it, false, 7);
 }
 
 static void test_all_fail_from_each_allocation_on(void **state _unused_)
 {
-    fail_each(true);
+    fail_each(everything, true, 50);
+    fail_each(whose_is_it, true, 7);
 }
 
 int main(void)

@@ -55,7 +55,7 @@ static struct view look_at(pid_t pid)
 
 static double sonde_percent(struct collector *collector, pid_t pid)
 {
-    const struct collect_request request = {.scope = SCOPE_ALL, .pids = &pid, .pid_count = 1};
+    const struct collect_request request = {.pids = &pid, .pid_count = 1};
     struct snapshot *snapshot;
     struct moment moment;
 

@@ -34,7 +34,7 @@ static size_t scan(void *context)
 
 static size_t take(void *context)
 {
-    const struct collect_request request = {.scope = SCOPE_ALL};
+    const struct collect_request request = {0};
     struct snapshot *snapshot;
     struct moment moment;
 

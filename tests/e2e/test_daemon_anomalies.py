@@ -1,0 +1,407 @@
+#!/usr/bin/env python3
+"""The daemon: trouble, as it happens. Each episode is told of once when it opens and once when it
+is over, names its job and step, and is there in the store and in the report afterwards."""
+import contextlib
+import os
+import pathlib
+import time
+
+import daemon
+import harness
+
+# What takes a minute by default takes seconds here.
+SHORT = """
+profiler:
+  anomaly:
+    memory_spike_window_seconds: 5
+    runaway_cpu_threshold: 50
+    runaway_duration_seconds: 2
+    memory_pressure_fraction: FRACTION
+"""
+# An episode is over when it has not fired for as long, and for three snapshots.
+QUIET = 10
+# RSS that has held still for a second is where a process stands after its start.
+STILL = 1.0
+
+
+def short(fraction=0.0001):
+    return SHORT.replace("FRACTION", str(fraction))
+
+
+class Anomalies(daemon.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.opened, self.cleared = [], []
+
+    def limited_puppet(self, files, *prefix):
+        """One that may have so many files open."""
+        return self.puppet(*prefix, "sh", "-c", f'ulimit -n {files}; exec "$0"')
+
+    def take(self, notice):
+        kind = {"monitor.anomaly": self.opened, "monitor.anomaly_cleared": self.cleared}
+        kind[notice["event"]].append(notice)
+
+    def listen(self, stream, condition, what, timeout=harness.DEADLINE):
+        """Takes what comes until the condition holds."""
+        end = time.monotonic() + timeout
+        while not condition():
+            try:
+                self.take(stream.notice(max(end - time.monotonic(), 0.001)))
+            except TimeoutError:
+                self.fail(f"waited {timeout} s in vain: {what}; opened: {self.opened}; "
+                          f"cleared: {self.cleared}")
+
+    def of(self, notices, kind, pid=None, run_id=None):
+        """Those of a kind, of a process or of a run; the machine has troubles of its own."""
+        return [notice["data"] for notice in notices if notice["data"]["anomaly_type"] == kind and
+                (notice["data"]["pid"] == pid or (run_id and notice["data"]["run_id"] == run_id))]
+
+    def stored(self, **wanted):
+        where = " AND ".join(f"{name} IS ?" for name in wanted)
+        return self.rows(f"SELECT * FROM anomalies WHERE {where} ORDER BY timestamp",
+                         *wanted.values())
+
+
+def put_in_front(pid):
+    """Gives a session before others what it asks for, where that is allowed: a busy machine would
+    keep a busy loop from being one."""
+    with contextlib.suppress(OSError):
+        pathlib.Path(f"/proc/{pid}/autogroup").write_text("-10", encoding="ascii")
+
+
+class Tour(Anomalies):
+    """All of it at once, in one job and beside it."""
+
+    def assert_told(self, notices, kind, pid, **wanted):
+        """Exactly one, with these values."""
+        found = self.of(notices, kind, pid, wanted.get("run_id"))
+        self.assertEqual(len(found), 1, (kind, found))
+        for name, value in wanted.items():
+            self.assertEqual(found[0][name], value, (kind, name))
+        return found[0]
+
+    def test_from_opening_to_clearing(self):
+        sonde = self.daemon(short())
+        stream = sonde.stream("monitor.anomaly", "monitor.anomaly_cleared")
+        grower, parent, stranger = (self.puppet() for _ in range(3))
+        burner, loner = (self.puppet(start_new_session=True) for _ in range(2))
+        for puppet in (burner, loner):
+            put_in_front(puppet.pid)
+        opener, second = self.limited_puppet(64), self.limited_puppet(64)
+        run_id = sonde.rpc("job.start", job_id="tour")["run_id"]
+        for number, puppet in enumerate((grower, burner, parent, opener, second), 1):
+            sonde.rpc("sheet.started", job_id="tour", sheet_num=number, pid=puppet.pid)
+        grower.tell("grow", 60)
+        sonde.await_snapshots(int((STILL + 1) / sonde.interval))
+
+        # trouble begins
+        began = time.time()
+        grower.tell("grow", 165)
+        burner.tell("busy")
+        loner.tell("busy")
+        parent.tell("zombies", 2)
+        stranger.tell("zombies", 1)
+        zombies, other_zombie = harness.children_of(parent.pid), *harness.children_of(stranger.pid)
+        opener.tell("open", 50)
+        sonde.configure(short(0.9999))
+        sonde.rpc("daemon.reload")
+        wanted = [("memory_spike", grower.pid), ("runaway_process", burner.pid),
+                  ("zombie", None), ("fd_exhaustion", opener.pid), ("memory_pressure", None),
+                  ("runaway_process", loner.pid)]
+        self.listen(stream, lambda: all(
+            self.of(self.opened, kind, pid, run_id if kind == "zombie" else None)
+            for kind, pid in wanted), f"all of {wanted}")
+
+        job = {"job_id": "tour", "run_id": run_id, "cleared_at": None}
+        spike = self.assert_told(self.opened, "memory_spike", grower.pid, severity="high",
+                                 sheet_num=1, **job)
+        self.assert_near(spike["metric_value"], daemon.rss_mb(grower.pid), slack=2)
+        self.assertTrue(80 <= spike["threshold"] <= 100, spike)  # 1.5 times what it was
+        low = self.assert_told(self.opened, "runaway_process", burner.pid, severity="low",
+                               sheet_num=2, threshold=50, **job)
+        self.assertGreaterEqual(low["metric_value"], 50)
+        dead = self.assert_told(self.opened, "zombie", None, severity="high", sheet_num=3, **job)
+        self.assertEqual(dead["metric_value"], 2)
+        for pid in zombies:
+            self.assertIn(str(pid), dead["description"])
+        files = self.assert_told(self.opened, "fd_exhaustion", opener.pid, severity="high",
+                                 sheet_num=4, **job)
+        self.assertEqual(files["metric_value"], len(os.listdir(f"/proc/{opener.pid}/fd")))
+        self.assertAlmostEqual(files["threshold"], 0.8 * 64, places=3)
+        nobody = {"job_id": None, "run_id": None, "sheet_num": None, "cleared_at": None}
+        self.assert_told(self.opened, "memory_pressure", None, severity="critical", **nobody)
+        self.assert_told(self.opened, "runaway_process", loner.pid, severity="critical", **nobody)
+        for notice in self.opened:
+            data = notice["data"]
+            self.assertEqual((notice["job_id"], notice["sheet_num"]),
+                             (data["job_id"], data["sheet_num"]))
+            self.assertAlmostEqual(notice["timestamp"], data["timestamp"], places=2)
+            if data["pid"] is not None and data["anomaly_type"] != "zombie":
+                self.assertIn(str(data["pid"]), data["description"])
+        kinds = {kind for kind, _ in wanted}
+        self.assertLessEqual(kinds, set(sonde.rpc("resource.context")["anomalies_active"]))
+
+        # it gets worse, and one more process of the job has the same trouble: no news
+        grower.tell("grow", 260)
+        second.tell("open", 58)
+        for kind in ("memory_spike", "fd_exhaustion"):
+            self.await_rows("SELECT 1 FROM anomalies WHERE run_id = ? AND anomaly_type = ?"
+                            " AND severity = 'critical'", run_id, kind)
+        running = self.report("tour")
+        self.assertEqual({anomaly["anomaly_type"] for anomaly in running["anomalies"]
+                          if anomaly["cleared_at"] is None}, kinds - {"memory_pressure"})
+
+        # and is over
+        quiet_since = time.time()
+        grower.tell("shrink")
+        burner.tell("idle")
+        loner.tell("idle")
+        parent.tell("reap")
+        sonde.configure(short())
+        sonde.rpc("daemon.reload")
+        opener.exit()  # who is gone needs no time to be quiet
+        second.exit()
+        gone_since = time.time()
+        self.listen(stream, lambda: self.of(self.cleared, "fd_exhaustion", opener.pid),
+                    "the files are cleared", 5)
+        files = self.assert_told(self.cleared, "fd_exhaustion", opener.pid, job_id="tour",
+                                 sheet_num=4, severity="critical")
+        self.assertLess(files["cleared_at"] - gone_since, 2)
+        self.assertIn("2 processes", files["description"])
+        self.assertIn(str(second.pid), files["description"])
+        self.listen(stream, lambda: all(
+            self.of(self.cleared, kind, pid, run_id if kind == "zombie" else None)
+            for kind, pid in wanted), f"all of {wanted} are over", 3 * QUIET)
+        spike = self.assert_told(self.cleared, "memory_spike", grower.pid, severity="critical",
+                                 job_id="tour", sheet_num=1)
+        self.assertGreaterEqual(spike["metric_value"], 260)
+        for kind, pid in (("memory_spike", grower.pid), ("runaway_process", burner.pid),
+                          ("runaway_process", loner.pid), ("memory_pressure", None)):
+            told, = self.of(self.cleared, kind, pid)
+            self.assertGreaterEqual(told["cleared_at"] - quiet_since, QUIET - 1, kind)
+            self.assertLess(told["cleared_at"] - quiet_since, QUIET + 8, kind)
+            self.assertGreaterEqual(told["timestamp"], began - 1)
+
+        sonde.await_snapshots(2)
+        for notice in stream.pending():
+            self.take(notice)
+        for notices in (self.opened, self.cleared):
+            own = [(notice["data"]["anomaly_type"], notice["data"]["run_id"],
+                    notice["data"]["pid"] if not notice["data"]["run_id"] else None)
+                   for notice in notices
+                   if notice["data"]["run_id"] or notice["data"]["pid"] in (None, loner.pid)]
+            self.assertEqual(sorted(own, key=str), sorted(
+                [(kind, run_id, None) for kind in kinds - {"memory_pressure"}] +
+                [("memory_pressure", None, None), ("runaway_process", None, loner.pid)], key=str))
+        # a zombie that is nobody's business
+        self.assertEqual([notice for notice in self.opened
+                          if str(other_zombie) in notice["data"]["description"]], [])
+
+        sonde.rpc("job.finish", job_id="tour", outcome="success")
+        self.await_end(run_id)
+        rows = self.stored(run_id=run_id)
+        self.assertEqual(sorted((row["anomaly_type"], row["sheet_num"], row["severity"])
+                                for row in rows),
+                         [("fd_exhaustion", 4, "critical"), ("memory_spike", 1, "critical"),
+                          ("runaway_process", 2, "low"), ("zombie", 3, "high")])
+        for row in rows:
+            self.assertEqual(row["job_id"], "tour")
+            self.assertGreater(row["cleared_at"], row["timestamp"])
+        row, = self.stored(pid=loner.pid)
+        self.assertEqual((row["anomaly_type"], row["severity"], row["job_id"]),
+                         ("runaway_process", "critical", None))
+        self.assertIsNotNone(row["cleared_at"])
+        row, = self.stored(anomaly_type="memory_pressure")
+        self.assertIsNotNone(row["cleared_at"])
+
+        reported = self.report("tour")["anomalies"]
+        self.assertEqual(sorted(anomaly["anomaly_type"] for anomaly in reported),
+                         sorted(row["anomaly_type"] for row in rows))
+        text = self.run_program(harness.SONDE, "report", "tour").stdout.decode()
+        machine = self.run_program(harness.SONDE, "report", "--since", str(began), "--json")
+        self.assertLessEqual(kinds, {anomaly["anomaly_type"] for anomaly in
+                                     harness.strict_json(machine.stdout.decode())["anomalies"]})
+        for kind in kinds - {"memory_pressure"}:
+            self.assertIn(kind, text)
+        patterns = self.rows("SELECT * FROM patterns WHERE pattern_type = 'RESOURCE_ANOMALY'")
+        self.assertLessEqual(kinds, {kind for kind in kinds for pattern in patterns
+                                     if kind in pattern["pattern_name"] + pattern["context_tags"]})
+
+
+class Episodes(Anomalies):
+    def test_ends_with_its_job(self):
+        sonde = self.daemon(short())
+        stream = sonde.stream("monitor.anomaly", "monitor.anomaly_cleared")
+        puppet = self.limited_puppet(64)
+        run_id = sonde.rpc("job.start", job_id="x", pid=puppet.pid)["run_id"]
+        puppet.tell("open", 50)
+        self.listen(stream, lambda: self.of(self.opened, "fd_exhaustion", puppet.pid), "it opens")
+        sonde.rpc("job.finish", job_id="x", outcome="success")
+        self.listen(stream, lambda: self.of(self.cleared, "fd_exhaustion", puppet.pid), "it clears")
+        cleared, = self.of(self.cleared, "fd_exhaustion", puppet.pid)
+        self.assertEqual((cleared["job_id"], cleared["run_id"]), ("x", run_id))
+        self.assertLess(cleared["cleared_at"] - cleared["timestamp"], QUIET)
+        row, = self.await_rows("SELECT * FROM anomalies WHERE run_id = ?"
+                               " AND cleared_at IS NOT NULL", run_id)
+        self.assertEqual(row["anomaly_type"], "fd_exhaustion")
+
+    def test_start_is_no_spike(self):
+        """A process may grow as it starts; what comes after it has stood still is growth."""
+        sonde = self.daemon(short(), interval=0.1)
+        stream = sonde.stream("monitor.anomaly")
+        puppet = self.puppet()
+        sonde.rpc("job.start", job_id="x", pid=puppet.pid)
+        for size in range(30, 181, 15):
+            puppet.tell("grow", size)
+            sonde.await_snapshots(1)
+        sonde.await_snapshots(int((STILL + 0.5) / sonde.interval))
+        for notice in stream.pending():
+            self.take(notice)
+        self.assertEqual(self.of(self.opened, "memory_spike", puppet.pid), [])
+        puppet.tell("grow", 330)
+        self.listen(stream, lambda: self.of(self.opened, "memory_spike", puppet.pid), "it is one")
+
+    def test_small_growth_is_none(self):
+        sonde = self.daemon(short(), interval=0.1)
+        puppet, control = self.puppet(), self.puppet()
+        stream = sonde.stream("monitor.anomaly")
+        sonde.rpc("job.start", job_id="small", pid=puppet.pid)
+        sonde.rpc("job.start", job_id="large", pid=control.pid)
+        sonde.await_snapshots(int((STILL + 0.5) / sonde.interval))
+        puppet.tell("grow", 90)  # fortyfold, but not by 100 MB
+        control.tell("grow", 110)
+        self.listen(stream, lambda: self.of(self.opened, "memory_spike", control.pid), "the larger")
+        sonde.await_snapshots(3)
+        for notice in stream.pending():
+            self.take(notice)
+        self.assertEqual(self.of(self.opened, "memory_spike", puppet.pid), [])
+
+    def test_critical_at_the_limit(self):
+        sonde = self.daemon(short())
+        stream = sonde.stream("monitor.anomaly")
+        puppet = self.limited_puppet(64)
+        sonde.rpc("job.start", job_id="x", pid=puppet.pid)
+        puppet.tell("open", 57)
+        self.listen(stream, lambda: self.of(self.opened, "fd_exhaustion", puppet.pid), "it opens")
+        opened, = self.of(self.opened, "fd_exhaustion", puppet.pid)
+        self.assertEqual(opened["severity"], "critical")
+        self.assertGreaterEqual(opened["metric_value"], 0.95 * 64)
+
+    def test_of_no_job(self):
+        """Detection sees all processes, whatever is stored of them; one in an episode is, too."""
+        sonde = self.daemon(short())
+        stream = sonde.stream("monitor.anomaly")
+        puppet = self.limited_puppet(2000, *harness.as_nobody())
+        puppet.tell("open", 1000)
+        self.listen(stream, lambda: self.of(self.opened, "fd_exhaustion", puppet.pid), "it opens")
+        opened, = self.of(self.opened, "fd_exhaustion", puppet.pid)
+        self.assertEqual((opened["job_id"], opened["severity"], opened["threshold"]),
+                         (None, "high", 1000))
+        self.await_rows("SELECT 1 FROM process_metrics WHERE pid = ?", puppet.pid)
+
+    def test_number_of_files_is_for_small_limits(self):
+        """A server may have many, and sonde itself has some for each process that there is."""
+        sonde = self.daemon("profiler:\n  anomaly:\n    fd_exhaustion_threshold: 50\n")
+        stream = sonde.stream("monitor.anomaly")
+        server, ordinary = self.limited_puppet(20000), self.limited_puppet(4096)
+        server.tell("open", 60)
+        sonde.await_snapshots(2)
+        ordinary.tell("open", 60)
+        self.listen(stream, lambda: self.of(self.opened, "fd_exhaustion", ordinary.pid), "it opens")
+        sonde.await_snapshots(3)
+        for notice in stream.pending():
+            self.take(notice)
+        self.assertEqual(self.of(self.opened, "fd_exhaustion", server.pid), [])
+        self.assertEqual(self.of(self.opened, "fd_exhaustion", sonde.pid), [])
+        self.assertEqual(self.stored(pid=sonde.pid), [])
+        self.assertGreater(len(os.listdir(f"/proc/{sonde.pid}/fd")), 50)
+
+    def test_killed_daemon_leaves_none_open(self):
+        """An episode that nobody will clear any more does not stay open beside the next one."""
+        sonde = self.daemon(short())
+        puppet = self.limited_puppet(64)
+        run_id = sonde.rpc("job.start", job_id="x", pid=puppet.pid)["run_id"]
+        puppet.tell("open", 50)
+        self.await_rows("SELECT 1 FROM anomalies WHERE run_id = ?", run_id)
+        self.await_rows("SELECT 1 FROM process_metrics WHERE run_id = ?", run_id)
+        sonde.kill()
+        sonde.start()
+        sonde.await_pid(puppet.pid, run_id)
+        sonde.await_snapshots(3)
+        open_now = harness.wait_until(
+            lambda: self.rows("SELECT 1 FROM anomalies WHERE run_id = ? AND cleared_at IS NULL",
+                              run_id), "it is open")
+        self.assertEqual(len(open_now), 1)
+        puppet.exit()
+        harness.wait_until(lambda: not self.rows("SELECT 1 FROM anomalies WHERE run_id = ? AND"
+                                                 " cleared_at IS NULL", run_id), "it is cleared")
+
+
+class Runs(Anomalies):
+    """Of `sonde run`, with a daemon and without one."""
+
+    def run_in_trouble(self, sonde=None):
+        """A run with full files; its result once that was noticed. A daemon knows it before."""
+        config = self.write("own.yaml", short())
+        puppet = daemon.Puppet(self, self.start_sonde(
+            "--config", config, "--interval", "20ms", "--job", "x", "--",
+            "sh", "-c", 'ulimit -n 64; exec "$0"', *self.puppet_words()))
+        if sonde:
+            harness.wait_until(lambda: any(process["run_id"] for process in
+                                           sonde.processes(pid=puppet.pid)), "it is a job")
+        puppet.tell("open", 50)
+        self.await_rows("SELECT 1 FROM anomalies WHERE anomaly_type = 'fd_exhaustion'"
+                        " AND pid = ?", puppet.pid)
+        # the run looks for itself as well, and nobody can see what it has found so far
+        time.sleep(0.3)
+        puppet.exit(0)
+        result = self.finish(puppet.process)
+        self.assertEqual(result.status, 0, result)
+        return puppet, result
+
+    def assert_stored_once(self, puppet, result):
+        self.await_end(result.summary["run_id"])
+        rows = self.stored(pid=puppet.pid)
+        self.assertEqual([(row["anomaly_type"], row["run_id"], row["severity"]) for row in rows],
+                         [("fd_exhaustion", result.summary["run_id"], "high")])
+        harness.wait_until(lambda: self.stored(pid=puppet.pid)[0]["cleared_at"], "it is over")
+        told, = self.report("x")["anomalies"]
+        self.assertEqual((told["anomaly_type"], told["pid"]), ("fd_exhaustion", puppet.pid))
+        told, = result.summary["anomalies"]
+        self.assertEqual((told["anomaly_type"], told["job_id"], told["pid"]),
+                         ("fd_exhaustion", "x", puppet.pid))
+
+    def test_with_a_daemon(self):
+        sonde = self.daemon(short(), interval=0.1)
+        self.assert_stored_once(*self.run_in_trouble(sonde))
+
+    def test_alone(self):
+        self.assert_stored_once(*self.run_in_trouble())
+
+    @harness.needs_program("cc")
+    def test_an_ordinary_compile(self):
+        """Sixty files at 100 ms, with everything as it is by default: nothing above low."""
+        sonde = self.daemon(interval=0.1)
+        stream = sonde.stream("monitor.anomaly")
+        for i in range(60):
+            self.write(f"unit{i}.c",
+                       "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
+                       f"int f{i}(int x) {{ char t[64]; snprintf(t, 64, \"%d\", x + {i});"
+                       " return atoi(t) + (int)strlen(t); }\n")
+        script = "i=0; while [ $i -lt 60 ]; do cc -O2 -fPIC -c unit$i.c & i=$((i + 1)); " \
+                 "[ $((i % 2)) = 0 ] && wait; done; wait; cc -shared -o all.so unit*.o"
+        result = self.run_job("sh", "-c", script, options=("--job", "compile"), cwd=self.directory)
+        self.assertGreater(result.summary["processes"], 120)
+        self.assertEqual(result.summary["anomalies"], [])
+        sonde.await_snapshots(3)
+        self.await_end(result.summary["run_id"])
+        for notice in stream.pending():
+            self.take(notice)
+        self.assertEqual([notice["data"] for notice in self.opened
+                          if notice["job_id"] == "compile"], [])
+        self.assertEqual(self.stored(run_id=result.summary["run_id"]), [])
+        self.assertGreater(self.job(result.summary["run_id"])["num_samples"], 5)
+
+
+if __name__ == "__main__":
+    harness.main()

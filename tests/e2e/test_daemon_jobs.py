@@ -1,0 +1,866 @@
+#!/usr/bin/env python3
+"""The daemon: jobs and steps that are told of, whose each process is, and `sonde run` beside it."""
+import os
+import pathlib
+import signal
+import time
+
+import daemon
+import harness
+
+CONTEXT = {"rss_mb", "cpu_pct", "syscall_hotspot", "anomalies_active", "daemon_rss_mb"}
+CONTEXT_OF_MACHINE = CONTEXT | {"pressure_level", "running_jobs", "active_sheets"}
+
+JOB_NOT_FOUND, JOB_ALREADY_RUNNING, INVALID_PARAMS = -32000, -32002, -32602
+
+# A column of a run, and what `--summary` calls it.
+FIGURES = {"peak_rss_mb": "peak_rss_mb", "peak_total_mb": "peak_total_mb",
+           "peak_unique_mb": "peak_unique_mb", "total_cpu_seconds": "cpu_seconds",
+           "user_seconds": "user_seconds", "system_seconds": "system_seconds",
+           "wall_seconds": "wall_seconds", "process_spawn_count": "processes",
+           "num_samples": "num_samples", "gap_seconds": "gap_seconds"}
+NAMES = ("run_id", "job_id", "job_type", "outcome", "exit_code", "signal_num", "cause")
+
+
+class Steps(daemon.TestCase):
+    """What a conductor tells."""
+
+    def names_of(self, notices):
+        return [(notice["event"], notice["job_id"], notice["sheet_num"]) for notice in notices]
+
+    def test_a_job_of_two_steps(self):
+        sonde = self.daemon()
+        stream = sonde.stream("job.*", "sheet.*")
+        first, second = self.puppet(), self.puppet()
+        before = time.time()
+        run_id = sonde.rpc("job.start", job_id="nightly", job_type="night", command="make all",
+                           cwd="/tmp", total_sheets=3)["run_id"]
+
+        begun = sonde.rpc("sheet.started", job_id="nightly", sheet_num=1, name="build",
+                          pid=first.pid)["resource_context"]
+        self.assertEqual(set(begun), CONTEXT)
+        process = sonde.await_pid(first.pid, run_id)
+        self.assertEqual((process["job_id"], process["sheet_num"]), ("nightly", 1))
+        first.tell("grow", 80)
+        harness.wait_until(lambda: sonde.processes(pid=first.pid)[0]["rss_mb"] >= 80, "it grows")
+        top = sonde.top()
+        self.assertEqual((top["running_jobs"], top["active_sheets"]), (1, 1))
+        progress, = top["job_progress"]
+        self.assertEqual({name: progress[name] for name in
+                          ("job_id", "total_sheets", "last_completed_sheet", "current_sheet")},
+                         {"job_id": "nightly", "total_sheets": 3, "last_completed_sheet": None,
+                          "current_sheet": 1})
+        ended = sonde.rpc("sheet.completed", job_id=run_id, sheet_num=1,
+                          exit_code=0)["resource_context"]
+        self.assertEqual(set(ended), CONTEXT)
+        self.assert_near(ended["rss_mb"], daemon.rss_mb(first.pid), ratio=0.05, slack=1.0)
+        self.assertEqual(ended["rss_mb"], round(ended["rss_mb"], 1))
+        self.assertEqual(ended["anomalies_active"], [])
+        self.assertGreater(ended["daemon_rss_mb"], 0)
+
+        sonde.rpc("sheet.started", job_id=run_id, sheet_num=2, pid=second.pid)
+        sonde.await_pid(second.pid, run_id)
+        failed = sonde.rpc("sheet.failed", job_id=run_id, sheet_num=2,
+                           exit_code=3)["resource_context"]
+        sonde.await_snapshots(1)
+        top = sonde.top()
+        self.assertEqual((top["running_jobs"], top["active_sheets"]), (1, 0))
+        progress, = top["job_progress"]
+        self.assertEqual((progress["last_completed_sheet"], progress["current_sheet"]), (1, None))
+        finished = sonde.rpc("job.finish", job_id="nightly", outcome="failure", exit_code=3,
+                             cause="step 2 failed")
+        self.assertEqual(finished, {"run_id": run_id, "job_id": "nightly"})
+
+        notices = [stream.notice() for _ in range(6)]
+        self.assertEqual(self.names_of(notices), [
+            ("job.started", "nightly", None), ("sheet.started", "nightly", 1),
+            ("sheet.completed", "nightly", 1), ("sheet.started", "nightly", 2),
+            ("sheet.failed", "nightly", 2), ("job.finished", "nightly", None)])
+        self.assertEqual([notices[i]["data"]["resource_context"] for i in (1, 2, 4)],
+                         [begun, ended, failed])
+        self.assertEqual((notices[1]["data"]["name"], notices[1]["data"]["pid"]),
+                         ("build", first.pid))
+        self.assertEqual(notices[4]["data"]["exit_code"], 3)
+        self.assertEqual(notices[5]["data"]["outcome"], "failure")
+
+        job = self.await_end(run_id)
+        self.assertEqual({name: job[name] for name in ("job_id", "job_type", "command", "cwd",
+                                                       "outcome", "exit_code", "cause",
+                                                       "total_sheets", "uid")},
+                         {"job_id": "nightly", "job_type": "night", "command": "make all",
+                          "cwd": "/tmp", "outcome": "failure", "exit_code": 3,
+                          "cause": "step 2 failed", "total_sheets": 3, "uid": os.getuid()})
+        self.assertTrue(before - 0.1 <= job["started_at"] <= job["ended_at"] <= time.time() + 0.1)
+        self.assertEqual(job["process_spawn_count"], 2)  # steps are not counted again
+        self.assertGreaterEqual(job["peak_rss_mb"], 80)
+
+        steps = [event for event in self.events(run_id, "spawn", "exit")
+                 if (event["details"] or "").startswith("Sheet")]
+        self.assertEqual([(step["event_type"], step["pid"], step["sheet_num"], step["details"],
+                           step["exit_code"]) for step in steps],
+                         [("spawn", first.pid, 1, "Sheet 1 started", None),
+                          ("exit", first.pid, 1, "Sheet 1 completed", 0),
+                          ("spawn", second.pid, 2, "Sheet 2 started", None),
+                          ("exit", second.pid, 2, "Sheet 2 failed", 3)])
+
+        report = self.report("nightly")
+        sheets = report["sheets"]
+        self.assertEqual([(sheet["sheet_num"], sheet["name"], sheet["outcome"])
+                          for sheet in sheets], [(1, "build", "success"), (2, None, "failure")])
+        self.assertGreaterEqual(sheets[0]["peak_rss_mb"], 80)
+        self.assertLess(sheets[1]["peak_rss_mb"], 20)
+        for sheet in sheets:
+            self.assertTrue(job["started_at"] - 0.01 <= sheet["started_at"] <= sheet["ended_at"])
+        stored = self.rows("SELECT * FROM sheets WHERE run_id = ? ORDER BY sheet_num", run_id)
+        self.assertEqual([(row["sheet_num"], row["outcome"]) for row in stored],
+                         [(1, "success"), (2, "failure")])
+        self.assertAlmostEqual(stored[0]["peak_rss_mb"], sheets[0]["peak_rss_mb"], places=2)
+        self.assertEqual(set(report["job"]["profile"]["sheet_metrics"]), {"1", "2"})
+
+    def test_step_without_a_process(self):
+        sonde = self.daemon()
+        run_id = sonde.rpc("job.start", job_id="x")["run_id"]
+        sonde.await_snapshots(1)
+        for method in ("sheet.started", "sheet.completed"):
+            context = sonde.rpc(method, job_id="x", sheet_num=0)["resource_context"]
+            self.assertEqual(set(context), CONTEXT_OF_MACHINE)
+            self.assertEqual((context["rss_mb"], context["cpu_pct"], context["syscall_hotspot"]),
+                             (None, None, None))
+        sonde.rpc("job.finish", job_id="x", outcome="success")
+        self.await_end(run_id)
+        self.assertEqual([(event["pid"], event["details"])
+                          for event in self.events(run_id, "spawn", "exit")],
+                         [(0, "Sheet 0 started"), (0, "Sheet 0 completed")])
+        self.assertEqual(self.job(run_id)["process_spawn_count"], 0)
+
+    def test_context(self):
+        sonde = self.daemon("profiler:\n  scope: all\n")
+        puppet = self.puppet()
+        puppet.tell("grow", 50)
+        puppet.tell("busy")
+        sonde.await_snapshots(3)
+        context = sonde.rpc("resource.context", pid=puppet.pid)
+        self.assertEqual(set(context), CONTEXT)
+        self.assert_near(context["rss_mb"], daemon.rss_mb(puppet.pid), ratio=0.05, slack=1.0)
+        self.assertGreater(context["cpu_pct"], 5)
+        unknown = sonde.rpc("resource.context", pid=4194303)
+        self.assertEqual(set(unknown), CONTEXT)
+        self.assertEqual([unknown[name] for name in ("rss_mb", "cpu_pct", "syscall_hotspot")],
+                         [None] * 3)
+        machine = sonde.rpc("resource.context")
+        self.assertEqual(set(machine), CONTEXT_OF_MACHINE)
+        self.assertEqual((machine["running_jobs"], machine["active_sheets"]), (0, 0))
+        self.assertIn(machine["pressure_level"], ("none", "low", "medium", "high", "critical"))
+        self.assertEqual(machine["anomalies_active"], [])
+
+    def test_what_is_wrong(self):
+        sonde = self.daemon()
+        for method, more in (("job.progress", {}), ("job.finish", {"outcome": "success"}),
+                             ("sheet.started", {"sheet_num": 1}),
+                             ("sheet.completed", {"sheet_num": 1}),
+                             ("sheet.failed", {"sheet_num": 1})):
+            self.assertEqual(sonde.error(method, job_id="nobody", **more), JOB_NOT_FOUND, method)
+        run_id = sonde.rpc("job.start", job_id="x")["run_id"]
+        self.assertEqual(sonde.error("job.start", job_id="x"), JOB_ALREADY_RUNNING)
+        self.assertEqual(sonde.rpc("job.start", job_id="x", unique=True)["job_id"], "x-2")
+        self.assertEqual(sonde.error("sheet.completed", job_id="x", sheet_num=1), INVALID_PARAMS)
+        sonde.rpc("sheet.started", job_id="x", sheet_num=1)
+        self.assertEqual(sonde.error("sheet.completed", job_id="x", sheet_num=2), INVALID_PARAMS)
+        self.assertEqual(sonde.error("sheet.started", job_id="x", sheet_num=-1), INVALID_PARAMS)
+        self.assertEqual(sonde.error("sheet.started", job_id="x", sheet_num=2, pid=4194303),
+                         INVALID_PARAMS)
+        self.assertEqual(sonde.error("job.start", job_id="y", total_sheets=0), INVALID_PARAMS)
+        sonde.rpc("job.finish", job_id="x", outcome="success")
+        self.assertEqual(sonde.error("job.finish", job_id=run_id, outcome="success"), JOB_NOT_FOUND)
+        sonde.rpc("job.finish", job_id="x-2", outcome="success")
+        # nothing is left of what was refused
+        self.await_rows("SELECT 1 FROM jobs WHERE job_id = 'x-2' AND outcome = 'success'")
+        self.assertEqual(sorted(job["job_id"] for job in self.rows("SELECT job_id FROM jobs")),
+                         ["x", "x-2"])
+        self.assertEqual(len(self.rows("SELECT 1 FROM sheets")), 1)
+
+    def test_progress(self):
+        sonde = self.daemon()
+        stream = sonde.stream("job.progress")
+        sonde.rpc("job.start", job_id="x", total_sheets=10)
+        sonde.rpc("job.progress", job_id="x", current_sheet=4, last_completed_sheet=3,
+                  total_sheets=12, status="linking")
+        wanted = {"job_id": "x", "total_sheets": 12, "last_completed_sheet": 3, "current_sheet": 4,
+                  "status": "linking"}
+        notice = stream.notice()
+        self.assertEqual((notice["event"], notice["job_id"], notice["data"]),
+                         ("job.progress", "x", wanted))
+        sonde.await_snapshots(1)
+        self.assertEqual(sonde.top()["job_progress"], [wanted])
+
+    def test_steps_at_once_and_left_open(self):
+        """Those that nobody has told the end of end with their job."""
+        sonde = self.daemon()
+        run_id = sonde.rpc("job.start", job_id="x")["run_id"]
+        puppets = {number: self.puppet() for number in (3, 5)}
+        for number, puppet in puppets.items():
+            sonde.rpc("sheet.started", job_id="x", sheet_num=number, pid=puppet.pid)
+        for number, puppet in puppets.items():
+            self.assertEqual(sonde.await_pid(puppet.pid, run_id)["sheet_num"], number)
+        self.assertEqual(sonde.top()["active_sheets"], 2)
+        child = puppets[5].fork("child")
+        self.assertEqual(sonde.await_pid(child, run_id)["sheet_num"], 5)
+        sonde.rpc("job.finish", job_id="x", outcome="unknown", cause="given up")
+        self.await_end(run_id)
+        self.assertEqual([(row["sheet_num"], row["outcome"]) for row in
+                          self.rows("SELECT * FROM sheets ORDER BY sheet_num")],
+                         [(3, "unknown"), (5, "unknown")])
+        sonde.await_snapshots(1)
+        self.assertEqual(sonde.top()["active_sheets"], 0)
+        self.assertEqual(sonde.pids(run_id), set())
+
+    def test_one_process_for_two_steps(self):
+        """It goes from one to the next, and what it used is that of the step it was in."""
+        sonde = self.daemon(interval=0.1)
+        puppet = self.puppet()
+        run_id = sonde.rpc("job.start", job_id="x", pid=puppet.pid)["run_id"]
+        self.assertIsNone(sonde.await_pid(puppet.pid, run_id)["sheet_num"])
+        used = {}
+        for number, seconds in ((1, 0.3), (2, 0.9)):
+            before = puppet.tell("cpu")
+            sonde.rpc("sheet.started", job_id="x", sheet_num=number, pid=puppet.pid)
+            harness.wait_until(lambda n=number: sonde.processes(pid=puppet.pid, sheet_num=n),
+                               "it is in the step")
+            puppet.tell("busy")
+            harness.wait_until(lambda s=seconds: puppet.tell("cpu") - before >= s, "it is busy")
+            puppet.tell("idle")
+            sonde.await_snapshots(2)
+            sonde.rpc("sheet.completed", job_id="x", sheet_num=number)
+            used[number] = puppet.tell("cpu") - before
+        sonde.rpc("job.finish", job_id="x", outcome="success")
+        job = self.await_end(run_id)
+        self.assertEqual(job["process_spawn_count"], 1)
+        self.assert_near(job["total_cpu_seconds"], puppet.tell("cpu"), ratio=0.05, slack=0.03)
+        for row in self.rows("SELECT * FROM sheets WHERE run_id = ?", run_id):
+            self.assert_near(row["cpu_seconds"], used[row["sheet_num"]], ratio=0.10, slack=0.05,
+                             what=f"CPU of step {row['sheet_num']}")
+        self.assertEqual(len(used), len(self.rows("SELECT 1 FROM sheets")))
+
+    def test_many_steps(self):
+        """As quickly as a conductor can tell of them."""
+        sonde = self.daemon()
+        run_id = sonde.rpc("job.start", job_id="x", total_sheets=300)["run_id"]
+        for number in range(300):
+            sonde.rpc("sheet.started", job_id=run_id, sheet_num=number)
+            sonde.rpc("sheet.completed" if number % 3 else "sheet.failed", job_id=run_id,
+                      sheet_num=number)
+        sonde.rpc("job.finish", job_id=run_id, outcome="success")
+        self.await_end(run_id)
+        sheets = self.rows("SELECT * FROM sheets WHERE run_id = ? ORDER BY sheet_num", run_id)
+        self.assertEqual([(sheet["sheet_num"], sheet["outcome"]) for sheet in sheets],
+                         [(number, "success" if number % 3 else "failure")
+                          for number in range(300)])
+        self.assertEqual(len(self.events(run_id, "spawn", "exit")), 600)
+        self.assertEqual(self.job(run_id)["process_spawn_count"], 0)
+
+    def test_figures_of_the_parent_win(self):
+        sonde = self.daemon()
+        puppet = self.puppet()
+        run_id = sonde.rpc("job.start", job_id="x", pid=puppet.pid)["run_id"]
+        sonde.await_pid(puppet.pid, run_id)
+        sonde.rpc("job.finish", job_id="x", outcome="success", exit_code=0, user_seconds=12.5,
+                  system_seconds=0.25, peak_rss_mb=777.5, processes=42)
+        job = self.await_end(run_id)
+        self.assertEqual((job["user_seconds"], job["system_seconds"], job["total_cpu_seconds"],
+                          job["peak_rss_mb"], job["process_spawn_count"]),
+                         (12.5, 0.25, 12.75, 777.5, 42))
+
+    def test_same_name_later(self):
+        sonde = self.daemon()
+        runs = []
+        for outcome in ("failure", "success"):
+            runs.append(sonde.rpc("job.start", job_id="again")["run_id"])
+            sonde.rpc("job.finish", job_id="again", outcome=outcome)
+            self.await_end(runs[-1])
+        self.assertEqual(self.report("again")["job"]["run_id"], runs[1])
+        self.assertEqual(self.report("again~1")["job"]["run_id"], runs[0])
+        self.assertEqual([job["run_id"] for job in sonde.rpc("job.list", job="again")], runs[::-1])
+
+
+class Attribution(daemon.TestCase):
+    def test_descendants_stay(self):
+        """Children, orphans, and those that fork twice and leave their session."""
+        sonde = self.daemon()
+        puppet = self.puppet()
+        run_id = sonde.rpc("job.start", job_id="x", pid=puppet.pid)["run_id"]
+        family = {puppet.pid} | {puppet.fork(word) for word in ("child", "orphan", "daemon")}
+        for pid in family:
+            sonde.await_pid(pid, run_id)
+        self.assertEqual(sonde.pids(run_id), family)
+        puppet.process.stdin.close()
+        puppet.process.wait()
+        self.reap_orphans()
+        harness.wait_until(lambda: not sonde.pids(run_id), "all have ended")
+        sonde.rpc("job.finish", job_id="x", outcome="success")
+        job = self.await_end(run_id)
+        # with the two that stood between
+        if harness.has_connector():
+            self.assertEqual((job["process_spawn_count"], job["exactness_processes"]),
+                             (6, "exact"))
+        else:
+            self.assertGreaterEqual(job["process_spawn_count"], 4)
+
+    @harness.needs_connector()
+    def test_short_lived_children(self):
+        """Two hundred that no snapshot sees."""
+        sonde = self.daemon(interval=0.5)
+        shell = self.start("sh", "-c", "read go; i=0; while [ $i -lt 200 ]; do /bin/true; "
+                           "i=$((i+1)); done; echo done; read end")
+        run_id = sonde.rpc("job.start", job_id="x", pid=shell.pid)["run_id"]
+        shell.stdin.write(b"go\n")
+        shell.stdin.flush()
+        self.assertEqual(shell.stdout.readline(), b"done\n")
+        sonde.await_snapshots(1)  # the shell's own children are in its figures
+        used = sum(map(float, pathlib.Path(f"/proc/{shell.pid}/stat").read_text()
+                       .rsplit(")", 1)[1].split()[11:15])) / os.sysconf("SC_CLK_TCK")
+        sonde.await_snapshots(1)
+        usage, = (job for job in sonde.top()["jobs"] if job["job_id"] == "x")
+        self.assert_near(usage["cpu_seconds"], used, ratio=0.10, slack=0.05)
+        shell.stdin.close()
+        shell.wait()
+        sonde.rpc("job.finish", job_id="x", outcome="success")
+        job = self.await_end(run_id)
+        self.assertEqual((job["process_spawn_count"], job["exactness_processes"]), (201, "exact"))
+        self.assert_near(job["total_cpu_seconds"], used, ratio=0.10, slack=0.05)
+        self.assertEqual(len(self.events(run_id, "spawn")), 201)
+        self.assertEqual(len(self.events(run_id, "exit", "kill")), 201)
+
+    def test_a_process_can_move(self):
+        """It goes over to the job that it is told of for last, with what it forked since."""
+        sonde = self.daemon()
+        puppet = self.puppet()
+        first = sonde.rpc("job.start", job_id="first", pid=puppet.pid)["run_id"]
+        child = puppet.fork("child")
+        for pid in (puppet.pid, child):
+            sonde.await_pid(pid, first)
+        second = sonde.rpc("job.start", job_id="second")["run_id"]
+        sonde.rpc("sheet.started", job_id="second", sheet_num=1, pid=puppet.pid)
+        for pid in (puppet.pid, child):
+            self.assertEqual(sonde.await_pid(pid, second)["sheet_num"], 1)
+        self.assertEqual(sonde.pids(first), set())
+        later = puppet.fork("daemon")
+        sonde.await_pid(later, second)
+
+    def test_nested_runs(self):
+        """The innermost owns a process, the outer one counts it as well."""
+        sonde = self.daemon()
+        burn = " ".join(self.victim("burn", 300))
+        inner = f"{harness.SONDE} run -q --summary {self.path('inner')} --job inner -- "
+        outer = self.run_puppet_in_shell("--job", "outer", script=f"{burn} >/dev/null; {inner}")
+        run = {name: self.await_rows("SELECT run_id FROM jobs WHERE job_id = ?", name)[0]["run_id"]
+               for name in ("outer", "inner")}
+        sonde.await_pid(outer.pid, run["inner"])
+        shells = sonde.processes(run_id=run["outer"])
+        self.assertEqual({process["job_id"] for process in shells}, {"outer"})
+        self.assertIn("sonde", " ".join(process["command"] for process in shells))
+        self.assertEqual(sonde.pids(run["inner"]), {outer.pid})
+        usage = {job["job_id"]: job for job in sonde.top()["jobs"]}
+        self.assertGreaterEqual(usage["outer"]["processes"], usage["inner"]["processes"] + 1)
+        outer.tell("busy")
+        time.sleep(0.5)
+        outer.tell("idle")
+        burned = outer.tell("cpu")
+        outer.exit(0)
+        result = self.finish(outer.process)
+        self.assertEqual(result.status, 0, result)
+        jobs = {name: self.await_end(run_id) for name, run_id in run.items()}
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 2)
+        self.assertEqual(jobs["inner"]["parent_run_id"], run["outer"])
+        self.assertIsNone(jobs["outer"]["parent_run_id"])
+        self.assert_near(jobs["inner"]["total_cpu_seconds"], burned, ratio=0.05, slack=0.02)
+        self.assertGreaterEqual(jobs["outer"]["total_cpu_seconds"],
+                                jobs["inner"]["total_cpu_seconds"] + 0.3)
+        self.assertEqual(jobs["inner"]["process_spawn_count"], 1)
+        self.assertGreaterEqual(jobs["outer"]["process_spawn_count"], 4)
+        self.assertEqual([within["run_id"] for within in self.report("outer")["runs_within"]],
+                         [run["inner"]])
+
+    def run_puppet_in_shell(self, *words, script):
+        puppet, = self.puppet_words()
+        return daemon.Puppet(self, self.start_sonde(*words, "--", "sh", "-c",
+                                                    f"{script} {puppet}; exit $?"))
+
+    def test_own_processes_belong_to_no_job(self):
+        sonde = self.daemon("profiler:\n  scope: all\n")
+        puppet = self.run_puppet("--job", "x")
+        run_id, = (row["run_id"] for row in self.await_rows("SELECT run_id FROM jobs"))
+        sonde.await_pid(puppet.pid, run_id)
+        for pid in (sonde.pid, puppet.process.pid):
+            process, = sonde.processes(pid=pid)
+            self.assertEqual((process["job_id"], process["run_id"]), (None, None))
+        puppet.exit()
+        self.assertEqual(self.finish(puppet.process).status, 0)
+
+
+@harness.needs_namespaces()
+@harness.needs_program("nsenter")
+class WithoutConnector(daemon.TestCase):
+    """Births and deaths are looked for, as in a container: by the tree, and by whose child an
+    orphan becomes."""
+
+    def setUp(self):
+        super().setUp()
+        # in a pid namespace of its own the kernel refuses the connector
+        self.sonde = self.daemon(interval=0.1, prefix=("unshare", "--fork", "--pid", "--mount-proc",
+                                                       "sh", "-c", '"$0" "$@" & wait'))
+        inside = harness.children_of(self.sonde.process.pid)[-1]
+        self.enter = ("nsenter", f"--pid=/proc/{inside}/ns/pid", f"--mount=/proc/{inside}/ns/mnt")
+
+    def start_inside(self, *words):
+        """`sonde run` with a puppet, beside the daemon; pids are those of in there."""
+        path = self.path("summary-inside")
+        with open(self.path("errors-inside"), "wb") as errors:
+            process = self.start(*self.enter, harness.SONDE, "run", "--summary", path, *words, "--",
+                                 *self.puppet_words(), stderr=errors)
+        process.summary_path, process.errors_path = path, self.path("errors-inside")
+        return daemon.Puppet(self, process)
+
+    def test_family(self):
+        puppet = self.start_inside("--job", "x")
+        run_id = self.await_rows("SELECT run_id FROM jobs")[0]["run_id"]
+        for word in ("child", "orphan", "daemon"):
+            self.sonde.await_pid(puppet.fork(word), run_id)
+        self.assertEqual(len(self.sonde.pids(run_id)), 4)
+        puppet.tell("busy")
+        self.sonde.await_snapshots(5)
+        puppet.tell("idle")
+        burned = puppet.tell("cpu")
+        puppet.process.stdin.write(b"exit 3\n")
+        puppet.process.stdin.flush()
+        puppet.process.wait(harness.DEADLINE)
+        result = self.finish(puppet.process)
+        self.assertEqual(result.status, 3, result)
+        self.assert_near(result.summary["cpu_seconds"], burned)
+        job = self.await_end(run_id)
+        self.assertEqual((job["outcome"], job["exit_code"]), ("failure", 3))
+        self.assertAlmostEqual(job["total_cpu_seconds"], result.summary["cpu_seconds"], places=3)
+        self.assertEqual(job["exactness_processes"], "lower_bound")
+        self.assertGreaterEqual(job["process_spawn_count"], 4)
+
+    def test_nested_runs(self):
+        puppet = self.start_inside("--job", "outer", "--", harness.SONDE, "run", "-q", "--job",
+                                   "inner")
+        run = {name: self.await_rows("SELECT run_id FROM jobs WHERE job_id = ?", name)[0]["run_id"]
+               for name in ("outer", "inner")}
+        self.sonde.await_pid(puppet.pid, run["inner"])
+        self.assertEqual(self.job(run["inner"])["parent_run_id"], run["outer"])
+
+    def test_pids_of_another_world(self):
+        """What the caller calls 1 is another process than what the daemon does."""
+        self.assertEqual(self.sonde.error("job.start", job_id="x", pid=1), INVALID_PARAMS)
+        self.assertEqual(self.sonde.rpc("job.start", job_id="x")["job_id"], "x")
+
+
+def cgroup_place():
+    """A directory of the unified hierarchy that this process may make cgroups in, or None."""
+    lines = pathlib.Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    for path in (line.removeprefix("0::") for line in lines if line.startswith("0::")):
+        for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
+            procs = os.path.join(root + path, "cgroup.procs")
+            if os.path.exists(f"{root}/cgroup.controllers") and os.access(procs, os.W_OK):
+                return root + path
+    return None
+
+
+class Rules(daemon.TestCase):
+    """Jobs that nobody told of."""
+
+    # Of this test alone: the daemon sees those of others that run at the same time.
+    OWN = os.getpid()
+    RULES = f"""
+jobs:
+  rules:
+    - job_id: "batch-{{BATCH_{OWN}}}"
+      env: [BATCH_{OWN}]
+    - job_id: "pod-{{1}}"
+      cgroup: "sonde-e2e-pod({OWN})"
+    - job_id: "by-{{1}}"
+      command: "^[^ ]*sh -c : {OWN}-marked-([a-z]+)"
+    - job_id: space
+      workspace: WORKSPACE
+"""
+
+    def rules(self):
+        os.mkdir(self.path("space"))
+        return self.RULES.replace("WORKSPACE", self.path("space"))
+
+    def in_batch(self, number):
+        return dict(self.environment, **{f"BATCH_{self.OWN}": number})
+
+    def remove_cgroup(self, group):
+        """Processes that are still in it are the test's."""
+        def is_removed():
+            for pid in pathlib.Path(group, "cgroup.procs").read_text(encoding="ascii").split():
+                os.kill(int(pid), signal.SIGKILL)
+            try:
+                os.rmdir(group)
+            except OSError:
+                return False
+            return True
+        harness.wait_until(is_removed, "the cgroup is removed")
+
+    def await_run(self, job_id):
+        row, = self.await_rows("SELECT * FROM jobs WHERE job_id = ?", job_id)
+        self.assertEqual(row["outcome"], "running")
+        return row
+
+    def test_each_matcher(self):
+        """From the first process to 30 s after the last, with the outcome of the first."""
+        sonde = self.daemon(self.rules())
+        stream = sonde.stream("job.*")
+        in_space = self.puppet(cwd=self.path("space"))
+        by_env = self.puppet(env=self.in_batch("77"))
+        marked = self.start("sh", "-c", f": {self.OWN}-marked-red; read line; exit 4")
+        names = {"space": in_space.pid, "batch-77": by_env.pid, "by-red": marked.pid}
+        place = cgroup_place()
+        if place:
+            group = os.path.join(place, f"sonde-e2e-pod{self.OWN}")
+            os.mkdir(group)
+            self.addCleanup(self.remove_cgroup, group)
+            in_group = self.puppet("sh", "-c",
+                                   f'echo 0 >{group}/cgroup.procs && exec "$0" "$@"')
+            names[f"pod-{self.OWN}"] = in_group.pid
+        runs = {}
+        for name, pid in names.items():
+            job = self.await_run(name)
+            runs[name] = job["run_id"]
+            self.assertEqual(sonde.await_pid(pid, job["run_id"])["job_id"], name)
+        self.assertEqual(self.job(runs["space"])["cwd"], self.path("space"))
+        # Its first process tells what it is, even if the rule looks at nothing but its environment.
+        job = self.job(runs["batch-77"])
+        self.assertEqual(job["cwd"], os.readlink(f"/proc/{by_env.pid}/cwd"))
+        self.assertIn("puppet", job["command"])
+        self.assertIn("puppet", job["job_type"])
+        self.assertIn("marked-red", self.job(runs["by-red"])["command"])
+        child = in_space.fork("daemon")
+        sonde.await_pid(child, runs["space"])
+
+        ended = time.monotonic()
+        in_space.exit(0)
+        os.kill(by_env.pid, signal.SIGTERM)
+        by_env.process.wait()
+        marked.stdin.close()
+        marked.wait()
+        wanted = {"space": ("success", 0, None), "batch-77": ("failure", None, signal.SIGTERM),
+                  "by-red": ("failure", 4, None)}
+        if place:
+            in_group.exit(7)
+            wanted[f"pod-{self.OWN}"] = ("failure", 7, None)
+        self.reap_orphans()
+        if not harness.has_connector():
+            wanted = {name: ("unknown", None, None) for name in wanted}
+        # they are still there: another process may come
+        sonde.await_snapshots(3)
+        self.assertEqual({row["outcome"] for row in self.rows("SELECT outcome FROM jobs")},
+                         {"running"})
+        for name, outcome in wanted.items():
+            job = self.await_end(runs[name])
+            self.assertEqual((job["outcome"], job["exit_code"], job["signal_num"]), outcome, name)
+        waited = time.monotonic() - ended
+        self.assertTrue(28 <= waited <= 45, waited)
+        self.assertEqual(sorted(job["job_id"] for job in self.rows("SELECT * FROM jobs")),
+                         sorted(wanted))
+        self.assertEqual(self.job(runs["space"])["process_spawn_count"],
+                         3 if harness.has_connector() else 2)
+        told = [stream.notice() for _ in range(2 * len(wanted))] + stream.pending()
+        self.assertEqual(sorted((notice["event"], notice["job_id"]) for notice in told),
+                         sorted((event, name) for name in wanted
+                                for event in ("job.started", "job.finished")))
+
+    def test_registered_goes_before_rules(self):
+        sonde = self.daemon(self.rules())
+        puppet = self.run_puppet("--job", "told", cwd=self.path("space"))
+        run_id = self.await_rows("SELECT run_id FROM jobs WHERE job_id = 'told'")[0]["run_id"]
+        sonde.await_pid(puppet.pid, run_id)
+        puppet.exit(0)
+        self.assertEqual(self.finish(puppet.process).status, 0)
+        self.assertEqual(self.job(run_id)["outcome"], "success")
+        # `sonde run` itself stands in the workspace, and is no job
+        self.assertEqual([(job["job_id"], job["command"])
+                          for job in self.rows("SELECT * FROM jobs")],
+                         [("told", " ".join(self.puppet_words()))])
+
+    def test_rules_of_a_reload(self):
+        sonde = self.daemon()
+        puppet = self.puppet(env=self.in_batch("5"))
+        sonde.await_snapshots(2)
+        self.assertEqual(self.rows("SELECT 1 FROM jobs"), [])
+        sonde.configure(self.rules())
+        changed = sonde.rpc("daemon.reload")["changed"]
+        self.assertIn("jobs.rules", [change["key"] for change in changed])
+        run_id = self.await_run("batch-5")["run_id"]
+        sonde.await_pid(puppet.pid, run_id)
+
+
+class Beside(daemon.TestCase):
+    """`sonde run` where a daemon runs: it is the parent, the daemon samples and stores."""
+
+    def assert_stored_as_told(self, summary):
+        job = self.await_end(summary["run_id"])
+        for name in NAMES:
+            self.assertEqual(job[name], summary[name], name)
+        for column, field in FIGURES.items():
+            self.assertAlmostEqual(job[column], summary[field], places=3, msg=column)
+        self.assertEqual({field: job[f"exactness_{field}"] for field in summary["exactness"]},
+                         summary["exactness"])
+        self.assertAlmostEqual(job["started_at"], summary["started_at"], places=3)
+        return job
+
+    def test_figures_and_events(self):
+        sonde = self.daemon(interval=0.1)
+        result = self.run_job(*self.victim("burn-children", 2, 400), options=("--job", "x"))
+        self.assert_near(result.summary["cpu_seconds"], result.figure("cpu"))
+        job = self.assert_stored_as_told(result.summary)
+        self.assertEqual(job["left_running"], 0)
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 1)
+        # all of it by the daemon
+        session, = self.rows("SELECT * FROM sessions")
+        self.assertEqual(session["pid"], sonde.pid)
+        run_id = result.summary["run_id"]
+        rows = self.rows("SELECT DISTINCT pid FROM process_metrics WHERE run_id = ?", run_id)
+        self.assertEqual(len(rows), 3)
+        if harness.has_connector():
+            self.assertEqual(len(self.events(run_id, "spawn")), 3)
+            self.assertEqual([event["exit_code"] for event in self.events(run_id, "exit")], [0] * 3)
+            self.assertEqual(self.events(run_id, "kill"), [])
+        report = self.report("x")
+        self.assertEqual(report["job"]["run_id"], run_id)
+        self.assertAlmostEqual(report["job"]["profile"]["total_cpu_seconds"],
+                               result.summary["cpu_seconds"], places=3)
+
+    @harness.needs_connector()
+    def test_short_lived_children(self):
+        self.daemon()
+        script = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done"
+        result = self.run_job("sh", "-c", script)
+        self.assertEqual(result.summary["processes"], 201)
+        job = self.assert_stored_as_told(result.summary)
+        self.assertEqual((job["process_spawn_count"], job["exactness_processes"]), (201, "exact"))
+        # those, too, that had ended before the daemon was told of their job
+        for kind in ("spawn", "exit"):
+            pids = [event["pid"] for event in self.events(job["run_id"], kind)]
+            self.assertEqual((len(pids), len(set(pids))), (201, 201), kind)
+
+    def test_exit_status(self):
+        self.daemon()
+        for script, status, wanted in (
+                ("exit 0", 0, ("success", 0, None)), ("exit 7", 7, ("failure", 7, None)),
+                ("kill -KILL $$", 137, ("failure", None, 9)),
+                ("sleep 0.5; exit 255", 255, ("failure", 255, None))):
+            with self.subTest(script=script):
+                result = self.run_sonde("run", "--", "sh", "-c", script)
+                self.assertEqual(result.status, status, result)
+                job = self.assert_stored_as_told(result.summary)
+                self.assertEqual((job["outcome"], job["exit_code"], job["signal_num"]), wanted)
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 4)
+        result = self.run_sonde("run", "--", "no-such-program-here")
+        self.assertEqual(result.status, 127, result)
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 4)
+
+    def test_while_it_runs(self):
+        sonde = self.daemon()
+        puppet = self.run_puppet("--job", "x", "--sheet", "6")
+        run_id = self.await_rows("SELECT run_id FROM jobs")[0]["run_id"]
+        process = sonde.await_pid(puppet.pid, run_id)
+        self.assertEqual((process["job_id"], process["sheet_num"]), ("x", 6))
+        top = sonde.top()
+        self.assertEqual((top["running_jobs"], top["active_sheets"]), (1, 1))
+        puppet.tell("grow", 60)
+        sonde.await_snapshots(2)
+        report = self.report("x")
+        self.assertEqual(report["job"]["outcome"], "running")
+        self.assertAlmostEqual(report["as_of"], time.time(), delta=5)
+        self.assertGreaterEqual(report["job"]["profile"]["peak_rss_mb"], 60)
+        self.assertIsNone(report["job"]["ended_at"])
+        puppet.exit(0)
+        result = self.finish(puppet.process)
+        self.assert_stored_as_told(result.summary)
+        sheet, = self.rows("SELECT * FROM sheets")
+        self.assertEqual((sheet["run_id"], sheet["sheet_num"], sheet["outcome"]),
+                         (run_id, 6, "success"))
+        self.assertGreaterEqual(sheet["peak_rss_mb"], 60)
+
+    def test_same_name(self):
+        sonde = self.daemon()
+        puppets = []
+        for count in (1, 2):
+            puppets.append(self.run_puppet("--job", "x"))
+            harness.wait_until(lambda n=count: sonde.top()["running_jobs"] == n, "it is known")
+        first, second = puppets
+        for puppet in (second, first):
+            puppet.exit(0)
+        results = [self.finish(puppet.process) for puppet in (first, second)]
+        self.assertEqual([result.summary["job_id"] for result in results], ["x", "x-2"])
+        self.assertIn("'x-2'", results[1].stderr)
+        for result in results:
+            self.assert_stored_as_told(result.summary)
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 2)
+
+    @harness.needs_connector()
+    def test_sender_of_a_signal(self):
+        self.daemon()
+        puppet = self.run_puppet("--job", "x")
+        run_id = self.await_rows("SELECT run_id FROM jobs")[0]["run_id"]
+        shell = self.start("sh", "-c", f"kill -TERM {puppet.process.pid}; read end")
+        puppet.process.wait(harness.DEADLINE)
+        result = self.finish(puppet.process)
+        self.assertEqual(result.status, 128 + signal.SIGTERM, result)
+        job = self.assert_stored_as_told(result.summary)
+        self.assertEqual(job["signal_num"], signal.SIGTERM)
+        kill, = self.events(run_id, "kill")
+        self.assertEqual((kill["pid"], kill["signal_num"], kill["sender_pid"]),
+                         (puppet.pid, signal.SIGTERM, shell.pid))
+        self.assertIn(f"kill -TERM {puppet.process.pid}", kill["sender_command"])
+        self.assertEqual(self.events(run_id, "exit"), [])
+        reported, = (event for event in self.report("x")["events"]
+                     if event["event_type"] == "kill")
+        self.assertEqual(reported["sender_pid"], shell.pid)
+
+    @harness.needs_connector()
+    def test_signal_that_ends_nothing(self):
+        self.daemon()
+        process = self.start_sonde("--job", "x", "--",
+                                   *self.victim("count-signals", self.path("signals")))
+        pid, _ = self.await_ready(process)
+        run_id = self.await_rows("SELECT run_id FROM jobs")[0]["run_id"]
+        process.send_signal(signal.SIGUSR1)
+        harness.wait_until(lambda: self.read("signals"), "it has come")
+        os.kill(pid, signal.SIGPROF)
+        self.assertEqual(self.finish(process).status, 0)
+        self.await_end(run_id)
+        event, = self.events(run_id, "signal")
+        self.assertEqual((event["pid"], event["signal_num"], event["sender_pid"]),
+                         (pid, signal.SIGUSR1, os.getpid()))
+        self.assertEqual(self.events(run_id, "kill"), [])
+
+    def test_left_running(self):
+        sonde = self.daemon("profiler:\n  scope: all\n")
+        result = self.run_job("sh", "-c", "sleep 300 & echo left $!")
+        pid = int(result.figure("left"))
+        self.assertEqual([left["pid"] for left in result.summary["left_running"]], [pid])
+        job = self.assert_stored_as_told(result.summary)
+        self.assertEqual(job["left_running"], 1)
+        sonde.await_snapshots(1)
+        self.assertEqual(sonde.await_pid(pid, None)["job_id"], None)
+
+    def test_no_store_is_told_to_nobody(self):
+        sonde = self.daemon()
+        puppet = self.run_puppet("--no-store")
+        sonde.await_snapshots(2)
+        self.assertEqual(sonde.top()["running_jobs"], 0)
+        puppet.exit(3)
+        self.assertEqual(self.finish(puppet.process).status, 3)
+        self.assertEqual(self.rows("SELECT 1 FROM jobs"), [])
+
+    def test_secrets(self):
+        self.daemon()
+        self.run_job("sh", "-c", "sleep 0.5", "x", "--token", "hush-hush-1")
+        job, = self.rows("SELECT * FROM jobs")
+        self.assertIn("***", job["command"])
+        for name in os.listdir(self.state):
+            path = os.path.join(self.state, name)
+            if os.path.isfile(path):
+                self.assertNotIn(b"hush-hush", pathlib.Path(path).read_bytes(), name)
+
+    def test_many_at_once(self):
+        """Ten at a time, each stored once with its own status."""
+        self.daemon()
+        processes = [self.start_sonde("--job", f"j{i}", "--", "sh", "-c", f"exit {i}")
+                     for i in range(10)]
+        results = [self.finish(process) for process in processes]
+        self.assertEqual([result.status for result in results], list(range(10)))
+        for result in results:
+            self.assert_stored_as_told(result.summary)
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 10)
+
+
+class OwnerDies(daemon.TestCase):
+    """`sonde run` is killed: the command lives on, and the daemon sees how it ends."""
+
+    def orphaned(self):
+        sonde = self.daemon()
+        puppet = self.run_puppet("--job", "x")
+        run_id = self.await_rows("SELECT run_id FROM jobs")[0]["run_id"]
+        sonde.await_pid(puppet.pid, run_id)
+        puppet.process.send_signal(signal.SIGKILL)
+        puppet.process.wait()
+        sonde.await_snapshots(3)
+        self.assertTrue(harness.is_alive(puppet.pid))
+        sonde.await_pid(puppet.pid, run_id)
+        self.assertEqual(self.job(run_id)["outcome"], "running")
+        return puppet, run_id
+
+    @harness.needs_connector()
+    def test_exit_status(self):
+        puppet, run_id = self.orphaned()
+        puppet.tell("grow", 60)
+        burned = puppet.tell("cpu")
+        puppet.exit(5)
+        self.reap_orphans()
+        job = self.await_end(run_id)
+        self.assertEqual((job["outcome"], job["exit_code"], job["cause"]),
+                         ("failure", 5, "exit status 5"))
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 1)
+        self.assertEqual(job["process_spawn_count"], 1)
+        self.assert_near(job["total_cpu_seconds"], burned, slack=0.05)
+
+    @harness.needs_connector()
+    def test_signal(self):
+        puppet, run_id = self.orphaned()
+        os.kill(puppet.pid, signal.SIGKILL)
+        self.reap_orphans()
+        job = self.await_end(run_id)
+        self.assertEqual((job["outcome"], job["exit_code"], job["signal_num"], job["cause"]),
+                         ("failure", None, signal.SIGKILL, "killed by SIGKILL"))
+
+    @harness.needs_connector()
+    def test_nobody_reaps_it(self):
+        """As in a container without an init: what is left of it is no process any more."""
+        puppet, run_id = self.orphaned()
+        puppet.exit(6)
+        job = self.await_end(run_id)
+        self.assertEqual((job["outcome"], job["exit_code"]), ("failure", 6))
+        self.assertEqual(harness.process_state(puppet.pid), "Z")
+
+    @harness.needs_connector()
+    def test_success(self):
+        puppet, run_id = self.orphaned()
+        puppet.exit(0)
+        self.reap_orphans()
+        job = self.await_end(run_id)
+        self.assertEqual((job["outcome"], job["exit_code"]), ("success", 0))
+
+    def test_conductor_that_dies(self):
+        """Its step goes on; once that has ended, so has the job."""
+        sonde = self.daemon()
+        puppet = self.puppet()
+        script = ("import sys; sys.path.insert(0, sys.argv[1]); sys.argv[1:] = [];"
+                  "import daemon;"
+                  "link = daemon.Rpc(input());"
+                  "print(link.call('job.start', job_id='x', pid=int(input()))['run_id'],"
+                  " flush=True); input()")
+        conductor = self.start("python3", "-c", script, os.path.dirname(os.path.abspath(__file__)))
+        conductor.stdin.write(f"{sonde.socket}\n{puppet.pid}\n".encode())
+        conductor.stdin.flush()
+        run_id = conductor.stdout.readline().decode().strip()
+        sonde.await_pid(puppet.pid, run_id)
+        conductor.kill()
+        conductor.wait()
+        sonde.await_snapshots(3)
+        self.assertEqual(self.job(run_id)["outcome"], "running")
+        puppet.exit(2)
+        puppet.process.wait()
+        job = self.await_end(run_id)
+        if harness.has_connector():
+            self.assertEqual((job["outcome"], job["exit_code"]), ("failure", 2))
+        else:
+            self.assertEqual((job["outcome"], job["cause"]), ("unknown", "lost"))
+
+
+if __name__ == "__main__":
+    harness.main()

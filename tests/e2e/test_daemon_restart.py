@@ -1,0 +1,555 @@
+#!/usr/bin/env python3
+"""The daemon dies, is stopped or comes back while jobs run: they do not notice, and each is stored
+once, with all that was seen of it."""
+import os
+import signal
+import threading
+import time
+
+import daemon
+import harness
+
+# A run looks for a daemon once a second, and what it finds has to be stored.
+SOON = 20
+
+# A column of a run, and what `--summary` calls it.
+FIGURES = {"peak_rss_mb": "peak_rss_mb", "total_cpu_seconds": "cpu_seconds",
+           "user_seconds": "user_seconds", "system_seconds": "system_seconds",
+           "wall_seconds": "wall_seconds", "process_spawn_count": "processes"}
+
+
+class Restarting(daemon.TestCase):
+    def only_run(self):
+        row, = self.await_rows("SELECT run_id FROM jobs")
+        return row["run_id"]
+
+    def running_puppet(self, sonde, *words):
+        """One under `sonde run` that the daemon keeps and has seen."""
+        puppet = self.run_puppet(*words)
+        row, = harness.wait_until(
+            lambda: [process for process in sonde.processes(pid=puppet.pid) if process["run_id"]],
+            "the daemon knows it")
+        self.await_rows("SELECT 1 FROM process_metrics WHERE run_id = ?", row["run_id"])
+        return puppet, row["run_id"]
+
+    def sessions_of(self, run_id):
+        """Who has written samples of the run: the pids of sessions, oldest first."""
+        return [row["pid"] for row in self.rows(
+            "SELECT s.pid FROM sessions s WHERE s.id IN (SELECT session_id FROM process_metrics"
+            " JOIN snapshots ON snapshots.id = snapshot_id WHERE run_id = ?)"
+            " ORDER BY s.started_at", run_id)]
+
+    def await_session(self, run_id, pid):
+        harness.wait_until(lambda: pid in self.sessions_of(run_id),
+                           lambda: f"samples by {pid}: {self.sessions_of(run_id)}", SOON)
+
+    def assert_stored_once(self, summary, **wanted):
+        """One run, with the figures that `sonde run` told. Until the next writer knows better, a
+        dead daemon's runs may be lost ones."""
+        self.await_rows("SELECT 1 FROM jobs WHERE run_id = ? AND outcome = ?", summary["run_id"],
+                        summary["outcome"], timeout=SOON)
+        job = self.job(summary["run_id"])
+        self.assertEqual([row["run_id"] for row in self.rows("SELECT run_id FROM jobs"
+                                                             " WHERE job_id = ?", job["job_id"])],
+                         [summary["run_id"]])
+        for column, field in FIGURES.items():
+            self.assertAlmostEqual(job[column], summary[field], places=3, msg=column)
+        for name in ("outcome", "exit_code", "signal_num", "cause"):
+            self.assertEqual(job[name], summary[name], name)
+        for name, value in wanted.items():
+            self.assertEqual(job[name], value, name)
+        self.assert_intact()
+        return job
+
+
+class Killed(Restarting):
+    def test_the_job_goes_on_without_it(self):
+        sonde = self.daemon(interval=0.1)
+        puppet, run_id = self.running_puppet(sonde, "--job", "x", "--sheet", "2")
+        daemon_pid = sonde.pid
+        puppet.tell("grow", 60)
+        sonde.await_snapshots(3)
+        sonde.kill()
+        puppet.tell("busy")
+        self.await_session(run_id, puppet.process.pid)
+        puppet.tell("idle")
+        burned = puppet.tell("cpu")
+        puppet.exit(9)
+        result = self.finish(puppet.process)
+        self.assertEqual(result.status, 9, result)
+        self.assertEqual(result.summary["run_id"], run_id)
+        self.assert_near(result.summary["cpu_seconds"], burned)
+        job = self.assert_stored_once(result.summary, outcome="failure", exit_code=9)
+        self.assertGreaterEqual(job["peak_rss_mb"], 60)
+        self.assertEqual(self.sessions_of(run_id), [daemon_pid, puppet.process.pid])
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 1)
+        sheet, = self.rows("SELECT * FROM sheets")
+        self.assertEqual((sheet["sheet_num"], sheet["outcome"]), (2, "failure"))
+        self.assertGreaterEqual(sheet["peak_rss_mb"], 60)
+        report = self.report("x")
+        self.assertEqual((report["job"]["run_id"], report["job"]["outcome"]), (run_id, "failure"))
+
+    def test_it_ends_while_nobody_looks(self):
+        """Killed, and the command ends at once: before the run has found out by itself."""
+        for status in (0, 4):
+            with self.subTest(status=status):
+                sonde = self.daemon()
+                puppet, run_id = self.running_puppet(sonde, "--job", f"x{status}")
+                sonde.kill()
+                puppet.exit(status)
+                result = self.finish(puppet.process)
+                self.assertEqual(result.status, status, result)
+                self.assert_stored_once(result.summary, exit_code=status)
+
+    def test_back_in_mid_job(self):
+        sonde = self.daemon(interval=0.1)
+        puppet, run_id = self.running_puppet(sonde, "--job", "x")
+        first_pid = sonde.pid
+        sonde.kill()
+        sonde.start()
+        began = time.monotonic()
+        sonde.await_pid(puppet.pid, run_id, SOON)
+        self.assertLess(time.monotonic() - began, 3)
+        self.assertEqual([job["run_id"] for job in sonde.rpc("job.list", outcome="running")],
+                         [run_id])
+        child = puppet.fork("daemon")
+        sonde.await_pid(child, run_id)
+        puppet.exit(0)
+        result = self.finish(puppet.process)
+        self.assertEqual(result.status, 0, result)
+        self.assert_stored_once(result.summary, outcome="success")
+        writers = self.sessions_of(run_id)
+        self.assertEqual((writers[0], writers[-1]), (first_pid, sonde.pid))
+        self.assertEqual(self.report("x")["job"]["outcome"], "success")
+        self.assertEqual(sonde.rpc("job.list", outcome="running"), [])
+
+    def test_away_for_a_while(self):
+        """Kept by the daemon, by the run itself, and by the next daemon: one run."""
+        sonde = self.daemon(interval=0.1)
+        puppet, run_id = self.running_puppet(sonde, "--job", "x")
+        writers = [sonde.pid, puppet.process.pid]
+        sonde.kill()
+        self.await_session(run_id, puppet.process.pid)
+        sonde.start()
+        sonde.await_pid(puppet.pid, run_id, SOON)
+        writers.append(sonde.pid)
+        self.await_session(run_id, sonde.pid)
+        usage, = sonde.top()["jobs"]
+        self.assertEqual((usage["job_id"], usage["processes"]), ("x", 1))
+        puppet.exit(0)
+        result = self.finish(puppet.process)
+        self.assert_stored_once(result.summary, outcome="success")
+        self.assertEqual(self.sessions_of(run_id), writers)
+
+    def test_stopped_in_good_order(self):
+        """SIGTERM: jobs go on, and the next daemon has them again."""
+        sonde = self.daemon()
+        puppet, run_id = self.running_puppet(sonde, "--job", "x")
+        self.assertLess(sonde.stop(), 3 if not harness.is_sanitized() else 10)
+        self.await_rows("SELECT 1 FROM jobs WHERE run_id = ? AND outcome = 'running'", run_id)
+        sonde.start()
+        sonde.await_pid(puppet.pid, run_id, SOON)
+        puppet.exit(0)
+        self.assert_stored_once(self.finish(puppet.process).summary, outcome="success")
+
+    def test_again_and_again(self):
+        """Killed at odd moments: it comes up within a second each time, and nothing is lost."""
+        sonde = self.daemon(interval=0.05)
+        puppet, run_id = self.running_puppet(sonde, "--job", "x")
+        for i in range(8):
+            time.sleep(0.013 * i)
+            sonde.kill()
+            began = time.monotonic()
+            sonde.start()
+            took = time.monotonic() - began
+            self.assertLess(took, 1 if not harness.is_sanitized() else 5)
+            sonde.await_pid(puppet.pid, run_id, SOON)
+        puppet.exit(0)
+        self.assert_stored_once(self.finish(puppet.process).summary, outcome="success")
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 1)
+
+    def test_short_runs_while_it_dies(self):
+        """Whenever it is killed: each run has its status, and is stored once with it."""
+        sonde = self.daemon(interval=0.05)
+        results = []
+        def run_all():
+            for i in range(40):
+                results.append(self.run_sonde("run", "--job", f"j{i}", "--", "sh", "-c",
+                                              f"exit {i}"))
+        runner = threading.Thread(target=run_all)
+        runner.start()
+        while runner.is_alive():
+            time.sleep(0.02 + 0.07 * len(results) / 40)
+            sonde.kill()
+            sonde.start()
+        runner.join()
+        self.assertEqual([result.status for result in results], list(range(40)))
+        for result in results:
+            job = self.await_end(result.summary["run_id"])
+            self.assertEqual((job["job_id"], job["exit_code"], job["outcome"]),
+                             (result.summary["job_id"], result.status,
+                              "failure" if result.status else "success"))
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 40)
+        sonde.await_snapshots(2)
+        self.assertEqual(sonde.top()["running_jobs"], 0)
+        self.assert_intact()
+
+    def test_names_stay(self):
+        """Of two runs of one name, each keeps what it was called."""
+        sonde = self.daemon()
+        puppets = [self.running_puppet(sonde, "--job", "x") for _ in range(2)]
+        sonde.kill()
+        sonde.start()
+        for puppet, run_id in puppets:
+            sonde.await_pid(puppet.pid, run_id, SOON)
+        self.assertEqual({job["run_id"]: job["job_id"]
+                          for job in sonde.rpc("job.list", outcome="running")},
+                         {puppets[0][1]: "x", puppets[1][1]: "x-2"})
+        for puppet, _ in puppets:
+            puppet.exit(0)
+        for (puppet, _), name in zip(puppets, ("x", "x-2")):
+            summary = self.finish(puppet.process).summary
+            self.assertEqual(summary["job_id"], name)
+            self.assert_stored_once(summary, job_id=name)
+
+    def test_a_daemon_that_comes_later(self):
+        """A run that began alone is taken over."""
+        puppet = self.run_puppet("--job", "x")
+        run_id = self.only_run()
+        self.await_session(run_id, puppet.process.pid)
+        sonde = self.daemon()
+        sonde.await_pid(puppet.pid, run_id, SOON)
+        self.await_session(run_id, sonde.pid)
+        child = puppet.fork("child")
+        sonde.await_pid(child, run_id)
+        puppet.exit(3)
+        result = self.finish(puppet.process)
+        self.assertEqual(result.status, 3)
+        self.assert_stored_once(result.summary, outcome="failure", exit_code=3)
+
+
+    def test_same_name_beside_one_that_began_alone(self):
+        """Each has a name of its own, whoever is quicker, and it is the one that is stored."""
+        first = self.run_puppet("--job", "x")
+        self.only_run()
+        sonde = self.daemon()
+        second = self.run_puppet("--job", "x")
+        for puppet in (first, second):
+            harness.wait_until(lambda pid=puppet.pid: [process["run_id"] for process in
+                                                       sonde.processes(pid=pid)
+                                                       if process["run_id"]],
+                               "the daemon knows it", SOON)
+        names = [job["job_id"] for job in sonde.rpc("job.list", outcome="running")]
+        self.assertEqual(sorted(names), ["x", "x-2"])
+        for puppet in (first, second):
+            puppet.exit(0)
+        summaries = [self.finish(puppet.process).summary for puppet in (first, second)]
+        self.assertEqual(sorted(summary["job_id"] for summary in summaries), ["x", "x-2"])
+        for summary in summaries:
+            self.assert_stored_once(summary, job_id=summary["job_id"], outcome="success")
+
+
+class Stopped(Restarting):
+    """SIGSTOP: the daemon is there and does not answer."""
+
+    def stop(self, sonde):
+        pid = sonde.pid
+        os.kill(pid, signal.SIGSTOP)
+        harness.wait_until(lambda: harness.process_state(pid) == "T", "it has stopped")
+        self.addCleanup(lambda: sonde.is_running() and os.kill(pid, signal.SIGCONT))
+        return pid
+
+    def test_a_run_meanwhile(self):
+        sonde = self.daemon()
+        pid = self.stop(sonde)
+        began = time.monotonic()
+        result = self.run_sonde("run", "--job", "x", "--", "sh", "-c", "exit 6")
+        took = time.monotonic() - began
+        self.assertEqual(result.status, 6, result)
+        self.assertLess(took, 3.5 if not harness.is_sanitized() else 10)
+        self.assert_stored_once(result.summary, exit_code=6)
+        os.kill(pid, signal.SIGCONT)
+        sonde.await_snapshots(3)
+        self.assert_stored_once(result.summary, exit_code=6)
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 1)
+        self.assertEqual(sonde.top()["running_jobs"], 0)
+        self.assertEqual(sonde.rpc("job.list", outcome="running"), [])
+
+    def test_a_run_that_began_before(self):
+        sonde = self.daemon()
+        puppet, run_id = self.running_puppet(sonde, "--job", "x")
+        pid = self.stop(sonde)
+        began = time.monotonic()
+        puppet.exit(5)
+        result = self.finish(puppet.process)
+        self.assertEqual(result.status, 5, result)
+        self.assertLess(time.monotonic() - began, 3.5 if not harness.is_sanitized() else 10)
+        os.kill(pid, signal.SIGCONT)
+        sonde.await_snapshots(3)
+        self.assert_stored_once(result.summary, exit_code=5)
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 1)
+        self.assertEqual(sonde.top()["running_jobs"], 0)
+
+    def test_a_run_that_begins_meanwhile(self):
+        """It keeps itself, and the daemon has it as soon as it goes on."""
+        sonde = self.daemon()
+        pid = self.stop(sonde)
+        puppet = self.run_puppet("--job", "x")
+        run_id = self.only_run()
+        self.await_session(run_id, puppet.process.pid)
+        os.kill(pid, signal.SIGCONT)
+        sonde.await_pid(puppet.pid, run_id, SOON)
+        self.await_session(run_id, pid)
+        self.assertEqual(sonde.top()["running_jobs"], 1)
+        puppet.exit(2)
+        result = self.finish(puppet.process)
+        self.assertEqual(result.status, 2, result)
+        self.assert_stored_once(result.summary, outcome="failure", exit_code=2)
+        self.assertEqual(set(self.sessions_of(run_id)), {pid, puppet.process.pid})
+
+    def test_in_the_middle_of_a_run(self):
+        """Stopped for a while: it is a gap, and the run goes on as it was."""
+        sonde = self.daemon(interval=0.1)
+        puppet, run_id = self.running_puppet(sonde, "--job", "x")
+        pid = self.stop(sonde)
+        child = puppet.fork("child")
+        time.sleep(1.5)
+        os.kill(pid, signal.SIGCONT)
+        sonde.await_pid(child, run_id)
+        self.await_rows("SELECT 1 FROM gaps WHERE kind = 'missed_ticks' AND seconds > 1")
+        puppet.exit(0)
+        self.assert_stored_once(self.finish(puppet.process).summary, outcome="success")
+
+
+class Adopted(Restarting):
+    """Jobs that were told of over the socket, by a process that stays alive."""
+
+    def test_three_jobs(self):
+        sonde = self.daemon()
+        builder, tester = self.puppet(), self.puppet()
+        build = sonde.rpc("job.start", job_id="build", job_type="t", total_sheets=2,
+                          pid=builder.pid)["run_id"]
+        test = sonde.rpc("job.start", job_id="test")["run_id"]
+        sonde.rpc("sheet.started", job_id="test", sheet_num=4, name="unit", pid=tester.pid)
+        runner, run = self.running_puppet(sonde, "--job", "run")
+        helper = builder.fork("daemon")
+        family = {builder.pid: build, helper: build, tester.pid: test, runner.pid: run}
+        for pid, run_id in family.items():
+            sonde.await_pid(pid, run_id)
+            self.await_rows("SELECT 1 FROM process_metrics WHERE pid = ? AND run_id = ?", pid,
+                            run_id)
+        started = {run_id: self.job(run_id)["started_at"] for run_id in (build, test, run)}
+
+        sonde.kill()
+        sonde.start()
+        stream = sonde.stream("job.*", "sheet.*")
+        for pid, run_id in family.items():
+            sonde.await_pid(pid, run_id, SOON)
+        self.assertEqual(sonde.processes(pid=tester.pid)[0]["sheet_num"], 4)
+        top = sonde.top()
+        self.assertEqual((top["running_jobs"], top["active_sheets"]), (3, 1))
+        # what they start from now on is theirs, too
+        later = builder.fork("orphan")
+        sonde.await_pid(later, build)
+        self.assertEqual(sonde.error("job.start", job_id="build"), -32002)
+
+        answer = sonde.rpc("sheet.completed", job_id="test", sheet_num=4, exit_code=0)
+        self.assertGreater(answer["resource_context"]["rss_mb"], 0)
+        builder.exit(0)
+        tester.exit(0)
+        sonde.rpc("job.finish", job_id=build, outcome="success", exit_code=0)
+        sonde.rpc("job.finish", job_id="test", outcome="failure", cause="told so")
+        runner.exit(0)
+        result = self.finish(runner.process)
+        self.assertEqual(result.status, 0, result)
+        self.assert_stored_once(result.summary, outcome="success")
+        jobs = {run_id: self.await_end(run_id) for run_id in (build, test)}
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 3)
+        self.assertEqual((jobs[build]["outcome"], jobs[build]["exit_code"],
+                          jobs[build]["job_type"], jobs[build]["total_sheets"]),
+                         ("success", 0, "t", 2))
+        self.assertEqual((jobs[test]["outcome"], jobs[test]["cause"]), ("failure", "told so"))
+        for run_id, before in started.items():
+            self.assertEqual(self.job(run_id)["started_at"], before)
+        sheet, = self.rows("SELECT * FROM sheets")
+        self.assertEqual((sheet["run_id"], sheet["sheet_num"], sheet["name"], sheet["outcome"]),
+                         (test, 4, "unit", "success"))
+        self.assertEqual({stream.await_notice("job.finished")["job_id"] for _ in range(3)},
+                         {"build", "test", "run"})
+        self.assert_intact()
+
+    def test_counts_go_on(self):
+        """What was counted before a restart is counted once."""
+        sonde = self.daemon(interval=0.1)
+        puppet = self.puppet()
+        run_id = sonde.rpc("job.start", job_id="x", pid=puppet.pid)["run_id"]
+        children = [puppet.fork("child") for _ in range(3)]
+        puppet.tell("busy")
+        time.sleep(0.6)
+        puppet.tell("idle")
+        for pid in children:
+            sonde.await_pid(pid, run_id)
+            self.await_rows("SELECT 1 FROM process_metrics WHERE pid = ? AND run_id = ?", pid,
+                            run_id)
+        sonde.await_snapshots(2)
+        sonde.kill()
+        sonde.start()
+        for pid in children:
+            sonde.await_pid(pid, run_id, SOON)
+        puppet.fork("child")
+        burned = puppet.tell("cpu")
+        sonde.await_snapshots(3)
+        sonde.rpc("job.finish", job_id="x", outcome="success")
+        job = self.await_end(run_id)
+        self.assertEqual(job["process_spawn_count"], 5)
+        self.assert_near(job["total_cpu_seconds"], burned, ratio=0.05, slack=0.05)
+
+    def test_gone_meanwhile(self):
+        """All processes of a job have ended while no daemon was there."""
+        sonde = self.daemon()
+        puppet, other = self.puppet(), self.puppet()
+        gone = sonde.rpc("job.start", job_id="gone", pid=puppet.pid)["run_id"]
+        there = sonde.rpc("job.start", job_id="there", pid=other.pid)["run_id"]
+        for pid, run_id in ((puppet.pid, gone), (other.pid, there)):
+            sonde.await_pid(pid, run_id)
+            self.await_rows("SELECT 1 FROM process_metrics WHERE pid = ? AND run_id = ?", pid,
+                            run_id)
+        sonde.kill()
+        puppet.exit(0)
+        sonde.start()
+        job = self.await_end(gone)
+        self.assertEqual((job["outcome"], job["cause"], job["exit_code"]),
+                         ("unknown", "lost", None))
+        self.assertGreaterEqual(job["ended_at"], job["started_at"])
+        sonde.await_pid(other.pid, there)
+        self.assertEqual(self.job(there)["outcome"], "running")
+        self.assertEqual(sonde.error("job.finish", job_id="gone", outcome="success"), -32000)
+        sonde.rpc("job.finish", job_id="there", outcome="success")
+        self.assertEqual(self.await_end(there)["outcome"], "success")
+
+    def test_runs_within_runs(self):
+        """A parent's totals include its children's, before and after."""
+        sonde = self.daemon(interval=0.1)
+        puppets = [self.puppet() for _ in range(3)]
+        runs = []
+        for i, puppet in enumerate(puppets):
+            more = {"parent_run_id": runs[-1]} if runs else {}
+            runs.append(sonde.rpc("job.start", job_id=f"level-{i}", total_sheets=9, pid=puppet.pid,
+                                  **more)["run_id"])
+        sonde.rpc("sheet.started", job_id=runs[0], sheet_num=5)
+        sonde.rpc("sheet.started", job_id=runs[0], sheet_num=3)
+        def counts():
+            return {usage["run_id"]: usage["processes"] for usage in sonde.top()["jobs"]}
+        wanted = dict(zip(runs, (3, 2, 1)))
+        harness.wait_until(lambda: counts() == wanted, lambda: counts())
+        for puppet, run_id in zip(puppets, runs):
+            self.await_rows("SELECT 1 FROM process_metrics WHERE pid = ? AND run_id = ?",
+                            puppet.pid, run_id)
+        self.await_rows("SELECT 1 FROM sheets WHERE sheet_num = 3")
+        sonde.kill()
+        sonde.start()
+        for puppet, run_id in zip(puppets, runs):
+            sonde.await_pid(puppet.pid, run_id, SOON)
+        self.assertEqual(counts(), wanted)
+        puppets[2].tell("busy")
+        def cpu():
+            return {usage["run_id"]: usage["cpu_percent"] or 0 for usage in sonde.top()["jobs"]}
+        harness.wait_until(lambda: min(cpu()[run_id] for run_id in runs) > 20, lambda: cpu())
+        # the step that began last is the one that it is at
+        progress = {row["job_id"]: row["current_sheet"] for row in sonde.top()["job_progress"]}
+        self.assertEqual(progress["level-0"], 3)
+        self.assertEqual([self.job(run_id)["parent_run_id"] for run_id in runs],
+                         [None, *runs[:2]])
+
+    def test_nobody_tells_of_the_end(self):
+        """Runs that only the daemon knows of end like those by rule, a while after their last
+        process: as their first one did, if a daemon was there to see it."""
+        sonde = self.daemon()
+        seen, run_id = self.running_puppet(sonde, "--job", "seen")
+        first = self.start("sh", "-c", "sleep 1000 & echo $!; read line")
+        child = int(first.stdout.readline())
+        unseen_id = sonde.rpc("job.start", job_id="unseen", pid=first.pid)["run_id"]
+        for pid in (first.pid, child):
+            sonde.await_pid(pid, unseen_id)
+            self.await_rows("SELECT 1 FROM process_metrics WHERE pid = ? AND run_id = ?", pid,
+                            unseen_id)
+        sonde.kill()
+        seen.process.kill()  # `sonde run` as well; its command lives on
+        seen.process.wait()
+        first.stdin.close()
+        first.wait()
+        sonde.start()
+        for pid, its_run in ((seen.pid, run_id), (child, unseen_id)):
+            sonde.await_pid(pid, its_run, SOON)
+            self.await_rows("SELECT 1 FROM jobs WHERE run_id = ? AND outcome = 'running'", its_run)
+        seen.exit(8)
+        os.kill(child, signal.SIGKILL)
+        self.reap_orphans()
+        job = self.await_end(unseen_id)
+        self.assertEqual((job["outcome"], job["cause"], job["exit_code"]),
+                         ("unknown", "lost", None))
+        job = self.await_end(run_id)
+        if harness.has_connector():
+            self.assertEqual((job["outcome"], job["exit_code"]), ("failure", 8))
+        else:
+            self.assertEqual((job["outcome"], job["cause"]), ("unknown", "lost"))
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 2)
+
+    def test_another_writer_meanwhile(self):
+        """One that finds the database as the daemon left it must not end what still runs."""
+        sonde = self.daemon()
+        puppet = self.puppet()
+        run_id = sonde.rpc("job.start", job_id="x", total_sheets=2)["run_id"]
+        sonde.rpc("sheet.started", job_id="x", sheet_num=1, pid=puppet.pid)
+        sonde.await_pid(puppet.pid, run_id)
+        self.await_rows("SELECT 1 FROM process_metrics WHERE run_id = ?", run_id)
+        for end in (sonde.kill, sonde.stop):
+            end()
+            self.run_job("true")
+            sonde.start()
+            self.assertEqual(sonde.await_pid(puppet.pid, run_id, SOON)["sheet_num"], 1)
+            self.assertEqual([job["run_id"] for job in sonde.rpc("job.list", outcome="running")],
+                             [run_id])
+            self.await_rows("SELECT 1 FROM jobs WHERE run_id = ? AND outcome = 'running'"
+                            " AND cause IS NULL AND ended_at IS NULL", run_id)
+        sonde.rpc("sheet.completed", job_id="x", sheet_num=1)
+        sonde.rpc("job.finish", job_id=run_id, outcome="success")
+        job = self.await_end(run_id)
+        self.assertEqual((job["outcome"], job["cause"], job["total_sheets"]), ("success", None, 2))
+        sheet, = self.rows("SELECT * FROM sheets WHERE run_id = ?", run_id)
+        self.assertEqual(sheet["outcome"], "success")
+
+    def test_job_by_rule(self):
+        variable = f"BATCH_{os.getpid()}"
+        sonde = self.daemon(f'jobs:\n  rules:\n    - job_id: "batch-{{{variable}}}"\n'
+                            f"      env: [{variable}]\n")
+        puppet = self.puppet(env=dict(self.environment, **{variable: "9"}))
+        run_id = self.only_run()
+        sonde.await_pid(puppet.pid, run_id)
+        self.await_rows("SELECT 1 FROM process_metrics WHERE run_id = ?", run_id)
+        sonde.kill()
+        sonde.start()
+        sonde.await_pid(puppet.pid, run_id, SOON)
+        sonde.await_snapshots(3)
+        self.assertEqual([row["run_id"] for row in self.rows("SELECT run_id FROM jobs")], [run_id])
+        self.assertEqual(self.job(run_id)["outcome"], "running")
+
+    def test_a_restart_is_seen(self):
+        """Two sessions, and the first one's end is that of its last snapshot."""
+        sonde = self.daemon(interval=0.1)
+        first = sonde.pid
+        self.await_rows("SELECT 1 FROM snapshots")
+        sonde.kill()
+        sonde.start()
+        second = sonde.pid
+        harness.wait_until(lambda: len(self.rows("SELECT 1 FROM sessions")) == 2, "two sessions")
+        self.await_rows("SELECT 1 FROM sessions WHERE pid = ? AND ended_at IS NOT NULL", first)
+        rows = self.rows("SELECT pid, ended_at FROM sessions ORDER BY started_at")
+        self.assertEqual([row["pid"] for row in rows], [first, second])
+        self.assertIsNone(rows[1]["ended_at"])
+        sonde.stop()
+        self.assertEqual(self.rows("SELECT 1 FROM sessions WHERE ended_at IS NULL"), [])
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,765 @@
+#!/usr/bin/env python3
+"""The daemon as a service: one of a kind, ready when it says so, told to reload and to stop, and
+what it does when time, disk or configuration fail it."""
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import stat
+import subprocess
+import time
+import unittest
+
+import daemon
+import harness
+
+EXIT_USAGE = 2
+SOCKET_PATH_MAX = 107
+STOP_SECONDS = 3
+
+# `key=value`, the value in quotes where it is more than a word.
+LOG_FIELD = re.compile(r'([a-z_]+)=("(?:[^"\\]|\\.)*"|[^ "=]+)(?: |$)')
+LOG_LEVELS = {"error", "warning", "info"}
+
+SCOPE_ALL = "profiler:\n  scope: all\n"
+
+
+def parse_log(text):
+    """Every line as its fields; fails on one that is none."""
+    lines = []
+    for line in text.splitlines():
+        fields, at = {}, 0
+        while at < len(line):
+            match = LOG_FIELD.match(line, at)
+            assert match, f"not key=value at {at}: {line!r}"
+            key, value = match.groups()
+            assert key not in fields, line
+            fields[key] = value[1:-1].replace('\\"', '"') if value[0] == '"' else value
+            at = match.end()
+        lines.append(fields)
+    return lines
+
+
+class ServiceTestCase(daemon.TestCase):
+    def run_daemon(self, *options, **more):
+        """One that is expected to end by itself."""
+        return self.run_program(harness.SONDE, "daemon", *options, **more)
+
+    def await_log(self, sonde, pattern, timeout=harness.DEADLINE):
+        return harness.wait_until(lambda: re.search(pattern, sonde.log_now),
+                                  lambda: f"{pattern} in {sonde.log_now}", timeout)
+
+    def stored_ids(self):
+        return [row["id"] for row in self.rows("SELECT id FROM snapshots ORDER BY id")]
+
+
+# ---- one of a kind ----
+
+
+class Single(ServiceTestCase):
+    def assert_refused(self, result, pid):
+        self.assertEqual(result.status, 1, result)
+        line, = parse_log(result.stderr)
+        self.assertEqual(line["level"], "error", result)
+        self.assertEqual(line["message"], "another daemon is running", result)
+        self.assertEqual(line["pid"], str(pid), result)
+
+    def test_second_names_the_first(self):
+        sonde = self.daemon()
+        pid = sonde.pid
+        self.assert_refused(self.run_daemon("--config", sonde.config_path), pid)
+        # Neither a socket nor a database is shared.
+        self.assert_refused(self.run_daemon("--socket", self.path("other.sock")), pid)
+        self.assert_refused(self.run_daemon("--state-dir", self.path("elsewhere"), "--socket",
+                                            sonde.socket), pid)
+        self.assertEqual(sonde.pid, pid)
+        sonde.await_snapshots(1)
+        sonde.stop()
+        self.assert_intact()
+
+    def test_private_ones_side_by_side(self):
+        sonde = self.daemon()
+        with daemon.Daemon(self, env={"SONDE_STATE_DIR": self.path("elsewhere")}) as other:
+            self.assertNotEqual(other.pid, sonde.pid)
+
+    def test_socket_of_a_dead_one_is_replaced(self):
+        sonde = self.daemon()
+        first = sonde.pid
+        sonde.kill()
+        self.assertTrue(stat.S_ISSOCK(os.stat(sonde.socket).st_mode))
+        with self.assertRaises(ConnectionRefusedError):
+            daemon.Rpc(sonde.socket)
+        sonde.start()
+        self.assertNotEqual(sonde.pid, first)
+        sonde.stop()
+
+    def test_something_else_in_its_place(self):
+        """A file of the user's own is not deleted because --socket names it."""
+        os.makedirs(self.state, mode=0o700)
+        precious = os.path.join(self.state, "sonde.sock")
+        pathlib.Path(precious).write_text("precious", encoding="utf-8")
+        result = self.run_daemon(timeout=10)
+        self.assertEqual(result.status, 1, result)
+        self.assertIn(precious, result.stderr)
+        self.assertEqual(pathlib.Path(precious).read_text(encoding="utf-8"), "precious")
+
+
+# ---- a service manager ----
+
+
+class Manager(ServiceTestCase):
+    """Stands in for systemd."""
+
+    def listen(self, name):
+        self.inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(self.inbox.close)
+        self.inbox.bind(name)
+        self.inbox.settimeout(harness.DEADLINE)
+
+    def hear(self):
+        """The next message as its fields."""
+        return dict(line.split("=", 1) for line in self.inbox.recv(4096).decode().splitlines())
+
+    def hear_until(self, key):
+        while True:
+            message = self.hear()
+            if key in message:
+                return message
+
+    def check_life(self, address):
+        sonde = daemon.Daemon(self, env={"NOTIFY_SOCKET": address})
+        self.addCleanup(sonde.kill)
+        sonde.spawn()
+        ready = self.hear()
+        self.assertEqual(ready["READY"], "1")
+        # Whoever is told so can connect.
+        with daemon.Rpc(sonde.socket) as link:
+            self.assertEqual(str(link.call("daemon.status")["pid"]), ready["MAINPID"])
+        self.assertIn("0.2", ready["STATUS"])
+        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        sonde.process.send_signal(signal.SIGHUP)
+        reloading = self.hear()
+        self.assertEqual(reloading["RELOADING"], "1")
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        self.assertTrue(before <= int(reloading["MONOTONIC_USEC"]) <= now, reloading)
+        self.assertEqual(self.hear()["READY"], "1")
+        sonde.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.hear()["STOPPING"], "1")
+        self.assertEqual(sonde.wait(), 0)
+
+    def test_path(self):
+        path = self.path("notify")
+        self.listen(path)
+        self.check_life(path)
+
+    def test_abstract(self):
+        name = f"sonde-e2e-{os.getpid()}-{time.monotonic_ns()}"
+        self.listen("\0" + name)
+        self.check_life("@" + name)
+
+    def test_broken_reload_is_over_too(self):
+        path = self.path("notify")
+        self.listen(path)
+        sonde = self.daemon(env={"NOTIFY_SOCKET": path})
+        self.hear_until("READY")
+        sonde.configure("nonsense: 1\n")
+        sonde.process.send_signal(signal.SIGHUP)
+        self.hear_until("RELOADING")
+        self.assertEqual(self.hear_until("READY")["READY"], "1")
+
+    def test_watchdog(self):
+        path = self.path("notify")
+        self.listen(path)
+        sonde = self.daemon(env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "400000"}, interval=5)
+        self.hear_until("READY")
+        times = []
+        for _ in range(4):
+            self.assertEqual(self.hear_until("WATCHDOG")["WATCHDOG"], "1")
+            times.append(time.monotonic())
+        for earlier, later in zip(times, times[1:]):
+            self.assertLess(later - earlier, 0.4)
+        sonde.stop()
+
+    def test_watchdog_of_another_process(self):
+        path = self.path("notify")
+        self.listen(path)
+        sonde = self.daemon(env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "100000",
+                                 "WATCHDOG_PID": "1"})
+        sonde.await_snapshots(4)
+        sonde.stop()
+        self.assertNotIn("WATCHDOG", self.all_heard())
+
+    def all_heard(self):
+        self.inbox.setblocking(False)
+        heard = {}
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                heard.update(self.hear())
+        return heard
+
+    def test_nobody_there(self):
+        for address in (self.path("nothing"), "@sonde-e2e-nobody", "relative", "/" + "x" * 200, ""):
+            with self.subTest(address=address):
+                with daemon.Daemon(self, env={"NOTIFY_SOCKET": address}):
+                    pass
+
+
+# ---- configuration ----
+
+
+class Reload(ServiceTestCase):
+    def interval(self, sonde):
+        return sonde.rpc("daemon.status")["interval_seconds"]
+
+    def test_signal(self):
+        sonde = self.daemon(interval=5)
+        sonde.interval = 0.1
+        sonde.configure("")
+        sonde.process.send_signal(signal.SIGHUP)
+        self.await_log(sonde, "configuration read again")
+        changed, = [line for line in parse_log(sonde.log_now) if line["message"] == "changed"]
+        self.assertEqual((changed["key"], changed["from"], changed["to"]),
+                         ("profiler.interval_seconds", "5", "0.1"))
+        self.assertEqual(self.interval(sonde), 0.1)
+        began = time.monotonic()
+        sonde.await_snapshots(10)
+        self.assertLess(time.monotonic() - began, 5)
+
+    def test_broken_file_keeps_the_old(self):
+        sonde = self.daemon(interval=0.2)
+        for text, line, word in (("profiler:\n  interval_seconds: -1\n", 2, "interval_seconds"),
+                                 ("profiler:\n  scope: all\n  no_such: 1\n", 3, "no_such"),
+                                 ("profiler:\n\t- x\n", 2, ""),
+                                 ("daemon:\n  access: group:no-such-group\n", None, "")):
+            with self.subTest(text=text):
+                at = len(sonde.log_now)
+                pathlib.Path(sonde.config_path).write_text(text, encoding="utf-8")
+                sonde.process.send_signal(signal.SIGHUP)
+                harness.wait_until(lambda at=at: "stays as it is" in sonde.log_now[at:],
+                                   lambda: sonde.log_now)
+                errors = [fields["message"] for fields in parse_log(sonde.log_now[at:])
+                          if fields["level"] == "error"]
+                if line:
+                    self.assertIn(f"{sonde.config_path}:{line}:", errors[0])
+                    self.assertIn(word, errors[0])
+                self.assertEqual(self.interval(sonde), 0.2)
+                self.assertEqual(stat.S_IMODE(os.stat(sonde.socket).st_mode), 0o600)
+        os.unlink(sonde.config_path)
+        sonde.process.send_signal(signal.SIGHUP)
+        harness.wait_until(lambda: sonde.log_now.count("stays as it is") == 5,
+                           lambda: sonde.log_now)
+        self.assertEqual(self.interval(sonde), 0.2)
+        sonde.await_snapshots(2)
+        sonde.stop()
+
+    def test_by_rpc(self):
+        sonde = self.daemon(interval=0.2)
+        self.assertEqual(sonde.rpc("daemon.reload"), {"changed": []})
+        sonde.interval = 0.5
+        sonde.configure("profiler:\n  scope: all\ndaemon:\n  access: everyone\n")
+        changed = {change["key"]: (change["from"], change["to"])
+                   for change in sonde.rpc("daemon.reload")["changed"]}
+        self.assertEqual(changed, {"profiler.interval_seconds": ("0.2", "0.5"),
+                                   "profiler.scope": ("jobs", "all"),
+                                   "daemon.access": ("owner", "everyone")})
+        status = sonde.rpc("daemon.status")
+        self.assertEqual((status["interval_seconds"], status["scope"]), (0.5, "all"))
+        self.assertEqual(stat.S_IMODE(os.stat(sonde.socket).st_mode), 0o666)
+        self.assertEqual(sonde.rpc("daemon.reload"), {"changed": []})
+
+    def test_broken_by_rpc(self):
+        sonde = self.daemon(interval=0.2)
+        sonde.configure("profiler:\n  scope: sometimes\n")
+        with self.assertRaises(daemon.RpcError) as caught:
+            sonde.rpc("daemon.reload")
+        self.assertIn(f"{sonde.config_path}:3:", caught.exception.message)
+        self.assertIn("stays as it is", caught.exception.message)
+        self.assertEqual(sonde.rpc("daemon.status")["scope"], "jobs")
+
+    def test_what_takes_a_restart_stays(self):
+        sonde = self.daemon()
+        sonde.configure(f"profiler:\n  storage_path: {self.path('other.db')}\n")
+        changed, = sonde.rpc("daemon.reload")["changed"]
+        self.assertEqual(changed["key"], "profiler.storage_path")
+        self.await_log(sonde, "from the next start on.*storage_path")
+        self.assertEqual(sonde.rpc("daemon.status")["database"], self.database)
+        sonde.await_snapshots(2)
+        sonde.stop()
+        self.assertFalse(os.path.exists(self.path("other.db")))
+        # Told again at each reload as long as it is so, and true from the next start on.
+        sonde.start()
+        self.assertEqual(sonde.rpc("daemon.status")["database"], self.path("other.db"))
+        sonde.stop()
+        self.assertTrue(os.path.exists(self.path("other.db")))
+
+    def test_streams_live_on(self):
+        sonde = self.daemon(interval=5)
+        link = sonde.top_stream()
+        sonde.interval = 0.1
+        sonde.configure("")
+        sonde.rpc("daemon.reload")
+        began = time.monotonic()
+        for _ in range(5):
+            link.notice()
+        self.assertLess(time.monotonic() - began, 5)
+
+
+class Start(ServiceTestCase):
+    def refuse(self, config, *words):
+        path = self.write("bad.yaml", config)
+        result = self.run_daemon("--config", path)
+        self.assertEqual(result.status, EXIT_USAGE, result)
+        for word in (path, *words):
+            self.assertIn(word, result.stderr)
+        self.assertFalse(os.path.exists(self.state), result)
+
+    def test_configuration_errors(self):
+        self.refuse("profiler:\n  interval_seconds: 0.001\n", ":2:", "interval_seconds", "0.001",
+                    "0.01")
+        self.refuse("profiler:\n  intervall_seconds: 1\n", ":2:", "intervall_seconds")
+        self.refuse("daemon:\n  access: nobody\n", ":2:", "access", "nobody", "everyone")
+        self.refuse("{", ":")
+        self.refuse("daemon: 3\n", ":1:", "daemon")
+
+    def test_no_such_file(self):
+        result = self.run_daemon("--config", self.path("none.yaml"))
+        self.assertEqual(result.status, EXIT_USAGE, result)
+        self.assertIn("none.yaml", result.stderr)
+
+    def test_wrong_usage(self):
+        for words in (("now",), ("--no-such",), ("--socket",)):
+            with self.subTest(words=words):
+                result = self.run_daemon(*words)
+                self.assertEqual(result.status, EXIT_USAGE, result)
+
+    def test_no_such_group(self):
+        result = self.run_daemon("--config",
+                                 self.write("g.yaml", "daemon:\n  access: group:no-such-group\n"))
+        self.assertEqual(result.status, 1, result)
+        self.assertIn("group", result.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.state, "sonde.sock")))
+
+    def test_path_of_the_socket_is_too_long(self):
+        long = self.path("x" * 120)
+        directory = self.path("d" * (SOCKET_PATH_MAX - len(self.directory) - 1 - len("/s")))
+        for path in (long, os.path.join(directory, "ss")):
+            with self.subTest(length=len(path)):
+                result = self.run_daemon("--socket", path)
+                self.assertEqual(result.status, 1, result)
+                self.assertIn("107", result.stderr)
+                self.assertIn("--socket", result.stderr)
+        fits = os.path.join(directory, "s")
+        self.assertEqual(len(fits), SOCKET_PATH_MAX)
+        with daemon.Daemon(self, env={"SONDE_SOCKET": fits}) as sonde:
+            self.assertEqual(sonde.rpc("daemon.status")["socket"], fits)
+            self.assertEqual(self.run_sonde("status", "--socket", fits).status, 0)
+        result = self.run_sonde("status", "--socket", long)
+        self.assertEqual(result.status, 1, result)
+        self.assertIn("107", result.stderr)
+
+    def test_disabled(self):
+        path = self.write("off.yaml", "profiler:\n  enabled: false\n")
+        result = self.run_daemon("--config", path)
+        self.assertEqual(result.status, 0, result)
+        self.assertIn("profiler.enabled", result.stderr)
+        self.assertFalse(os.path.exists(self.state))
+
+    def test_terminal_gets_words(self):
+        """Not fields: a person reads it."""
+        sonde = harness.SONDE
+        result = self.run_program("python3", "-c", "import pty, sys; pty.spawn(sys.argv[1:])",
+                                  sonde, "daemon", "--socket", "x" * 200)
+        self.assertIn(b"sonde: cannot listen (", result.stdout)
+
+    def test_log(self):
+        sonde = self.daemon()
+        sonde.process.send_signal(signal.SIGHUP)
+        self.await_log(sonde, "read again")
+        sonde.stop()
+        self.assertEqual(re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f]", sonde.log), [])
+        lines = parse_log(sonde.log)
+        for line in lines:
+            self.assertEqual(list(line)[:3], ["time", "level", "message"])
+            self.assertIn(line["level"], LOG_LEVELS)
+            when = datetime.datetime.strptime(line["time"], "%Y-%m-%dT%H:%M:%S.%fZ")
+            age = time.time() - when.replace(tzinfo=datetime.timezone.utc).timestamp()
+            self.assertTrue(-1 < age < harness.DEADLINE, line)
+        messages = [line["message"] for line in lines]
+        self.assertEqual([messages[0], *messages[-2:]], ["ready", "stopping", "stopped"])
+        self.assertEqual(lines[0]["socket"], sonde.socket)
+        self.assertEqual(lines[0]["database"], self.database)
+        self.assertEqual(lines[-2]["signal"], "SIGTERM")
+
+
+# ---- stopping ----
+
+
+class Stop(ServiceTestCase):
+    def check_ended(self, sonde, seconds):
+        self.assertLess(seconds, STOP_SECONDS)
+        self.assertFalse(os.path.lexists(sonde.socket))
+        self.assertEqual(harness.children_of(sonde.process.pid), [])
+        self.assert_intact()
+        # The lock is free: the next one starts.
+        sonde.start()
+        sonde.stop()
+
+    def test_each_signal(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(signal=number):
+                sonde = self.daemon(interval=0.1)
+                link = sonde.top_stream()
+                published = [link.notice()["data"]["id"] for _ in range(10)]
+                self.check_ended(sonde, sonde.stop(number))
+                self.assertLessEqual(set(published), set(self.stored_ids()))
+
+    def test_hundred_clients_and_one_that_is_stopped(self):
+        for i in range(100):
+            self.start(f"{i}-" + "x" * 400, "1000", executable="/bin/sleep",
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        sonde = self.daemon(SCOPE_ALL, interval=0.1)
+        follower = self.start(harness.SONDE, "events", "--follow", stderr=subprocess.DEVNULL)
+        harness.wait_until(lambda: sonde.rpc("daemon.status")["subscribers"] == 1, "it follows")
+        follower.send_signal(signal.SIGSTOP)
+        links = [sonde.top_stream() for _ in range(100)]
+        reader = sonde.top_stream(job="none") # small ones, which all find room
+        waiting = daemon.Rpc(sonde.socket)
+        self.addCleanup(waiting.close)
+        waiting.send(b'{"jsonrpc": ')
+        sonde.await_snapshots(20)
+        began = time.monotonic()
+        sonde.process.send_signal(signal.SIGTERM)
+        self.assertEqual(sonde.wait(), 0)
+        seconds = time.monotonic() - began
+        last = None
+        with contextlib.suppress(ConnectionError):
+            while True:
+                last = reader.await_notice("monitor.snapshot")["data"]["id"]
+        self.assertIn(last, self.stored_ids())
+        self.assertEqual(self.stored_ids()[-1], last)
+        for link in links:
+            link.close()
+        self.check_ended(sonde, seconds)
+        follower.kill()
+
+    def test_every_snapshot_that_was_told_of_is_stored(self):
+        """At the moment of the end, again and again."""
+        sonde = self.daemon(interval=0.02)
+        for _ in range(5):
+            link = daemon.Rpc(sonde.socket)
+            link.call("daemon.top.stream")
+            published = [link.notice()["data"]["id"] for _ in range(10)]
+            sonde.process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(ConnectionError):
+                while True:
+                    published.append(link.notice()["data"]["id"])
+            link.close()
+            self.assertEqual(sonde.wait(), 0)
+            stored = self.stored_ids()
+            self.assertEqual(stored[-len(published):], published)
+            sonde.start()
+        sonde.stop()
+
+    def check_slow_disk(self, delay_ms):
+        """Every write to the database takes so long. Neither sampling nor the end waits for that,
+        nor for those who ask what is stored."""
+        prefix = ("strace", "-D", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e",
+                  "signal=none", "-e", "trace=pwrite64", "-e",
+                  f"inject=pwrite64:delay_enter={delay_ms * 1000}")
+        sonde = daemon.Daemon(self, prefix=prefix,
+                              env=harness.without_leak_check(self.environment))
+        self.addCleanup(sonde.kill)
+        sonde.start()
+        link = sonde.top_stream()
+        askers = [sonde.connect() for _ in range(20)]
+        for asker in askers:
+            asker.send({"jsonrpc": "2.0", "id": 1, "method": "job.list"})
+        times = []
+        for _ in range(10):
+            link.notice()
+            times.append(time.monotonic())
+        self.assertLess(times[-1] - times[0], 4)
+        self.assertLess(max(b - a for a, b in zip(times, times[1:])), 1)
+        for asker in askers:
+            self.assertEqual(asker.read()["id"], 1)
+        seconds = sonde.stop()
+        self.assertLess(seconds, STOP_SECONDS + 0.5)
+
+    @harness.needs_program("strace")
+    def test_slow_disk(self):
+        sonde = self.daemon()
+        sonde.await_snapshots(2)
+        sonde.stop()
+        self.check_slow_disk(500)
+
+    @harness.needs_program("strace")
+    def test_slow_disk_from_the_start(self):
+        """Even the tables are not made yet."""
+        self.check_slow_disk(100)
+
+    def test_requests_at_the_end(self):
+        """Either an answer or a clean end; never half a line."""
+        sonde = self.daemon()
+        link = daemon.Rpc(sonde.socket)
+        self.addCleanup(link.close)
+        request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "daemon.status"}).encode()
+        sonde.process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for _ in range(1000):
+                link.send(request + b"\n")
+        with contextlib.suppress(ConnectionResetError):
+            for line in iter(link.read_line, None):
+                answer = harness.strict_json(line.decode())
+                self.assertTrue("result" in answer or answer["error"]["code"] == -32003, answer)
+        self.assertEqual(sonde.wait(), 0)
+
+    def test_second_signal(self):
+        sonde = self.daemon()
+        for _ in range(5):
+            sonde.process.send_signal(signal.SIGTERM)
+            sonde.process.send_signal(signal.SIGHUP)
+        self.assertEqual(sonde.wait(), 0)
+
+
+# ---- snapshots and time ----
+
+
+class Snapshots(ServiceTestCase):
+    def test_fresh(self):
+        sonde = self.daemon(interval=5)
+        first = sonde.top()
+        self.assertEqual(sonde.top()["id"], first["id"])
+        time.sleep(0.15)
+        began = time.time()
+        fresh = sonde.rpc("daemon.top", fresh=True)
+        self.assertGreater(fresh["id"], first["id"])
+        self.assertAlmostEqual(fresh["timestamp"], began, delta=0.5)
+        # A client in a loop does not become a load.
+        ids = [sonde.rpc("daemon.top", fresh=True)["id"] for _ in range(50)]
+        self.assertLess(len(set(ids)), 10)
+        self.await_rows("SELECT 1 FROM snapshots WHERE id = ?", fresh["id"])
+        sonde.stop()
+
+    def test_fresh_does_not_move_the_schedule(self):
+        sonde = self.daemon(interval=0.5)
+        sonde.await_snapshots(1)
+        for _ in range(13):
+            time.sleep(0.23)
+            sonde.rpc("daemon.top", fresh=True)
+        losses = sonde.rpc("daemon.status")["losses"]
+        sonde.stop()
+        times = [row["timestamp"] for row in self.rows("SELECT timestamp FROM snapshots")]
+        # Beside those that were asked for there is one every half second, as before.
+        ticks = [moment for moment in times
+                 if abs((moment - times[0] + 0.25) % 0.5 - 0.25) < 0.05]
+        numbers = {round((moment - times[0]) / 0.5) for moment in ticks}
+        self.assertEqual(numbers, set(range(max(numbers) + 1)))
+        self.assertGreaterEqual(max(numbers), 6)
+        self.assertGreaterEqual(len(times) - len(numbers), 5)
+        self.assertEqual(losses["missed_ticks"], 0)
+
+    def test_stopped_for_two_seconds(self):
+        """A gap: stored, published, shown."""
+        sonde = self.daemon(interval=0.2)
+        link = sonde.stream("monitor.gap", "monitor.snapshot")
+        link.await_notice("monitor.snapshot")
+        os.kill(sonde.process.pid, signal.SIGSTOP)
+        stopped_at = time.time()
+        time.sleep(2)
+        os.kill(sonde.process.pid, signal.SIGCONT)
+        gap = link.await_notice("monitor.gap")["data"]
+        self.assertAlmostEqual(gap["timestamp"] - gap["seconds"], stopped_at, delta=0.5)
+        self.assertGreater(gap["seconds"], 1.5)
+        self.assertLess(gap["seconds"], 3)
+        link.await_notice("monitor.snapshot")
+        row, = self.await_rows("SELECT * FROM gaps")
+        self.assertAlmostEqual(row["timestamp"], gap["timestamp"], places=3)
+        self.assertAlmostEqual(row["seconds"], gap["seconds"], places=2)
+        result = self.run_sonde("status", "--json")
+        status = harness.strict_json(result.stdout.decode())
+        self.assertEqual(len(status["gaps"]), 1)
+        self.assertEqual(status["gaps"][0]["reason"], gap["reason"])
+        self.assertTrue(8 <= status["losses"]["missed_ticks"] <= 12, status["losses"])
+        text = self.run_sonde("status").stdout.decode()
+        self.assertRegex(text, r"[0-9]+ ticks missed")
+        self.assertIn("gaps", text)
+        # It does not catch up with a burst.
+        times = [link.await_notice("monitor.snapshot")["timestamp"] for _ in range(5)]
+        for earlier, later in zip(times, times[1:]):
+            self.assertAlmostEqual(later - earlier, 0.2, delta=0.15)
+        self.assertEqual(len(self.rows("SELECT * FROM gaps")), 1)
+        sonde.stop()
+
+    def test_jsonl(self):
+        sonde = self.daemon(interval=0.1)
+        sonde.await_snapshots(10)
+        path = os.path.join(self.state, "monitor.jsonl")
+        self.assertEqual(sonde.rpc("daemon.status")["jsonl"], path)
+        sonde.stop()
+        *lines, end = pathlib.Path(path).read_bytes().decode().split("\n")
+        self.assertEqual(end, "")
+        snapshots = [harness.strict_json(line) for line in lines]
+        self.assertEqual([snapshot["id"] for snapshot in snapshots], self.stored_ids())
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+        self.assertTrue(snapshots[-1]["processes"])
+
+    def test_without_jsonl(self):
+        sonde = self.daemon("profiler:\n  jsonl_path: ''\n")
+        self.assertIsNone(sonde.rpc("daemon.top.stream")["jsonl_path"])
+        sonde.await_snapshots(2)
+        sonde.stop()
+        self.assertEqual([name for name in os.listdir(self.state) if "jsonl" in name], [])
+
+
+class FullDisk(ServiceTestCase):
+    SIZE_MB = 6
+    # It would fill the disk by itself.
+    WITHOUT_LOG = "profiler:\n  jsonl_path: ''\n"
+
+    def setUp(self):
+        super().setUp()
+        self.disk = self.path("disk")
+        os.mkdir(self.disk)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.SIZE_MB}m,mode=0700",
+                               "none", self.disk], check=False, stderr=subprocess.DEVNULL) \
+            if harness.is_root() else None
+        if not done or done.returncode:
+            raise unittest.SkipTest("needs to mount a file system (root)")
+        self.addCleanup(subprocess.run, ["umount", "-l", self.disk], check=False)
+        self.state = os.path.join(self.disk, "state")
+        self.environment["SONDE_STATE_DIR"] = self.state
+        self.environment["SONDE_SOCKET"] = self.path("run/sonde.sock")
+
+    def fill(self):
+        """Takes all that is left, to the last byte."""
+        with open(os.path.join(self.disk, "filler"), "ab", buffering=0) as filler:
+            for size in (65536, 4096, 512, 1):
+                try:
+                    while True:
+                        filler.write(b"x" * size)
+                except OSError:
+                    pass
+
+    def test_sampling_goes_on(self):
+        sonde = self.daemon(self.WITHOUT_LOG, interval=0.1)
+        sonde.await_snapshots(5)
+
+        def losses():
+            return sonde.rpc("daemon.status")["losses"]
+
+        def not_stored():
+            self.fill()
+            return losses()["snapshots_not_stored"]
+        harness.wait_until(not_stored, "it is noticed")
+        status = sonde.rpc("daemon.status")
+        self.assertTrue(status["database_error"])
+        self.assertIn("NOT STORED", self.run_sonde("status").stdout.decode())
+        self.await_log(sonde, r"level=warning .*part=store")
+        before = status["snapshots"]
+        sonde.await_snapshots(10)
+        self.assertGreaterEqual(sonde.rpc("daemon.status")["snapshots"], before + 10)
+        self.assertEqual(losses()["failed_collections"], 0)
+        # What was stored before can be read.
+        self.assertIn("result", sonde.connect().request("report.machine", since=0))
+        os.unlink(os.path.join(self.disk, "filler"))
+        harness.wait_until(lambda: not sonde.rpc("daemon.status")["database_error"],
+                           lambda: sonde.log)
+        gap = self.await_rows("SELECT * FROM gaps")[0]
+        self.assertGreater(gap["seconds"], 0)
+        last = sonde.await_snapshots(1)["id"]
+        self.await_rows("SELECT 1 FROM snapshots WHERE id >= ?", last)
+        sonde.stop()
+        self.assert_intact()
+
+    def test_full_when_it_stops(self):
+        sonde = self.daemon(interval=0.1)
+        sonde.await_snapshots(3)
+        self.fill()
+        sonde.await_snapshots(5)
+        self.fill()
+        self.assertLess(sonde.stop(), STOP_SECONDS)
+        os.unlink(os.path.join(self.disk, "filler"))
+        self.assert_intact()
+
+
+# ---- following ----
+
+
+class Follow(ServiceTestCase):
+    def follow(self, *words):
+        errors = open(self.path("follow-errors"), "wb") # closed with the test
+        self.addCleanup(errors.close)
+        process = self.start(harness.SONDE, "events", "--follow", *words, stderr=errors,
+                             stdin=subprocess.DEVNULL)
+        os.set_blocking(process.stdout.fileno(), False)
+        process.seen = b""
+        return process
+
+    def await_output(self, process, word, timeout=harness.DEADLINE):
+        """How long it takes until the word is there."""
+        began = time.monotonic()
+
+        def is_there():
+            process.seen += process.stdout.read() or b""
+            return word in process.seen
+        harness.wait_until(is_there, lambda: f"{word} in {process.seen} "
+                                             f"{self.read('follow-errors')}", timeout)
+        return time.monotonic() - began
+
+    def await_follower(self, sonde, count=1):
+        harness.wait_until(lambda: sonde.rpc("daemon.status")["subscribers"] == count, "it follows")
+
+    def test_what_happens_does_not_wait_for_a_snapshot(self):
+        sonde = self.daemon(interval=600)
+        process = self.follow()
+        self.await_follower(sonde)
+        sonde.rpc("job.start", job_id="watched")
+        self.await_output(process, b"watched")
+        for number in range(10):  # however quick they are
+            self.run_job("true", options=("--job", f"quick-{number}"))
+            self.await_output(process, f"quick-{number}".encode())
+
+    def test_restart(self):
+        sonde = self.daemon()
+        process = self.follow("--json")
+        self.await_follower(sonde)
+        sonde.rpc("job.start", job_id="before")
+        self.await_output(process, b'"before"')
+        sonde.stop()
+        harness.wait_until(lambda: b"waiting for it" in self.read("follow-errors"), "it waits")
+        self.assertIsNone(process.poll())
+        sonde.start()
+        self.await_follower(sonde)
+        self.assertIn(b"is back", self.read("follow-errors"))
+        sonde.rpc("job.start", job_id="after")
+        self.await_output(process, b'"after"')
+        for line in process.seen.splitlines():
+            self.assertIn("event", harness.strict_json(line.decode()))
+        sonde.kill()
+        sonde.start()
+        self.await_follower(sonde)
+        sonde.rpc("job.start", job_id="third")
+        self.await_output(process, b'"third"')
+        process.terminate()
+        process.wait(harness.DEADLINE)
+
+    def test_reader_that_goes(self):
+        sonde = self.daemon()
+        process = self.follow()
+        self.await_follower(sonde)
+        process.stdout.close()
+        self.assertEqual(process.wait(harness.DEADLINE), 0)
+        harness.wait_until(lambda: sonde.rpc("daemon.status")["subscribers"] == 0, "it is gone")
+
+    def test_without_a_daemon(self):
+        result = self.run_sonde("events", "--follow")
+        self.assertEqual(result.status, 1, result)
+        self.assertIn("daemon", result.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
