@@ -13,6 +13,8 @@
 #include "base/fd-io.h"
 #include "base/text.h"
 #include "model/config.h"
+#include "model/daemon-status.h"
+#include "model/estimate.h"
 #include "model/event.h"
 #include "model/gap.h"
 #include "model/job.h"
@@ -22,6 +24,7 @@
 #include "report/earlier-runs.h"
 #include "report/job-report.h"
 #include "report/machine-report.h"
+#include "rpc/method.h"
 #include "store/schema.h"
 
 #define DOCUMENT_MAX_BYTES (256 * 1024)
@@ -54,11 +57,16 @@ static void append_record(const struct record *record, struct text *out)
 static void append_fields(struct text *out)
 {
     static const struct record *const records[] = {
-        &process_metric_record, &snapshot_record,      &gpu_metric_record, &job_progress_record,
-        &job_usage_record,      &process_event_record, &anomaly_record,    &job_record,
-        &sheet_record,          &job_profile_record,   &pattern_record,    &gap_record,
-        &run_summary_record,    &machine_use_record,   &job_report_record, &earlier_runs_record,
-        &machine_report_record,
+        &process_metric_record, &snapshot_record,
+        &gpu_metric_record,     &job_progress_record,
+        &job_usage_record,      &process_event_record,
+        &anomaly_record,        &job_record,
+        &sheet_record,          &job_profile_record,
+        &pattern_record,        &gap_record,
+        &run_summary_record,    &machine_use_record,
+        &job_report_record,     &earlier_runs_record,
+        &machine_report_record, &resource_estimate_record,
+        &daemon_status_record,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(records); i++)
@@ -115,6 +123,7 @@ static const struct part {
     {"FIELDS.md", "fields", append_fields},
     {"CONFIGURATION.md", "keys", config_schema_markdown},
     {"SCHEMA.md", "tables", append_tables},
+    {"RPC.md", "methods", rpc_methods_markdown},
 };
 
 /* The document with its part made anew. 0, -EBADMSG if the markers are not there, or -ENOMEM. */
