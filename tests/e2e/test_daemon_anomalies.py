@@ -144,6 +144,7 @@ class Tour(Anomalies):
         # it gets worse, and one more process of the job has the same trouble: no news
         grower.tell("grow", 260)
         second.tell("open", 58)
+        sonde.await_snapshots(2)  # the worst of it is seen, not just the way there
         for kind in ("memory_spike", "fd_exhaustion"):
             self.await_rows("SELECT 1 FROM anomalies WHERE run_id = ? AND anomaly_type = ?"
                             " AND severity = 'critical'", run_id, kind)
