@@ -81,7 +81,8 @@ static bool translate(const struct proc_event *raw, struct lifecycle_event *ret)
     struct proc_event event;
 
     memcpy(&event, raw, sizeof(event)); /* the datagram need not be aligned for it */
-    *ret = (struct lifecycle_event){.mono_ns = event.timestamp_ns};
+    lifecycle_event_init(ret, LIFECYCLE_FORK);
+    ret->mono_ns = event.timestamp_ns;
     switch (event.what) {
     case PROC_EVENT_FORK:
         ret->pid = event.event_data.fork.child_tgid;

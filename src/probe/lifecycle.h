@@ -1,5 +1,6 @@
-/* What happens to tasks, as the kernel tells it: the same events whether they come from the process
- * connector or from BPF. */
+/* What happens to processes, as the kernel tells it: the same events whether they come from the
+ * process connector or from programs of our own in the kernel, which tell more. What is not told is
+ * unknown: INT_UNKNOWN, NULL, or 0 for a tag and a start. */
 #pragma once
 
 #include <stdint.h>
@@ -9,7 +10,9 @@ enum lifecycle_kind {
     LIFECYCLE_FORK,   /* a new process */
     LIFECYCLE_THREAD, /* a new thread of one */
     LIFECYCLE_EXEC,
-    LIFECYCLE_EXIT, /* a thread ended; the process ends with its last one */
+    LIFECYCLE_EXIT,   /* a thread ended; the process ends with its last one */
+    LIFECYCLE_SIGNAL, /* one is on its way to a process */
+    LIFECYCLE_OOM,    /* the kernel kills a process for its memory */
 };
 
 struct lifecycle_event {
@@ -19,6 +22,26 @@ struct lifecycle_event {
     pid_t ppid;      /* on fork: the process that forked */
     int wait_status; /* on exit: as wait4 would give it */
     uint64_t mono_ns;
+
+    uint32_t tag;         /* of the run that the kernel takes it for a member of */
+    uint64_t start_ticks; /* of the process */
+
+    /* Texts are the teller's, until the next event. */
+    const char *command; /* on exec: the command line; on exit and OOM: the short name */
+    int64_t cpu_ns;      /* on exit: all that it has used itself, exactly */
+    int64_t user_ns;
+    int64_t peak_rss_bytes;
+    int64_t read_bytes;
+    int64_t write_bytes;
+
+    int signal_num;
+    pid_t sender_pid;        /* 0: the kernel itself */
+    const char *sender_name; /* short */
+
+    const char *details; /* on OOM: what the kernel has said */
 };
 
 typedef void (*lifecycle_fn)(void *context, const struct lifecycle_event *event);
+
+/* All that can be unknown is. */
+void lifecycle_event_init(struct lifecycle_event *event, enum lifecycle_kind kind);

@@ -10,13 +10,13 @@
 
 #include "base/cleanup.h"
 #include "base/fd-io.h"
-#include "probe/proc-cmdline.h"
 #include "probe/proc-io.h"
 #include "probe/proc-limits.h"
 #include "probe/proc-statm.h"
 #include "probe/proc-status.h"
 
-/* "4194304/task/4194304/statm" and the like. */
+/* "task/4194304/statm" and the like, and with the pid before it. */
+#define NAME_SIZE 32
 #define PATH_SIZE 64
 /* stat is at most a few hundred bytes, status about 1.5 KB, limits 1.3 KB. */
 #define FILE_SIZE 4096
@@ -64,7 +64,7 @@ void process_files_free(struct proc_tree *tree, struct process_files *files)
     if (!files)
         return;
     process_files_release(tree, files);
-    free(files->command);
+    process_command_done(&files->command);
     free(files);
 }
 
@@ -259,14 +259,14 @@ static pid_t find_live_thread(const struct proc_tree *tree, pid_t pid, char *ret
     if (!directory)
         return 0;
     for (struct dirent *entry; !found && (entry = readdir(directory));) {
-        char path[PATH_SIZE], bytes[FILE_SIZE];
+        char name[NAME_SIZE], bytes[FILE_SIZE];
         struct proc_stat stat;
         pid_t thread = (pid_t)atoi(entry->d_name);
 
         if (thread <= 0)
             continue;
-        snprintf(path, sizeof(path), "task/%d/stat", (int)thread);
-        ssize_t length = read_below(tree, pid, path, bytes, sizeof(bytes));
+        snprintf(name, sizeof(name), "task/%d/stat", (int)thread);
+        ssize_t length = read_below(tree, pid, name, bytes, sizeof(bytes));
         if (length > 0 && proc_stat_parse(bytes, (size_t)length, &stat) == 0 && stat.state != 'Z' &&
             stat.state != 'X') {
             *ret_state = stat.state;
@@ -282,15 +282,15 @@ static pid_t find_live_thread(const struct proc_tree *tree, pid_t pid, char *ret
 static void fill_through_thread(struct proc_tree *tree, struct process_files *files,
                                 struct process_reading *reading)
 {
-    char path[PATH_SIZE], bytes[FILE_SIZE];
+    char name[NAME_SIZE], bytes[FILE_SIZE];
     pid_t thread = find_live_thread(tree, files->pid, &reading->state);
 
     if (!thread)
         return;
-    snprintf(path, sizeof(path), "task/%d/statm", (int)thread);
-    fill_from_statm(tree, bytes, read_below(tree, files->pid, path, bytes, sizeof(bytes)), reading);
-    snprintf(path, sizeof(path), "task/%d/fd", (int)thread);
-    reading->open_fds = count_fds(tree, files, path);
+    snprintf(name, sizeof(name), "task/%d/statm", (int)thread);
+    fill_from_statm(tree, bytes, read_below(tree, files->pid, name, bytes, sizeof(bytes)), reading);
+    snprintf(name, sizeof(name), "task/%d/fd", (int)thread);
+    reading->open_fds = count_fds(tree, files, name);
 }
 
 static void fill_memory_and_fds(struct proc_tree *tree, struct process_files *files,
@@ -363,43 +363,24 @@ static void fill_extras(struct proc_tree *tree, struct process_files *files,
     fill_fd_limit(tree, files);
 }
 
-/* A command line is read at first sight, again after an exec, and again while there was none: a
- * process seen between its fork and its exec still carries its parent's. One that has become a
- * zombie, or has lost its memory on the way there, keeps the one it had. */
-static bool command_is_stale(const struct process_files *files, const struct proc_stat *stat)
-{
-    if (!files->command)
-        return true;
-    if (stat->state == 'Z' || (files->arg_start && !stat->arg_start))
-        return false;
-    return files->is_named_only || files->arg_start != stat->arg_start ||
-           strcmp(files->name, stat->name) != 0;
-}
-
 static int refresh_command(struct proc_tree *tree, struct process_files *files,
                            const struct proc_stat *stat)
 {
-    char raw[COMMAND_MAX_BYTES + 16], command[COMMAND_MAX_BYTES + 1];
-    bool is_kernel = proc_stat_is_kernel_thread(stat);
-    ssize_t raw_length = is_kernel ? 0 : read_below(tree, files->pid, "cmdline", raw, sizeof(raw));
-    size_t length = 0;
+    const struct process_title title = {
+        .pid = files->pid,
+        .name = stat->name,
+        .arg_start = stat->arg_start,
+        .state = stat->state,
+        .is_kernel_thread = proc_stat_is_kernel_thread(stat),
+    };
 
-    if (raw_length > 0)
-        length = proc_cmdline_parse(raw, (size_t)raw_length, command, sizeof(command));
-    files->is_named_only = length == 0 && !is_kernel;
-    if (length == 0)
-        proc_cmdline_from_name(stat->name, command, sizeof(command));
-
-    char *copy = strdup(command);
-    if (!copy)
-        return -ENOMEM;
-    free(files->command);
-    files->command = copy;
-    files->arg_start = stat->arg_start;
-    strcpy(files->name, stat->name);
-    /* What an exec may change besides. */
-    files->fd_limit = files->uid = INT_UNKNOWN;
-    return 0;
+    if (!process_command_is_stale(&files->command, &title))
+        return 0;
+    int r = process_command_refresh(&files->command, tree->root_fd, &title);
+    if (r == 0)
+        /* What an exec may change besides. */
+        files->fd_limit = files->uid = INT_UNKNOWN;
+    return r;
 }
 
 static void reading_init(struct process_reading *reading)
@@ -443,11 +424,9 @@ int process_files_finish(struct proc_tree *tree, struct process_files *files,
                          struct process_reading *reading)
 {
     fill_memory_and_fds(tree, files, stat, reading);
-    if (command_is_stale(files, stat)) {
-        int r = refresh_command(tree, files, stat);
-        if (r < 0)
-            return r;
-    }
+    int r = refresh_command(tree, files, stat);
+    if (r < 0)
+        return r;
     if (with_extras)
         fill_extras(tree, files, reading);
     else if (!int_is_known(files->uid) || identity_is_due(files))
@@ -458,6 +437,6 @@ int process_files_finish(struct proc_tree *tree, struct process_files *files,
 
     reading->uid = files->uid;
     reading->fd_limit = files->fd_limit;
-    reading->command = files->command;
+    reading->command = files->command.text;
     return 0;
 }

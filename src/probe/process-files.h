@@ -7,6 +7,7 @@
 
 #include "model/process.h"
 #include "probe/proc-stat.h"
+#include "probe/process-command.h"
 #include "probe/reading.h"
 
 enum process_file {
@@ -34,13 +35,10 @@ struct process_files {
     uint64_t start_ticks; /* 0 until the first reading */
     clockid_t cpu_clock;
     int fds[PROCESS_FILE_COUNT]; /* -1: not kept */
-    char name[PROC_NAME_SIZE];
-    uint64_t arg_start;
+    struct process_command command;
     unsigned readings;
-    bool is_named_only; /* no command line was found yet: look again */
     int64_t uid;
     int64_t fd_limit;
-    char *command;
 
     /* for the set that it is in */
     unsigned generation; /* the last scan that saw it */

@@ -1,0 +1,277 @@
+/* The ring buffer into lifecycle events.
+ *
+ * An end comes in two parts: the process is on its way out, and, some microseconds later, it has
+ * left the CPU. It is handed on when both are there, or when its pid turns up again. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/human.h"
+#include "base/macros.h"
+#include "model/field.h"
+#include "model/process.h"
+#include "probe/bpf/kernel-object.h"
+#include "probe/bpf/kernel-skeleton.h"
+#include "probe/proc-cmdline.h"
+
+/* A task that ends needs microseconds to leave the CPU, unless somebody else has taken it. */
+#define SETTLE_STEPS   40
+#define SETTLE_STEP_NS (500 * NS_PER_USEC)
+
+struct ending {
+    struct kernel_exit exit;
+};
+
+/* ---- events as others know them ---- */
+
+static void begin_event(const struct kernel_probe *probe, enum lifecycle_kind kind,
+                        const struct kernel_event *head, uint64_t start_boot_ns,
+                        struct lifecycle_event *ret)
+{
+    lifecycle_event_init(ret, kind);
+    ret->pid = head->pid;
+    ret->tid = head->tid;
+    ret->tag = head->tag;
+    ret->mono_ns = head->mono_ns;
+    ret->start_ticks = start_boot_ns / probe->ns_per_tick;
+}
+
+static void tell(struct kernel_probe *probe, const struct lifecycle_event *event)
+{
+    probe->events.on_event(probe->events.context, event);
+}
+
+/* The name is the program's own choice, and need not end. */
+static const char *copy_name(const char *name, char into[static TASK_NAME_SIZE + 1])
+{
+    memcpy(into, name, TASK_NAME_SIZE);
+    into[TASK_NAME_SIZE] = '\0';
+    return into;
+}
+
+static void tell_end(struct kernel_probe *probe, const struct kernel_exit *exit, int64_t cpu_ns)
+{
+    struct lifecycle_event event;
+    char name[TASK_NAME_SIZE + 1];
+
+    begin_event(probe, LIFECYCLE_EXIT, &exit->head, exit->start_boot_ns, &event);
+    event.tid = event.pid; /* the last thread: the process */
+    event.wait_status = exit->wait_status;
+    event.command = copy_name(exit->name, name);
+    event.cpu_ns = cpu_ns;
+    if (int_is_known(cpu_ns) && exit->user_ns + exit->system_ns)
+        event.user_ns = (int64_t)((double)cpu_ns * (double)exit->user_ns /
+                                  (double)(exit->user_ns + exit->system_ns));
+    if (exit->peak_pages >= 0)
+        event.peak_rss_bytes = exit->peak_pages * sysconf(_SC_PAGESIZE);
+    event.read_bytes = (int64_t)exit->read_bytes;
+    event.write_bytes = (int64_t)exit->write_bytes;
+    tell(probe, &event);
+}
+
+/* ---- ends ---- */
+
+static struct ending *find_ending(const struct kernel_probe *probe, pid_t pid)
+{
+    return map_get(&probe->events.ending, (uint64_t)pid);
+}
+
+static void tell_unsettled(struct kernel_probe *probe, struct ending *ending)
+{
+    map_remove(&probe->events.ending, (uint64_t)ending->exit.head.pid);
+    tell_end(probe, &ending->exit, INT_UNKNOWN);
+    free(ending);
+}
+
+/* Two threads that end at once may both take themselves for the last one. */
+static void take_exit(struct kernel_probe *probe, const struct kernel_exit *exit)
+{
+    struct ending *ending = find_ending(probe, exit->head.pid);
+
+    if (ending && ending->exit.start_boot_ns == exit->start_boot_ns)
+        return;
+    if (ending)
+        tell_unsettled(probe, ending);
+    ending = exit->is_exact ? malloc(sizeof(*ending)) : NULL;
+    if (ending)
+        ending->exit = *exit;
+    if (!ending || map_put(&probe->events.ending, (uint64_t)exit->head.pid, ending) < 0) {
+        free(ending);
+        tell_end(probe, exit, INT_UNKNOWN);
+    }
+}
+
+static void take_dead(struct kernel_probe *probe, const struct kernel_dead *dead)
+{
+    struct ending *ending = find_ending(probe, dead->head.pid);
+
+    if (!ending || ending->exit.start_boot_ns != dead->start_boot_ns ||
+        ending->exit.head.tid != dead->head.tid)
+        return;
+    map_remove(&probe->events.ending, (uint64_t)dead->head.pid);
+    tell_end(probe, &ending->exit, (int64_t)(ending->exit.other_cpu_ns + dead->last_cpu_ns));
+    free(ending);
+}
+
+/* ---- the others ---- */
+
+static void take_fork(struct kernel_probe *probe, const struct kernel_fork *fork)
+{
+    struct ending *former = find_ending(probe, fork->head.pid);
+    struct lifecycle_event event;
+
+    if (former)
+        tell_unsettled(probe, former);
+    begin_event(probe, LIFECYCLE_FORK, &fork->head, fork->start_boot_ns, &event);
+    event.ppid = fork->parent_pid;
+    tell(probe, &event);
+}
+
+static void take_exec(struct kernel_probe *probe, const struct kernel_exec *exec)
+{
+    struct lifecycle_event event;
+    char command[COMMAND_MAX_BYTES + 1], name[TASK_NAME_SIZE + 1];
+    size_t length = MIN(exec->length, (uint32_t)COMMAND_BYTES);
+
+    begin_event(probe, LIFECYCLE_EXEC, &exec->head, exec->start_boot_ns, &event);
+    if (proc_cmdline_parse(exec->command, length, command, sizeof(command)) == 0)
+        proc_cmdline_from_name(copy_name(exec->name, name), command, sizeof(command));
+    event.command = command;
+    tell(probe, &event);
+}
+
+static void take_signal(struct kernel_probe *probe, const struct kernel_signal *signal)
+{
+    struct lifecycle_event event;
+    char name[TASK_NAME_SIZE + 1];
+
+    begin_event(probe, LIFECYCLE_SIGNAL, &signal->head, 0, &event);
+    event.signal_num = signal->number;
+    event.sender_pid = signal->sender_pid;
+    if (signal->sender_pid)
+        event.sender_name = copy_name(signal->sender_name, name);
+    tell(probe, &event);
+}
+
+static double mb_of(int64_t pages)
+{
+    return (double)MAX(pages, (int64_t)0) * (double)sysconf(_SC_PAGESIZE) / BYTES_PER_MB;
+}
+
+static void take_oom(struct kernel_probe *probe, const struct kernel_oom *oom)
+{
+    struct lifecycle_event event;
+    char name[TASK_NAME_SIZE + 1], trigger[TASK_NAME_SIZE + 1], details[256];
+    int64_t rss_pages = oom->anon_pages + oom->file_pages + oom->shmem_pages;
+    struct human rss, anon, size;
+
+    begin_event(probe, LIFECYCLE_OOM, &oom->head, 0, &event);
+    event.command = copy_name(oom->name, name);
+    event.peak_rss_bytes = MAX(rss_pages, (int64_t)0) * sysconf(_SC_PAGESIZE);
+    event.sender_pid = oom->trigger_pid;
+    event.sender_name = copy_name(oom->trigger_name, trigger);
+    snprintf(details, sizeof(details),
+             "out of memory: resident %s (%s of its own), address space %s, oom_score_adj %d",
+             human_mb(&rss, mb_of(rss_pages)), human_mb(&anon, mb_of(oom->anon_pages)),
+             human_mb(&size, mb_of((int64_t)oom->vsize_pages)), (int)oom->score_adjust);
+    event.details = details;
+    tell(probe, &event);
+}
+
+/* ---- the ring ---- */
+
+static int on_sample(void *context, void *data, size_t size)
+{
+    struct kernel_probe *probe = context;
+    const struct kernel_event *head = data;
+
+    if (size < sizeof(*head))
+        return 0;
+    switch (head->kind) {
+    case KERNEL_FORK: take_fork(probe, data); break;
+    case KERNEL_EXEC: take_exec(probe, data); break;
+    case KERNEL_EXIT: take_exit(probe, data); break;
+    case KERNEL_DEAD: take_dead(probe, data); break;
+    case KERNEL_SIGNAL: take_signal(probe, data); break;
+    case KERNEL_OOM: take_oom(probe, data); break;
+    }
+    return 0;
+}
+
+static int consume(struct kernel_probe *probe)
+{
+    int r = ring_buffer__consume(probe->events.ring);
+    return r < 0 ? r : 0;
+}
+
+int kernel_probe_fd(const struct kernel_probe *probe)
+{
+    return ring_buffer__epoll_fd(probe->events.ring);
+}
+
+uint64_t kernel_probe_lost(const struct kernel_probe *probe)
+{
+    return __atomic_load_n(&probe->object->bss->lost_events, __ATOMIC_RELAXED);
+}
+
+int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *context)
+{
+    struct kernel_events *events = &probe->events;
+
+    events->on_event = on_event;
+    events->context = context;
+    int r = consume(probe);
+    if (r < 0)
+        return r;
+    uint64_t lost = kernel_probe_lost(probe);
+    bool has_lost = lost != events->lost_told;
+    events->lost_told = lost;
+    return has_lost;
+}
+
+bool kernel_probe_sleep(struct kernel_probe *probe)
+{
+    if (probe->events.ending.count)
+        return false;
+    __atomic_store_n(&probe->object->bss->reader_sleeps, 1, __ATOMIC_SEQ_CST);
+    /* What came before that could be seen wakes nobody. */
+    return consume(probe) == 0 && !probe->events.ending.count;
+}
+
+void kernel_probe_settle(struct kernel_probe *probe, pid_t pid, lifecycle_fn on_event,
+                         void *context)
+{
+    struct ending *ending;
+
+    probe->events.on_event = on_event;
+    probe->events.context = context;
+    for (int step = 0; step < SETTLE_STEPS && find_ending(probe, pid); step++) {
+        nanosleep(&(struct timespec){.tv_nsec = SETTLE_STEP_NS}, NULL);
+        consume(probe);
+    }
+    ending = find_ending(probe, pid);
+    if (ending)
+        tell_unsettled(probe, ending);
+}
+
+int kernel_events_start(struct kernel_probe *probe)
+{
+    probe->events.ring =
+        ring_buffer__new(bpf_map__fd(probe->object->maps.ring), on_sample, probe, NULL);
+    return probe->events.ring ? 0 : -errno;
+}
+
+void kernel_events_stop(struct kernel_probe *probe)
+{
+    size_t position = 0;
+
+    for (struct ending *ending; (ending = map_next(&probe->events.ending, &position));)
+        free(ending);
+    map_done(&probe->events.ending);
+    if (probe->events.ring)
+        ring_buffer__free(probe->events.ring);
+}

@@ -1,0 +1,47 @@
+/* What the files of the kernel probe share. */
+#pragma once
+
+#include "base/map.h"
+#include "probe/bpf/kernel-probe.h"
+#include "probe/bpf/kernel-records.h"
+
+struct kernel;
+struct ring_buffer;
+
+/* The processes that were seen, for what is not read every time. */
+struct kernel_processes {
+    const struct process_record *records; /* mapped, as are the pids */
+    int32_t *wanted_pids;
+    struct map known; /* pid → struct known_process */
+    unsigned generation;
+    size_t seen; /* in this generation */
+    int root_fd;
+    uint64_t page_bytes;
+};
+
+struct kernel_events {
+    struct ring_buffer *ring;
+    struct map ending; /* pid → struct ending: its last slice of CPU time is not known yet */
+    lifecycle_fn on_event;
+    void *context;
+    int error;
+    uint64_t lost_told;
+};
+
+struct kernel_probe {
+    struct kernel *object;
+    bool has[KERNEL_PART_COUNT];
+    struct kernel_refusal refusal;
+    uint64_t ns_per_tick;
+    struct kernel_processes processes;
+    struct kernel_events events;
+};
+
+/* 0 or a negative errno. */
+int kernel_run(int program_fd);
+
+int kernel_processes_start(struct kernel_probe *probe, const char *proc_root);
+void kernel_processes_stop(struct kernel_probe *probe);
+
+int kernel_events_start(struct kernel_probe *probe);
+void kernel_events_stop(struct kernel_probe *probe);

@@ -1,0 +1,88 @@
+/* sonde without the kernel collector: it cannot be opened, so that nothing else is ever called. */
+#include "probe/bpf/kernel-probe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/macros.h"
+
+bool kernel_probe_is_allowed(struct kernel_refusal *refusal)
+{
+    snprintf(refusal->words, sizeof(refusal->words), "sonde was built without it");
+    return false;
+}
+
+int kernel_probe_open(const struct kernel_probe_options *options _unused_,
+                      struct kernel_probe **ret _unused_, struct kernel_refusal *refusal)
+{
+    kernel_probe_is_allowed(refusal);
+    return -EOPNOTSUPP;
+}
+
+void kernel_probe_close(struct kernel_probe *probe _unused_)
+{
+}
+
+void kernel_probe_closep(struct kernel_probe **probe _unused_)
+{
+}
+
+bool kernel_probe_has(const struct kernel_probe *probe _unused_, enum kernel_part part _unused_)
+{
+    return false;
+}
+
+const char *kernel_part_name(enum kernel_part part _unused_)
+{
+    return "";
+}
+
+const char *kernel_probe_refusal(const struct kernel_probe *probe _unused_)
+{
+    return "";
+}
+
+int kernel_probe_scan(struct kernel_probe *probe _unused_, probe_depth_fn depth _unused_,
+                      void *context _unused_, struct readings *out _unused_,
+                      size_t *ret_total _unused_)
+{
+    return -EOPNOTSUPP;
+}
+
+int kernel_probe_read_pids(struct kernel_probe *probe _unused_, const pid_t *pids _unused_,
+                           size_t count _unused_, struct readings *out _unused_)
+{
+    return -EOPNOTSUPP;
+}
+
+int kernel_probe_fd(const struct kernel_probe *probe _unused_)
+{
+    return -1;
+}
+
+int kernel_probe_drain(struct kernel_probe *probe _unused_, lifecycle_fn on_event _unused_,
+                       void *context _unused_)
+{
+    return -EOPNOTSUPP;
+}
+
+bool kernel_probe_sleep(struct kernel_probe *probe _unused_)
+{
+    return false;
+}
+
+void kernel_probe_settle(struct kernel_probe *probe _unused_, pid_t pid _unused_,
+                         lifecycle_fn on_event _unused_, void *context _unused_)
+{
+}
+
+uint64_t kernel_probe_lost(const struct kernel_probe *probe _unused_)
+{
+    return 0;
+}
+
+int kernel_probe_tag(struct kernel_probe *probe _unused_, pid_t pid _unused_, uint32_t tag _unused_)
+{
+    return -EOPNOTSUPP;
+}

@@ -1,0 +1,295 @@
+#include "probe/bpf/kernel-probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/macros.h"
+#include "probe/bpf/kernel-object.h"
+#include "probe/bpf/kernel-skeleton.h"
+#include "probe/bpf/libbpf-loader.h"
+
+#define TYPE_INFORMATION "/sys/kernel/btf/vmlinux"
+/* The inode of the initial pid namespace is fixed (PROC_PID_INIT_INO). */
+#define INITIAL_PID_NAMESPACE 0xEFFFFFFCU
+
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#define CAP_BPF     39
+#endif
+
+/* ---- whether it may be ---- */
+
+static void refuse(struct kernel_refusal *refusal, const char *format, ...) _printf_(2, 3);
+
+static void refuse(struct kernel_refusal *refusal, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(refusal->words, sizeof(refusal->words), format, arguments);
+    va_end(arguments);
+}
+
+static bool has_capability(int capability)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+
+    if (syscall(SYS_capget, &header, data) < 0)
+        return false;
+    return data[capability / 32].effective >> capability % 32 & 1;
+}
+
+/* CAP_SYS_ADMIN stands for the others, as it did before there were any. */
+static bool may_load(void)
+{
+    return has_capability(CAP_SYS_ADMIN) ||
+           (has_capability(CAP_BPF) && has_capability(CAP_PERFMON));
+}
+
+static bool is_in_initial_pid_namespace(void)
+{
+    struct stat st;
+
+    return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == INITIAL_PID_NAMESPACE;
+}
+
+bool kernel_probe_is_allowed(struct kernel_refusal *refusal)
+{
+    if (!may_load())
+        refuse(refusal, "it needs CAP_BPF and CAP_PERFMON");
+    else if (!is_in_initial_pid_namespace())
+        refuse(refusal, "sonde is not in the machine's own pid namespace");
+    else if (access(TYPE_INFORMATION, R_OK) < 0)
+        refuse(refusal, "the kernel has no type information (" TYPE_INFORMATION ")");
+    else
+        return true;
+    return false;
+}
+
+/* ---- loading ---- */
+
+static const char *const part_names[] = {
+    [KERNEL_PART_PROCESSES] = "processes",       [KERNEL_PART_EVENTS] = "births and ends",
+    [KERNEL_PART_FINAL_CPU] = "final CPU times", [KERNEL_PART_SIGNALS] = "signals",
+    [KERNEL_PART_OOM] = "kills for memory",
+};
+
+const char *kernel_part_name(enum kernel_part part)
+{
+    return part_names[part];
+}
+
+/* What libbpf would print goes nowhere: that a program is refused is told in our words. */
+static int swallow(enum libbpf_print_level level _unused_, const char *format _unused_,
+                   va_list arguments _unused_)
+{
+    return 0;
+}
+
+/* What is tried to be loaded. */
+struct attempt {
+    bool parts[KERNEL_PART_COUNT];
+    bool reads_plain_memory;
+};
+
+static void choose_programs(struct kernel *object, const struct attempt *attempt)
+{
+    const bool *parts = attempt->parts;
+    bool has_events = parts[KERNEL_PART_EVENTS];
+    const struct {
+        struct bpf_program *program;
+        bool is_wanted;
+    } choices[] = {
+        {object->progs.walk_processes, parts[KERNEL_PART_PROCESSES]},
+        {object->progs.read_processes, parts[KERNEL_PART_PROCESSES]},
+        {object->progs.on_fork, has_events},
+        {object->progs.on_exec, has_events},
+        {object->progs.on_exit, has_events},
+        {object->progs.on_switch, has_events && parts[KERNEL_PART_FINAL_CPU]},
+        {object->progs.on_signal, has_events && parts[KERNEL_PART_SIGNALS]},
+        {object->progs.on_oom, has_events && parts[KERNEL_PART_OOM]},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(choices); i++)
+        bpf_program__set_autoload(choices[i].program, choices[i].is_wanted);
+}
+
+static int load(const struct kernel_probe_options *options, const struct attempt *attempt,
+                struct kernel **ret)
+{
+    struct kernel *object = kernel__open();
+    if (!object)
+        return -errno;
+
+    object->rodata->cpu_count = (uint32_t)MAX(libbpf_num_possible_cpus(), 1);
+    object->rodata->wants_all = options->wants_all;
+    object->rodata->reads_plain_memory = attempt->reads_plain_memory;
+    object->rodata->tells_final_cpu = attempt->parts[KERNEL_PART_FINAL_CPU];
+    choose_programs(object, attempt);
+    int r = kernel__load(object);
+    if (r == 0)
+        r = kernel__attach(object);
+    if (r < 0) {
+        kernel__destroy(object);
+        return r;
+    }
+    *ret = object;
+    return 0;
+}
+
+/* A kernel may lack what one program needs: then that one is left out. Which one it is can only be
+ * found by trying, and the way of reading memory that newer kernels allow is given up first. */
+static int load_what_works(const struct kernel_probe_options *options, struct attempt *ret_attempt,
+                           struct kernel **ret)
+{
+    struct attempt all = {.reads_plain_memory = true};
+    int first_error = 0;
+
+    memset(all.parts, true, sizeof(all.parts));
+    for (int plain = 1; plain >= 0; plain--) {
+        for (int left_out = KERNEL_PART_COUNT; left_out >= -1; left_out--) {
+            struct attempt attempt = all;
+            attempt.reads_plain_memory = plain;
+            if (left_out >= 0 && left_out < KERNEL_PART_COUNT)
+                attempt.parts[left_out] = false;
+            if (left_out < 0) /* the least that is worth it */
+                attempt = (struct attempt){.parts = {[KERNEL_PART_PROCESSES] = true},
+                                           .reads_plain_memory = plain};
+            int r = load(options, &attempt, ret);
+            if (r == 0) {
+                *ret_attempt = attempt;
+                return 0;
+            }
+            first_error = first_error ? first_error : r;
+            if (r == -EPERM || r == -ENOMEM)
+                return r;
+            if (plain && left_out == KERNEL_PART_COUNT)
+                break;
+        }
+    }
+    return first_error;
+}
+
+static void note_parts(struct kernel_probe *probe, const struct attempt *attempt)
+{
+    const char *missing[KERNEL_PART_COUNT];
+    size_t count = 0;
+
+    for (int part = 0; part < KERNEL_PART_COUNT; part++) {
+        bool needs_events = part > KERNEL_PART_EVENTS;
+        probe->has[part] =
+            attempt->parts[part] && (!needs_events || attempt->parts[KERNEL_PART_EVENTS]);
+        if (!probe->has[part])
+            missing[count++] = part_names[part];
+    }
+    size_t length = 0;
+    for (size_t i = 0; i < count && length < sizeof(probe->refusal.words); i++)
+        length +=
+            (size_t)snprintf(probe->refusal.words + length, sizeof(probe->refusal.words) - length,
+                             "%s%s", i ? ", " : "this kernel refuses the program for ", missing[i]);
+}
+
+int kernel_run(int program_fd)
+{
+    LIBBPF_OPTS(bpf_test_run_opts, options);
+
+    int r = bpf_prog_test_run_opts(program_fd, &options);
+    return r < 0 ? r : (int)options.retval;
+}
+
+static int start_parts(struct kernel_probe *probe, const struct kernel_probe_options *options)
+{
+    int r = kernel_run(bpf_program__fd(probe->object->progs.find_cpu_offsets));
+    if (r == 0 && probe->has[KERNEL_PART_PROCESSES])
+        r = kernel_processes_start(probe, options->proc_root ? options->proc_root : "/proc");
+    if (r == 0 && probe->has[KERNEL_PART_EVENTS])
+        r = kernel_events_start(probe);
+    return r;
+}
+
+int kernel_probe_open(const struct kernel_probe_options *options, struct kernel_probe **ret,
+                      struct kernel_refusal *refusal)
+{
+    const char *reason;
+    struct attempt attempt;
+
+    if (!kernel_probe_is_allowed(refusal))
+        return -EPERM;
+    if (libbpf_load(&reason) < 0) {
+        refuse(refusal, "%s", reason);
+        return -ENOENT;
+    }
+    _cleanup_(kernel_probe_closep) struct kernel_probe *probe = calloc(1, sizeof(*probe));
+    if (!probe) {
+        refuse(refusal, "out of memory");
+        return -ENOMEM;
+    }
+    probe->processes.root_fd = -1;
+    probe->ns_per_tick = NS_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
+    libbpf_set_print(swallow);
+    int r = load_what_works(options, &attempt, &probe->object);
+    if (r == 0) {
+        note_parts(probe, &attempt);
+        r = start_parts(probe, options);
+    }
+    if (r < 0) {
+        refuse(refusal, "the kernel refuses the programs: %s", strerror(-r));
+        return r;
+    }
+    *ret = TAKE_PTR(probe);
+    return 0;
+}
+
+void kernel_probe_close(struct kernel_probe *probe)
+{
+    if (!probe)
+        return;
+    kernel_processes_stop(probe);
+    kernel_events_stop(probe);
+    kernel__destroy(probe->object);
+    free(probe);
+}
+
+void kernel_probe_closep(struct kernel_probe **probe)
+{
+    kernel_probe_close(*probe);
+}
+
+/* ---- what there is ---- */
+
+bool kernel_probe_has(const struct kernel_probe *probe, enum kernel_part part)
+{
+    return probe->has[part];
+}
+
+const char *kernel_probe_refusal(const struct kernel_probe *probe)
+{
+    return probe->refusal.words;
+}
+
+/* ---- membership ---- */
+
+int kernel_probe_tag(struct kernel_probe *probe, pid_t pid, uint32_t tag)
+{
+    int map_fd = bpf_map__fd(probe->object->maps.membership);
+    _cleanup_close_ int pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pid_fd < 0)
+        return -errno;
+
+    int r = tag ? bpf_map_update_elem(map_fd, &pid_fd, &tag, BPF_ANY)
+                : bpf_map_delete_elem(map_fd, &pid_fd);
+    return r == -ENOENT && !tag ? 0 : r;
+}

@@ -1,0 +1,83 @@
+/* The kernel collector: programs of our own in the kernel that tell of every process at almost no
+ * cost, and of every birth, program, end, signal and kill for memory as it happens.
+ *
+ * Needs CAP_BPF and CAP_PERFMON, the kernel's type information, and sonde in the initial pid
+ * namespace. It is made of parts, and a kernel may refuse some of them: those that are there work
+ * all the same, and why the others are not can be asked. Never stops or changes a process.
+ *
+ * Opening takes up to a tenth of a second of CPU; it may be done in a thread of its own. After that
+ * a probe belongs to one thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "probe/lifecycle.h"
+#include "probe/procfs.h"
+
+struct kernel_probe;
+
+enum kernel_part {
+    KERNEL_PART_PROCESSES, /* all processes in one pass */
+    KERNEL_PART_EVENTS,    /* births, programs, ends */
+    KERNEL_PART_FINAL_CPU, /* … with all the CPU time that they used */
+    KERNEL_PART_SIGNALS,   /* with their senders */
+    KERNEL_PART_OOM,
+    KERNEL_PART_COUNT,
+};
+
+/* Why there is no probe, or a part of it is missing. */
+struct kernel_refusal {
+    char words[256];
+};
+
+struct kernel_probe_options {
+    const char *proc_root; /* NULL: /proc; command lines come from there */
+    /* Events of all processes; else of those that were tagged, and of what these have forked. */
+    bool wants_all;
+};
+
+/* 0 or a negative errno, with the reason in words. */
+int kernel_probe_open(const struct kernel_probe_options *options, struct kernel_probe **ret,
+                      struct kernel_refusal *refusal);
+void kernel_probe_close(struct kernel_probe *probe);
+void kernel_probe_closep(struct kernel_probe **probe);
+
+/* Whether the user may load programs at all: a quick look, without loading anything. */
+bool kernel_probe_is_allowed(struct kernel_refusal *refusal);
+
+bool kernel_probe_has(const struct kernel_probe *probe, enum kernel_part part);
+/* What a part is called, for people. */
+const char *kernel_part_name(enum kernel_part part);
+/* Why parts are missing; "" if none is. */
+const char *kernel_probe_refusal(const struct kernel_probe *probe);
+
+/* ---- processes: as procfs_scan() and procfs_read_pids() have it, extras always included ---- */
+
+int kernel_probe_scan(struct kernel_probe *probe, probe_depth_fn depth, void *context,
+                      struct readings *out, size_t *ret_total);
+int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t count,
+                           struct readings *out);
+
+/* ---- events ---- */
+
+/* Readable when there is something to drain, once kernel_probe_sleep() was called. */
+int kernel_probe_fd(const struct kernel_probe *probe);
+/* Hands what has gathered to `on_event`, in its order, but that an end waits for its last slice of
+ * CPU time to be known. 0; 1 if events were lost; or a negative errno. */
+int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *context);
+/* Asks to be woken at the next event. False: something is still to come, look again soon. */
+bool kernel_probe_sleep(struct kernel_probe *probe);
+/* An end that waits, of a process that is known to be over, is not waited for much longer: what is
+ * unknown of it stays so. */
+void kernel_probe_settle(struct kernel_probe *probe, pid_t pid, lifecycle_fn on_event,
+                         void *context);
+/* That there was no room for. */
+uint64_t kernel_probe_lost(const struct kernel_probe *probe);
+
+/* ---- membership ---- */
+
+/* From now on events of the process, and of all that it forks, carry the tag; 0: none any more. 0
+ * or a negative errno; -ESRCH: it is gone. */
+int kernel_probe_tag(struct kernel_probe *probe, pid_t pid, uint32_t tag);

@@ -1,0 +1,347 @@
+/* Records of processes into readings. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/macros.h"
+#include "base/vec.h"
+#include "model/field.h"
+#include "probe/bpf/kernel-object.h"
+#include "probe/bpf/kernel-skeleton.h"
+#include "probe/process-command.h"
+
+/* Values of task->__state and exit_state that the kernel shows as a letter. */
+#define STATE_REPORTED 0x7f
+#define STATE_IDLE     0x402 /* uninterruptible, but no load: a kernel thread without work */
+#define STATE_RTLOCK   0x1000
+#define STATE_FROZEN   0x8000
+#define EXIT_DEAD      0x10
+
+struct known_process {
+    pid_t pid;
+    unsigned generation;
+    uint64_t start_boot_ns;
+    struct process_command command;
+};
+
+/* ---- the kernel's values as others know them ---- */
+
+static char state_letter(const struct process_record *record)
+{
+    static const char letters[] = "RSDTtXZPI";
+    uint32_t state = (record->state | record->exit_state) & STATE_REPORTED;
+
+    if ((record->state & STATE_IDLE) == STATE_IDLE)
+        return 'I';
+    if (record->state & (STATE_RTLOCK | STATE_FROZEN))
+        return 'D';
+    return letters[state ? 32 - __builtin_clz(state) : 0];
+}
+
+/* The scheduler's time is exact, its division by ticks is not: the kernel scales the latter, and
+ * never goes back behind what it has told before (kernel/sched/cputime.c, cputime_adjust). */
+static void split_cpu_time(const struct process_record *record, struct process_reading *reading)
+{
+    uint64_t total = record->cpu_ns, user = record->user_ns, system = record->system_ns;
+
+    if (record->told_user_ns + record->told_system_ns >= total) {
+        reading->user_ns = (int64_t)record->told_user_ns;
+        reading->system_ns = (int64_t)record->told_system_ns;
+        return;
+    }
+    if (system == 0)
+        user = total;
+    else if (user == 0)
+        system = total;
+    else
+        system = (uint64_t)((__uint128_t)system * total / (system + user));
+    system = MAX(system, record->told_system_ns);
+    user = total - MIN(system, total);
+    if (user < record->told_user_ns)
+        user = record->told_user_ns;
+    reading->user_ns = (int64_t)user;
+    reading->system_ns = (int64_t)(total - MIN(user, total));
+}
+
+static int64_t as_limit(uint64_t value)
+{
+    return value <= INT64_MAX ? (int64_t)value : INT64_MAX;
+}
+
+static int64_t pages_to_bytes(const struct kernel_processes *processes, int64_t pages)
+{
+    return MAX(pages, (int64_t)0) * (int64_t)processes->page_bytes;
+}
+
+static void fill_reading(const struct kernel_probe *probe, const struct process_record *record,
+                         struct process_reading *reading)
+{
+    const struct kernel_processes *processes = &probe->processes;
+
+    *reading = (struct process_reading){
+        .pid = record->pid,
+        .ppid = record->ppid,
+        .start_ticks = record->start_boot_ns / probe->ns_per_tick,
+        .mono_ns = record->mono_ns,
+        .state = state_letter(record),
+        .threads = record->threads,
+        .uid = record->uid,
+        .cpu_ns = (int64_t)record->cpu_ns,
+        .reaped_user_ns = (int64_t)record->reaped_user_ns,
+        .reaped_system_ns = (int64_t)record->reaped_system_ns,
+        .vsize_bytes = pages_to_bytes(processes, (int64_t)record->vsize_pages),
+        .rss_bytes = pages_to_bytes(processes, record->rss_pages),
+        .shared_bytes = pages_to_bytes(processes, record->shared_pages),
+        .open_fds = record->open_fds,
+        .peak_rss_bytes = INT_UNKNOWN,
+        .fd_limit = as_limit(record->fd_limit),
+        .read_bytes = (int64_t)record->read_bytes,
+        .write_bytes = (int64_t)record->write_bytes,
+        .ignores_sigchld = record->ignores_sigchld,
+        .tag = record->tag,
+    };
+    split_cpu_time(record, reading);
+    if (record->has_memory)
+        reading->peak_rss_bytes =
+            pages_to_bytes(processes, MAX((int64_t)record->peak_pages, record->rss_pages));
+}
+
+/* ---- what is remembered ---- */
+
+static void known_process_free(struct known_process *known)
+{
+    if (!known)
+        return;
+    process_command_done(&known->command);
+    free(known);
+}
+
+/* What is known of a process, made anew if the pid has changed hands. NULL: no memory. */
+static struct known_process *remember(struct kernel_processes *processes,
+                                      const struct process_record *record)
+{
+    struct known_process *known = map_get(&processes->known, (uint64_t)record->pid);
+
+    if (known && known->start_boot_ns == record->start_boot_ns)
+        return known;
+    if (known) {
+        process_command_done(&known->command);
+        known->start_boot_ns = record->start_boot_ns;
+        known->generation = processes->generation - 1;
+        return known;
+    }
+    known = calloc(1, sizeof(*known));
+    if (known && map_put(&processes->known, (uint64_t)record->pid, known) < 0) {
+        free(known);
+        return NULL;
+    }
+    if (known) {
+        known->pid = record->pid;
+        known->start_boot_ns = record->start_boot_ns;
+        known->generation = processes->generation - 1;
+    }
+    return known;
+}
+
+/* Drops what this generation did not see. */
+static void forget_gone(struct kernel_processes *processes)
+{
+    size_t position = 0;
+    struct known_process *known;
+
+    if (processes->seen == processes->known.count)
+        return;
+    while ((known = map_next(&processes->known, &position)))
+        if (known->generation != processes->generation) {
+            map_remove(&processes->known, (uint64_t)known->pid);
+            known_process_free(known);
+            position--;
+        }
+}
+
+static int name_process(const struct kernel_processes *processes, struct known_process *known,
+                        const struct process_record *record, struct process_reading *reading)
+{
+    const struct process_title title = {
+        .pid = record->pid,
+        .name = record->name,
+        .arg_start = record->arg_start,
+        .state = reading->state,
+        .is_kernel_thread = record->is_kernel_thread,
+    };
+    int r = 0;
+
+    if (process_command_is_stale(&known->command, &title))
+        r = process_command_refresh(&known->command, processes->root_fd, &title);
+    reading->command = known->command.text;
+    return r;
+}
+
+/* ---- readings ---- */
+
+static void begin_reading(struct kernel_processes *processes, struct readings *out)
+{
+    processes->generation++;
+    processes->seen = 0;
+    out->count = 0;
+    out->moment = moment_now();
+}
+
+static int take_record(struct kernel_probe *probe, const struct process_record *record,
+                       probe_depth_fn depth, void *context, struct readings *out)
+{
+    struct kernel_processes *processes = &probe->processes;
+
+    if (record->exit_state & EXIT_DEAD) /* reaped while it was read: its figures are its parent's */
+        return 0;
+    struct known_process *known = remember(processes, record);
+    int r = known ? VEC_RESERVE(out, out->count + 1) : -ENOMEM;
+    if (r < 0)
+        return r;
+    if (known->generation == processes->generation) /* two walks have met */
+        return 0;
+    known->generation = processes->generation;
+    processes->seen++;
+    struct process_reading *reading = &out->items[out->count];
+    fill_reading(probe, record, reading);
+    if (depth && depth(context, reading->pid, reading->ppid, reading->start_ticks) == PROBE_SKIP)
+        return 0;
+    r = name_process(processes, known, record, reading);
+    if (r == 0)
+        out->count++;
+    return r;
+}
+
+static int take_records(struct kernel_probe *probe, probe_depth_fn depth, void *context,
+                        struct readings *out)
+{
+    uint32_t count = MIN(probe->object->bss->request.count, (uint32_t)PROCESS_CHUNK);
+    int r = 0;
+
+    for (uint32_t i = 0; i < count && r == 0; i++)
+        r = take_record(probe, &probe->processes.records[i], depth, context, out);
+    return r;
+}
+
+int kernel_probe_scan(struct kernel_probe *probe, probe_depth_fn depth, void *context,
+                      struct readings *out, size_t *ret_total)
+{
+    volatile struct walk_request *request = &probe->object->bss->request;
+    int program = bpf_program__fd(probe->object->progs.walk_processes);
+
+    begin_reading(&probe->processes, out);
+    request->after_address = request->after_start_boot_ns = 0;
+    request->limit = PROCESS_CHUNK;
+    do {
+        int r = kernel_run(program);
+        if (r == 0)
+            r = take_records(probe, depth, context, out);
+        if (r < 0)
+            return r;
+        if (!request->count)
+            break;
+        const struct process_record *last = &probe->processes.records[request->count - 1];
+        request->after_address = last->address;
+        request->after_start_boot_ns = last->start_boot_ns;
+    } while (!request->is_end);
+    *ret_total = request->total;
+    forget_gone(&probe->processes);
+    return 0;
+}
+
+int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t count,
+                           struct readings *out)
+{
+    volatile struct walk_request *request = &probe->object->bss->request;
+    int program = bpf_program__fd(probe->object->progs.read_processes);
+
+    begin_reading(&probe->processes, out);
+    for (size_t first = 0; first < count; first += PROCESS_CHUNK) {
+        size_t chunk = MIN(count - first, (size_t)PROCESS_CHUNK);
+        memcpy(probe->processes.wanted_pids, pids + first, chunk * sizeof(*pids));
+        request->limit = (uint32_t)chunk;
+        int r = kernel_run(program);
+        if (r == 0)
+            r = take_records(probe, NULL, NULL, out);
+        if (r < 0)
+            return r;
+    }
+    forget_gone(&probe->processes);
+    return 0;
+}
+
+/* ---- start and stop ---- */
+
+static size_t page_align(size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) / page * page;
+}
+
+#define RECORDS_BYTES page_align(PROCESS_CHUNK * sizeof(struct process_record))
+#define PIDS_BYTES    page_align(PROCESS_CHUNK * sizeof(int32_t))
+
+/* NULL: errno tells why. */
+static void *map_memory(const struct bpf_map *map, size_t bytes, int protection)
+{
+    void *memory = mmap(NULL, bytes, protection, MAP_SHARED, bpf_map__fd(map), 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* What the kernel calls a process must be what /proc calls it, or nothing would fit together: in
+ * another time namespace it is not. */
+static int check_identity(struct kernel_probe *probe)
+{
+    _cleanup_(procfs_freep) struct procfs *procfs = NULL;
+    struct readings ours = {0}, theirs = {0};
+    const pid_t self = getpid();
+
+    int r = procfs_new("/proc", 0, &procfs);
+    if (r == 0)
+        r = procfs_read_pids(procfs, &self, 1, &theirs);
+    if (r == 0)
+        r = kernel_probe_read_pids(probe, &self, 1, &ours);
+    if (r == 0 && (ours.count != 1 || theirs.count != 1 || ours.items[0].pid != self ||
+                   ours.items[0].start_ticks != theirs.items[0].start_ticks))
+        r = -EXDEV;
+    readings_done(&ours);
+    readings_done(&theirs);
+    return r;
+}
+
+int kernel_processes_start(struct kernel_probe *probe, const char *proc_root)
+{
+    struct kernel_processes *processes = &probe->processes;
+    struct kernel *object = probe->object;
+
+    processes->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    processes->root_fd = open(proc_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (processes->root_fd < 0)
+        return -errno;
+    processes->records = map_memory(object->maps.records, RECORDS_BYTES, PROT_READ);
+    processes->wanted_pids =
+        map_memory(object->maps.wanted_pids, PIDS_BYTES, PROT_READ | PROT_WRITE);
+    if (!processes->records || !processes->wanted_pids)
+        return -errno;
+    return check_identity(probe);
+}
+
+void kernel_processes_stop(struct kernel_probe *probe)
+{
+    struct kernel_processes *processes = &probe->processes;
+    size_t position = 0;
+
+    for (struct known_process *known; (known = map_next(&processes->known, &position));)
+        known_process_free(known);
+    map_done(&processes->known);
+    if (processes->records)
+        munmap((void *)(uintptr_t)processes->records, RECORDS_BYTES);
+    if (processes->wanted_pids)
+        munmap(processes->wanted_pids, PIDS_BYTES);
+    processes->root_fd = close_fd(processes->root_fd);
+}

@@ -1,0 +1,330 @@
+/* All processes, or those of a list, into an array that sonde has mapped: one system call for some
+ * hundred of them, no text in between. */
+#pragma once
+
+#include "probe/bpf/kernel-types.h"
+
+#include "probe/bpf/kernel-membership.bpf.h"
+#include "probe/bpf/kernel-memory.bpf.h"
+#include "probe/bpf/kernel-records.h"
+#include "probe/bpf/kernel-threads.bpf.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+struct walk_request request;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, PROCESS_CHUNK);
+    __type(key, u32);
+    __type(value, struct process_record);
+} records SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, PROCESS_CHUNK);
+    __type(key, u32);
+    __type(value, s32);
+} wanted_pids SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, u64);
+} landmark SEC(".maps");
+
+extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *task,
+                             unsigned int flags) __ksym __weak;
+extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym __weak;
+extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym __weak;
+extern void bpf_rcu_read_lock(void) __ksym __weak;
+extern void bpf_rcu_read_unlock(void) __ksym __weak;
+extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;
+extern void bpf_task_release(struct task_struct *task) __ksym __weak;
+
+/* The verifier lets a number come of a pointer only through memory. */
+static __always_inline u64 as_number(const void *pointer)
+{
+    u64 number = 0;
+
+    bpf_probe_read_kernel(&number, sizeof(number), &pointer);
+    return number;
+}
+
+/* How far each CPU's memory lies from the address that all share, which the kernel does not export:
+ * of a map of our own, both are known. */
+SEC("syscall") int find_cpu_offsets(void *context)
+{
+    u64 map = as_number(&landmark), shared = 0;
+    u32 key = 0;
+
+    bpf_probe_read_kernel(&shared, sizeof(shared),
+                          (void *)(map + bpf_core_field_offset(struct bpf_array, pptrs)));
+    for (u32 cpu = 0; cpu < CPUS_MAX; cpu++) {
+        if (cpu >= cpu_count)
+            break;
+        void *here = bpf_map_lookup_percpu_elem(&landmark, &key, cpu);
+        if (!here)
+            break;
+        cpu_offsets[cpu] = as_number(here) - shared;
+    }
+    return 0;
+}
+
+/* ---- descriptors ---- */
+
+/* Words of the bitmap of open descriptors that are read at a time. */
+#define WORDS_AT_ONCE 8
+
+struct fd_walk {
+    u64 address;
+    u32 words;
+    u32 count;
+};
+
+static __always_inline u32 count_bits(u64 word)
+{
+    word -= (word >> 1) & 0x5555555555555555ULL;
+    word = (word & 0x3333333333333333ULL) + ((word >> 2) & 0x3333333333333333ULL);
+    word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+    return (word * 0x0101010101010101ULL) >> 56;
+}
+
+static long add_words(u32 number, struct fd_walk *walk)
+{
+    u64 words[WORDS_AT_ONCE] = {};
+    u32 first = number * WORDS_AT_ONCE;
+
+    if (first >= walk->words)
+        return 1;
+    u32 left = walk->words - first;
+    u32 bytes = (left < WORDS_AT_ONCE ? left : WORDS_AT_ONCE) * sizeof(u64);
+    if (bytes > sizeof(words) ||
+        bpf_probe_read_kernel(words, bytes, (void *)(walk->address + first * sizeof(u64))))
+        return 1;
+    for (u32 i = 0; i < WORDS_AT_ONCE; i++)
+        walk->count += count_bits(words[i]);
+    return 0;
+}
+
+static __always_inline u32 count_fds(struct files_struct *files)
+{
+    struct fdtable *table = files->fdt;
+    struct fd_walk walk = {.address = (u64)table->open_fds, .words = table->max_fds / 64};
+
+    if (reads_plain_memory && walk.words == 1)
+        return count_bits(*(u64 *)bpf_rdonly_cast(table->open_fds, 0));
+    if (reads_plain_memory && walk.words == 4) {
+        u64 *words = bpf_rdonly_cast(table->open_fds, 0);
+        return count_bits(words[0]) + count_bits(words[1]) + count_bits(words[2]) +
+               count_bits(words[3]);
+    }
+    bpf_loop((walk.words + WORDS_AT_ONCE - 1) / WORDS_AT_ONCE, add_words, &walk, 0);
+    return walk.count;
+}
+
+/* ---- one process ---- */
+
+static __always_inline void fill_memory(struct mm_struct *mm, struct process_record *record)
+{
+    struct memory_pages pages = memory_of(mm);
+
+    record->has_memory = true;
+    record->rss_pages = pages.file + pages.anon + pages.shmem;
+    record->shared_pages = pages.file + pages.shmem;
+    record->peak_pages = mm->hiwater_rss;
+    record->vsize_pages = mm->total_vm;
+    record->arg_start = mm->arg_start;
+}
+
+static __always_inline void clear_memory(struct process_record *record)
+{
+    record->has_memory = false;
+    record->rss_pages = record->shared_pages = 0;
+    record->peak_pages = record->vsize_pages = record->arg_start = 0;
+    record->open_fds = 0;
+}
+
+static __always_inline void fill_identity(struct task_struct *task, struct signal_struct *signal,
+                                          struct process_record *record)
+{
+    record->pid = task->tgid;
+    record->ppid = task->real_parent->tgid;
+    record->uid = task->real_cred->uid.val;
+    record->threads = signal->nr_threads;
+    record->state = task->__state;
+    record->exit_state = task->exit_state;
+    record->is_kernel_thread = !!(task->flags & PF_KTHREAD);
+    record->address = (u64)task;
+    record->start_boot_ns = task->start_boottime;
+    record->fd_limit = signal->rlim[RLIMIT_NOFILE].rlim_cur;
+    record->reaped_user_ns = signal->cutime;
+    record->reaped_system_ns = signal->cstime;
+    record->told_user_ns = signal->prev_cputime.utime;
+    record->told_system_ns = signal->prev_cputime.stime;
+    __builtin_memcpy(record->name, task->comm, sizeof(record->name));
+}
+
+static __always_inline bool throws_children_away(struct task_struct *task)
+{
+    struct sighand_struct *sighand = task->sighand; /* NULL once it is reaped */
+    if (!sighand)
+        return false;
+    struct sigaction *action = &sighand->action[SIGCHLD_NUMBER - 1].sa;
+
+    return action->sa_handler == (void *)1 || (action->sa_flags & SA_NOCLDWAIT);
+}
+
+/* A leader that has ended while other threads run on has neither memory nor descriptors: they are
+ * those of a thread that lives, and so is the state. */
+static __always_inline void fill_through_threads(struct task_struct *task,
+                                                 struct signal_struct *signal,
+                                                 struct process_record *record)
+{
+    struct thread_sums sums = {};
+    struct mm_struct *mm = task->mm;
+    struct files_struct *files = task->files;
+
+    sum_threads(signal, &sums);
+    record->cpu_ns = sums.cpu_ns;
+    record->user_ns = sums.user_ns;
+    record->system_ns = sums.system_ns;
+    record->read_bytes = sums.read_bytes;
+    record->write_bytes = sums.write_bytes;
+    if (record->exit_state && sums.has_living) {
+        record->state = sums.state;
+        record->exit_state = sums.exit_state;
+    }
+    if (!mm && sums.mm) {
+        mm = bpf_rdonly_cast((void *)sums.mm, bpf_core_type_id_kernel(struct mm_struct));
+        files = bpf_rdonly_cast((void *)sums.files, bpf_core_type_id_kernel(struct files_struct));
+    }
+    if (mm)
+        fill_memory(mm, record);
+    if (files)
+        record->open_fds = count_fds(files);
+}
+
+static __always_inline void fill_alone(struct task_struct *task, struct signal_struct *signal,
+                                       struct process_record *record)
+{
+    record->cpu_ns = signal->sum_sched_runtime + task->se.sum_exec_runtime;
+    record->user_ns = signal->utime + task->utime;
+    record->system_ns = signal->stime + task->stime;
+    record->read_bytes = signal->ioac.read_bytes + task->ioac.read_bytes;
+    record->write_bytes = signal->ioac.write_bytes + task->ioac.write_bytes;
+    if (task->mm)
+        fill_memory(task->mm, record);
+    if (task->files)
+        record->open_fds = count_fds(task->files);
+}
+
+/* A function of its own for the verifier, which would otherwise go through it again for each state
+ * of the loop around it (73,000 instructions instead of 1,600). */
+__noinline int fill_record(struct task_struct *task __attribute__((btf_decl_tag("arg:trusted"))),
+                           struct process_record *record)
+{
+    if (!record)
+        return 0;
+    struct signal_struct *signal = task->signal;
+
+    clear_memory(record);
+    fill_identity(task, signal, record);
+    record->mono_ns = bpf_ktime_get_ns();
+    if (signal->nr_threads > 1)
+        fill_through_threads(task, signal, record);
+    else
+        fill_alone(task, signal, record);
+    record->ignores_sigchld = throws_children_away(task);
+    return 0;
+}
+
+/* ---- all of them ---- */
+
+/* A task that has gone since the last walk takes its place in the list with it: then one goes on by
+ * age, which the list is in the order of, but for those that started at the same moment. */
+static __always_inline bool is_behind(struct task_struct *task)
+{
+    return request.after_start_boot_ns && task->start_boottime > request.after_start_boot_ns;
+}
+
+SEC("syscall") int walk_processes(void *context)
+{
+    struct bpf_iter_task walk;
+    struct task_struct *task;
+    u32 count = 0, total = 0;
+    u32 limit = request.limit;
+    u64 after = request.after_address;
+    bool is_found = !after, is_end = true;
+
+    bpf_rcu_read_lock();
+    bpf_iter_task_new(&walk, NULL, BPF_TASK_ITER_ALL_PROCS);
+    while ((task = bpf_iter_task_next(&walk))) {
+        if (!is_found) {
+            total++;
+            if ((u64)task == after) {
+                is_found = true;
+                continue;
+            }
+            if (!is_behind(task))
+                continue;
+            is_found = true;
+            total--;
+        }
+        if (count >= limit) {
+            is_end = false;
+            break;
+        }
+        if (!task->pid) /* the idle task */
+            continue;
+        u32 key = count;
+        struct process_record *record = bpf_map_lookup_elem(&records, &key);
+        if (!record)
+            break;
+        record->tag = own_tag_of(task);
+        fill_record(task, record);
+        total++;
+        count++;
+    }
+    bpf_iter_task_destroy(&walk);
+    bpf_rcu_read_unlock();
+    request.count = count;
+    request.total = total;
+    request.is_found = is_found;
+    request.is_end = is_end;
+    return 0;
+}
+
+static long read_one(u32 number, u32 *count)
+{
+    u32 key = number, next = *count;
+    s32 *pid = bpf_map_lookup_elem(&wanted_pids, &key);
+    struct process_record *record = bpf_map_lookup_elem(&records, &next);
+
+    if (!pid || !record)
+        return 1;
+    struct task_struct *task = bpf_task_from_pid(*pid);
+    if (!task)
+        return 0;
+    if (task->pid == task->tgid) {
+        record->tag = own_tag_of(task);
+        fill_record(task, record);
+        *count = next + 1;
+    }
+    bpf_task_release(task);
+    return 0;
+}
+
+SEC("syscall") int read_processes(void *context)
+{
+    u32 count = 0;
+
+    bpf_loop(request.limit, read_one, &count, 0);
+    request.count = count;
+    return 0;
+}
