@@ -25,6 +25,7 @@ struct registry {
     struct map fosters;   /* pid → struct foster */
     struct map strangers; /* pid → anything: children that a foster parent had before */
     bool trusts_events;
+    uint32_t last_tag;
 };
 
 int registry_new(struct registry **ret)
@@ -204,6 +205,7 @@ int registry_add_run(struct registry *registry, const struct run_options *option
     run->uid = options->uid;
     run->origin = options->origin;
     run->parent = options->parent;
+    run->tag = ++registry->last_tag;
     run->total_sheets = run->last_completed_sheet = run->current_sheet = INT_UNKNOWN;
     entry->sheet_num = INT_UNKNOWN;
     TAILQ_INIT(&entry->members);
@@ -251,6 +253,16 @@ struct run *registry_find_run(const struct registry *registry, const char *run_i
 {
     struct run_entry *entry = run_index_find(&registry->runs, RUN_BY_RUN_ID, run_id, INT_UNKNOWN);
     return entry ? &entry->run : NULL;
+}
+
+struct run *registry_find_tag(const struct registry *registry, uint32_t tag)
+{
+    struct run *run = NULL;
+
+    while (tag && (run = registry_next_run(registry, run)))
+        if (run->tag == tag)
+            return run;
+    return NULL;
 }
 
 struct run *registry_find_job(const struct registry *registry, const char *job_id, int64_t uid)

@@ -24,6 +24,11 @@ struct member {
     bool has_ended;    /* by the events; it may still be there as a zombie */
     bool was_found;    /* by a reading, before any event told of it */
     bool was_placed;   /* since registry_begin() */
+
+    /* For the kernel's own account of membership, where there is one. */
+    uint32_t tag;    /* that the kernel knows it by; 0: none */
+    bool is_covered; /* its end will be told with all that it has used, and those of its children */
+    bool is_counted; /* it was */
 };
 
 struct registry;
@@ -55,6 +60,8 @@ void registry_end_run(struct registry *registry, struct run *run);
 bool registry_has_room(const struct registry *registry, int64_t uid);
 
 struct run *registry_find_run(const struct registry *registry, const char *run_id);
+/* By the tag that the kernel knows it by. */
+struct run *registry_find_tag(const struct registry *registry, uint32_t tag);
 /* By its name, the latest one: names are each user's own. INT_UNKNOWN: anybody's. */
 struct run *registry_find_job(const struct registry *registry, const char *job_id, int64_t uid);
 /* The name for one more run of that job and user: JOB (unless it is known to be taken elsewhere),

@@ -28,6 +28,7 @@ struct run {
     char run_id[UUID_TEXT_SIZE];
     char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* it does not change */
     int64_t uid;                            /* whose it is; INT_UNKNOWN: not known */
+    uint32_t tag; /* a number of its own, by which the kernel knows it; never used again */
     enum run_origin origin;
     struct run *parent; /* the run that it was started in, as the registry keeps it; NULL: none */
     uint64_t processes; /* how many there have been */

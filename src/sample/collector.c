@@ -12,7 +12,9 @@
 #define CGROUP_ROOT "/sys/fs/cgroup"
 
 struct collector {
+    struct registry *registry;
     struct procfs *procfs;
+    struct kernel_probe *kernel; /* not its own; NULL: processes are read through procfs */
     struct system_probe *system;
     struct sampler *sampler;
     struct readings readings;
@@ -28,6 +30,7 @@ int collector_new(const struct collector_options *options, struct collector **re
     if (!collector)
         return -ENOMEM;
 
+    collector->registry = options->registry;
     int r = procfs_new(proc_root, procfs_default_budget(), &collector->procfs);
     /* Its pids would be other processes' than those that sonde knows. */
     if (r == 0 && !options->proc_root && !procfs_is_live(collector->procfs))
@@ -58,16 +61,50 @@ void collector_freep(struct collector **collector)
     collector_free(*collector);
 }
 
+void collector_use_kernel(struct collector *collector, struct kernel_probe *kernel)
+{
+    bool is_able = kernel && kernel_probe_has(kernel, KERNEL_PART_PROCESSES);
+
+    collector->kernel = is_able ? kernel : NULL;
+    if (is_able) /* what is kept open there is of no more use */
+        procfs_read_pids(collector->procfs, NULL, 0, &collector->readings);
+}
+
+static int read_pids(struct collector *collector, const pid_t *pids, size_t count)
+{
+    struct readings *readings = &collector->readings;
+
+    return collector->kernel ? kernel_probe_read_pids(collector->kernel, pids, count, readings)
+                             : procfs_read_pids(collector->procfs, pids, count, readings);
+}
+
 static int read_processes(struct collector *collector, const struct collect_request *request,
                           size_t *ret_total)
 {
     struct readings *readings = &collector->readings;
 
-    if (!request->pids)
-        return procfs_scan(collector->procfs, request->depth, request->context, readings,
-                           ret_total);
-    int r = procfs_read_pids(collector->procfs, request->pids, request->pid_count, readings);
-    *ret_total = readings->count;
+    if (request->pids) {
+        int r = read_pids(collector, request->pids, request->pid_count);
+        *ret_total = readings->count;
+        return r;
+    }
+    return collector->kernel ? kernel_probe_scan(collector->kernel, request->depth,
+                                                 request->context, readings, ret_total)
+                             : procfs_scan(collector->procfs, request->depth, request->context,
+                                           readings, ret_total);
+}
+
+int collector_cover(struct collector *collector, const pid_t *pids, size_t count)
+{
+    const struct readings *readings = &collector->readings;
+
+    int r = read_pids(collector, pids, count);
+    for (size_t i = 0; i < readings->count && r == 0; i++) {
+        const struct process_reading *reading = &readings->items[i];
+        struct member *member = registry_find(collector->registry, reading->pid);
+        if (member)
+            r = sampler_cover(collector->sampler, member->run, reading->pid, reading);
+    }
     return r;
 }
 
@@ -92,6 +129,11 @@ int collector_take(struct collector *collector, const struct collect_request *re
     (*ret)->collect_ms = (double)(clock_mono_ns() - started_ns) / 1e6;
     *ret_moment = collector->readings.moment;
     return 0;
+}
+
+const char *collector_name(const struct collector *collector)
+{
+    return collector->kernel ? "bpf" : "procfs";
 }
 
 const char *collector_strerror(int error)

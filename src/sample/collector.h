@@ -2,6 +2,7 @@
  * the engine at its ticks, `sonde ps` twice, libsonde in its thread. */
 #pragma once
 
+#include "probe/bpf/kernel-probe.h"
 #include "probe/procfs.h"
 #include "sample/sampler.h"
 
@@ -18,6 +19,14 @@ int collector_new(const struct collector_options *options, struct collector **re
 void collector_free(struct collector *collector);
 void collector_freep(struct collector **collector);
 
+/* Reads processes through the kernel's own programs from now on; not the collector's. NULL: through
+ * /proc again. */
+void collector_use_kernel(struct collector *collector, struct kernel_probe *kernel);
+
+/* The ends of these members will be told from now on: enters how they stand. 0 or a negative errno.
+ */
+int collector_cover(struct collector *collector, const pid_t *pids, size_t count);
+
 /* Which processes are read: all for which `depth` says so (NULL: all), or just `pids`, deeply. */
 struct collect_request {
     probe_depth_fn depth;
@@ -29,6 +38,9 @@ struct collect_request {
 /* 0 or a negative errno. `ret_moment` is when it was taken. */
 int collector_take(struct collector *collector, const struct collect_request *request,
                    struct snapshot **ret, struct moment *ret_moment);
+
+/* What processes are read with: "bpf" or "procfs". */
+const char *collector_name(const struct collector *collector);
 
 /* What went wrong, in words that name the cause and, where there is one, the fix. */
 const char *collector_strerror(int error);

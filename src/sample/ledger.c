@@ -16,6 +16,10 @@
 /* wait4 is not rounded to ticks: more than was seen of it is what it should be. */
 #define FINAL_ROUNDING_NS NS_PER_MSEC
 
+/* A process whose end will be told may be gone for a moment before it is; after that, events were
+ * lost. */
+#define UNSEEN_MAX 3
+
 /* The account of one process. */
 struct account {
     pid_t pid;
@@ -31,6 +35,9 @@ struct account {
     struct cpu_time debit;       /* of vanished children that `reaped` does not yet show */
     struct cpu_time surplus;     /* credit of the last tick that met no debit */
     struct cpu_time final;
+    bool is_covered;             /* its end and those of its children will be told */
+    struct cpu_time before;      /* then: of children that it had reaped before that was so */
+    unsigned unseen;             /* ticks at which it should have been there */
     bool is_settled;             /* vanished, and passed on */
     unsigned unsettled_children; /* vanished at this tick, to be settled first */
 };
@@ -76,9 +83,12 @@ static bool is_more_than_rounding(struct cpu_time time)
     return time.total_ns > ROUNDING_NS;
 }
 
-/* What the process and all that it has reaped, or should have, have used. */
+/* What the process and all that it has reaped, or should have, have used; but for children whose
+ * ends are told. */
 static struct cpu_time account_total(const struct account *account)
 {
+    if (account->is_covered)
+        return add(account->own, account->before);
     struct cpu_time total = add(account->own, account->reaped);
     return is_more_than_rounding(account->debit) ? add(total, account->debit) : total;
 }
@@ -347,6 +357,7 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
         change_run(ledger, account, run_account);
 
     account->seen = true;
+    account->unseen = 0;
     account->ppid = reading->ppid;
     account->start_ticks = reading->start_ticks;
     raise_to(&account->own, known(reading->cpu_ns), known(reading->user_ns));
@@ -354,7 +365,7 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
     raise_to(&account->reaped, known(reading->reaped_user_ns) + known(reading->reaped_system_ns),
              known(reading->reaped_user_ns));
     /* Its children are not reaped by it but thrown away, with all they used. */
-    bool throws_away = reading->ignores_sigchld && run->processes > 1;
+    bool throws_away = reading->ignores_sigchld && run->processes > 1 && !account->is_covered;
     for (; run_account; run_account = outer_of(ledger, run_account)) {
         run_account->tick_processes++;
         observe_memory(run_account, reading);
@@ -364,22 +375,84 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
     return 0;
 }
 
-int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struct rusage *usage)
+/* The account of a process of that run, opened if there was none; NULL without memory. */
+static struct account *get_account(struct ledger *ledger, struct run *run, pid_t pid)
 {
     struct run_account *run_account = open_run(ledger, run);
     struct account *account = find_account(ledger, pid);
 
-    if (run_account && !account)
-        account = open_account(ledger, run_account, pid);
-    if (!run_account || !account)
+    return run_account && !account ? open_account(ledger, run_account, pid) : account;
+}
+
+static void raise_peak(const struct ledger *ledger, struct run *run, int64_t peak_rss_bytes)
+{
+    for (struct run_account *at = find_run(ledger, run); at; at = outer_of(ledger, at))
+        at->usage.peak_rss_bytes = MAX(at->usage.peak_rss_bytes, peak_rss_bytes);
+}
+
+int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struct rusage *usage)
+{
+    struct account *account = get_account(ledger, run, pid);
+    if (!account)
         return -ENOMEM;
 
     account->is_final = true;
     account->final = cpu_time_of(usage);
-    for (; run_account; run_account = outer_of(ledger, run_account))
-        run_account->usage.peak_rss_bytes =
-            MAX(run_account->usage.peak_rss_bytes, (int64_t)usage->ru_maxrss * 1024);
+    raise_peak(ledger, run, (int64_t)usage->ru_maxrss * 1024);
     return 0;
+}
+
+/* ---- ends that are told ---- */
+
+int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid,
+                 const struct process_reading *reading)
+{
+    struct account *former = find_account(ledger, pid);
+
+    /* A birth: whoever had the pid before is gone. */
+    if (former && !reading)
+        settle_former(ledger, former);
+    struct account *account = get_account(ledger, run, pid);
+    if (!account)
+        return -ENOMEM;
+    account->is_covered = true;
+    account->debit = account->surplus = (struct cpu_time){0};
+    if (!reading)
+        return 0;
+    account->ppid = reading->ppid;
+    account->start_ticks = reading->start_ticks;
+    raise_to(&account->own, known(reading->cpu_ns), known(reading->user_ns));
+    raise_to(&account->before, known(reading->reaped_user_ns) + known(reading->reaped_system_ns),
+             known(reading->reaped_user_ns));
+    return 0;
+}
+
+int ledger_ended(struct ledger *ledger, struct run *run, const struct process_end *end)
+{
+    struct account *account = get_account(ledger, run, end->pid);
+    if (!account)
+        return -ENOMEM;
+
+    raise_to(&account->own, known(end->cpu_ns), known(end->user_ns));
+    raise_peak(ledger, run, end->peak_rss_bytes);
+    add_settled(ledger, account->run, account_total(account), int_is_known(end->cpu_ns));
+    close_account(ledger, account);
+    return 0;
+}
+
+/* Those that have been gone for too long: their ends were lost. */
+static void settle_lost(struct ledger *ledger)
+{
+    size_t position = 0;
+
+    for (struct account *account; (account = map_next(&ledger->accounts, &position));) {
+        if (!account->is_covered || account->seen || account->is_final ||
+            ++account->unseen < UNSEEN_MAX)
+            continue;
+        add_settled(ledger, account->run, account_total(account), false);
+        close_account(ledger, account);
+        position--;
+    }
 }
 
 /* The account that a vanished process's figures should turn up in; NULL if there is none. A parent
@@ -412,7 +485,7 @@ static struct account *settle(const struct ledger *ledger, struct account *accou
 /* Children of sonde itself do not vanish: it reaps them. */
 static bool has_vanished(const struct ledger *ledger, const struct account *account)
 {
-    return !account->seen && !account->is_final && !account->is_settled &&
+    return !account->seen && !account->is_final && !account->is_settled && !account->is_covered &&
            account->ppid != ledger->own_pid;
 }
 
@@ -493,7 +566,7 @@ static void add_living(const struct ledger *ledger, const struct account *accoun
 
     for (struct run_account *run = account->run; run; run = outer_of(ledger, run)) {
         run->tick_living = add(run->tick_living, total);
-        run->tick_is_rounded |= account->reaped.total_ns > 0;
+        run->tick_is_rounded |= account->reaped.total_ns > 0 && !account->is_covered;
     }
 }
 
@@ -502,6 +575,7 @@ void ledger_end(struct ledger *ledger)
     size_t position = 0;
 
     settle_vanished(ledger);
+    settle_lost(ledger);
     settle_finals(ledger);
     for (struct account *account; (account = map_next(&ledger->accounts, &position));) {
         if (account->seen)

@@ -8,6 +8,10 @@
  * much; if it never does (the parent ignores SIGCHLD, and the kernel throws the figures away), the
  * debit stays in the sum, and the run's CPU time is a lower bound.
  *
+ * Where the kernel tells of every end with what the process itself has used (ledger_ended()), it is
+ * simpler: a run has used what its ended processes used and what the living ones have. Then what a
+ * process reaps is not counted again, but for what it had reaped before such events began.
+ *
  * Memory: the largest process (high-water mark), the largest sum, the largest unique sum.
  *
  * Runs within runs: a process counts for the run that owns it and for every run that this one was
@@ -61,6 +65,22 @@ void ledger_freep(struct ledger **ledger);
 void ledger_begin(struct ledger *ledger);
 int ledger_observe(struct ledger *ledger, struct run *run, const struct process_reading *reading);
 void ledger_end(struct ledger *ledger);
+
+/* From now on the end of this member will be told, and those of its children. `reading` is what it
+ * has used and reaped before; NULL: nothing, it was just born. 0 or -ENOMEM. */
+int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid,
+                 const struct process_reading *reading);
+
+/* How a member that was covered has ended. */
+struct process_end {
+    pid_t pid;
+    int64_t cpu_ns; /* of its own; INT_UNKNOWN: what was last seen has to do */
+    int64_t user_ns;
+    int64_t peak_rss_bytes;
+};
+
+/* It counts from the next ledger_end() on. 0 or -ENOMEM. */
+int ledger_ended(struct ledger *ledger, struct run *run, const struct process_end *end);
 
 /* sonde itself reaped this member: its own figures and those of all that it had reaped, exact.
  * They count from the next ledger_end() on. 0 or -ENOMEM. */

@@ -206,7 +206,8 @@ static int attribute(struct taking *taking, const struct process_reading *readin
     metric->job_id = usage->job_id;
     metric->run_id = usage->run_id;
     metric->sheet_num = member->sheet_num;
-    return ledger_observe(sampler->ledger, member->run, reading);
+    /* A zombie whose end was told has been counted with it. */
+    return member->is_counted ? 0 : ledger_observe(sampler->ledger, member->run, reading);
 }
 
 static int fill_process(struct taking *taking, const struct process_reading *reading,
@@ -508,6 +509,17 @@ int sampler_take(struct sampler *sampler, const struct sampler_input *input, str
 int sampler_reaped(struct sampler *sampler, struct run *run, pid_t pid, const struct rusage *usage)
 {
     return ledger_reaped(sampler->ledger, run, pid, usage);
+}
+
+int sampler_cover(struct sampler *sampler, struct run *run, pid_t pid,
+                  const struct process_reading *reading)
+{
+    return ledger_cover(sampler->ledger, run, pid, reading);
+}
+
+int sampler_ended(struct sampler *sampler, struct run *run, const struct process_end *end)
+{
+    return ledger_ended(sampler->ledger, run, end);
 }
 
 const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run *run)
