@@ -1,7 +1,7 @@
 /* The way of the data:
  *
- *     probe (procfs, system)       probe (connector)
- *            | raw readings                | forks, exits
+ *     probe (procfs or bpf, system)  probe (bpf or connector)
+ *            | raw readings                | births, programs, ends, signals
  *            v                             v
  *     sample (rates, ledger) <------- jobs (whose is it) <------- rules (rule-runs)
  *            | a finished snapshot         | events of the processes of runs
@@ -25,6 +25,7 @@
 #include "detect/rate-limit.h"
 #include "engine/earlier-forks.h"
 #include "engine/intake.h"
+#include "engine/kernel-account.h"
 #include "engine/lifecycle-feed.h"
 #include "engine/rule-runs.h"
 #include "loop/ticker.h"
@@ -40,6 +41,7 @@ struct engine {
     uv_loop_t *loop;
     int proc_fd;
     struct collector *collector;
+    struct kernel_account kernel;
     struct lifecycle_feed *feed;
     struct detector *detector;
     struct rule_runs rules;
@@ -74,19 +76,29 @@ static void plan_flush(struct engine *engine)
         uv_timer_start(&engine->flush, on_flush, engine->options.flush_after_ms, 0);
 }
 
-static void on_member(void *context, const struct member *member,
-                      const struct lifecycle_event *event, double timestamp)
+static void on_member(void *context, struct member *member, const struct lifecycle_event *event,
+                      double timestamp)
 {
     struct engine *engine = context;
 
+    if (kernel_account_has_exact_ends(&engine->kernel) &&
+        kernel_account_note(&engine->kernel, member, event) < 0)
+        engine->counts.failed++;
     intake_lifecycle(&engine->intake, member, event, timestamp);
     plan_flush(engine);
 }
 
-static void on_other_exec(void *context, pid_t pid)
+static void on_other(void *context, const struct lifecycle_event *event, double timestamp)
 {
+    const struct owner nobody = {.sheet_num = INT_UNKNOWN};
     struct engine *engine = context;
-    rule_watch_executed(&engine->rules.watch, pid);
+
+    if (event->kind == LIFECYCLE_EXEC) {
+        rule_watch_executed(&engine->rules.watch, event->pid);
+        return;
+    }
+    intake_oom(&engine->intake, nobody, event, timestamp);
+    plan_flush(engine);
 }
 
 static void hand_over(void *context, struct tick_box *box)
@@ -176,6 +188,7 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
         request.pids = engine->pids.items;
         request.pid_count = engine->pids.count;
     }
+    kernel_account_cover(&engine->kernel);
     rule_watch_begin(&engine->rules.watch);
     int r = collector_take(engine->collector, &request, ret, ret_moment);
     if (r == 0)
@@ -335,20 +348,64 @@ static void on_tick(void *context, uint64_t missed)
 }
 
 /* Without the feed, births and deaths are looked for. */
-static void start_feed(struct engine *engine, bool is_wanted)
+static int start_feed(struct engine *engine, const struct lifecycle_source *source)
 {
     const struct lifecycle_feed_options options = {
         .registry = engine->options.registry,
         .on_member = on_member,
-        .on_other_exec = on_other_exec,
+        .on_other = on_other,
         .context = engine,
     };
-    struct connector *connector = engine->options.connector;
 
-    if (is_wanted && lifecycle_feed_start(engine->loop, connector, &options, &engine->feed) == 0)
+    int r = lifecycle_feed_start(engine->loop, source, &options, &engine->feed);
+    if (r == 0)
         registry_trust_events(options.registry);
-    else
+    return r;
+}
+
+static void start_connector(struct engine *engine, struct connector *connector)
+{
+    if (!engine->collector || engine->feed ||
+        start_feed(engine, &(struct lifecycle_source){.connector = connector}) < 0)
         connector_close(connector);
+}
+
+/* ---- the kernel's own account ---- */
+
+/* Members fork while they are told of one by one: once none is new, all that come are told of. */
+static int tag_all(struct engine *engine)
+{
+    size_t count;
+
+    do {
+        count = registry_count(engine->options.registry);
+        int r = kernel_account_tag(&engine->kernel);
+        if (r < 0)
+            return r;
+        drain(engine);
+    } while (registry_count(engine->options.registry) != count);
+    return 0;
+}
+
+int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
+{
+    int r = 0;
+
+    engine->kernel.kernel = kernel;
+    engine->kernel.registry = engine->options.registry;
+    engine->kernel.collector = engine->collector;
+    collector_use_kernel(engine->collector, kernel);
+    if (!kernel_account_has_events(&engine->kernel))
+        return 0;
+    if (engine->feed) {
+        r = tag_all(engine);
+        if (r == 0)
+            r = lifecycle_feed_use_kernel(engine->feed, kernel);
+    } else {
+        r = start_feed(engine, &(struct lifecycle_source){.kernel = kernel});
+    }
+    kernel_account_cover(&engine->kernel);
+    return r;
 }
 
 static void add_own_spawn(struct engine *engine)
@@ -423,8 +480,10 @@ int engine_start(uv_loop_t *loop, const struct engine_options *options, struct e
         add_own_spawn(engine);
     int r = collector_new(&(struct collector_options){.registry = options->registry},
                           &engine->collector);
+    if (r == 0 && options->kernel)
+        r = engine_use_kernel(engine, options->kernel);
     if (options->connector)
-        start_feed(engine, r == 0);
+        start_connector(engine, options->connector);
     if (r == 0)
         r = apply_settings(engine, &options->settings);
     if (r == 0)
@@ -454,6 +513,7 @@ void engine_close(struct engine *engine)
     collector_free(engine->collector);
     detector_free(engine->detector);
     rule_runs_done(&engine->rules);
+    kernel_account_done(&engine->kernel);
     VEC_DONE(&engine->pids);
     intake_done(&engine->intake);
     close_fd(engine->proc_fd);
@@ -525,6 +585,7 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num, p
     if (telling == TELL_FROM_BIRTH)
         earlier_forks_tell(&forks, &engine->intake);
     earlier_forks_done(&forks);
+    kernel_account_cover(&engine->kernel);
     plan_flush(engine);
     plan_early(engine);
     return r;
@@ -574,7 +635,8 @@ static void add_end(struct engine *engine, struct run *run, pid_t pid, int wait_
 {
     struct process_event *end = find_or_add_end(engine, run, pid, wait_status);
 
-    if (!end || run->processes != 1 || !engine_saw_every_process(engine))
+    if (!end || run->processes != 1 || !engine_saw_every_process(engine) ||
+        real_is_known(end->cpu_seconds))
         return;
     end->cpu_seconds = ns_to_sec(cpu_time_of(usage).total_ns);
     end->peak_rss_mb = (double)usage->ru_maxrss * 1024 / BYTES_PER_MB;
@@ -585,10 +647,15 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
     struct registry *registry = engine->options.registry;
 
     drain(engine); /* what tells of its fork may still wait */
+    if (engine->feed)
+        lifecycle_feed_settle(engine->feed, pid);
     struct run *run = registry_run_of_reaped(registry, getpid(), pid);
+    const struct member *member = registry_find(registry, pid);
+    bool is_counted = member && member->is_counted;
     if (run && engine->options.wants_events)
         add_end(engine, run, pid, wait_status, usage);
-    if (run && sampler_reaped(collector_sampler(engine->collector), run, pid, usage) < 0)
+    if (run && !is_counted &&
+        sampler_reaped(collector_sampler(engine->collector), run, pid, usage) < 0)
         engine->counts.failed++;
     registry_remove(registry, pid);
 }
@@ -623,6 +690,11 @@ bool engine_saw_every_process(const struct engine *engine)
 bool engine_has_events(const struct engine *engine)
 {
     return engine->feed != NULL;
+}
+
+const char *engine_collector(const struct engine *engine)
+{
+    return collector_name(engine->collector);
 }
 
 const struct detector *engine_detector(const struct engine *engine)

@@ -36,6 +36,7 @@ struct engine_options {
     bool only_jobs;              /* read the processes of runs only, and sonde itself */
     struct registry *registry;   /* not the engine's */
     struct connector *connector; /* the engine's from then on; NULL: there is none */
+    struct kernel_probe *kernel; /* not the engine's: it must outlive it; NULL: there is none */
 
     /* A process that sonde has started itself, a member already, and when: its spawn is told even
      * where the kernel tells of none, and samples are due from then on. 0: none. */
@@ -70,6 +71,10 @@ struct engine_counts {
 /* Takes the first snapshot before it returns. 0 or a negative errno. */
 int engine_start(uv_loop_t *loop, const struct engine_options *options, struct engine **ret);
 void engine_close(struct engine *engine);
+
+/* Reads processes, and hears of what happens to them, through the kernel's own programs from now
+ * on; see options.kernel. 0 or a negative errno, with what it had before. */
+int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel);
 
 /* Other settings from now on; what is remembered stays. 0 or a negative errno, with the old ones in
  * force. */
@@ -120,6 +125,8 @@ const struct engine_counts *engine_counts(const struct engine *engine);
 bool engine_saw_every_process(const struct engine *engine);
 /* Whether the kernel tells of births and deaths. */
 bool engine_has_events(const struct engine *engine);
+/* What processes are read with: "bpf" or "procfs". */
+const char *engine_collector(const struct engine *engine);
 /* NULL: none are looked for. */
 const struct detector *engine_detector(const struct engine *engine);
 

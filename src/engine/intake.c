@@ -1,7 +1,12 @@
 #include "engine/intake.h"
 
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/utf8.h"
+#include "engine/peek.h"
+#include "model/process.h"
 
 void intake_done(struct intake *intake)
 {
@@ -66,24 +71,84 @@ struct process_event *intake_end(struct intake *intake, struct owner owner, pid_
     return end;
 }
 
+static void take_exec(struct intake *intake, struct owner owner,
+                      const struct lifecycle_event *event, double timestamp)
+{
+    struct tick_box *box = event_box(intake);
+    struct process_event *exec =
+        box ? tick_box_add_event(box, owner, EVENT_EXEC, event->pid, timestamp) : NULL;
+
+    if (exec && event->command)
+        exec->command = arena_strdup(&box->arena, event->command); /* or without words */
+    else if (exec)
+        command_book_read(&intake->book, box, exec);
+}
+
+static double mb_or_unknown(int64_t bytes)
+{
+    return int_is_known(bytes) ? (double)bytes / BYTES_PER_MB : REAL_UNKNOWN;
+}
+
+static void take_exit(struct intake *intake, struct owner owner,
+                      const struct lifecycle_event *event, double timestamp)
+{
+    struct process_event *end =
+        intake_end(intake, owner, event->pid, event->wait_status, timestamp);
+
+    if (!end)
+        return;
+    if (int_is_known(event->cpu_ns))
+        end->cpu_seconds = ns_to_sec((uint64_t)event->cpu_ns);
+    end->peak_rss_mb = mb_or_unknown(event->peak_rss_bytes);
+}
+
+/* Who sent it, by its command line if it is still there, else by its short name. */
+static void take_signal(struct intake *intake, struct owner owner,
+                        const struct lifecycle_event *event)
+{
+    char command[COMMAND_MAX_BYTES + 1] = "";
+    struct process_event sent;
+
+    record_init(&process_event_record, &sent);
+    sent.signal_num = event->signal_num;
+    if (event->sender_pid) {
+        sent.sender_pid = event->sender_pid;
+        peek_command(event->sender_pid, command, sizeof(command));
+        if (!command[0])
+            utf8_clean(command, sizeof(command), event->sender_name, strlen(event->sender_name));
+        sent.sender_command = command;
+    }
+    intake_signal(intake, owner, event->pid, &sent);
+}
+
+void intake_oom(struct intake *intake, struct owner owner, const struct lifecycle_event *event,
+                double timestamp)
+{
+    struct tick_box *box = event_box(intake);
+    struct process_event *oom =
+        box ? tick_box_add_event(box, owner, EVENT_OOM, event->pid, timestamp) : NULL;
+    char name[64];
+
+    if (!oom)
+        return;
+    utf8_clean(name, sizeof(name), event->command, strlen(event->command));
+    oom->details = arena_strdup(&box->arena, event->details);
+    oom->peak_rss_mb = mb_or_unknown(event->peak_rss_bytes);
+    if (!owner.run) /* of members, the command line will be known */
+        oom->command = arena_strdup(&box->arena, name);
+}
+
 void intake_lifecycle(struct intake *intake, const struct member *member,
                       const struct lifecycle_event *event, double timestamp)
 {
     struct owner owner = owner_of(member);
-    struct process_event *exec;
-    struct tick_box *box;
 
     switch (event->kind) {
     case LIFECYCLE_FORK: intake_spawn(intake, owner, event->pid, event->ppid, timestamp); break;
-    case LIFECYCLE_EXEC:
-        box = event_box(intake);
-        exec = box ? tick_box_add_event(box, owner, EVENT_EXEC, event->pid, timestamp) : NULL;
-        if (exec)
-            command_book_read(&intake->book, box, exec);
-        break;
-    case LIFECYCLE_EXIT:
-        intake_end(intake, owner, event->pid, event->wait_status, timestamp);
-        break;
+    case LIFECYCLE_EXEC: take_exec(intake, owner, event, timestamp); break;
+    case LIFECYCLE_EXIT: take_exit(intake, owner, event, timestamp); break;
+    case LIFECYCLE_SIGNAL: take_signal(intake, owner, event); break;
+    case LIFECYCLE_OOM: intake_oom(intake, owner, event, timestamp); break;
     case LIFECYCLE_THREAD: break;
     }
 }

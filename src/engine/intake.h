@@ -37,6 +37,9 @@ struct process_event *intake_end(struct intake *intake, struct owner owner, pid_
                                  int wait_status, double timestamp);
 void intake_signal(struct intake *intake, struct owner owner, pid_t pid,
                    const struct process_event *sent);
+/* The kernel kills a process for its memory, of a run or of none. */
+void intake_oom(struct intake *intake, struct owner owner, const struct lifecycle_event *event,
+                double timestamp);
 /* A step began or ended, as a conductor tells: a spawn or an exit of `pid` (0: none). */
 void intake_step(struct intake *intake, struct owner owner, enum event_type type, pid_t pid,
                  int64_t exit_code, const char *details, double timestamp);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,46 +20,78 @@
 #define STRANGERS_MAX    4096
 #define STRANGERS_MAX_NS (2 * NS_PER_SEC)
 
+/* What has happened to one that belongs to nobody. */
+struct stranger_event {
+    struct lifecycle_event event; /* pid 0: told of since */
+    char *command;                /* that it has executed; the ring's own */
+};
+
 struct lifecycle_feed {
-    struct lifecycle_event strangers[STRANGERS_MAX]; /* a ring; pid 0: told of since */
-    size_t stranger_count;                           /* that there have been */
-    struct connector *connector;
+    struct stranger_event strangers[STRANGERS_MAX]; /* a ring */
+    size_t stranger_count;                          /* that there have been */
+    uv_loop_t *loop;
+    struct lifecycle_source source;
     struct lifecycle_feed_options options;
     pid_t own_pid;
     uint64_t mono_to_real_ns; /* the wall clock less the monotonic one, when last drained */
     struct fd_watch *watch;
     uv_timer_t nap;
     uint64_t nap_msec;
+    uint64_t kernel_since_ns; /* events of before that were told by the connector */
     bool has_lost;
 };
 
-static void tell(struct lifecycle_feed *feed, const struct member *member,
+static double wall_clock_of(const struct lifecycle_feed *feed, const struct lifecycle_event *event)
+{
+    return ns_to_sec(event->mono_ns + feed->mono_to_real_ns);
+}
+
+static void tell(struct lifecycle_feed *feed, struct member *member,
                  const struct lifecycle_event *event)
 {
     if (member && feed->options.on_member)
-        feed->options.on_member(feed->options.context, member, event,
-                                ns_to_sec(event->mono_ns + feed->mono_to_real_ns));
+        feed->options.on_member(feed->options.context, member, event, wall_clock_of(feed, event));
+}
+
+static void tell_of_other(struct lifecycle_feed *feed, const struct lifecycle_event *event)
+{
+    if (feed->options.on_other)
+        feed->options.on_other(feed->options.context, event, wall_clock_of(feed, event));
+}
+
+/* Whether both sources have told of it, while one took over from the other. */
+static bool is_told_already(const struct lifecycle_feed *feed, const struct lifecycle_event *event)
+{
+    return feed->source.kernel && event->mono_ns < feed->kernel_since_ns;
 }
 
 static void on_fork(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
-    const struct member *known = registry_find(feed->options.registry, event->pid);
+    struct registry *registry = feed->options.registry;
+    const struct member *known = registry_find(registry, event->pid);
     /* What sonde has started itself is a member before the kernel tells of it. */
     bool is_own = known && !known->has_ended && !known->was_found && event->ppid == feed->own_pid;
 
+    if (is_told_already(feed, event))
+        return;
     /* One that could not be noted is lost like one that was never told. */
-    if (registry_fork(feed->options.registry, event->ppid, event->pid) < 0)
+    if (registry_fork(registry, event->ppid, event->pid) < 0) {
         feed->has_lost = true;
-    else if (!is_own)
-        tell(feed, registry_find(feed->options.registry, event->pid), event);
+        return;
+    }
+    struct member *member = registry_find(registry, event->pid);
+    if (member && feed->source.kernel)
+        member->tag = event->tag;
+    if (!is_own)
+        tell(feed, member, event);
 }
 
 /* Of a member that was found, nobody knows how many threads it has: the end of its first one stands
  * for its own. */
 static void on_exit_of_thread(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
-    const struct member *member = registry_find(feed->options.registry, event->pid);
-    if (!member)
+    struct member *member = registry_find(feed->options.registry, event->pid);
+    if (!member || is_told_already(feed, event))
         return;
 
     bool had_ended = member->has_ended;
@@ -70,12 +103,35 @@ static void on_exit_of_thread(struct lifecycle_feed *feed, const struct lifecycl
 
 static void on_exec(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
-    const struct member *member = registry_find(feed->options.registry, event->pid);
+    struct member *member = registry_find(feed->options.registry, event->pid);
+
+    if (is_told_already(feed, event))
+        return;
+    if (member && feed->source.kernel)
+        member->tag = event->tag; /* that of another thread, if that has executed it */
+    if (member)
+        tell(feed, member, event);
+    else
+        tell_of_other(feed, event);
+}
+
+/* What sonde passes on itself, here or as the parent of a run elsewhere, it tells of with the one
+ * who sent it first. */
+static void on_signal(struct lifecycle_feed *feed, const struct lifecycle_event *event)
+{
+    if (event->sender_pid != feed->own_pid &&
+        !registry_is_foster(feed->options.registry, event->sender_pid))
+        tell(feed, registry_find(feed->options.registry, event->pid), event);
+}
+
+static void on_oom(struct lifecycle_feed *feed, const struct lifecycle_event *event)
+{
+    struct member *member = registry_find(feed->options.registry, event->pid);
 
     if (member)
         tell(feed, member, event);
-    else if (feed->options.on_other_exec)
-        feed->options.on_other_exec(feed->options.context, event->pid);
+    else
+        tell_of_other(feed, event);
 }
 
 static void tell_event(struct lifecycle_feed *feed, const struct lifecycle_event *event)
@@ -85,6 +141,8 @@ static void tell_event(struct lifecycle_feed *feed, const struct lifecycle_event
     case LIFECYCLE_THREAD: registry_thread(feed->options.registry, event->pid); break;
     case LIFECYCLE_EXEC: on_exec(feed, event); break;
     case LIFECYCLE_EXIT: on_exit_of_thread(feed, event); break;
+    case LIFECYCLE_SIGNAL: on_signal(feed, event); break;
+    case LIFECYCLE_OOM: on_oom(feed, event); break;
     }
 }
 
@@ -97,13 +155,25 @@ static bool concerns_member(const struct lifecycle_feed *feed, const struct life
            (event->kind == LIFECYCLE_FORK && registry_find(registry, event->ppid));
 }
 
+/* Without memory for it, the command line is unknown. */
+static void note_stranger(struct lifecycle_feed *feed, const struct lifecycle_event *event)
+{
+    struct stranger_event *place = &feed->strangers[feed->stranger_count++ % STRANGERS_MAX];
+
+    free(place->command);
+    place->command =
+        event->kind == LIFECYCLE_EXEC && event->command ? strdup(event->command) : NULL;
+    place->event = *event;
+    place->event.command = place->command;
+}
+
 static void on_event(void *context, const struct lifecycle_event *event)
 {
     struct lifecycle_feed *feed = context;
 
     tell_event(feed, event);
-    if (!concerns_member(feed, event))
-        feed->strangers[feed->stranger_count++ % STRANGERS_MAX] = *event;
+    if (!concerns_member(feed, event) && event->kind <= LIFECYCLE_EXIT)
+        note_stranger(feed, event);
 }
 
 /* Where its story begins: at the last fork of that pid. One that is older is not looked for. */
@@ -113,7 +183,7 @@ static size_t find_fork(const struct lifecycle_feed *feed, pid_t pid)
     size_t first = feed->stranger_count - kept;
 
     for (size_t i = feed->stranger_count; i-- > first;) {
-        const struct lifecycle_event *event = &feed->strangers[i % STRANGERS_MAX];
+        const struct lifecycle_event *event = &feed->strangers[i % STRANGERS_MAX].event;
         if (event->kind == LIFECYCLE_FORK && event->pid == pid)
             return i;
     }
@@ -124,7 +194,7 @@ bool lifecycle_feed_saw_fork(const struct lifecycle_feed *feed, pid_t parent, pi
 {
     size_t i = find_fork(feed, pid);
 
-    return i < feed->stranger_count && feed->strangers[i % STRANGERS_MAX].ppid == parent;
+    return i < feed->stranger_count && feed->strangers[i % STRANGERS_MAX].event.ppid == parent;
 }
 
 bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid)
@@ -133,7 +203,7 @@ bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid)
     bool has_fork = false;
 
     for (size_t i = find_fork(feed, pid); i < feed->stranger_count; i++) {
-        struct lifecycle_event *event = &feed->strangers[i % STRANGERS_MAX];
+        struct lifecycle_event *event = &feed->strangers[i % STRANGERS_MAX].event;
         if (!event->pid || now_ns - event->mono_ns > STRANGERS_MAX_NS ||
             !concerns_member(feed, event))
             continue;
@@ -146,9 +216,26 @@ bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid)
 
 void lifecycle_feed_drain(struct lifecycle_feed *feed)
 {
+    const struct lifecycle_source *source = &feed->source;
+
     feed->mono_to_real_ns = clock_real_ns() - clock_mono_ns();
-    if (connector_drain(feed->connector, on_event, feed) != 0)
+    int r = source->kernel ? kernel_probe_drain(source->kernel, on_event, feed)
+                           : connector_drain(source->connector, on_event, feed);
+    if (r != 0)
         feed->has_lost = true;
+}
+
+void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid)
+{
+    if (feed->source.kernel)
+        kernel_probe_settle(feed->source.kernel, pid, on_event, feed);
+}
+
+static void on_nap_over(uv_timer_t *timer);
+
+static void nap(struct lifecycle_feed *feed)
+{
+    uv_timer_start(&feed->nap, on_nap_over, feed->nap_msec, 0);
 }
 
 static void on_nap_over(uv_timer_t *timer)
@@ -156,7 +243,9 @@ static void on_nap_over(uv_timer_t *timer)
     struct lifecycle_feed *feed = timer->data;
 
     lifecycle_feed_drain(feed);
-    if (fd_watch_resume(feed->watch) < 0)
+    if (feed->source.kernel && !kernel_probe_sleep(feed->source.kernel))
+        nap(feed);
+    else if (fd_watch_resume(feed->watch) < 0)
         feed->has_lost = true;
 }
 
@@ -165,10 +254,28 @@ static void on_readable(void *context, int fd _unused_)
     struct lifecycle_feed *feed = context;
 
     fd_watch_pause(feed->watch);
-    uv_timer_start(&feed->nap, on_nap_over, feed->nap_msec, 0);
+    nap(feed);
 }
 
-int lifecycle_feed_start(uv_loop_t *loop, struct connector *connector,
+/* Watches the source, and learns how long its queue lasts. 0 or a negative errno. */
+static int watch(struct lifecycle_feed *feed, const struct lifecycle_source *source)
+{
+    struct fd_watch *fd_watch;
+    int fd = source->kernel ? kernel_probe_fd(source->kernel) : connector_fd(source->connector);
+
+    int r = fd_watch_start(feed->loop, fd, false, on_readable, feed, &fd_watch);
+    if (r < 0)
+        return r;
+    fd_watch_close(feed->watch);
+    feed->watch = fd_watch;
+    feed->source = *source;
+    feed->nap_msec = source->kernel ? NAP_MAX_MSEC
+                                    : MIN(connector_capacity(source->connector) / EVENTS_PER_MSEC,
+                                          (size_t)NAP_MAX_MSEC);
+    return 0;
+}
+
+int lifecycle_feed_start(uv_loop_t *loop, const struct lifecycle_source *source,
                          const struct lifecycle_feed_options *options, struct lifecycle_feed **ret)
 {
     struct lifecycle_feed *feed = calloc(1, sizeof(*feed));
@@ -177,24 +284,46 @@ int lifecycle_feed_start(uv_loop_t *loop, struct connector *connector,
 
     feed->options = *options;
     feed->own_pid = getpid();
-    feed->nap_msec = MIN(connector_capacity(connector) / EVENTS_PER_MSEC, (size_t)NAP_MAX_MSEC);
-    int r = fd_watch_start(loop, connector_fd(connector), false, on_readable, feed, &feed->watch);
+    feed->loop = loop;
+    int r = watch(feed, source);
     if (r < 0) {
         free(feed);
         return r;
     }
     uv_timer_init(loop, &feed->nap);
     feed->nap.data = feed;
-    feed->connector = connector;
+    if (source->kernel)
+        nap(feed); /* and then it asks to be woken */
     *ret = feed;
     return 0;
+}
+
+int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *kernel)
+{
+    struct connector *connector = feed->source.connector;
+
+    lifecycle_feed_drain(feed);
+    int r = watch(feed, &(struct lifecycle_source){.kernel = kernel});
+    if (r < 0)
+        return r;
+    feed->kernel_since_ns = clock_mono_ns();
+    connector_close(connector);
+    nap(feed);
+    return 0;
+}
+
+bool lifecycle_feed_has_kernel(const struct lifecycle_feed *feed)
+{
+    return feed->source.kernel != NULL;
 }
 
 static void on_closed(uv_handle_t *handle)
 {
     struct lifecycle_feed *feed = handle->data;
 
-    connector_close(feed->connector);
+    for (size_t i = 0; i < STRANGERS_MAX; i++)
+        free(feed->strangers[i].command);
+    connector_close(feed->source.connector);
     free(feed);
 }
 

@@ -1,4 +1,5 @@
-/* Lifecycle events into the registry, and on to whoever wants to know: the connector in the loop.
+/* Lifecycle events into the registry, and on to whoever wants to know: the connector in the loop,
+ * or sonde's own programs in the kernel, which tell more.
  *
  * Batched: after the first event of a batch the feed sleeps a little before it drains, because a
  * wake-up for each event would cost the observed processes a quarter of their time. */
@@ -8,26 +9,44 @@
 #include <uv.h>
 
 #include "jobs/registry.h"
+#include "probe/bpf/kernel-probe.h"
 #include "probe/connector.h"
 
 struct lifecycle_feed;
 
 /* A member was born (LIFECYCLE_FORK), executed another program, or ended (LIFECYCLE_EXIT): each
- * once for a process, whatever its threads do. `timestamp` is the wall clock. */
-typedef void (*member_fn)(void *context, const struct member *member,
-                          const struct lifecycle_event *event, double timestamp);
+ * once for a process, whatever its threads do; or a signal is on its way to it, or the kernel kills
+ * it for its memory. `timestamp` is the wall clock. */
+typedef void (*member_fn)(void *context, struct member *member, const struct lifecycle_event *event,
+                          double timestamp);
 
 struct lifecycle_feed_options {
     struct registry *registry;
-    member_fn on_member;                             /* may be NULL */
-    void (*on_other_exec)(void *context, pid_t pid); /* of one that is no member; may be NULL */
+    member_fn on_member; /* may be NULL */
+    /* An exec of one that is no member, or its being killed for memory; may be NULL. */
+    void (*on_other)(void *context, const struct lifecycle_event *event, double timestamp);
     void *context;
 };
 
-/* Takes the connector over. 0 or a negative errno. */
-int lifecycle_feed_start(uv_loop_t *loop, struct connector *connector,
+/* Where events come from: one of them. */
+struct lifecycle_source {
+    struct connector *connector; /* the feed's from then on */
+    struct kernel_probe *kernel; /* not the feed's: it must outlive it */
+};
+
+/* 0 or a negative errno, with the source still the caller's. */
+int lifecycle_feed_start(uv_loop_t *loop, const struct lifecycle_source *source,
                          const struct lifecycle_feed_options *options, struct lifecycle_feed **ret);
 void lifecycle_feed_close(struct lifecycle_feed *feed);
+
+/* From the connector to the kernel's programs: all members are known to these by now, so that none
+ * is missing, and what both tell of counts once. 0 or a negative errno, with the connector as it
+ * was. */
+int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *kernel);
+bool lifecycle_feed_has_kernel(const struct lifecycle_feed *feed);
+
+/* A process has been reaped: if its end is on its way, it is told now. */
+void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid);
 
 /* The process has just become a member: what has happened to it and to what it has forked since its
  * birth, while it belonged to nobody, is told now, if it is younger than a second or two. Returns

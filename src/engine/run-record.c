@@ -17,7 +17,8 @@
 #include "probe/proc-cmdline.h"
 
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
-#define COLLECTOR    "procfs"
+/* What a run begins with: it does not wait for more. */
+#define COLLECTOR "procfs"
 
 /* ---- who and where ---- */
 
@@ -65,11 +66,12 @@ static size_t list_ancestors(int64_t *into, size_t max)
     return count;
 }
 
-int run_record_place(double interval_seconds, struct arena *arena, struct store_options *store)
+int run_record_place(double interval_seconds, const char *collector, struct arena *arena,
+                     struct store_options *store)
 {
     store->host = host_name(arena);
     store->boot_id = boot_id(arena);
-    store->collector = COLLECTOR;
+    store->collector = collector;
     store->interval_seconds = interval_seconds;
     return store->host && store->boot_id ? 0 : -ENOMEM;
 }
@@ -78,7 +80,7 @@ int run_record_session(const struct job_run_options *options, struct arena *aren
                        struct store_options *store)
 {
     store->ancestor_count = list_ancestors(store->ancestors, STORE_ANCESTORS_MAX);
-    return run_record_place(ns_to_sec(options->interval_ns), arena, store);
+    return run_record_place(ns_to_sec(options->interval_ns), COLLECTOR, arena, store);
 }
 
 /* The command line as that of a process is shown: cut, in UTF-8, its arguments apart by blanks. */

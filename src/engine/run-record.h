@@ -16,7 +16,9 @@ void run_record_sheet(const char *run_id, int64_t sheet_num, double started_at, 
 void run_record_sheet_end(const struct run_summary *summary, double ended_at, struct sheet *ret);
 
 /* Who writes: host, boot, collector, interval. Texts are placed in `arena`. 0 or -ENOMEM. */
-int run_record_place(double interval_seconds, struct arena *arena, struct store_options *store);
-/* The same for a run, with the processes that it was started by. */
+int run_record_place(double interval_seconds, const char *collector, struct arena *arena,
+                     struct store_options *store);
+/* The same for a run, which begins with what any user can read, with the processes that it was
+ * started by. */
 int run_record_session(const struct job_run_options *options, struct arena *arena,
                        struct store_options *store);

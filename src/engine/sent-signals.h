@@ -7,8 +7,8 @@
 
 #include "model/event.h"
 
-/* More are not on their way at once; the oldest are forgotten. */
-#define SENT_SIGNALS_MAX 8
+/* A whole group may be signalled at once; of more, the oldest are forgotten. */
+#define SENT_SIGNALS_MAX 256
 
 struct sent_signals {
     struct {

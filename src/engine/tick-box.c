@@ -40,6 +40,11 @@ static int note_run(struct tick_box *box, const struct run *run)
 {
     if (box->run == run)
         return 0;
+    if (!run) {
+        box->run = NULL;
+        box->run_id = box->job_id = NULL;
+        return 0;
+    }
     const char *run_id = arena_strdup(&box->arena, run->run_id);
     const char *job_id = arena_strdup(&box->arena, run->job_id);
     if (!run_id || !job_id)

@@ -13,7 +13,7 @@
 
 /* Whose a process is: its run, and the step of it. */
 struct owner {
-    const struct run *run;
+    const struct run *run; /* NULL: nobody's */
     int64_t sheet_num;
 };
 

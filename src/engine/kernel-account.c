@@ -1,0 +1,68 @@
+#include "engine/kernel-account.h"
+
+#include <errno.h>
+
+void kernel_account_done(struct kernel_account *account)
+{
+    VEC_DONE(&account->pids);
+}
+
+bool kernel_account_has_events(const struct kernel_account *account)
+{
+    return account->kernel && kernel_probe_has(account->kernel, KERNEL_PART_EVENTS);
+}
+
+bool kernel_account_has_exact_ends(const struct kernel_account *account)
+{
+    return kernel_account_has_events(account) &&
+           kernel_probe_has(account->kernel, KERNEL_PART_FINAL_CPU);
+}
+
+int kernel_account_note(struct kernel_account *account, struct member *member,
+                        const struct lifecycle_event *event)
+{
+    struct sampler *sampler = collector_sampler(account->collector);
+
+    if (event->kind == LIFECYCLE_FORK) {
+        member->is_covered = true;
+        return sampler_cover(sampler, member->run, event->pid, NULL);
+    }
+    if (event->kind != LIFECYCLE_EXIT || !member->is_covered || member->is_counted)
+        return 0;
+    member->is_counted = true;
+    return sampler_ended(sampler, member->run,
+                         &(struct process_end){.pid = event->pid,
+                                               .cpu_ns = event->cpu_ns,
+                                               .user_ns = event->user_ns,
+                                               .peak_rss_bytes = event->peak_rss_bytes});
+}
+
+int kernel_account_tag(struct kernel_account *account)
+{
+    struct member *member = NULL;
+
+    account->pids.count = 0;
+    while ((member = registry_next(account->registry, member))) {
+        if (member->has_ended)
+            continue;
+        if (member->tag != member->run->tag &&
+            kernel_probe_tag(account->kernel, member->pid, member->run->tag) == 0)
+            member->tag = member->run->tag;
+        if (!member->is_covered && VEC_PUSH(&account->pids, member->pid) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+void kernel_account_cover(struct kernel_account *account)
+{
+    if (!kernel_account_has_events(account) || kernel_account_tag(account) < 0 ||
+        !account->pids.count || !kernel_account_has_exact_ends(account) ||
+        collector_cover(account->collector, account->pids.items, account->pids.count) < 0)
+        return;
+    for (size_t i = 0; i < account->pids.count; i++) {
+        struct member *member = registry_find(account->registry, account->pids.items[i]);
+        if (member)
+            member->is_covered = true;
+    }
+}
