@@ -40,6 +40,12 @@ int64_t daemon_owner_of(void *context, const char *run_id)
     return run ? run->uid : INT_UNKNOWN;
 }
 
+const char *daemon_collector(const struct daemon *daemon)
+{
+    return daemon->kernel && kernel_probe_has(daemon->kernel, KERNEL_PART_PROCESSES) ? "bpf"
+                                                                                     : "procfs";
+}
+
 int daemon_reader(struct daemon *daemon, struct store_reader **ret, struct store_error *error)
 {
     int r = daemon->reader
@@ -355,12 +361,38 @@ static int start_store(struct daemon *daemon)
         .on_notice = on_store_notice,
     };
 
-    int r = run_record_place(config->interval_seconds, &daemon->arena, &options.store);
+    int r = run_record_place(config->interval_seconds, daemon_collector(daemon), &daemon->arena,
+                             &options.store);
     if (r < 0)
         return r;
     daemon->host = options.store.host;
     daemon->boot_id = options.store.boot_id;
     return store_writer_start(&options, &daemon->writer);
+}
+
+/* `auto` takes what it can get and says what that is; whoever asks for it by name wants nothing
+ * else. */
+static int open_kernel(struct daemon *daemon)
+{
+    enum collector_choice choice = daemon->config->collector;
+    struct kernel_refusal *refusal = &daemon->refusal;
+
+    if (choice == COLLECTOR_CHOICE_PROCFS) {
+        snprintf(refusal->words, sizeof(refusal->words), "profiler.collector is procfs");
+        return 0;
+    }
+    int r = kernel_probe_open(&(struct kernel_probe_options){.wants_all = true}, &daemon->kernel,
+                              refusal);
+    if (r == 0 || choice == COLLECTOR_CHOICE_AUTO)
+        return 0;
+    log_fields(LOG_LEVEL_ERROR, "no kernel collector", "cause", refusal->words, "fix",
+               "give it what it needs, or set profiler.collector to auto", NULL);
+    return r;
+}
+
+static bool kernel_tells(const struct daemon *daemon)
+{
+    return daemon->kernel && kernel_probe_has(daemon->kernel, KERNEL_PART_EVENTS);
 }
 
 static int start_engine(struct daemon *daemon)
@@ -370,11 +402,13 @@ static int start_engine(struct daemon *daemon)
     int r = rules_new(&daemon->config->jobs.rules, &daemon->rules);
     if (r < 0)
         return r;
-    daemon->connector_error = connector_open(&connector);
+    if (!kernel_tells(daemon))
+        daemon->connector_error = connector_open(&connector);
     const struct engine_options options = {
         .settings = settings_of(daemon->config, daemon->rules),
         .registry = daemon->registry,
         .connector = connector,
+        .kernel = daemon->kernel,
         .wants_events = true,
         .flush_after_ms = FLUSH_AFTER_MS,
         .on_tick = on_tick,
@@ -428,6 +462,8 @@ static int start_parts(struct daemon *daemon)
         r = failed("cannot watch signals",
                    signal_watch_start(&daemon->loop, on_signal, daemon, &daemon->signals));
     if (r == 0)
+        r = open_kernel(daemon);
+    if (r == 0)
         r = failed("cannot store", start_store(daemon));
     if (r == 0)
         adopt_runs(daemon);
@@ -445,7 +481,12 @@ static void tell_ready(struct daemon *daemon)
     snprintf(interval, sizeof(interval), "%gs", daemon->config->interval_seconds);
     log_fields(LOG_LEVEL_INFO, "ready", "version", SONDE_VERSION, "socket",
                daemon->options->socket_path, "database", daemon->config->storage_path, "interval",
-               interval, "collector", "procfs", "births_and_ends",
+               interval, "collector", daemon_collector(daemon), "no_kernel_collector",
+               daemon->kernel ? NULL : daemon->refusal.words, "not_there",
+               daemon->kernel && kernel_probe_refusal(daemon->kernel)[0]
+                   ? kernel_probe_refusal(daemon->kernel)
+                   : NULL,
+               "births_and_ends",
                daemon->connector_error ? strerror(-daemon->connector_error) : "told by the kernel",
                NULL);
     service_notify("READY=1\nMAINPID=%d\nSTATUS=sampling every %s", (int)getpid(), interval);
@@ -476,6 +517,7 @@ static void stop_parts(struct daemon *daemon)
     uv_close((uv_handle_t *)&daemon->watchdog, NULL);
     uv_run(&daemon->loop, UV_RUN_DEFAULT); /* the close callbacks */
     uv_loop_close(&daemon->loop);
+    kernel_probe_close(daemon->kernel);
     bus_free(daemon->bus);
     job_desk_done(&daemon->desk);
     registry_free(daemon->registry);

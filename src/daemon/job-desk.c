@@ -208,7 +208,7 @@ static void fill_job(const struct daemon *daemon, const struct job_start *start,
     ret->outcome = OUTCOME_RUNNING;
     ret->total_sheets = start->total_sheets;
     ret->parent_run_id = run->parent ? run->parent->run_id : NULL;
-    ret->profile.collector = "procfs";
+    ret->profile.collector = daemon_collector(daemon);
 }
 
 static int keep_begin(struct daemon *daemon, const struct job_start *start, struct run *run)

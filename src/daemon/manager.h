@@ -10,6 +10,7 @@
 #include "engine/bus.h"
 #include "engine/engine.h"
 #include "engine/store-writer.h"
+#include "probe/bpf/kernel-probe.h"
 #include "store/store.h"
 
 struct asker;
@@ -28,6 +29,8 @@ struct daemon {
 
     struct registry *registry;
     struct rules *rules;
+    struct kernel_probe *kernel; /* NULL: `refusal` tells why */
+    struct kernel_refusal refusal;
     int connector_error; /* 0, or why births and deaths have to be looked for */
     struct engine *engine;
     struct bus *bus;
@@ -50,6 +53,9 @@ int daemon_reload(struct daemon *daemon, config_change_fn on_change, void *conte
 
 /* Opened when first asked for. 0 or a negative errno, with words. */
 int daemon_reader(struct daemon *daemon, struct store_reader **ret, struct store_error *error);
+
+/* What processes are read with: "bpf" or "procfs". */
+const char *daemon_collector(const struct daemon *daemon);
 
 /* Whose run that is; INT_UNKNOWN: nobody's. For the bus. */
 int64_t daemon_owner_of(void *context, const char *run_id);

@@ -11,44 +11,120 @@
 
 /* ---- what is exact ---- */
 
-static const char *const exact_with_events[] = {
-    "births and ends of job processes, however short-lived",
-    "CPU time and peak memory of runs under `sonde run`",
+/* A list that is filled up to its room; without memory for a text, `error` says so. */
+struct listing {
+    struct text_list *list;
+    struct arena *arena;
+    int error;
 };
-static const char *const exact_without_events[] = {
-    "CPU time and peak memory of runs under `sonde run`",
-};
-static const char *const not_exact_always[] = {
-    "sums of memory: sampled once an interval",
-    "senders of signals: only those that pass through `sonde run`",
-    "system calls: not watched",
-};
+
+#define LISTED_MAX 12
+
+static int listing_begin(struct listing *listing, struct arena *arena, struct text_list *list)
+{
+    *listing = (struct listing){.list = list, .arena = arena};
+    list->items = arena_alloc(arena, LISTED_MAX * sizeof(*list->items));
+    return list->items ? 0 : -ENOMEM;
+}
+
+static void list_text(struct listing *listing, const char *text)
+{
+    if (listing->list->count < LISTED_MAX)
+        listing->list->items[listing->list->count++] = text;
+}
+
+static void list_reason(struct listing *listing, const char *text, const char *reason)
+{
+    char words[384];
+
+    snprintf(words, sizeof(words), "%s (%s)", text, reason);
+    const char *copy = arena_strdup(listing->arena, words);
+    if (copy)
+        list_text(listing, copy);
+    else
+        listing->error = -ENOMEM;
+}
+
+static bool has_part(const struct daemon *daemon, enum kernel_part part)
+{
+    return daemon->kernel && kernel_probe_has(daemon->kernel, part);
+}
+
+/* Why the kernel's own programs do not tell it. */
+static const char *why_not(const struct daemon *daemon)
+{
+    return daemon->kernel ? kernel_probe_refusal(daemon->kernel) : daemon->refusal.words;
+}
+
+static void list_ends(const struct daemon *daemon, struct listing *exact, struct listing *not_exact)
+{
+    if (engine_has_events(daemon->engine))
+        list_text(exact, "births and ends of job processes, however short-lived");
+    else
+        list_reason(
+            not_exact,
+            "births and ends: looked for once an interval, because the kernel does not tell",
+            strerror(-daemon->connector_error));
+    if (has_part(daemon, KERNEL_PART_FINAL_CPU)) {
+        list_text(exact, "CPU time and peak memory of every job process that has ended");
+        list_text(exact, "CPU time of runs");
+    } else {
+        list_text(exact, "CPU time and peak memory of runs under `sonde run`");
+        list_reason(not_exact, "CPU time of other runs, and of each process: sampled",
+                    why_not(daemon));
+    }
+}
+
+static void list_signals(const struct daemon *daemon, struct listing *exact,
+                         struct listing *not_exact)
+{
+    if (has_part(daemon, KERNEL_PART_SIGNALS))
+        list_text(exact, "signals to job processes, with their senders");
+    else
+        list_reason(not_exact, "senders of signals: only those that pass through `sonde run`",
+                    why_not(daemon));
+    if (has_part(daemon, KERNEL_PART_OOM))
+        list_text(exact, "kills for memory");
+    else
+        list_reason(not_exact, "kills for memory: seen as SIGKILL", why_not(daemon));
+}
 
 static int fill_exactness(const struct daemon *daemon, struct arena *arena,
                           struct daemon_status *status)
 {
-    bool has_events = engine_has_events(daemon->engine);
-    const char *const *exact = has_events ? exact_with_events : exact_without_events;
-    size_t count = has_events ? ARRAY_SIZE(exact_with_events) : ARRAY_SIZE(exact_without_events);
-    size_t always = ARRAY_SIZE(not_exact_always);
-    struct text_list *not_exact = &status->not_exact;
-    char text[256];
+    struct listing exact, not_exact;
 
-    status->exact.items = arena_alloc(arena, count * sizeof(*status->exact.items));
-    not_exact->items = arena_alloc(arena, (always + 1) * sizeof(*not_exact->items));
-    if (!status->exact.items || !not_exact->items)
-        return -ENOMEM;
-    memcpy(status->exact.items, exact, count * sizeof(*exact));
-    status->exact.count = count;
-    memcpy(not_exact->items, not_exact_always, always * sizeof(*not_exact->items));
-    not_exact->count = always;
-    if (has_events)
+    int r = listing_begin(&exact, arena, &status->exact);
+    if (r == 0)
+        r = listing_begin(&not_exact, arena, &status->not_exact);
+    if (r < 0)
+        return r;
+    list_ends(daemon, &exact, &not_exact);
+    list_signals(daemon, &exact, &not_exact);
+    list_text(&not_exact, "sums of memory: sampled once an interval");
+    list_text(&not_exact, "system calls: not watched");
+    return not_exact.error;
+}
+
+static int fill_collector(const struct daemon *daemon, struct arena *arena,
+                          struct daemon_status *status)
+{
+    bool has_events = engine_has_events(daemon->engine);
+    char words[384];
+
+    status->collector = engine_collector(daemon->engine);
+    if (has_part(daemon, KERNEL_PART_PROCESSES)) {
+        status->collector_reason = has_part(daemon, KERNEL_PART_EVENTS)
+                                       ? "programs in the kernel tell of every process"
+                                       : "with the process connector for births and ends";
         return 0;
-    snprintf(text, sizeof(text),
-             "births and ends: looked for once an interval, because the kernel does not tell (%s)",
-             strerror(-daemon->connector_error));
-    not_exact->items[not_exact->count] = arena_strdup(arena, text);
-    return not_exact->items[not_exact->count++] ? 0 : -ENOMEM;
+    }
+    snprintf(words, sizeof(words), "%s; no programs in the kernel: %s",
+             has_events ? "with the process connector for births and ends"
+                        : "alone: births and ends are looked for",
+             why_not(daemon));
+    status->collector_reason = arena_strdup(arena, words);
+    return status->collector_reason ? 0 : -ENOMEM;
 }
 
 /* ---- the rest ---- */
@@ -126,7 +202,6 @@ static int fill_store(struct daemon *daemon, struct arena *arena, struct daemon_
 int status_fill(struct daemon *daemon, struct arena *arena, struct daemon_status *ret)
 {
     const struct config *config = daemon->config;
-    bool has_events = engine_has_events(daemon->engine);
 
     record_init(&daemon_status_record, ret);
     ret->version = SONDE_VERSION;
@@ -138,9 +213,6 @@ int status_fill(struct daemon *daemon, struct arena *arena, struct daemon_status
     ret->config_file = config->file;
     ret->interval_seconds = config->interval_seconds;
     ret->scope = config->scope == SCOPE_ALL ? "all" : "jobs";
-    ret->collector = "procfs";
-    ret->collector_reason = has_events ? "with the process connector for births and ends"
-                                       : "alone: births and ends are looked for";
     ret->strace = "not used by this version";
     ret->gpu = "not used by this version";
     ret->connections = (int64_t)server_connection_count(daemon->server);
@@ -150,7 +222,9 @@ int status_fill(struct daemon *daemon, struct arena *arena, struct daemon_status
     ret->open_anomalies = (int64_t)detector_open_count(engine_detector(daemon->engine));
     ret->snapshots = (int64_t)engine_counts(daemon->engine)->collected;
     fill_snapshot(daemon, ret);
-    int r = fill_exactness(daemon, arena, ret);
+    int r = fill_collector(daemon, arena, ret);
+    if (r == 0)
+        r = fill_exactness(daemon, arena, ret);
     if (r == 0)
         r = fill_store(daemon, arena, ret);
     return r < 0 ? r : fill_gaps(daemon, arena, &ret->gaps);
