@@ -191,6 +191,7 @@ static int read_request(struct arguments *arguments, struct request *ret)
     ret->job.job_id = ret->job_id;
     ret->job.job_type = ret->job_type;
     ret->job.wait_for_all = arguments_has(arguments, "wait");
+    ret->job.is_exact = arguments_has(arguments, "exact");
     ret->summary_path = arguments_value(arguments, "summary");
     ret->is_quiet = arguments_has(arguments, "quiet");
     ret->is_stored = !arguments_has(arguments, "no-store");
@@ -258,10 +259,17 @@ static void request_done(struct request *request)
     close_fd(request->summary_fd);
 }
 
-static int not_started(const struct request *request, int error, int exec_errno)
+static int not_started(const struct request *request, int error, int exec_errno,
+                       const struct kernel_refusal *refusal)
 {
     const char *command = request->job.argv[0];
 
+    if (error == -EOPNOTSUPP) {
+        log_error("run: --exact needs the kernel collector, which cannot be had: %s; without "
+                  "--exact, sonde does what it can",
+                  refusal->words);
+        return EXIT_OURS;
+    }
     if (error != -ECHILD) {
         log_error("run: cannot start '%s': %s", command, strerror(-error));
         return EXIT_OURS;
@@ -352,6 +360,7 @@ static int run(const struct command_context *context, struct arguments *argument
     _cleanup_config_ struct config *config = NULL;
     if (load_config(context, &config) < 0)
         return EXIT_OURS;
+    request.job.collector = config->collector;
     choose_store(context, config, &request);
     find_keeper(context, &request);
     status = open_summary(&request);
@@ -364,7 +373,7 @@ static int run(const struct command_context *context, struct arguments *argument
 
     int r = job_run(&request.job, &result, &exec_errno);
     if (r < 0) {
-        status = not_started(&request, r, exec_errno);
+        status = not_started(&request, r, exec_errno, &result.refusal);
     } else {
         if (result.has_summary)
             hide_secrets(&result, &config->redact);
@@ -382,6 +391,7 @@ static const struct command_option options[] = {
     {"sheet", 0, "N", "the number of this step of the job"},
     {"interval", 'i', "TIME", "time between samples, 10ms to 1h (default 100ms)"},
     {"admit", 'a', NULL, "wait until there is room for it (see `sonde admit`)"},
+    {"exact", 'x', NULL, "start only when the kernel tells of every process, its CPU and its end"},
     {"wait", 'w', NULL, "also wait for what the command leaves running"},
     {"summary", 's', "FILE", "write the summary to FILE as one JSON object (-: stdout)"},
     {"no-store", 0, NULL, "keep nothing of this run"},

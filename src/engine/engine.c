@@ -76,14 +76,20 @@ static void plan_flush(struct engine *engine)
         uv_timer_start(&engine->flush, on_flush, engine->options.flush_after_ms, 0);
 }
 
-static void on_member(void *context, struct member *member, const struct lifecycle_event *event,
-                      double timestamp)
+static void on_account(void *context, struct member *member, const struct lifecycle_event *event)
 {
     struct engine *engine = context;
 
     if (kernel_account_has_exact_ends(&engine->kernel) &&
         kernel_account_note(&engine->kernel, member, event) < 0)
         engine->counts.failed++;
+}
+
+static void on_member(void *context, struct member *member, const struct lifecycle_event *event,
+                      double timestamp)
+{
+    struct engine *engine = context;
+
     intake_lifecycle(&engine->intake, member, event, timestamp);
     plan_flush(engine);
 }
@@ -353,6 +359,7 @@ static int start_feed(struct engine *engine, const struct lifecycle_source *sour
     const struct lifecycle_feed_options options = {
         .registry = engine->options.registry,
         .on_member = on_member,
+        .on_account = on_account,
         .on_other = on_other,
         .context = engine,
     };
@@ -387,6 +394,19 @@ static int tag_all(struct engine *engine)
     return 0;
 }
 
+/* With the kernel's own programs there before it, it was born under their eyes. */
+static int cover_own_spawn(struct engine *engine)
+{
+    const struct engine_options *options = &engine->options;
+    struct member *member = registry_find(options->registry, options->spawned_pid);
+
+    if (!member || !kernel_account_has_exact_ends(&engine->kernel))
+        return 0;
+    member->tag = member->run->tag;
+    member->is_covered = true;
+    return sampler_cover(collector_sampler(engine->collector), member->run, member->pid, NULL);
+}
+
 int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
 {
     int r = 0;
@@ -397,14 +417,19 @@ int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
     collector_use_kernel(engine->collector, kernel);
     if (!kernel_account_has_events(&engine->kernel))
         return 0;
+    if (!engine->counts.collected) /* from the beginning */
+        r = cover_own_spawn(engine);
+    if (r < 0)
+        return r;
     if (engine->feed) {
         r = tag_all(engine);
+        kernel_account_cover(&engine->kernel);
         if (r == 0)
             r = lifecycle_feed_use_kernel(engine->feed, kernel);
     } else {
         r = start_feed(engine, &(struct lifecycle_source){.kernel = kernel});
+        kernel_account_cover(&engine->kernel);
     }
-    kernel_account_cover(&engine->kernel);
     return r;
 }
 

@@ -15,6 +15,7 @@
 #include "base/fd-io.h"
 #include "base/macros.h"
 #include "engine/engine.h"
+#include "engine/kernel-loader.h"
 #include "engine/peek.h"
 #include "engine/run-custody.h"
 #include "engine/run-summary.h"
@@ -22,6 +23,10 @@
 #include "loop/signals.h"
 #include "loop/spawn.h"
 #include "probe/connector.h"
+
+/* A command that is over by then is not worth a tenth of a second of CPU: the connector tells of
+ * its processes, and wait4 of its figures. */
+#define KERNEL_AFTER_MS 100
 
 struct job_runner {
     const struct job_run_options *options;
@@ -31,6 +36,8 @@ struct job_runner {
     struct registry *registry;
     struct run *run;
     struct connector *connector;
+    struct kernel_loader *loader;
+    struct kernel_probe *kernel; /* NULL: there is none, or not yet */
     struct engine *engine;
     struct run_custody *custody; /* NULL: it is kept nowhere */
     struct tick_box *latest;     /* of the last ticks, which the summary is made from */
@@ -381,16 +388,83 @@ static int prepare(struct job_runner *runner)
     return r;
 }
 
+/* 0, or -EOPNOTSUPP with the reason. */
+static int open_kernel(struct job_runner *runner, struct kernel_refusal *refusal)
+{
+    const struct kernel_probe_options options = {.wants_all = false};
+
+    if (!runner->options->is_exact)
+        return 0;
+    if (kernel_probe_open(&options, &runner->kernel, refusal) < 0)
+        return -EOPNOTSUPP;
+    if (kernel_probe_has(runner->kernel, KERNEL_PART_EVENTS) &&
+        kernel_probe_has(runner->kernel, KERNEL_PART_FINAL_CPU))
+        return 0;
+    *refusal = (struct kernel_refusal){0};
+    snprintf(refusal->words, sizeof(refusal->words), "%s", kernel_probe_refusal(runner->kernel));
+    return -EOPNOTSUPP;
+}
+
+/* What sonde forks while it carries the tag itself is born with it. */
+static int spawn_tagged(struct job_runner *runner, int *ret_exec_errno)
+{
+    const uint32_t tag = runner->run->tag;
+
+    if (runner->kernel)
+        kernel_probe_tag(runner->kernel, getpid(), tag);
+    int r = spawn_command(runner->options->argv, &runner->original_signals, &runner->command_pid,
+                          ret_exec_errno);
+    if (runner->kernel)
+        kernel_probe_tag(runner->kernel, getpid(), 0);
+    return r;
+}
+
 /* The command first, everything else after: it must not wait for us, and it is charged with the
- * memory that sonde has when it forks. Only the connector comes before, or it would miss forks. */
+ * memory that sonde has when it forks. Only what tells of forks comes before. */
 static int start_command(struct job_runner *runner, int *ret_exec_errno)
 {
     signals_take_over(&runner->original_signals);
-    runner->facts.connector_error = connector_open(&runner->connector);
+    if (!runner->kernel)
+        runner->facts.connector_error = connector_open(&runner->connector);
     runner->started = moment_now();
     runner->facts.started_real_ns = runner->started.real_ns;
-    return spawn_command(runner->options->argv, &runner->original_signals, &runner->command_pid,
-                         ret_exec_errno);
+    return spawn_tagged(runner, ret_exec_errno);
+}
+
+/* ---- the kernel collector, once the command has shown that it stays ---- */
+
+static bool is_kernel_wanted(void *context)
+{
+    const struct job_runner *runner = context;
+
+    return runner->engine && !(runner->custody && run_custody_is_kept(runner->custody));
+}
+
+static void on_kernel_loaded(void *context, struct kernel_probe *kernel,
+                             const struct kernel_refusal *refusal _unused_)
+{
+    struct job_runner *runner = context;
+
+    runner->kernel = kernel; /* closed at the end */
+    if (kernel)
+        engine_use_kernel(runner->engine, kernel); /* or it goes on with what it has */
+}
+
+static void start_loading(struct job_runner *runner)
+{
+    const struct kernel_loader_options options = {
+        .delay_ms = KERNEL_AFTER_MS,
+        .is_wanted = is_kernel_wanted,
+        .on_loaded = on_kernel_loaded,
+        .context = runner,
+    };
+    struct kernel_refusal refusal;
+
+    if (!runner->engine || runner->kernel ||
+        runner->options->collector == COLLECTOR_CHOICE_PROCFS || !kernel_probe_is_allowed(&refusal))
+        return;
+    if (kernel_loader_start(&runner->loop, &options, &runner->loader) < 0)
+        runner->loader = NULL; /* then it goes without */
 }
 
 static int start_sampling(struct job_runner *runner)
@@ -402,6 +476,7 @@ static int start_sampling(struct job_runner *runner)
         .only_jobs = true,
         .registry = runner->registry,
         .connector = TAKE_PTR(runner->connector),
+        .kernel = runner->kernel,
         .spawned_pid = runner->command_pid,
         .spawned_at = runner->started,
         .wants_events = runner->custody != NULL,
@@ -482,6 +557,7 @@ static void wait_for_command(struct job_runner *runner)
     }
     start_keeping(runner, &runner->loop);
     runner->facts.sampling_error = start_sampling(runner);
+    start_loading(runner);
     collect_children(runner);
     while (!runner->is_over)
         uv_run(&runner->loop, UV_RUN_ONCE);
@@ -491,11 +567,13 @@ static void shut_down(struct job_runner *runner)
 {
     engine_close(runner->engine);
     signal_watch_close(runner->signals);
+    kernel_loader_close(runner->loader);
     connector_close(runner->connector);
     if (runner->has_loop) {
         uv_run(&runner->loop, UV_RUN_DEFAULT); /* the close callbacks */
         uv_loop_close(&runner->loop);
     }
+    kernel_probe_close(runner->kernel);
     tick_box_free(runner->latest);
     registry_free(runner->registry);
     run_facts_done(&runner->facts);
@@ -515,6 +593,7 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
         facts->failed_samples = engine_counts(runner->engine)->failed;
         facts->usage = engine_usage(runner->engine, runner->run);
         facts->saw_every_process = engine_saw_every_process(runner->engine);
+        facts->collector = engine_collector(runner->engine);
     }
     /* The command itself was there even if nothing could be noted. */
     facts->processes = MAX(runner->run->processes, (uint64_t)1);
@@ -531,10 +610,13 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
 
 int job_run(const struct job_run_options *options, struct job_run_result *ret, int *ret_exec_errno)
 {
-    struct job_runner runner = {.options = options, .facts = {.max_cpu_pct = REAL_UNKNOWN}};
+    struct job_runner runner = {.options = options,
+                                .facts = {.max_cpu_pct = REAL_UNKNOWN, .collector = "procfs"}};
 
     *ret = (struct job_run_result){0};
     int r = prepare(&runner);
+    if (r == 0)
+        r = open_kernel(&runner, &ret->refusal);
     if (r == 0)
         r = start_command(&runner, ret_exec_errno);
     if (r == 0) {

@@ -13,6 +13,7 @@
 #include "engine/store-writer.h"
 #include "model/config.h"
 #include "model/job.h"
+#include "probe/bpf/kernel-probe.h"
 
 struct run_keeper;
 
@@ -25,6 +26,8 @@ struct job_run_options {
     uint64_t interval_ns;
     const struct anomaly_config *anomaly; /* NULL: none are looked for */
     bool wait_for_all; /* not only for the command but for all that it left running */
+    enum collector_choice collector;
+    bool is_exact; /* the kernel collector is there before the command starts, or nothing is run */
 
     /* Where it is kept, how long, and what is hidden; who writes is filled in here. NULL: nothing
      * is kept. Trouble with it is told of, and does not concern the command. */
@@ -42,10 +45,12 @@ struct job_run_result {
     struct arena arena;         /* holds its texts */
     int sampling_error;         /* 0, or why nothing could be sampled */
     uint64_t failed_samples;
-    int connector_error; /* 0, or why births and deaths had to be looked for */
+    int connector_error;           /* 0, or why births and deaths had to be looked for */
+    struct kernel_refusal refusal; /* on -EOPNOTSUPP: why it cannot be exact */
 };
 
 /* Blocks until the command has ended. 0; -ECHILD with *ret_exec_errno if the command could not be
- * executed; another negative errno if it could not be started for sonde's own reasons. */
+ * executed; -EOPNOTSUPP if it was to be exact, and cannot; another negative errno if it could not
+ * be started for sonde's own reasons. */
 int job_run(const struct job_run_options *options, struct job_run_result *ret, int *ret_exec_errno);
 void job_run_result_done(struct job_run_result *result);

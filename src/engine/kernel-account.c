@@ -23,13 +23,15 @@ int kernel_account_note(struct kernel_account *account, struct member *member,
 {
     struct sampler *sampler = collector_sampler(account->collector);
 
-    if (event->kind == LIFECYCLE_FORK) {
+    if (event->kind == LIFECYCLE_FORK && !member->is_covered) {
         member->is_covered = true;
         return sampler_cover(sampler, member->run, event->pid, NULL);
     }
     if (event->kind != LIFECYCLE_EXIT || !member->is_covered || member->is_counted)
         return 0;
     member->is_counted = true;
+    if (event->mono_ns < account->counted_at_ns)
+        return 0;
     return sampler_ended(sampler, member->run,
                          &(struct process_end){.pid = event->pid,
                                                .cpu_ns = event->cpu_ns,
@@ -43,26 +45,48 @@ int kernel_account_tag(struct kernel_account *account)
 
     account->pids.count = 0;
     while ((member = registry_next(account->registry, member))) {
-        if (member->has_ended)
-            continue;
-        if (member->tag != member->run->tag &&
-            kernel_probe_tag(account->kernel, member->pid, member->run->tag) == 0)
-            member->tag = member->run->tag;
         if (!member->is_covered && VEC_PUSH(&account->pids, member->pid) < 0)
             return -ENOMEM;
+        if (!member->has_ended && member->tag != member->run->tag &&
+            kernel_probe_tag(account->kernel, member->pid, member->run->tag) == 0)
+            member->tag = member->run->tag;
     }
     return 0;
 }
 
+/* One that had ended by then is counted with what it had used, once and for all. */
+static int count_member(struct kernel_account *account, const struct process_reading *reading)
+{
+    struct sampler *sampler = collector_sampler(account->collector);
+    struct member *member = registry_find(account->registry, reading->pid);
+
+    if (!member || member->is_covered)
+        return 0;
+    int r = sampler_cover(sampler, member->run, reading->pid, reading);
+    if (r < 0)
+        return r;
+    member->is_covered = true;
+    if (reading->state != 'Z')
+        return 0;
+    member->is_counted = true;
+    return sampler_ended(sampler, member->run,
+                         &(struct process_end){.pid = reading->pid,
+                                               .cpu_ns = reading->cpu_ns,
+                                               .user_ns = reading->user_ns,
+                                               .peak_rss_bytes = reading->peak_rss_bytes});
+}
+
 void kernel_account_cover(struct kernel_account *account)
 {
+    const struct readings *readings;
+
     if (!kernel_account_has_events(account) || kernel_account_tag(account) < 0 ||
         !account->pids.count || !kernel_account_has_exact_ends(account) ||
-        collector_cover(account->collector, account->pids.items, account->pids.count) < 0)
+        collector_look_at(account->collector, account->pids.items, account->pids.count, &readings) <
+            0)
         return;
-    for (size_t i = 0; i < account->pids.count; i++) {
-        struct member *member = registry_find(account->registry, account->pids.items[i]);
-        if (member)
-            member->is_covered = true;
-    }
+    account->counted_at_ns = readings->moment.mono_ns;
+    for (size_t i = 0; i < readings->count; i++)
+        if (count_member(account, &readings->items[i]) < 0)
+            return;
 }

@@ -14,6 +14,9 @@ struct kernel_account {
     struct registry *registry;
     struct collector *collector;
     struct VEC(pid_t) pids;
+    /* When members that were there before were counted as they stood: what had ended by then was
+     * counted with them. */
+    uint64_t counted_at_ns;
 };
 
 void kernel_account_done(struct kernel_account *account);
@@ -30,6 +33,6 @@ int kernel_account_note(struct kernel_account *account, struct member *member,
 /* Tells the kernel of members that it does not know yet, or by another run. 0 or -ENOMEM. */
 int kernel_account_tag(struct kernel_account *account);
 
-/* And counts them as they stand now: from now on, they are told of. A failure leaves them for the
- * next time. */
+/* And counts those that are not covered yet as they stand now: from now on, they are told of. A
+ * failure leaves them for the next time. */
 void kernel_account_cover(struct kernel_account *account);

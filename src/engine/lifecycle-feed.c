@@ -15,6 +15,9 @@
 #define EVENTS_PER_MSEC 100
 #define NAP_MAX_MSEC    20
 
+/* A process that was on its way out when the kernel's programs took over has ended by then. */
+#define FORMER_NS NS_PER_SEC
+
 /* Of processes that belong to nobody: between the fork of a command and the word of its parent that
  * it is a job, others may have come and gone. */
 #define STRANGERS_MAX    4096
@@ -37,7 +40,8 @@ struct lifecycle_feed {
     struct fd_watch *watch;
     uv_timer_t nap;
     uint64_t nap_msec;
-    uint64_t kernel_since_ns; /* events of before that were told by the connector */
+    struct connector *former; /* for ends that the kernel's programs came too late for; or NULL */
+    uint64_t kernel_since_ns; /* until then, the connector has told of everything; 0: never */
     bool has_lost;
 };
 
@@ -59,10 +63,11 @@ static void tell_of_other(struct lifecycle_feed *feed, const struct lifecycle_ev
         feed->options.on_other(feed->options.context, event, wall_clock_of(feed, event));
 }
 
-/* Whether both sources have told of it, while one took over from the other. */
-static bool is_told_already(const struct lifecycle_feed *feed, const struct lifecycle_event *event)
+static void account_for(struct lifecycle_feed *feed, struct member *member,
+                        const struct lifecycle_event *event)
 {
-    return feed->source.kernel && event->mono_ns < feed->kernel_since_ns;
+    if (member && feed->source.kernel && feed->options.on_account)
+        feed->options.on_account(feed->options.context, member, event);
 }
 
 static void on_fork(struct lifecycle_feed *feed, const struct lifecycle_event *event)
@@ -71,8 +76,10 @@ static void on_fork(struct lifecycle_feed *feed, const struct lifecycle_event *e
     const struct member *known = registry_find(registry, event->pid);
     /* What sonde has started itself is a member before the kernel tells of it. */
     bool is_own = known && !known->has_ended && !known->was_found && event->ppid == feed->own_pid;
+    /* What the connector has told of before the kernel's programs took over. */
+    bool is_told = known && !known->has_ended && event->mono_ns < feed->kernel_since_ns;
 
-    if (is_told_already(feed, event))
+    if (is_told)
         return;
     /* One that could not be noted is lost like one that was never told. */
     if (registry_fork(registry, event->ppid, event->pid) < 0) {
@@ -82,6 +89,7 @@ static void on_fork(struct lifecycle_feed *feed, const struct lifecycle_event *e
     struct member *member = registry_find(registry, event->pid);
     if (member && feed->source.kernel)
         member->tag = event->tag;
+    account_for(feed, member, event);
     if (!is_own)
         tell(feed, member, event);
 }
@@ -91,9 +99,12 @@ static void on_fork(struct lifecycle_feed *feed, const struct lifecycle_event *e
 static void on_exit_of_thread(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
     struct member *member = registry_find(feed->options.registry, event->pid);
-    if (!member || is_told_already(feed, event))
+    if (!member)
         return;
 
+    account_for(feed, member, event);
+    if (feed->source.kernel && event->tag)
+        member->threads = 1; /* this one tells of the process, not of a thread */
     bool had_ended = member->has_ended;
     registry_exit(feed->options.registry, event->pid, event->wait_status);
     bool has_just_ended = member->has_ended && !had_ended;
@@ -105,8 +116,8 @@ static void on_exec(struct lifecycle_feed *feed, const struct lifecycle_event *e
 {
     struct member *member = registry_find(feed->options.registry, event->pid);
 
-    if (is_told_already(feed, event))
-        return;
+    if (event->mono_ns < feed->kernel_since_ns)
+        return; /* the connector has told of it */
     if (member && feed->source.kernel)
         member->tag = event->tag; /* that of another thread, if that has executed it */
     if (member)
@@ -176,6 +187,25 @@ static void on_event(void *context, const struct lifecycle_event *event)
         note_stranger(feed, event);
 }
 
+/* Only ends of those that were not covered any more: all else is told by those who took over. */
+static void on_former_event(void *context, const struct lifecycle_event *event)
+{
+    struct lifecycle_feed *feed = context;
+    const struct member *member = registry_find(feed->options.registry, event->pid);
+
+    if (event->kind == LIFECYCLE_EXIT && member && !member->is_covered)
+        on_exit_of_thread(feed, event);
+}
+
+static void drain_former(struct lifecycle_feed *feed)
+{
+    connector_drain(feed->former, on_former_event, feed);
+    if (clock_mono_ns() - feed->kernel_since_ns < FORMER_NS)
+        return;
+    connector_close(feed->former);
+    feed->former = NULL;
+}
+
 /* Where its story begins: at the last fork of that pid. One that is older is not looked for. */
 static size_t find_fork(const struct lifecycle_feed *feed, pid_t pid)
 {
@@ -223,6 +253,8 @@ void lifecycle_feed_drain(struct lifecycle_feed *feed)
                            : connector_drain(source->connector, on_event, feed);
     if (r != 0)
         feed->has_lost = true;
+    if (feed->former)
+        drain_former(feed);
 }
 
 void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid)
@@ -302,12 +334,13 @@ int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *
 {
     struct connector *connector = feed->source.connector;
 
+    uint64_t now_ns = clock_mono_ns();
     lifecycle_feed_drain(feed);
     int r = watch(feed, &(struct lifecycle_source){.kernel = kernel});
     if (r < 0)
         return r;
-    feed->kernel_since_ns = clock_mono_ns();
-    connector_close(connector);
+    feed->kernel_since_ns = now_ns;
+    feed->former = connector;
     nap(feed);
     return 0;
 }
@@ -324,6 +357,7 @@ static void on_closed(uv_handle_t *handle)
     for (size_t i = 0; i < STRANGERS_MAX; i++)
         free(feed->strangers[i].command);
     connector_close(feed->source.connector);
+    connector_close(feed->former);
     free(feed);
 }
 

@@ -23,6 +23,9 @@ typedef void (*member_fn)(void *context, struct member *member, const struct lif
 struct lifecycle_feed_options {
     struct registry *registry;
     member_fn on_member; /* may be NULL */
+    /* A birth or an end as the kernel's own programs tell it, with what it has cost; before
+     * on_member, and also if the connector has told of it. May be NULL. */
+    void (*on_account)(void *context, struct member *member, const struct lifecycle_event *event);
     /* An exec of one that is no member, or its being killed for memory; may be NULL. */
     void (*on_other)(void *context, const struct lifecycle_event *event, double timestamp);
     void *context;
@@ -40,7 +43,7 @@ int lifecycle_feed_start(uv_loop_t *loop, const struct lifecycle_source *source,
 void lifecycle_feed_close(struct lifecycle_feed *feed);
 
 /* From the connector to the kernel's programs: all members are known to these by now, so that none
- * is missing, and what both tell of counts once. 0 or a negative errno, with the connector as it
+ * is missing, and what both tell of is told once. 0 or a negative errno, with the connector as it
  * was. */
 int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *kernel);
 bool lifecycle_feed_has_kernel(const struct lifecycle_feed *feed);

@@ -18,6 +18,9 @@ struct run_custody;
 struct run_custody *run_custody_begin(uv_loop_t *loop, const struct job_run_options *options,
                                       const struct moment *started, pid_t pid);
 
+/* Whether somebody else keeps it, who sees more than we do. */
+bool run_custody_is_kept(const struct run_custody *custody);
+
 /* The box is the custody's. */
 void run_custody_tick(struct run_custody *custody, struct tick_box *box);
 void run_custody_signalled(struct run_custody *custody, pid_t pid,

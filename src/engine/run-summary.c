@@ -194,7 +194,7 @@ int run_summary_make(const struct run_facts *facts, const struct job_run_options
     ret->num_samples = facts->usage ? (int64_t)facts->usage->samples : 0;
     ret->gap_seconds = facts->gap_seconds;
     ret->max_cpu_pct = facts->max_cpu_pct;
-    ret->collector = "procfs";
+    ret->collector = facts->collector;
     fill_cpu(facts, ret);
     fill_memory(facts, ret);
     int r = fill_outcome(facts, arena, ret);

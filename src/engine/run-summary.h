@@ -32,6 +32,7 @@ struct run_facts {
     double gap_seconds;
     double max_cpu_pct; /* of one interval; unknown: there was none */
     uint64_t failed_samples;
+    const char *collector; /* that processes were read with in the end */
 
     const struct run_usage *usage;   /* NULL: nothing was sampled */
     const struct registry *registry; /* its members are what is left */

@@ -11,8 +11,10 @@
 #define PROC_ROOT   "/proc"
 #define CGROUP_ROOT "/sys/fs/cgroup"
 
+/* Twice suffices but in a storm. */
+#define LOOKS_MAX 8
+
 struct collector {
-    struct registry *registry;
     struct procfs *procfs;
     struct kernel_probe *kernel; /* not its own; NULL: processes are read through procfs */
     struct system_probe *system;
@@ -30,7 +32,6 @@ int collector_new(const struct collector_options *options, struct collector **re
     if (!collector)
         return -ENOMEM;
 
-    collector->registry = options->registry;
     int r = procfs_new(proc_root, procfs_default_budget(), &collector->procfs);
     /* Its pids would be other processes' than those that sonde knows. */
     if (r == 0 && !options->proc_root && !procfs_is_live(collector->procfs))
@@ -94,18 +95,32 @@ static int read_processes(struct collector *collector, const struct collect_requ
                                            readings, ret_total);
 }
 
-int collector_cover(struct collector *collector, const pid_t *pids, size_t count)
+/* What all of them have reaped so far, and how many there are: the same twice if nobody has been
+ * reaped in between. */
+static uint64_t sum_reaped(const struct readings *readings)
 {
-    const struct readings *readings = &collector->readings;
+    uint64_t sum = readings->count;
 
-    int r = read_pids(collector, pids, count);
-    for (size_t i = 0; i < readings->count && r == 0; i++) {
-        const struct process_reading *reading = &readings->items[i];
-        struct member *member = registry_find(collector->registry, reading->pid);
-        if (member)
-            r = sampler_cover(collector->sampler, member->run, reading->pid, reading);
+    for (size_t i = 0; i < readings->count; i++)
+        sum += (uint64_t)readings->items[i].reaped_user_ns +
+               (uint64_t)readings->items[i].reaped_system_ns;
+    return sum;
+}
+
+int collector_look_at(struct collector *collector, const pid_t *pids, size_t count,
+                      const struct readings **ret)
+{
+    uint64_t before = 0, now = 1;
+
+    for (int attempt = 0; attempt < LOOKS_MAX && before != now; attempt++) {
+        int r = read_pids(collector, pids, count);
+        if (r < 0)
+            return r;
+        before = now;
+        now = sum_reaped(&collector->readings);
     }
-    return r;
+    *ret = &collector->readings;
+    return 0;
 }
 
 int collector_take(struct collector *collector, const struct collect_request *request,

@@ -23,9 +23,10 @@ void collector_freep(struct collector **collector);
  * /proc again. */
 void collector_use_kernel(struct collector *collector, struct kernel_probe *kernel);
 
-/* The ends of these members will be told from now on: enters how they stand. 0 or a negative errno.
- */
-int collector_cover(struct collector *collector, const pid_t *pids, size_t count);
+/* Reads these as they stand at one moment: nobody has reaped another of them while they were read,
+ * unless they do so all the time. Valid until the next reading. 0 or a negative errno. */
+int collector_look_at(struct collector *collector, const pid_t *pids, size_t count,
+                      const struct readings **ret);
 
 /* Which processes are read: all for which `depth` says so (NULL: all), or just `pids`, deeply. */
 struct collect_request {

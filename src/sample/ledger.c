@@ -416,7 +416,6 @@ int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid,
     if (!account)
         return -ENOMEM;
     account->is_covered = true;
-    account->debit = account->surplus = (struct cpu_time){0};
     if (!reading)
         return 0;
     account->ppid = reading->ppid;
@@ -424,6 +423,11 @@ int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid,
     raise_to(&account->own, known(reading->cpu_ns), known(reading->user_ns));
     raise_to(&account->before, known(reading->reaped_user_ns) + known(reading->reaped_system_ns),
              known(reading->reaped_user_ns));
+    if (is_more_than_rounding(account->debit))
+        account->before = add(account->before, account->debit);
+    if (reading->ignores_sigchld && run->processes > 1)
+        for (struct run_account *at = account->run; at; at = outer_of(ledger, at))
+            mark_incomplete(at); /* what it threw away before is gone */
     return 0;
 }
 
@@ -473,6 +477,10 @@ static struct account *settle(const struct ledger *ledger, struct account *accou
     account->is_settled = true;
     if (!heir) {
         add_settled(ledger, account->run, total, false);
+        return NULL;
+    }
+    if (heir->is_covered) { /* it was reaped before that one was */
+        heir->unsettled_children--;
         return NULL;
     }
     pass_on(ledger, account->run, heir->run, total);

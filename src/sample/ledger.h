@@ -67,7 +67,8 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
 void ledger_end(struct ledger *ledger);
 
 /* From now on the end of this member will be told, and those of its children. `reading` is what it
- * has used and reaped before; NULL: nothing, it was just born. 0 or -ENOMEM. */
+ * has used and reaped before; NULL: nothing, it was just born. Whoever has vanished since the last
+ * tick is part of what its parent has reaped by now. 0 or -ENOMEM. */
 int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid,
                  const struct process_reading *reading);
 

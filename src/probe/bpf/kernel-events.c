@@ -63,9 +63,9 @@ static void tell_end(struct kernel_probe *probe, const struct kernel_exit *exit,
     event.wait_status = exit->wait_status;
     event.command = copy_name(exit->name, name);
     event.cpu_ns = cpu_ns;
-    if (int_is_known(cpu_ns) && exit->user_ns + exit->system_ns)
-        event.user_ns = (int64_t)((double)cpu_ns * (double)exit->user_ns /
-                                  (double)(exit->user_ns + exit->system_ns));
+    if (int_is_known(cpu_ns))
+        event.user_ns =
+            cpu_ns - (int64_t)kernel_system_ns((uint64_t)cpu_ns, exit->user_ns, exit->system_ns);
     if (exit->peak_pages >= 0)
         event.peak_rss_bytes = exit->peak_pages * sysconf(_SC_PAGESIZE);
     event.read_bytes = (int64_t)exit->read_bytes;

@@ -40,6 +40,16 @@ struct kernel_probe {
 /* 0 or a negative errno. */
 int kernel_run(int program_fd);
 
+/* The scheduler's time is exact, its division by ticks is not: the kernel scales the latter to the
+ * former, and takes what has had no tick of the one for the other (kernel/sched/cputime.c). */
+static inline uint64_t kernel_system_ns(uint64_t total_ns, uint64_t user_ns, uint64_t system_ns)
+{
+    if (!system_ns)
+        return 0;
+    return user_ns ? (uint64_t)((__uint128_t)system_ns * total_ns / (system_ns + user_ns))
+                   : total_ns;
+}
+
 int kernel_processes_start(struct kernel_probe *probe, const char *proc_root);
 void kernel_processes_stop(struct kernel_probe *probe);
 

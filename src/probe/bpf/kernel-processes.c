@@ -42,24 +42,18 @@ static char state_letter(const struct process_record *record)
     return letters[state ? 32 - __builtin_clz(state) : 0];
 }
 
-/* The scheduler's time is exact, its division by ticks is not: the kernel scales the latter, and
- * never goes back behind what it has told before (kernel/sched/cputime.c, cputime_adjust). */
+/* The kernel never goes back behind what it has told before (cputime_adjust). */
 static void split_cpu_time(const struct process_record *record, struct process_reading *reading)
 {
-    uint64_t total = record->cpu_ns, user = record->user_ns, system = record->system_ns;
+    uint64_t total = record->cpu_ns, user, system;
 
     if (record->told_user_ns + record->told_system_ns >= total) {
         reading->user_ns = (int64_t)record->told_user_ns;
         reading->system_ns = (int64_t)record->told_system_ns;
         return;
     }
-    if (system == 0)
-        user = total;
-    else if (user == 0)
-        system = total;
-    else
-        system = (uint64_t)((__uint128_t)system * total / (system + user));
-    system = MAX(system, record->told_system_ns);
+    system =
+        MAX(kernel_system_ns(total, record->user_ns, record->system_ns), record->told_system_ns);
     user = total - MIN(system, total);
     if (user < record->told_user_ns)
         user = record->told_user_ns;
