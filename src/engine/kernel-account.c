@@ -24,19 +24,20 @@ int kernel_account_note(struct kernel_account *account, struct member *member,
     struct sampler *sampler = collector_sampler(account->collector);
 
     if (event->kind == LIFECYCLE_FORK && !member->is_covered) {
-        member->is_covered = true;
+        member->is_covered = member->was_born = true;
         return sampler_cover(sampler, member->run, event->pid, NULL);
     }
     if (event->kind != LIFECYCLE_EXIT || !member->is_covered || member->is_counted)
         return 0;
     member->is_counted = true;
-    if (event->mono_ns < account->counted_at_ns)
-        return 0;
-    return sampler_ended(sampler, member->run,
-                         &(struct process_end){.pid = event->pid,
-                                               .cpu_ns = event->cpu_ns,
-                                               .user_ns = event->user_ns,
-                                               .peak_rss_bytes = event->peak_rss_bytes});
+    struct process_end end = {.pid = event->pid,
+                              .cpu_ns = event->cpu_ns,
+                              .user_ns = event->user_ns,
+                              .peak_rss_bytes = event->peak_rss_bytes};
+    /* Came and went before the others were counted: its parent was counted with it. */
+    if (member->was_born && event->mono_ns < account->counted_at_ns)
+        end.cpu_ns = end.user_ns = 0;
+    return sampler_ended(sampler, member->run, &end);
 }
 
 int kernel_account_tag(struct kernel_account *account)

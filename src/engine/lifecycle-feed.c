@@ -42,6 +42,7 @@ struct lifecycle_feed {
     uint64_t nap_msec;
     struct connector *former; /* for ends that the kernel's programs came too late for; or NULL */
     uint64_t kernel_since_ns; /* until then, the connector has told of everything; 0: never */
+    uint64_t both_until_ns;   /* between the two, it may have */
     bool has_lost;
 };
 
@@ -73,14 +74,14 @@ static void account_for(struct lifecycle_feed *feed, struct member *member,
 static void on_fork(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
     struct registry *registry = feed->options.registry;
-    const struct member *known = registry_find(registry, event->pid);
+    struct member *known = registry_find(registry, event->pid);
     /* What sonde has started itself is a member before the kernel tells of it. */
     bool is_own = known && !known->has_ended && !known->was_found && event->ppid == feed->own_pid;
-    /* What the connector has told of before the kernel's programs took over. */
-    bool is_told = known && !known->has_ended && event->mono_ns < feed->kernel_since_ns;
-
-    if (is_told)
+    /* The connector tells of a fork before the kernel's programs do. */
+    if (event->mono_ns < feed->kernel_since_ns || (known && event->mono_ns < feed->both_until_ns)) {
+        account_for(feed, known, event);
         return;
+    }
     /* One that could not be noted is lost like one that was never told. */
     if (registry_fork(registry, event->ppid, event->pid) < 0) {
         feed->has_lost = true;
@@ -340,6 +341,7 @@ int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *
     if (r < 0)
         return r;
     feed->kernel_since_ns = now_ns;
+    feed->both_until_ns = clock_mono_ns();
     feed->former = connector;
     nap(feed);
     return 0;

@@ -28,7 +28,8 @@ struct member {
     /* For the kernel's own account of membership, where there is one. */
     uint32_t tag;    /* that the kernel knows it by; 0: none */
     bool is_covered; /* its end will be told with all that it has used, and those of its children */
-    bool is_counted; /* it was */
+    bool was_born;   /* … because the kernel has told of its birth */
+    bool is_counted; /* it was told */
 };
 
 struct registry;

@@ -25,6 +25,7 @@ struct process_title {
     uint64_t arg_start; /* 0: not known, or it has no memory */
     char state;
     bool is_kernel_thread;
+    bool is_cut; /* the name is: those of kernel threads may be longer */
 };
 
 void process_command_done(struct process_command *command);

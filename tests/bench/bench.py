@@ -53,6 +53,24 @@ def python_with_psutil():
 
 # ---- a place to build and write in ----
 
+# What the build has generated, beside the binary that is measured.
+BUILT = os.path.join(os.path.dirname(os.path.abspath(sys.argv[-1])), "src")
+
+
+def has_kernel_collector():
+    return os.path.exists(os.path.join(BUILT, "probe", "bpf", "kernel.skel.h"))
+
+
+def kernel_collector_sources():
+    """The kernel collector where the build has it, else what stands for it."""
+    folder = os.path.join(SOURCE, "probe", "bpf")
+    absent = "kernel-probe-absent.c"
+    names = [file for file in sorted(os.listdir(folder))
+             if file.endswith(".c") and not file.endswith(".bpf.c")
+             and (file == absent) != has_kernel_collector()]
+    return [os.path.join(folder, name) for name in names]
+
+
 class Workshop:
     """A temporary directory, gone at the end, in which programs are compiled."""
 
@@ -73,8 +91,10 @@ class Workshop:
             folder = os.path.join(SOURCE, layer)
             sources += [os.path.join(folder, file) for file in sorted(os.listdir(folder))
                         if file.endswith(".c")]
+        if "probe" in layers:
+            sources += kernel_collector_sources()
         command = [peer("cc", "gcc"), "-O2", "-g", "-std=gnu17", "-D_GNU_SOURCE",
-                   '-DSONDE_VERSION="bench"', "-I", SOURCE, "-o", self.path(name),
+                   '-DSONDE_VERSION="bench"', "-I", SOURCE, "-I", BUILT, "-o", self.path(name),
                    *sources, *(f"-l{library}" for library in libraries)]
         done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:

@@ -132,7 +132,7 @@ class Outcome(Storing):
                 "num_samples": "num_samples", "gap_seconds": "gap_seconds"}
         for column, field in same.items():
             self.assertAlmostEqual(job[column], summary[field], places=3, msg=column)
-        self.assertEqual(job["collector"], "procfs")
+        self.assertEqual(job["collector"], summary["collector"])
         self.assertEqual(job["left_running"], 0)
         self.assertEqual({field: job[f"exactness_{field}"] for field in summary["exactness"]},
                          summary["exactness"])

@@ -11,7 +11,7 @@ struct ring_buffer;
 /* The processes that were seen, for what is not read every time. */
 struct kernel_processes {
     const struct process_record *records; /* mapped, as are the pids */
-    int32_t *wanted_pids;
+    uint64_t *wanted_pids;
     struct map known; /* pid → struct known_process */
     unsigned generation;
     size_t seen; /* in this generation */

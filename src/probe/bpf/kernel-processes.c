@@ -166,6 +166,7 @@ static int name_process(const struct kernel_processes *processes, struct known_p
         .arg_start = record->arg_start,
         .state = reading->state,
         .is_kernel_thread = record->is_kernel_thread,
+        .is_cut = true,
     };
     int r = 0;
 
@@ -242,7 +243,8 @@ int kernel_probe_scan(struct kernel_probe *probe, probe_depth_fn depth, void *co
         request->after_address = last->address;
         request->after_start_boot_ns = last->start_boot_ns;
     } while (!request->is_end);
-    *ret_total = request->total;
+    /* Some that were read may be gone since, and some that are there were not to be read. */
+    *ret_total = MAX((size_t)request->total, probe->processes.seen);
     forget_gone(&probe->processes);
     return 0;
 }
@@ -256,7 +258,8 @@ int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t
     begin_reading(&probe->processes, out);
     for (size_t first = 0; first < count; first += PROCESS_CHUNK) {
         size_t chunk = MIN(count - first, (size_t)PROCESS_CHUNK);
-        memcpy(probe->processes.wanted_pids, pids + first, chunk * sizeof(*pids));
+        for (size_t i = 0; i < chunk; i++)
+            probe->processes.wanted_pids[i] = (uint64_t)pids[first + i];
         request->limit = (uint32_t)chunk;
         int r = kernel_run(program);
         if (r == 0)
@@ -277,7 +280,7 @@ static size_t page_align(size_t bytes)
 }
 
 #define RECORDS_BYTES page_align(PROCESS_CHUNK * sizeof(struct process_record))
-#define PIDS_BYTES    page_align(PROCESS_CHUNK * sizeof(int32_t))
+#define PIDS_BYTES    page_align(PROCESS_CHUNK * sizeof(uint64_t))
 
 /* NULL: errno tells why. */
 static void *map_memory(const struct bpf_map *map, size_t bytes, int protection)

@@ -28,7 +28,7 @@ struct {
     __uint(map_flags, BPF_F_MMAPABLE);
     __uint(max_entries, PROCESS_CHUNK);
     __type(key, u32);
-    __type(value, s32);
+    __type(value, u64); /* what is mapped of an array goes by eight bytes */
 } wanted_pids SEC(".maps");
 
 struct {
@@ -303,12 +303,12 @@ SEC("syscall") int walk_processes(void *context)
 static long read_one(u32 number, u32 *count)
 {
     u32 key = number, next = *count;
-    s32 *pid = bpf_map_lookup_elem(&wanted_pids, &key);
+    u64 *pid = bpf_map_lookup_elem(&wanted_pids, &key);
     struct process_record *record = bpf_map_lookup_elem(&records, &next);
 
     if (!pid || !record)
         return 1;
-    struct task_struct *task = bpf_task_from_pid(*pid);
+    struct task_struct *task = bpf_task_from_pid((s32)*pid);
     if (!task)
         return 0;
     if (task->pid == task->tgid) {

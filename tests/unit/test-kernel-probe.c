@@ -1,0 +1,756 @@
+/* The kernel collector against the real kernel: equal to /proc field by field, and every birth, end
+ * and signal told. Needs CAP_BPF and CAP_PERFMON; says so and is skipped without them. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+#include "base/vec.h"
+#include "model/field.h"
+#include "probe/bpf/kernel-probe.h"
+
+#define MB (1024 * 1024)
+
+static struct kernel_probe *probe;
+static struct procfs *procfs;
+
+/* ---- processes to look at ---- */
+
+/* What a process of the zoo does before it says that it is ready. */
+typedef void (*habit_fn)(void);
+
+struct animal {
+    pid_t pid;
+};
+
+static void wait_for_ever(void)
+{
+    for (;;)
+        pause();
+}
+
+static void *sleep_in_thread(void *argument _unused_)
+{
+    wait_for_ever();
+    return NULL;
+}
+
+static void do_nothing(void)
+{
+}
+
+static void have_threads(void)
+{
+    pthread_t thread;
+
+    for (int i = 0; i < 7; i++)
+        pthread_create(&thread, NULL, sleep_in_thread, NULL);
+}
+
+static void open_files(void)
+{
+    for (int i = 0; i < 700; i++)
+        open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void lower_fd_limit(void)
+{
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){.rlim_cur = 64, .rlim_max = 128});
+}
+
+static void touch_memory(void)
+{
+    char *memory = mmap(NULL, 48 * MB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(memory, 1, 48 * MB);
+    munmap(memory, 24 * MB); /* the high-water mark stays */
+    char *shared = mmap(NULL, 8 * MB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    memset(shared, 1, 8 * MB);
+}
+
+static void write_file(void)
+{
+    char path[] = "/tmp/sonde-kernel-XXXXXX", block[4096] = {1};
+    int fd = mkstemp(path);
+
+    unlink(path);
+    for (int i = 0; i < 300; i++)
+        write(fd, block, sizeof(block));
+    fsync(fd);
+}
+
+static void spin(void)
+{
+    struct timespec now;
+
+    do
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    while (now.tv_nsec < 60000000);
+}
+
+static void reap_children(void)
+{
+    for (int i = 0; i < 20; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            spin();
+            _exit(0);
+        }
+        waitpid(pid, NULL, 0);
+    }
+}
+
+static void leave_zombie(void)
+{
+    if (fork() == 0) {
+        prctl(PR_SET_NAME, "deceased");
+        _exit(3);
+    }
+}
+
+static void become_other_user(void)
+{
+    if (getuid() == 0)
+        setresuid(4242, 4242, 4242);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* who changes its user forgets that */
+}
+
+static void rename_itself(void)
+{
+    prctl(PR_SET_NAME, ") Z 1 \n(");
+}
+
+static void ignore_children(void)
+{
+    signal(SIGCHLD, SIG_IGN);
+}
+
+static int ready_fd;
+
+static void *go_on_without_leader(void *argument _unused_)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    write(ready_fd, "r", 1);
+    wait_for_ever();
+    return NULL;
+}
+
+/* The first thread ends, and the process lives on. */
+static void end_leader(void)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, go_on_without_leader, NULL);
+    pthread_exit(NULL);
+}
+
+static const habit_fn habits[] = {
+    do_nothing,      have_threads, open_files,        lower_fd_limit, touch_memory,
+    write_file,      spin,         reap_children,     leave_zombie,   rename_itself,
+    ignore_children, end_leader,   become_other_user,
+};
+
+static struct animal animal_start(habit_fn habit)
+{
+    int ready[2];
+    char byte;
+
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    struct animal animal = {.pid = fork()};
+    if (animal.pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(ready[0]);
+        ready_fd = ready[1];
+        habit();
+        write(ready[1], "r", 1);
+        wait_for_ever();
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return animal;
+}
+
+static void animal_end(const struct animal *animal)
+{
+    kill(animal->pid, SIGKILL);
+    waitpid(animal->pid, NULL, 0);
+}
+
+/* ---- equal to /proc ---- */
+
+struct comparison {
+    const struct process_reading *before, *proc, *after;
+};
+
+/* What may move between the readings lies between the two that stand around it. */
+static void assert_between(const struct comparison *at, size_t offset, const char *field,
+                           int64_t slack)
+{
+    int64_t before, proc, after;
+
+    memcpy(&before, (const char *)at->before + offset, sizeof(before));
+    memcpy(&proc, (const char *)at->proc + offset, sizeof(proc));
+    memcpy(&after, (const char *)at->after + offset, sizeof(after));
+    if (proc < MIN(before, after) - slack || proc > MAX(before, after) + slack)
+        fail_msg("%s of pid %d (%s): kernel %lld, proc %lld, kernel %lld", field,
+                 (int)at->proc->pid, at->proc->command, (long long)before, (long long)proc,
+                 (long long)after);
+}
+
+#define ASSERT_BETWEEN(at, member, slack)                                                          \
+    assert_between(at, offsetof(struct process_reading, member), #member, slack)
+
+static void compare(const struct comparison *at)
+{
+    const int64_t tick_ns = 1000000000 / sysconf(_SC_CLK_TCK);
+    const struct process_reading *before = at->before, *proc = at->proc, *after = at->after;
+
+    assert_int_equal(before->pid, proc->pid);
+    assert_true(proc->ppid == before->ppid || proc->ppid == after->ppid);
+    assert_int_equal(before->start_ticks, proc->start_ticks);
+    if (proc->state != before->state && proc->state != after->state && proc->state != 'R' &&
+        proc->state != 'S')
+        fail_msg("state of %s: %c %c %c", proc->command, before->state, proc->state, after->state);
+    assert_int_equal(before->uid, proc->uid);
+    ASSERT_BETWEEN(at, threads, 0);
+    ASSERT_BETWEEN(at, rss_bytes, 0);
+    ASSERT_BETWEEN(at, shared_bytes, 0);
+    ASSERT_BETWEEN(at, open_fds, 0);
+    ASSERT_BETWEEN(at, fd_limit, 0);
+    /* /proc has neither of a process whose first thread has ended. */
+    if (proc->vsize_bytes || !proc->rss_bytes) {
+        ASSERT_BETWEEN(at, vsize_bytes, 0);
+        ASSERT_BETWEEN(at, peak_rss_bytes, 0);
+    }
+    ASSERT_BETWEEN(at, read_bytes, 0);
+    ASSERT_BETWEEN(at, write_bytes, 0);
+    /* Both are the scheduler's; a running one is brought up to date when it is asked for. */
+    ASSERT_BETWEEN(at, cpu_ns, tick_ns);
+    /* /proc cuts off to ticks. */
+    ASSERT_BETWEEN(at, user_ns, tick_ns);
+    ASSERT_BETWEEN(at, system_ns, tick_ns);
+    ASSERT_BETWEEN(at, reaped_user_ns, tick_ns);
+    ASSERT_BETWEEN(at, reaped_system_ns, tick_ns);
+    /* The kernel shows a worker with what it works on, if /proc is asked. */
+    if (strncmp(proc->command, "[kworker", 8) != 0 && strncmp(proc->command, "[kthread", 8) != 0)
+        assert_string_equal(before->command, proc->command);
+    if (proc->ignores_sigchld)
+        assert_true(before->ignores_sigchld);
+}
+
+static const struct process_reading *find(const struct readings *readings, pid_t pid)
+{
+    for (size_t i = 0; i < readings->count; i++)
+        if (readings->items[i].pid == pid)
+            return &readings->items[i];
+    return NULL;
+}
+
+/* One process at a time, the kernel asked before and after /proc. Commands are copied, because a
+ * reading is valid until the next. Returns whether it was there all the while. */
+static bool compare_pid(pid_t pid)
+{
+    static struct readings before, proc, after;
+    char command[1024];
+
+    assert_int_equal(kernel_probe_read_pids(probe, &pid, 1, &before), 0);
+    if (before.count != 1)
+        return false;
+    snprintf(command, sizeof(command), "%s", before.items[0].command);
+    before.items[0].command = command;
+    assert_int_equal(procfs_read_pids(procfs, &pid, 1, &proc), 0);
+    assert_int_equal(kernel_probe_read_pids(probe, &pid, 1, &after), 0);
+    if (proc.count != 1 || after.count != 1 ||
+        before.items[0].start_ticks != after.items[0].start_ticks ||
+        strcmp(command, after.items[0].command) != 0) /* an exec in between */
+        return false;
+    compare(&(struct comparison){before.items, proc.items, after.items});
+    return true;
+}
+
+static void test_equal_to_proc(void **state _unused_)
+{
+    struct animal zoo[ARRAY_SIZE(habits)];
+    struct readings all = {0};
+    size_t total, compared = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(habits); i++)
+        zoo[i] = animal_start(habits[i]);
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(kernel_probe_scan(probe, NULL, NULL, &all, &total), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(habits); i++)
+            assert_non_null(find(&all, zoo[i].pid));
+        for (size_t i = 0; i < all.count; i++)
+            /* ours moves with the looking itself */
+            compared += all.items[i].pid != getpid() && compare_pid(all.items[i].pid);
+    }
+    assert_true(compared > 3 * ARRAY_SIZE(habits));
+    for (size_t i = 0; i < ARRAY_SIZE(habits); i++)
+        animal_end(&zoo[i]);
+    readings_done(&all);
+}
+
+static void test_values_of_odd_processes(void **state _unused_)
+{
+    struct animal threads = animal_start(have_threads), files = animal_start(open_files);
+    struct animal limit = animal_start(lower_fd_limit), leaderless = animal_start(end_leader);
+    struct animal memory = animal_start(touch_memory), parent = animal_start(leave_zombie);
+    struct readings all = {0};
+    size_t total, zombies = 0;
+
+    assert_int_equal(kernel_probe_scan(probe, NULL, NULL, &all, &total), 0);
+    assert_int_equal(find(&all, threads.pid)->threads, 8);
+    assert_true(find(&all, files.pid)->open_fds >= 700);
+    assert_int_equal(find(&all, limit.pid)->fd_limit, 64);
+    /* not those of its first thread, which has ended */
+    assert_true(find(&all, leaderless.pid)->rss_bytes > 0);
+    assert_int_equal(find(&all, leaderless.pid)->state, 'S');
+    const struct process_reading *grown = find(&all, memory.pid);
+    assert_true(grown->peak_rss_bytes >= grown->rss_bytes + 12 * MB);
+    assert_true(grown->shared_bytes >= 8 * MB);
+    for (size_t i = 0; i < all.count; i++)
+        zombies += all.items[i].ppid == parent.pid && all.items[i].state == 'Z' &&
+                   !int_is_known(all.items[i].peak_rss_bytes);
+    assert_int_equal(zombies, 1);
+
+    const struct animal *animals[] = {&threads, &files, &limit, &leaderless, &memory, &parent};
+    for (size_t i = 0; i < ARRAY_SIZE(animals); i++)
+        animal_end(animals[i]);
+    readings_done(&all);
+}
+
+/* ---- many ---- */
+
+#define CROWD 1300
+
+static void start_crowd(pid_t *pids)
+{
+    for (int i = 0; i < CROWD; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            wait_for_ever();
+        }
+    }
+}
+
+static void end_crowd(const pid_t *pids)
+{
+    for (int i = 0; i < CROWD; i++)
+        kill(pids[i], SIGKILL);
+    for (int i = 0; i < CROWD; i++)
+        waitpid(pids[i], NULL, 0);
+}
+
+static void assert_once_each(const struct readings *all, const pid_t *pids, size_t count)
+{
+    static unsigned char seen[1 << 22];
+
+    memset(seen, 0, sizeof(seen));
+    for (size_t i = 0; i < all->count; i++)
+        assert_int_equal(seen[all->items[i].pid]++, 0);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(seen[pids[i]], 1);
+}
+
+static enum probe_depth only_odd(void *context, pid_t pid, pid_t ppid _unused_,
+                                 uint64_t start_ticks _unused_)
+{
+    ++*(size_t *)context;
+    return pid % 2 ? PROBE_CORE : PROBE_SKIP;
+}
+
+static void test_more_than_a_chunk(void **state _unused_)
+{
+    pid_t pids[CROWD];
+    struct readings all = {0};
+    size_t total, asked = 0;
+
+    start_crowd(pids);
+    assert_int_equal(kernel_probe_scan(probe, NULL, NULL, &all, &total), 0);
+    assert_true(total >= all.count);
+    assert_once_each(&all, pids, CROWD);
+    assert_int_equal(kernel_probe_scan(probe, only_odd, &asked, &all, &total), 0);
+    assert_true(asked > all.count);
+    for (size_t i = 0; i < all.count; i++)
+        assert_int_equal(all.items[i].pid % 2, 1);
+    assert_int_equal(kernel_probe_read_pids(probe, pids, CROWD, &all), 0);
+    assert_int_equal(all.count, CROWD);
+    end_crowd(pids);
+    assert_int_equal(kernel_probe_read_pids(probe, pids, CROWD, &all), 0);
+    assert_int_equal(all.count, 0);
+    readings_done(&all);
+}
+
+static void *make_a_stir(void *argument)
+{
+    while (!__atomic_load_n((bool *)argument, __ATOMIC_RELAXED)) {
+        pid_t pid = vfork();
+        if (pid == 0)
+            _exit(0);
+        waitpid(pid, NULL, 0);
+    }
+    return NULL;
+}
+
+/* The walk goes on behind a process that may be gone by then. */
+static void test_a_place_that_vanishes(void **state _unused_)
+{
+    pid_t pids[CROWD];
+    struct readings all = {0};
+    bool is_over = false;
+    pthread_t stir;
+    size_t total;
+
+    start_crowd(pids);
+    assert_int_equal(pthread_create(&stir, NULL, make_a_stir, &is_over), 0);
+    for (int round = 0; round < 20; round++) {
+        /* the oldest go first: whole chunks move up */
+        for (int i = round * 10; i < round * 10 + 10; i++) {
+            kill(pids[i], SIGKILL);
+            waitpid(pids[i], NULL, 0);
+        }
+        assert_int_equal(kernel_probe_scan(probe, NULL, NULL, &all, &total), 0);
+        assert_once_each(&all, pids + round * 10 + 10, (size_t)(CROWD - round * 10 - 10));
+    }
+    __atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
+    pthread_join(stir, NULL);
+    for (int i = 200; i < CROWD; i++) {
+        kill(pids[i], SIGKILL);
+        waitpid(pids[i], NULL, 0);
+    }
+    readings_done(&all);
+}
+
+/* ---- events ---- */
+
+struct log {
+    struct VEC(struct lifecycle_event) events; /* commands are copies */
+};
+
+static struct log told;
+
+static void note(void *context _unused_, const struct lifecycle_event *event)
+{
+    assert_int_equal(VEC_PUSH(&told.events, *event), 0);
+    struct lifecycle_event *copy = &told.events.items[told.events.count - 1];
+    copy->command = event->command ? strdup(event->command) : NULL;
+    copy->sender_name = event->sender_name ? strdup(event->sender_name) : NULL;
+    copy->details = event->details ? strdup(event->details) : NULL;
+}
+
+static void forget_all(void)
+{
+    for (size_t i = 0; i < told.events.count; i++) {
+        free((char *)(uintptr_t)told.events.items[i].command);
+        free((char *)(uintptr_t)told.events.items[i].sender_name);
+        free((char *)(uintptr_t)told.events.items[i].details);
+    }
+    VEC_DONE(&told.events);
+}
+
+static size_t count(enum lifecycle_kind kind, uint32_t tag)
+{
+    size_t number = 0;
+
+    for (size_t i = 0; i < told.events.count; i++)
+        number += told.events.items[i].kind == kind && (!tag || told.events.items[i].tag == tag);
+    return number;
+}
+
+static const struct lifecycle_event *find_event(enum lifecycle_kind kind, pid_t pid)
+{
+    for (size_t i = 0; i < told.events.count; i++)
+        if (told.events.items[i].kind == kind && told.events.items[i].pid == pid)
+            return &told.events.items[i];
+    return NULL;
+}
+
+/* Drains until the end of the process has come. */
+static void await_end(pid_t pid)
+{
+    for (int i = 0; i < 2000 && !find_event(LIFECYCLE_EXIT, pid); i++) {
+        assert_int_equal(kernel_probe_drain(probe, note, NULL), 0);
+        kernel_probe_settle(probe, pid, note, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    assert_non_null(find_event(LIFECYCLE_EXIT, pid));
+}
+
+/* Forks a child that is born with the tag, as `sonde run` does. */
+static pid_t fork_tagged(uint32_t tag)
+{
+    assert_int_equal(kernel_probe_tag(probe, getpid(), tag), 0);
+    pid_t pid = fork();
+    if (pid)
+        assert_int_equal(kernel_probe_tag(probe, getpid(), 0), 0);
+    return pid;
+}
+
+static int64_t usage_ns(const struct rusage *usage)
+{
+    return (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000000 +
+           (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
+}
+
+#define STORM 500
+
+/* Every one of them, with what wait4 says of it. */
+static void test_storm(void **state _unused_)
+{
+    struct {
+        pid_t pid;
+        int status;
+        int64_t cpu_ns;
+        long peak_kb;
+    } *expected = mmap(NULL, sizeof(*expected) * STORM, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int equal = 0;
+
+    forget_all();
+    pid_t parent = fork_tagged(7);
+    if (parent == 0) {
+        for (int i = 0; i < STORM; i++) {
+            struct rusage usage;
+            pid_t pid = fork();
+            if (pid == 0) {
+                execl("/bin/sh", "sh", "-c", i % 2 ? "exit 3" : ":", (char *)NULL);
+                _exit(127);
+            }
+            expected[i].pid = wait4(pid, &expected[i].status, 0, &usage);
+            expected[i].cpu_ns = usage_ns(&usage);
+            expected[i].peak_kb = usage.ru_maxrss;
+        }
+        _exit(0);
+    }
+    waitpid(parent, NULL, 0);
+    await_end(parent);
+    assert_int_equal(count(LIFECYCLE_FORK, 7), STORM + 1);
+    assert_int_equal(count(LIFECYCLE_EXEC, 7), STORM);
+    assert_int_equal(count(LIFECYCLE_EXIT, 7), STORM + 1);
+    assert_int_equal(count(LIFECYCLE_FORK, 0), STORM + 1); /* of nobody else */
+    assert_int_equal(kernel_probe_lost(probe), 0);
+    for (int i = 0; i < STORM; i++) {
+        const struct lifecycle_event *end = find_event(LIFECYCLE_EXIT, expected[i].pid);
+        assert_int_equal(end->wait_status, expected[i].status);
+        assert_true(int_is_known(end->cpu_ns));
+        /* wait4 cuts off to microseconds, user and system each, and misses the last slice of one
+         * that was reaped before it had left the CPU */
+        int64_t off_ns = end->cpu_ns - expected[i].cpu_ns;
+        assert_true(off_ns >= -1000);
+        equal += off_ns < 5000;
+        /* wait4 remembers what it had before its exec */
+        assert_true(end->peak_rss_bytes > 0 && end->peak_rss_bytes <= expected[i].peak_kb * 1024);
+        const struct lifecycle_event *exec = find_event(LIFECYCLE_EXEC, expected[i].pid);
+        assert_string_equal(exec->command, i % 2 ? "sh -c exit 3" : "sh -c :");
+        assert_int_equal(find_event(LIFECYCLE_FORK, expected[i].pid)->ppid, parent);
+    }
+    assert_true(equal > STORM / 2);
+    munmap(expected, sizeof(*expected) * STORM);
+}
+
+static void test_signals_and_their_senders(void **state _unused_)
+{
+    int status;
+
+    forget_all();
+    pid_t target = fork_tagged(9);
+    if (target == 0) {
+        signal(SIGUSR1, SIG_IGN);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        wait_for_ever();
+    }
+    pid_t sender = fork();
+    if (sender == 0) {
+        prctl(PR_SET_NAME, "assassin");
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        kill(target, SIGUSR1); /* ignored: nothing happens */
+        kill(target, SIGCHLD); /* everyday */
+        kill(target, SIGKILL);
+        _exit(0);
+    }
+    waitpid(target, &status, 0);
+    waitpid(sender, NULL, 0);
+    await_end(target);
+    assert_int_equal(count(LIFECYCLE_SIGNAL, 0), 1);
+    const struct lifecycle_event *sent = find_event(LIFECYCLE_SIGNAL, target);
+    assert_int_equal(sent->signal_num, SIGKILL);
+    assert_int_equal(sent->sender_pid, sender);
+    assert_string_equal(sent->sender_name, "assassin");
+    assert_int_equal(find_event(LIFECYCLE_EXIT, target)->wait_status, status);
+}
+
+static void test_fault_is_the_kernels(void **state _unused_)
+{
+    forget_all();
+    pid_t target = fork_tagged(10);
+    if (target == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+        signal(SIGSEGV, SIG_DFL);
+        char *nowhere = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        *(volatile char *)nowhere = 1;
+    }
+    waitpid(target, NULL, 0);
+    await_end(target);
+    const struct lifecycle_event *sent = find_event(LIFECYCLE_SIGNAL, target);
+    assert_non_null(sent);
+    assert_int_equal(sent->signal_num, SIGSEGV);
+    assert_int_equal(sent->sender_pid, 0);
+    assert_true(WIFSIGNALED(find_event(LIFECYCLE_EXIT, target)->wait_status));
+}
+
+static void *exit_in_thread(void *argument _unused_)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+    spin();
+    _exit(5);
+}
+
+static void *exec_in_thread(void *argument _unused_)
+{
+    execl("/bin/sh", "sh", "-c", "/bin/true & wait; exit 4", (char *)NULL);
+    return NULL;
+}
+
+/* The process ends once, with its last thread; its status is the group's. A thread that executes a
+ * program takes the pid, and the membership, with it. */
+static void test_threads(void **state _unused_)
+{
+    pthread_t thread;
+
+    forget_all();
+    pid_t first = fork_tagged(11);
+    if (first == 0) {
+        pthread_create(&thread, NULL, exit_in_thread, NULL);
+        pthread_exit(NULL);
+    }
+    waitpid(first, NULL, 0);
+    await_end(first);
+    assert_int_equal(count(LIFECYCLE_EXIT, 11), 1);
+    assert_int_equal(WEXITSTATUS(find_event(LIFECYCLE_EXIT, first)->wait_status), 5);
+    assert_true(find_event(LIFECYCLE_EXIT, first)->cpu_ns >= 60000000);
+
+    pid_t second = fork_tagged(12);
+    if (second == 0) {
+        pthread_create(&thread, NULL, exec_in_thread, NULL);
+        wait_for_ever();
+    }
+    waitpid(second, NULL, 0);
+    await_end(second);
+    assert_int_equal(WEXITSTATUS(find_event(LIFECYCLE_EXIT, second)->wait_status), 4);
+    assert_int_equal(count(LIFECYCLE_EXIT, 12), 2); /* and that of what it forked then */
+}
+
+/* One that is there already: its threads, and what they fork, belong to it from then on. */
+static void test_tagged_later(void **state _unused_)
+{
+    forget_all();
+    struct animal animal = animal_start(do_nothing);
+    assert_int_equal(kernel_probe_drain(probe, note, NULL), 0);
+    assert_int_equal(told.events.count, 0);
+    assert_int_equal(kernel_probe_tag(probe, animal.pid, 13), 0);
+    struct readings one = {0};
+    assert_int_equal(kernel_probe_read_pids(probe, &animal.pid, 1, &one), 0);
+    assert_int_equal(one.items[0].tag, 13);
+    animal_end(&animal);
+    await_end(animal.pid);
+    assert_int_equal(find_event(LIFECYCLE_EXIT, animal.pid)->tag, 13);
+    assert_int_equal(kernel_probe_tag(probe, animal.pid, 13), -ESRCH);
+    readings_done(&one);
+}
+
+static void test_hostile_command_lines(void **state _unused_)
+{
+    static char longest[100000];
+
+    memset(longest, 'x', sizeof(longest) - 1);
+    forget_all();
+    pid_t target = fork_tagged(14);
+    if (target == 0) {
+        execl("/bin/sh", "sh", "-c", ":", longest, (char *)NULL);
+        _exit(127);
+    }
+    waitpid(target, NULL, 0);
+    await_end(target);
+    const char *command = find_event(LIFECYCLE_EXEC, target)->command;
+    assert_memory_equal(command, "sh -c : xxx", 11);
+    assert_true(strlen(command) <= 500);
+
+    target = fork_tagged(15);
+    if (target == 0) {
+        execl("/bin/sh", "\xff\x1b[31m", "-c", ":", (char *)NULL);
+        _exit(127);
+    }
+    waitpid(target, NULL, 0);
+    await_end(target);
+    assert_string_equal(find_event(LIFECYCLE_EXEC, target)->command, "\xef\xbf\xbd\x1b[31m -c :");
+}
+
+/* ---- parts ---- */
+
+static void test_all_parts(void **state _unused_)
+{
+    for (int part = 0; part < KERNEL_PART_COUNT; part++) {
+        assert_true(kernel_probe_has(probe, (enum kernel_part)part));
+        assert_true(*kernel_part_name((enum kernel_part)part));
+    }
+    assert_string_equal(kernel_probe_refusal(probe), "");
+}
+
+static int setup(void **state _unused_)
+{
+    if (kernel_probe_open(&(struct kernel_probe_options){0}, &probe, &(struct kernel_refusal){0}) <
+        0)
+        return -1;
+    return procfs_new("/proc", 64, &procfs);
+}
+
+static int teardown(void **state _unused_)
+{
+    kernel_probe_close(probe);
+    procfs_free(procfs);
+    forget_all();
+    return 0;
+}
+
+static void test_none(void **state _unused_)
+{
+    skip();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equal_to_proc),
+        cmocka_unit_test(test_values_of_odd_processes),
+        cmocka_unit_test(test_more_than_a_chunk),
+        cmocka_unit_test(test_a_place_that_vanishes),
+        cmocka_unit_test(test_storm),
+        cmocka_unit_test(test_signals_and_their_senders),
+        cmocka_unit_test(test_fault_is_the_kernels),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_tagged_later),
+        cmocka_unit_test(test_hostile_command_lines),
+        cmocka_unit_test(test_all_parts),
+    };
+    const struct CMUnitTest skipped[] = {cmocka_unit_test(test_none)};
+    struct kernel_refusal refusal;
+
+    if (!kernel_probe_is_allowed(&refusal)) {
+        printf("# skipped, the kernel collector cannot be had: %s\n", refusal.words);
+        return cmocka_run_group_tests(skipped, NULL, NULL);
+    }
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
