@@ -28,6 +28,7 @@
 #include "engine/kernel-account.h"
 #include "engine/lifecycle-feed.h"
 #include "engine/rule-runs.h"
+#include "engine/unseen-events.h"
 #include "loop/ticker.h"
 #include "sample/scope.h"
 
@@ -50,6 +51,7 @@ struct engine {
     uv_timer_t early; /* a snapshot that does not wait for its tick */
     int open_handles;
     struct intake intake;
+    struct unseen_events unseen;
     struct VEC(pid_t) pids;
     struct moment last;
     int64_t snapshot_id;
@@ -111,6 +113,8 @@ static void hand_over(void *context, struct tick_box *box)
 {
     struct engine *engine = context;
 
+    if (!box->tick.snapshot && engine->detector)
+        unseen_events_note(&engine->unseen, &box->tick.events);
     if (engine->options.on_tick)
         engine->options.on_tick(engine->options.context, box);
     else
@@ -248,12 +252,16 @@ static void find_anomalies(struct engine *engine, const struct snapshot *snapsho
                            const struct moment *now)
 {
     struct tick_box *box = engine->intake.box;
-    const struct detect_input input = {
-        .snapshot = snapshot, .mono_ns = now->mono_ns, .events = &box->tick.events};
 
-    if (engine->detector &&
-        detector_check(engine->detector, &input, &box->arena, &box->tick.anomalies) < 0)
+    if (!engine->detector)
+        return;
+    unseen_events_note(&engine->unseen, &box->tick.events);
+    const struct process_event_list events = unseen_events_list(&engine->unseen);
+    const struct detect_input input = {
+        .snapshot = snapshot, .mono_ns = now->mono_ns, .events = &events};
+    if (detector_check(engine->detector, &input, &box->arena, &box->tick.anomalies) < 0)
         engine->counts.failed_detections++;
+    unseen_events_clear(&engine->unseen);
 }
 
 static bool is_in_episode(void *context, const struct process_metric *process)
@@ -541,6 +549,7 @@ void engine_close(struct engine *engine)
     kernel_account_done(&engine->kernel);
     VEC_DONE(&engine->pids);
     intake_done(&engine->intake);
+    unseen_events_done(&engine->unseen);
     close_fd(engine->proc_fd);
     uv_close((uv_handle_t *)&engine->flush, on_closed);
     uv_close((uv_handle_t *)&engine->early, on_closed);

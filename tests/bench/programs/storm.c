@@ -1,0 +1,47 @@
+/* Short-lived children, some at a time.
+ *
+ *   storm COUNT AT_ONCE PROGRAM [ARGUMENT…]   "-": the child ends at once, without any program
+ *
+ * Ends with 0 if all of them could be started, whatever became of them. */
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static int start(char **argv)
+{
+    pid_t pid;
+
+    if (strcmp(argv[0], "-") != 0)
+        return posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
+    pid = vfork();
+    if (pid == 0)
+        _exit(0);
+    return pid < 0 ? errno : 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 4) {
+        fprintf(stderr, "usage: storm COUNT AT_ONCE PROGRAM [ARGUMENT…]\n");
+        return 2;
+    }
+    int count = atoi(argv[1]), at_once = atoi(argv[2]), running = 0;
+
+    for (int started = 0; started < count || running; running--) {
+        for (; running < at_once && started < count; started++, running++) {
+            int error = start(argv + 3);
+            if (error) {
+                fprintf(stderr, "storm: %s: %s\n", argv[3], strerror(error));
+                return 1;
+            }
+        }
+        wait(NULL);
+    }
+    return 0;
+}

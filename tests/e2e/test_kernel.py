@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""The kernel collector: every process, every end, every signal, told by programs in the kernel; and
+what is left where it cannot be had."""
+import functools
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import daemon
+import harness
+
+STORM = 20000
+CAPABILITIES = "bpf,perfmon"
+
+
+@functools.lru_cache(maxsize=None)
+def why_not(prefix=()):
+    """None, or why the kernel collector cannot be had, as sonde itself says."""
+    with tempfile.TemporaryDirectory(prefix="sonde-") as directory:
+        os.chmod(directory, 0o1777)
+        done = subprocess.run([*prefix, harness.SONDE, "run", "-q", "--no-store", "--exact", "--",
+                               "true"], env=harness.clean_environment(directory), check=False,
+                              stderr=subprocess.PIPE, timeout=harness.DEADLINE)
+        return None if done.returncode == 0 else done.stderr.decode()
+
+
+def needs_kernel_collector():
+    return unittest.skipIf(why_not(), f"needs the kernel collector: {why_not()}")
+
+
+def with_capabilities():
+    """The words that start a program as another user, with just what the collector needs."""
+    return ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+            f"--inh-caps=+{CAPABILITIES.replace(',', ',+')}",
+            f"--ambient-caps=+{CAPABILITIES.replace(',', ',+')}",
+            f"--bounding-set=-all,+{CAPABILITIES.replace(',', ',+')}")
+
+
+class Kernel(daemon.TestCase):
+    def helper(self, name):
+        return os.path.join(harness.HELPERS, name)
+
+    def storm(self, count, at_once=4, *words):
+        return (self.helper("storm"), count, at_once, *(words or ("/bin/true",)))
+
+    def refusing(self, programs):
+        """The environment of a sonde whose kernel refuses these programs."""
+        return {"LD_PRELOAD": self.helper("librefuse-bpf.so"), "REFUSED_PROGRAMS": programs}
+
+    def assert_every_end(self, run_id, count):
+        """Each of them is told of once, or counted where a storm is folded; none without CPU."""
+        job = self.job(run_id)
+        self.assertEqual(job["process_spawn_count"], count)
+        ends, cpu, unknown = self.ends_of(run_id)
+        self.assertEqual((ends, unknown), (count, 0))
+        self.assert_near(cpu, job["total_cpu_seconds"], ratio=0.01, what="sum of all ends")
+
+    def ends_of(self, run_id):
+        """How many ended, their CPU seconds, and of how many that is unknown: told one by one, or
+        folded."""
+        row, = self.rows("SELECT count(*) n, total(cpu_seconds) cpu, total(cpu_seconds IS NULL) "
+                         "unknown FROM process_events WHERE run_id = ? AND event_type IN "
+                         "('exit', 'kill')", run_id)
+        return row["n"], row["cpu"], row["unknown"]
+
+
+@needs_kernel_collector()
+class Storms(Kernel):
+    """20,000 processes, four at a time: all of them, with their status and their CPU time."""
+
+    def test_under_the_daemon(self):
+        sonde = self.daemon(interval=0.5)
+        result = self.run_job(*map(str, self.storm(STORM)))
+        self.await_end(result.summary["run_id"])
+        self.assertEqual(result.summary["processes"], STORM + 1)
+        self.assert_every_end(result.summary["run_id"], STORM + 1)
+        status = sonde.rpc("daemon.status")
+        self.assertEqual(status["collector"], "bpf")
+        self.assertEqual(status["losses"]["lost_event_batches"], 0)
+
+    def test_exact(self):
+        result = self.run_job(*map(str, self.storm(STORM)), options=("--exact",))
+        summary = result.summary
+        self.assertEqual((summary["processes"], summary["collector"]), (STORM + 1, "bpf"))
+        self.assertEqual(set(summary["exactness"][name] for name in
+                             ("cpu_seconds", "peak_rss_mb", "processes")), {"exact"})
+        self.assert_every_end(summary["run_id"], STORM + 1)
+
+    def test_taken_over_in_the_midst(self):
+        """It is loaded while the storm goes on: nothing is lost or counted twice."""
+        for words in (("/bin/true",), ("-",)):
+            with self.subTest(words=words):
+                result = self.run_job("/usr/bin/time", "-f", "%U %S", *map(
+                    str, self.storm(6000, 4, *words)))
+                summary = result.summary
+                user, system = map(float, result.stderr.split("\n")[0].split())
+                self.assertEqual((summary["collector"], summary["processes"]), ("bpf", 6002))
+                self.assertEqual(summary["exactness"]["cpu_seconds"], "exact")
+                self.assertEqual(summary["left_running"], [])
+                self.assert_near(summary["cpu_seconds"], user + system, ratio=0.01, slack=0.03)
+
+    def test_a_short_command_does_not_wait(self):
+        result = self.run_job("true")
+        self.assertEqual(result.summary["collector"], "procfs")
+
+
+@needs_kernel_collector()
+class Ledger(Kernel):
+    """The sum over all processes is what wait4 gives for the whole."""
+
+    def test_compile(self):
+        for number in range(60):
+            self.write(f"f{number}.c", f"#include <stdio.h>\n#include <stdlib.h>\nint f{number}(int x)"
+                       "{ return printf(\"%d\", x * atoi(\"3\")); }\n")
+        self.write("Makefile", "all: $(patsubst %.c,%.o,$(wildcard *.c))\n%.o: %.c\n"
+                   "\tgcc -O2 -c $< -o $@\n")
+        result = self.run_job("make", "-s", "-j3", "-C", self.path("."), options=("--exact",))
+        self.assertEqual(result.summary["exactness"]["cpu_seconds"], "exact")
+        self.assert_every_end(result.summary["run_id"], result.summary["processes"])
+
+    def test_children_that_nobody_waits_for(self):
+        """SIGCHLD is ignored: wait4 of the parent knows nothing of them; their own ends do."""
+        script = ("import os, signal, time\n"
+                  "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+                  "for _ in range(4):\n"
+                  "    if os.fork() == 0:\n"
+                  "        while time.process_time() < 0.25: pass\n"
+                  "        os._exit(0)\n"
+                  "try:\n    os.wait()\nexcept ChildProcessError: pass\n")
+        result = self.run_job("python3", "-c", script, options=("--exact",))
+        self.assertGreaterEqual(result.summary["cpu_seconds"], 1.0)
+        self.assertEqual(result.summary["exactness"]["cpu_seconds"], "exact")
+        self.assertEqual(result.summary["processes"], 5)
+
+
+@needs_kernel_collector()
+class Signals(Kernel):
+    def test_sender_is_named(self):
+        sonde = self.daemon()
+        run_id = sonde.rpc("job.start", job_id="x", pid=(puppet := self.puppet()).pid)["run_id"]
+        shell = self.start("sh", "-c", f"kill -KILL {puppet.pid}; read end")
+        puppet.process.wait(harness.DEADLINE)
+        kill, = self.await_rows("SELECT * FROM process_events WHERE run_id = ? AND event_type = "
+                                "'kill'", run_id)
+        self.assertEqual((kill["pid"], kill["signal_num"], kill["sender_pid"]),
+                         (puppet.pid, signal.SIGKILL, shell.pid))
+        self.assertIn("read end", kill["sender_command"])
+
+    def test_a_process_of_a_job_kills_another(self):
+        result = self.run_sonde("run", "--exact", "--", "bash", "-c",
+                                "sleep 60 & kill -TERM $!; wait $!; exit 0")
+        kill, = self.events(result.summary["run_id"], "kill")
+        self.assertEqual(kill["signal_num"], signal.SIGTERM)
+        self.assertIn("bash", kill["sender_command"])
+
+    @harness.needs_root()
+    def test_out_of_memory(self):
+        """A cgroup with too little memory: the kernel says whom it kills, and why."""
+        group = pathlib.Path("/sys/fs/cgroup/memory") / f"sonde-test-{os.getpid()}"
+        if not group.parent.is_dir():
+            self.skipTest("needs the memory controller of cgroup v1")
+        group.mkdir()
+        self.addCleanup(group.rmdir)
+        (group / "memory.limit_in_bytes").write_text("33554432", encoding="ascii")
+        script = (f"echo $$ > {group}/cgroup.procs; python3 -c 'x = bytearray(200 << 20)'")
+        self.daemon(interval=2)  # longer than events wait before they are handed on
+        result = self.run_sonde("run", "--job", "oom", "--", "sh", "-c", script)
+        self.assertNotEqual(result.status, 0)
+        run_id = result.summary["run_id"]
+        oom, = self.await_rows("SELECT * FROM process_events WHERE run_id = ? AND event_type = "
+                               "'oom'", run_id)
+        self.assertIn("out of memory", oom["details"])
+        kill, = self.events(run_id, "kill")
+        self.assertEqual((kill["pid"], kill["signal_num"]), (oom["pid"], signal.SIGKILL))
+        anomaly, = self.await_rows("SELECT * FROM anomalies WHERE anomaly_type = 'oom_kill'"
+                                   " AND run_id = ?", run_id)
+        self.assertEqual((anomaly["job_id"], anomaly["severity"]), ("oom", "critical"))
+
+
+@needs_kernel_collector()
+class Losses(Kernel):
+    def test_ring_overflows(self):
+        """A daemon that is stopped while a storm goes on: what was lost is said, and it goes on."""
+        sonde = self.daemon(interval=0.2)
+        pid = sonde.pid
+        run_id = sonde.rpc("job.start", job_id="x", pid=(puppet := self.puppet()).pid)["run_id"]
+        sonde.await_pid(puppet.pid, run_id)
+        os.kill(pid, signal.SIGSTOP)
+        self.run_program(*map(str, self.storm(9000, 4, "/bin/true")))
+        child = puppet.fork("child")
+        os.kill(pid, signal.SIGCONT)
+        sonde.await_pid(child, run_id)  # by the kernel's own account of its members
+        status = sonde.rpc("daemon.status")
+        self.assertGreater(status["losses"]["lost_event_batches"], 0)
+        self.await_rows("SELECT 1 FROM gaps WHERE kind = 'events'")
+
+
+class Rights(Kernel):
+    """Who may not, is told why, and gets what there is."""
+
+    def status_of(self, config="", **options):
+        return self.daemon(config, **options).rpc("daemon.status")
+
+    @needs_kernel_collector()
+    def test_root(self):
+        status = self.status_of()
+        self.assertEqual(status["collector"], "bpf")
+        self.assertIn("CPU time of runs", status["exact"])
+        self.assertNotIn("CAP_BPF", str(status["not_exact"]))
+
+    def test_procfs_by_choice(self):
+        status = self.status_of("profiler:\n  collector: procfs\n")
+        self.assertEqual(status["collector"], "procfs")
+        self.assertIn("profiler.collector is procfs", status["collector_reason"])
+
+    @harness.needs_root()
+    @needs_kernel_collector()
+    def test_two_capabilities_suffice(self):
+        os.chmod(self.environment["HOME"], 0o777)
+        prefix = with_capabilities()
+        if why_not(prefix):
+            self.skipTest(f"setpriv cannot give capabilities: {why_not(prefix)}")
+        result = self.run_sonde("run", "--no-store", "--exact", "--", *map(str, self.storm(200)),
+                                prefix=prefix)
+        self.assertEqual(result.status, 0, result)
+        self.assertEqual((result.summary["collector"], result.summary["processes"]), ("bpf", 201))
+        self.assertEqual(result.summary["exactness"]["cpu_seconds"], "exact")
+
+    @harness.needs_root()
+    def test_without_privileges(self):
+        prefix = harness.as_nobody()
+        result = self.run_sonde("run", "--no-store", "--exact", "--", "true", prefix=prefix)
+        self.assertEqual(result.status, 125)
+        self.assertIn("CAP_BPF", result.stderr)
+        result = self.run_sonde("run", "--no-store", "--", "sleep", "0.3", prefix=prefix)
+        self.assertEqual((result.status, result.summary["collector"]), (0, "procfs"))
+
+    @harness.needs_root()
+    def test_wanted_by_name(self):
+        """Whoever asks for it by name gets nothing else."""
+        sonde = daemon.Daemon(self, "profiler:\n  collector: bpf\n", env=self.refusing("*"))
+        sonde.spawn()
+        self.assertNotEqual(sonde.process.wait(harness.DEADLINE), 0)
+        self.assertIn("no kernel collector", sonde.log)
+
+    @needs_kernel_collector()
+    def test_one_program_is_refused(self):
+        """Everything else works, and it is said what is missing."""
+        cases = {
+            "on_signal": ("signals", "bpf"),
+            "on_oom": ("kills for memory", "bpf"),
+            "on_switch": ("final CPU times", "bpf"),
+            "walk_processes": ("processes", "procfs"),
+            "on_fork": ("births and ends", "bpf"),
+        }
+        for program, (missing, collector) in cases.items():
+            with self.subTest(program=program):
+                sonde = daemon.Daemon(self, env=self.refusing(program))
+                with sonde:
+                    status = sonde.rpc("daemon.status")
+                    self.assertEqual(status["collector"], collector)
+                    words = status["collector_reason"] + str(status["not_exact"])
+                    self.assertIn("refuses", words)
+                    self.assertIn(missing, words)
+                    result = self.run_job("sh", "-c", "/bin/true; /bin/true")
+                    self.assertEqual(result.summary["processes"], 3)
+                    self.await_end(result.summary["run_id"])
+
+    @needs_kernel_collector()
+    def test_all_programs_are_refused(self):
+        status = self.status_of(env=self.refusing("*"))
+        self.assertEqual(status["collector"], "procfs")
+        self.assertIn("the kernel refuses the programs", status["collector_reason"])
+
+
+if __name__ == "__main__":
+    harness.main()
