@@ -676,7 +676,7 @@ class Connections(ClientsTestCase):
 
     def test_descriptors_run_out(self):
         """It survives, says so, samples and stores on, and serves again when there are some."""
-        prefix = ("sh", "-c", 'ulimit -n 64; exec "$@"', "sh")
+        prefix = ("sh", "-c", 'ulimit -n 96; exec "$@"', "sh")
         sonde = self.daemon(prefix=prefix)
         before = self.status(sonde)
         links = []

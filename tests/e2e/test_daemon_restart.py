@@ -45,9 +45,10 @@ class Restarting(daemon.TestCase):
 
     def assert_stored_once(self, summary, **wanted):
         """One run, with the figures that `sonde run` told. Until the next writer knows better, a
-        dead daemon's runs may be lost ones."""
-        self.await_rows("SELECT 1 FROM jobs WHERE run_id = ? AND outcome = ?", summary["run_id"],
-                        summary["outcome"], timeout=SOON)
+        dead daemon's runs may be lost ones, or ended when it was last heard of them."""
+        self.await_rows("SELECT 1 FROM jobs WHERE run_id = ? AND outcome = ?"
+                        " AND abs(wall_seconds - ?) < 0.001", summary["run_id"],
+                        summary["outcome"], summary["wall_seconds"], timeout=SOON)
         job = self.job(summary["run_id"])
         self.assertEqual([row["run_id"] for row in self.rows("SELECT run_id FROM jobs"
                                                              " WHERE job_id = ?", job["job_id"])],

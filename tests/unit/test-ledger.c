@@ -477,6 +477,139 @@ static void test_memory_of_runs_within_runs(void **state _unused_)
     assert_int_equal(all->samples, 2);
 }
 
+/* ---- ends that are told ---- */
+
+static void born(pid_t pid)
+{
+    assert_int_equal(ledger_cover(ledger, &run, pid, NULL), 0);
+}
+
+static void end_of(pid_t pid, int64_t cpu_ms_used)
+{
+    const struct process_end end = {
+        .pid = pid,
+        .cpu_ns = int_is_known(cpu_ms_used) ? cpu_ms_used * (int64_t)MS : INT_UNKNOWN,
+        .user_ns = int_is_known(cpu_ms_used) ? cpu_ms_used * (int64_t)MS : INT_UNKNOWN,
+        .peak_rss_bytes = 7 * MB,
+    };
+    assert_int_equal(ledger_ended(ledger, &run, &end), 0);
+}
+
+static void cover(pid_t pid, pid_t ppid, uint64_t own_ms, uint64_t reaped_ms)
+{
+    const struct process_reading reading = {.pid = pid,
+                                            .ppid = ppid,
+                                            .start_ticks = (uint64_t)pid,
+                                            .cpu_ns = (int64_t)(own_ms * MS),
+                                            .user_ns = (int64_t)(own_ms * MS),
+                                            .reaped_user_ns = (int64_t)(reaped_ms * MS)};
+    assert_int_equal(ledger_cover(ledger, &run, pid, &reading), 0);
+}
+
+static void test_told_ends_count_once(void **state _unused_)
+{
+    born(20);
+    born(21);
+    born(22);
+    end_of(22, 5); /* never seen */
+    TICK({20, SELF, 10, 0}, {21, 20, 4, 0});
+    assert_int_equal(cpu_ms(), 19);
+    end_of(21, 6);
+    /* what the parent has reaped of them is not counted again */
+    TICK({20, SELF, 12, 11});
+    assert_int_equal(cpu_ms(), 23);
+    end_of(20, 13);
+    tick(NULL, 0);
+    assert_int_equal(cpu_ms(), 24);
+    const struct run_usage *usage = ledger_find(ledger, &run);
+    assert_false(usage->cpu_is_incomplete || usage->cpu_is_rounded || usage->rss_is_incomplete);
+    assert_int_equal(usage->peak_rss_bytes, 7 * MB);
+}
+
+/* Nobody waits for them; their ends are told all the same. */
+static void test_ignored_children_are_exact_if_they_are_told(void **state _unused_)
+{
+    run.processes = 3;
+    born(20);
+    born(21);
+    TICK({20, SELF, 1, 0, .ignores_sigchld = true}, {21, 20, 2, 0});
+    end_of(21, 30);
+    TICK({20, SELF, 1, 0, .ignores_sigchld = true});
+    assert_int_equal(cpu_ms(), 31);
+    assert_false(ledger_find(ledger, &run)->cpu_is_incomplete);
+}
+
+/* Events begin in the middle: what was reaped before is in the parent's account, also of a child
+ * that was seen alive at the last tick. */
+static void test_covered_in_the_middle(void **state _unused_)
+{
+    TICK({20, SELF, 10, 100}, {21, 20, 8, 0}, {22, 20, 3, 0});
+    cover(20, SELF, 11, 109); /* 21 was reaped meanwhile, with 9 */
+    cover(22, 20, 4, 0);
+    TICK({20, SELF, 12, 109}, {22, 20, 5, 0});
+    assert_int_equal(cpu_ms(), 12 + 109 + 5);
+    end_of(22, 6);
+    TICK({20, SELF, 12, 115});
+    assert_int_equal(cpu_ms(), 12 + 109 + 6);
+    end_of(20, 13);
+    tick(NULL, 0);
+    assert_int_equal(cpu_ms(), 13 + 109 + 6);
+    assert_false(ledger_find(ledger, &run)->cpu_is_incomplete);
+}
+
+static void test_what_was_thrown_away_before_stays_unknown(void **state _unused_)
+{
+    const struct process_reading reading = {
+        .pid = 20, .ppid = SELF, .start_ticks = 20, .ignores_sigchld = true};
+
+    run.processes = 2;
+    assert_int_equal(ledger_cover(ledger, &run, 20, &reading), 0);
+    TICK({20, SELF, 1, 0, .ignores_sigchld = true});
+    assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
+}
+
+static void test_a_told_end_without_its_cost(void **state _unused_)
+{
+    born(20);
+    born(21);
+    TICK({20, SELF, 1, 0}, {21, 20, 8, 0});
+    end_of(21, INT_UNKNOWN); /* as it was last seen */
+    TICK({20, SELF, 1, 0});
+    assert_int_equal(cpu_ms(), 9);
+    assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
+}
+
+/* Gone, and its end may still be on its way; after a while, it was lost. */
+static void test_an_end_that_is_lost(void **state _unused_)
+{
+    born(20);
+    born(21);
+    TICK({20, SELF, 1, 0}, {21, 20, 8, 0});
+    for (int i = 0; i < 2; i++) {
+        TICK({20, SELF, 1, 0});
+        assert_false(ledger_find(ledger, &run)->cpu_is_incomplete);
+    }
+    TICK({20, SELF, 1, 0});
+    assert_int_equal(cpu_ms(), 9);
+    assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
+}
+
+static void test_a_pid_is_born_again(void **state _unused_)
+{
+    born(20);
+    born(21);
+    TICK({20, SELF, 1, 0}, {21, 20, 8, 0});
+    end_of(21, 9);
+    born(21);
+    TICK({20, SELF, 1, 9}, {21, 20, 2, 0});
+    assert_int_equal(cpu_ms(), 12);
+    born(21); /* the end of the one before was lost */
+    end_of(21, 3);
+    TICK({20, SELF, 1, 9});
+    assert_int_equal(cpu_ms(), 15);
+    assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
+}
+
 /* Random trees of processes in nested runs: whatever is reaped, by whom and when, no figure falls,
  * and the outermost has in the end what all have used. */
 static void test_random_lives(void **state _unused_)
@@ -562,6 +695,13 @@ int main(void)
         T(test_a_process_goes_over_to_an_inner_run),
         T(test_a_process_goes_over_to_another_run),
         T(test_memory_of_runs_within_runs),
+        T(test_told_ends_count_once),
+        T(test_ignored_children_are_exact_if_they_are_told),
+        T(test_covered_in_the_middle),
+        T(test_what_was_thrown_away_before_stays_unknown),
+        T(test_a_told_end_without_its_cost),
+        T(test_an_end_that_is_lost),
+        T(test_a_pid_is_born_again),
         T(test_random_lives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
