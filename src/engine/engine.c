@@ -40,6 +40,7 @@ struct engine {
     struct engine_options options;
     struct engine_settings settings;
     uv_loop_t *loop;
+    pid_t own_pid;
     int proc_fd;
     struct collector *collector;
     struct kernel_account kernel;
@@ -149,7 +150,7 @@ static enum probe_depth depth_of(void *context, pid_t pid, pid_t ppid, uint64_t 
     struct registry *registry = engine->options.registry;
     struct member *member = NULL;
 
-    if (pid == getpid())
+    if (pid == engine->own_pid)
         return PROBE_CORE;
     /* Without memory to note a member, it is asked for again at the next tick. */
     registry_place(registry, pid, ppid, start_ticks, &member);
@@ -488,6 +489,7 @@ static struct engine *engine_new(uv_loop_t *loop, const struct engine_options *o
 
     engine->options = *options;
     engine->loop = loop;
+    engine->own_pid = getpid();
     engine->last = options->spawned_at;
     engine->pressure = pressure_input_of(NULL);
     engine->memory_total_mb = REAL_UNKNOWN;

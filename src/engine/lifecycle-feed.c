@@ -14,6 +14,9 @@
  * ordinary user holds some 550 events unless the machine's limit was raised: 5 ms. */
 #define EVENTS_PER_MSEC 100
 #define NAP_MAX_MSEC    20
+/* The ring of the kernel's own programs holds what 4,000 processes do in their lives, and what they
+ * fork belongs to its run whenever it is heard of. */
+#define KERNEL_NAP_MSEC 50
 
 /* A process that was on its way out when the kernel's programs took over has ended by then. */
 #define FORMER_NS NS_PER_SEC
@@ -302,7 +305,7 @@ static int watch(struct lifecycle_feed *feed, const struct lifecycle_source *sou
     fd_watch_close(feed->watch);
     feed->watch = fd_watch;
     feed->source = *source;
-    feed->nap_msec = source->kernel ? NAP_MAX_MSEC
+    feed->nap_msec = source->kernel ? KERNEL_NAP_MSEC
                                     : MIN(connector_capacity(source->connector) / EVENTS_PER_MSEC,
                                           (size_t)NAP_MAX_MSEC);
     return 0;

@@ -17,9 +17,6 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* A reader that naps is woken all the same when so much waits. */
-#define WAKE_BYTES (256 * 1024)
-
 /* Set before the programs are loaded: events of all processes, not only of those with a tag. */
 const volatile bool wants_all = false;
 const volatile bool tells_final_cpu = true; /* the program on sched_switch is there, too */
@@ -35,10 +32,8 @@ u64 lost_tags;     /* that a child should have inherited */
 
 static __always_inline u64 wake_flags(void)
 {
-    if (reader_sleeps && __sync_lock_test_and_set(&reader_sleeps, 0))
-        return BPF_RB_FORCE_WAKEUP;
-    return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= WAKE_BYTES ? BPF_RB_FORCE_WAKEUP
-                                                                     : BPF_RB_NO_WAKEUP;
+    return reader_sleeps && __sync_lock_test_and_set(&reader_sleeps, 0) ? BPF_RB_FORCE_WAKEUP
+                                                                        : BPF_RB_NO_WAKEUP;
 }
 
 static __always_inline void *reserve(u64 bytes)
