@@ -333,7 +333,7 @@ static void test_values_of_odd_processes(void **state _unused_)
 
 /* ---- many ---- */
 
-#define CROWD 1300
+#define CROWD 2300
 
 static void start_crowd(pid_t *pids)
 {

@@ -19,8 +19,9 @@ typedef int64_t s64;
 
 /* ---- processes ---- */
 
-/* One walk fills at most so many; the next goes on behind the last one. Half a millisecond. */
-#define PROCESS_CHUNK 512
+/* One walk fills at most so many, in a quarter of a millisecond, or one if all of it is cold; the next
+ * goes on behind the last one, which has to be found again. */
+#define PROCESS_CHUNK 1024
 
 struct process_record {
     s32 pid, ppid;
