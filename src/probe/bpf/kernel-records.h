@@ -19,8 +19,8 @@ typedef int64_t s64;
 
 /* ---- processes ---- */
 
-/* One walk fills at most so many, in a quarter of a millisecond, or one if all of it is cold; the next
- * goes on behind the last one, which has to be found again. */
+/* One walk fills at most so many, in a quarter of a millisecond, or one if all of it is cold; the
+ * next goes on behind the last one, which has to be found again. */
 #define PROCESS_CHUNK 1024
 
 struct process_record {
@@ -114,8 +114,7 @@ STATIC_SIZE(kernel_exec, 560);
 struct kernel_exit {
     struct kernel_event head;
     u64 start_boot_ns;
-    u64 other_cpu_ns; /* without the last thread's */
-    u64 last_cpu_ns;  /* of that one, until it was last looked at */
+    u64 other_cpu_ns; /* without the last thread's, which KERNEL_DEAD brings */
     u64 user_ns, system_ns;
     s64 peak_pages; /* of the program it ran last; -1: unknown */
     u64 read_bytes, write_bytes;
@@ -123,7 +122,7 @@ struct kernel_exit {
     u32 is_exact; /* a KERNEL_DEAD follows */
     char name[TASK_NAME_SIZE];
 };
-STATIC_SIZE(kernel_exit, 112);
+STATIC_SIZE(kernel_exit, 104);
 
 struct kernel_dead {
     struct kernel_event head;

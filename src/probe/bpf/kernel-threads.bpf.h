@@ -16,6 +16,7 @@ struct thread_sums {
     u64 mm, files; /* of one that still has them */
     u32 state, exit_state;
     bool has_living;
+    u64 without;  /* the thread whose CPU time is left out; 0: none */
     u64 at, head; /* of the list */
 };
 
@@ -29,7 +30,8 @@ static long add_thread(u32 number, struct thread_sums *sums)
         bpf_rdonly_cast((void *)(sums->at - bpf_core_field_offset(struct task_struct, thread_node)),
                         bpf_core_type_id_kernel(struct task_struct));
 
-    sums->cpu_ns += thread->se.sum_exec_runtime;
+    if ((u64)thread != sums->without)
+        sums->cpu_ns += thread->se.sum_exec_runtime;
     sums->user_ns += thread->utime;
     sums->system_ns += thread->stime;
     sums->read_bytes += thread->ioac.read_bytes;

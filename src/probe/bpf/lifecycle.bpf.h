@@ -142,7 +142,7 @@ static __always_inline s64 peak_of(struct task_struct *task, struct signal_struc
 SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
 {
     struct signal_struct *signal = task->signal;
-    struct thread_sums sums = {};
+    struct thread_sums sums = {.without = (u64)task};
 
     if (signal->live.counter != 0) /* other threads go on; two that end at once may both see 0 */
         return 0;
@@ -156,8 +156,7 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
         return 0;
     fill_head(&event->head, KERNEL_EXIT, task, tag);
     event->start_boot_ns = task->group_leader->start_boottime;
-    event->last_cpu_ns = task->se.sum_exec_runtime;
-    event->other_cpu_ns = sums.cpu_ns - event->last_cpu_ns;
+    event->other_cpu_ns = sums.cpu_ns;
     event->user_ns = sums.user_ns;
     event->system_ns = sums.system_ns;
     event->peak_pages = peak_pages;
