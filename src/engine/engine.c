@@ -174,6 +174,7 @@ static bool members_are_known(struct engine *engine)
     engine->counts.event_losses++;
     engine->has_lost_events = true;
     registry_distrust_events(engine->options.registry);
+    deaths_distrust(&engine->intake.deaths);
     return false;
 }
 
@@ -642,6 +643,7 @@ void engine_end_run(struct engine *engine, struct run *run)
     engine_flush(engine);
     if (engine->detector)
         detector_end_run(engine->detector, run->run_id);
+    deaths_forget_run(&engine->intake.deaths, run->run_id);
     sampler_end_run(collector_sampler(engine->collector), run);
     registry_end_run(engine->options.registry, run);
 }
@@ -709,6 +711,13 @@ void engine_signalled(struct engine *engine, pid_t pid, const struct process_eve
 const struct run_usage *engine_usage(const struct engine *engine, const struct run *run)
 {
     return sampler_usage(collector_sampler(engine->collector), run);
+}
+
+int engine_find_death(const struct engine *engine, const struct run *run, pid_t pid,
+                      int64_t exit_code, int64_t signal_num, struct arena *arena,
+                      struct process_event_list *ret)
+{
+    return deaths_find(&engine->intake.deaths, run->run_id, pid, exit_code, signal_num, arena, ret);
 }
 
 /* ---- how it stands ---- */

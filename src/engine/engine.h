@@ -118,6 +118,11 @@ void engine_signalled(struct engine *engine, pid_t pid, const struct process_eve
 
 const struct run_usage *engine_usage(const struct engine *engine, const struct run *run);
 
+/* Why the run ended so: see deaths_find(). As of the last box that was handed on. */
+int engine_find_death(const struct engine *engine, const struct run *run, pid_t pid,
+                      int64_t exit_code, int64_t signal_num, struct arena *arena,
+                      struct process_event_list *ret);
+
 /* ---- how it stands ---- */
 
 const struct engine_counts *engine_counts(const struct engine *engine);

@@ -12,6 +12,7 @@ void intake_done(struct intake *intake)
 {
     tick_box_free(intake->box);
     command_book_done(&intake->book);
+    deaths_done(&intake->deaths);
     *intake = (struct intake){0};
 }
 
@@ -32,6 +33,8 @@ void intake_hand_over(struct intake *intake, struct snapshot *snapshot)
         return;
     box->tick.snapshot = snapshot;
     command_book_name(&intake->book, box);
+    for (size_t i = 0; i < box->tick.events.count; i++)
+        deaths_note(&intake->deaths, &box->tick.events.items[i]);
     intake->hand_over(intake->context, box);
 }
 

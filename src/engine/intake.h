@@ -2,6 +2,7 @@
  * tick: births, ends, signals, steps, gaps. */
 #pragma once
 
+#include "detect/deaths.h"
 #include "engine/command-book.h"
 #include "engine/sent-signals.h"
 #include "engine/tick-box.h"
@@ -13,6 +14,7 @@ struct intake {
     struct tick_box *box; /* what belongs to the next tick; NULL: nothing yet */
     struct command_book book;
     struct sent_signals sent;
+    struct deaths deaths; /* by the boxes that were handed on */
     uint64_t lost_events; /* that there was not even a box for */
 
     /* A box that is complete: the receiver's. */

@@ -479,7 +479,7 @@ static int start_sampling(struct job_runner *runner)
         .kernel = runner->kernel,
         .spawned_pid = runner->command_pid,
         .spawned_at = runner->started,
-        .wants_events = runner->custody != NULL,
+        .wants_events = true, /* they tell why it failed, stored or not */
         .on_tick = on_tick,
         .context = runner,
     };
@@ -579,6 +579,17 @@ static void shut_down(struct job_runner *runner)
     run_facts_done(&runner->facts);
 }
 
+/* What is not found, the command's parent knows in part. */
+static void find_death(struct job_runner *runner, struct arena *arena)
+{
+    struct run_facts *facts = &runner->facts;
+    int status = facts->wait_status;
+
+    engine_find_death(runner->engine, runner->run, runner->command_pid,
+                      WIFEXITED(status) ? WEXITSTATUS(status) : INT_UNKNOWN,
+                      WIFSIGNALED(status) ? WTERMSIG(status) : INT_UNKNOWN, arena, &facts->chain);
+}
+
 static void summarise(struct job_runner *runner, struct job_run_result *ret)
 {
     struct run_facts *facts = &runner->facts;
@@ -594,10 +605,12 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
         facts->usage = engine_usage(runner->engine, runner->run);
         facts->saw_every_process = engine_saw_every_process(runner->engine);
         facts->collector = engine_collector(runner->engine);
+        find_death(runner, &ret->arena);
     }
     /* The command itself was there even if nothing could be noted. */
     facts->processes = MAX(runner->run->processes, (uint64_t)1);
     facts->registry = runner->registry;
+    facts->command_pid = runner->command_pid;
     if (runner->options->wait_for_all)
         note_end(runner);
     ret->wait_status = facts->wait_status;

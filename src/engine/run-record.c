@@ -149,6 +149,7 @@ void run_record_end(const struct run_summary *summary, double ended_at, struct j
     ret->exit_code = summary->exit_code;
     ret->signal_num = summary->signal_num;
     ret->cause = summary->cause;
+    ret->chain = summary->chain;
     fill_profile(summary, &ret->profile);
 }
 

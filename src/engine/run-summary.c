@@ -1,14 +1,13 @@
 #include "engine/run-summary.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "base/human.h"
 #include "base/macros.h"
 #include "engine/record-copy.h"
+#include "model/cause.h"
 
 void run_facts_add_reaped(struct run_facts *facts, const struct rusage *usage)
 {
@@ -46,40 +45,67 @@ void run_facts_add_anomaly(struct run_facts *facts, const struct anomaly *anomal
         VEC_PUSH(&facts->anomalies, copy);
 }
 
-/* Why the command was killed, with the sender where sonde has seen it. */
-static void describe_signal(const struct run_facts *facts, char *into, size_t size)
+/* How the command ended, as far as its parent knows by itself. */
+static void describe_end(const struct run_facts *facts, struct process_event *ret)
 {
-    int number = WTERMSIG(facts->wait_status);
+    int number = WIFSIGNALED(facts->wait_status) ? WTERMSIG(facts->wait_status) : 0;
     const struct sent_signal *sent = &facts->passed_on[number];
-    struct human name;
-    int used = snprintf(into, size, "killed by %s%s", human_signal(&name, number),
-                        WCOREDUMP(facts->wait_status) ? ", core dumped" : "");
 
-    if (sent->number == number && sent->sender_command[0])
-        snprintf(into + used, size - (size_t)used, ", sent by pid %d (%s)", (int)sent->sender_pid,
-                 sent->sender_command);
-    else if (sent->number == number)
-        snprintf(into + used, size - (size_t)used, ", sent by pid %d", (int)sent->sender_pid);
-    else if (facts->from_terminal == number)
-        snprintf(into + used, size - (size_t)used, ", from the terminal");
+    record_init(&process_event_record, ret);
+    ret->is_step = false;
+    ret->timestamp = ns_to_sec(facts->started_real_ns + facts->wall_ns);
+    ret->pid = facts->command_pid;
+    ret->event_type = number ? EVENT_KILL : EVENT_EXIT;
+    if (!number) {
+        ret->exit_code = WEXITSTATUS(facts->wait_status);
+        return;
+    }
+    ret->signal_num = number;
+    if (WCOREDUMP(facts->wait_status))
+        ret->details = "core dumped";
+    if (sent->number == number) {
+        ret->sender_pid = sent->sender_pid;
+        ret->sender_command = sent->sender_command[0] ? sent->sender_command : NULL;
+    } else if (facts->from_terminal == number) {
+        ret->details = "from the terminal";
+    }
+}
+
+/* The chain as it was found; else what the parent knows. */
+static int fill_chain(const struct run_facts *facts, struct arena *arena,
+                      struct process_event_list *ret)
+{
+    struct process_event end;
+
+    if (facts->chain.count) {
+        *ret = facts->chain;
+        return 0;
+    }
+    describe_end(facts, &end);
+    ret->items = arena_alloc(arena, sizeof(*ret->items));
+    if (!ret->items || record_copy(&process_event_record, &end, arena, &ret->items[0]) < 0)
+        return -ENOMEM;
+    ret->count = 1;
+    return 0;
 }
 
 static int fill_outcome(const struct run_facts *facts, struct arena *arena,
                         struct run_summary *summary)
 {
-    char cause[256] = "";
+    char cause[CAUSE_MAX_BYTES + 1];
 
-    if (WIFSIGNALED(facts->wait_status)) {
+    if (WIFSIGNALED(facts->wait_status))
         summary->signal_num = WTERMSIG(facts->wait_status);
-        describe_signal(facts, cause, sizeof(cause));
-    } else {
+    else
         summary->exit_code = WEXITSTATUS(facts->wait_status);
-        if (summary->exit_code != 0)
-            snprintf(cause, sizeof(cause), "exit status %d", (int)summary->exit_code);
-    }
-    summary->outcome = cause[0] ? OUTCOME_FAILURE : OUTCOME_SUCCESS;
-    if (!cause[0])
+    bool has_failed = summary->exit_code != 0;
+    summary->outcome = has_failed ? OUTCOME_FAILURE : OUTCOME_SUCCESS;
+    if (!has_failed)
         return 0;
+    int r = fill_chain(facts, arena, &summary->chain);
+    if (r < 0)
+        return r;
+    cause_format(&summary->chain, cause);
     summary->cause = arena_strdup(arena, cause);
     return summary->cause ? 0 : -ENOMEM;
 }

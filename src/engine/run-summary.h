@@ -19,6 +19,7 @@ struct sent_signal {
 };
 
 struct run_facts {
+    pid_t command_pid;
     int wait_status;
     uint64_t started_real_ns;
     uint64_t wall_ns;
@@ -37,6 +38,7 @@ struct run_facts {
     const struct run_usage *usage;   /* NULL: nothing was sampled */
     const struct registry *registry; /* its members are what is left */
     const struct snapshot *latest;   /* after the command's end; NULL: none */
+    struct process_event_list chain; /* of failures, up to the command's; empty: not known */
 
     struct VEC(struct anomaly) anomalies; /* each as it was last told of */
     struct arena arena;                   /* holds their texts */

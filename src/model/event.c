@@ -30,10 +30,27 @@ static const struct field process_event_fields[] = {
     FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
           .meaning = "its largest RSS (exit)"),
     FIELD(run_id, FIELD_TEXT, .meaning = "the run of that job"),
+    FIELD(count, FIELD_INT, .unit = UNIT_COUNT,
+          .meaning = "of a storm: how many alike it stands for; CPU time is their sum, RSS the "
+                     "largest, `command` the program, `pid` 0. null: it is one"),
+    FIELD(first_timestamp, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
+          .meaning = "of a storm: when the first of them happened"),
 #undef FIELD
 };
 const struct record process_event_record =
     RECORD_OF(struct process_event, "ProcessEvent", process_event_fields);
+
+bool event_is_failure(const struct process_event *event)
+{
+    return event->event_type == EVENT_KILL ||
+           (event->event_type == EVENT_EXIT && int_is_known(event->exit_code) &&
+            event->exit_code != 0);
+}
+
+int64_t event_count(const struct process_event *event)
+{
+    return int_is_known(event->count) ? event->count : 1;
+}
 
 static const char *const severity_names[] = {
     [SEVERITY_UNKNOWN] = NULL, [SEVERITY_LOW] = "low",           [SEVERITY_MEDIUM] = "medium",

@@ -1,4 +1,5 @@
-/* ProcessEvent: something that happened to a process; Anomaly: a rule that fired. */
+/* ProcessEvent: something that happened to a process, or to many in a storm (`count`); Anomaly: a
+ * rule that fired. */
 #pragma once
 
 #include "model/field.h"
@@ -29,6 +30,8 @@ struct process_event {
     double cpu_seconds;
     double peak_rss_mb;
     const char *run_id;
+    int64_t count;          /* of a storm: how many like it were folded into this one */
+    double first_timestamp; /* … and when the first of them happened; `timestamp` is the last */
 
     bool is_step; /* not a field: a step of a job that a conductor tells of, no process */
 };
@@ -62,6 +65,11 @@ struct anomaly {
 
 struct process_event_list LIST(struct process_event);
 struct anomaly_list LIST(struct anomaly);
+
+/* Of a process that ended, and not well: a status other than 0, or a signal. */
+bool event_is_failure(const struct process_event *event);
+/* How many things happened: 1, but for a storm. */
+int64_t event_count(const struct process_event *event);
 
 extern const struct record process_event_record;
 extern const struct record anomaly_record;

@@ -91,6 +91,7 @@ struct job {
     const char *cause;
     int64_t total_sheets;
     const char *parent_run_id;
+    struct process_event_list chain; /* of failures: see model/cause.h */
     struct job_profile profile;
 };
 
@@ -123,6 +124,7 @@ struct run_summary {
     int64_t exit_code;
     int64_t signal_num;
     const char *cause;
+    struct process_event_list chain; /* of failures: see model/cause.h */
     double started_at;
     double wall_seconds;
     double cpu_seconds;

@@ -1,6 +1,9 @@
 #include "model/process.h"
 
+#include <string.h>
+
 #include "base/macros.h"
+#include "base/utf8.h"
 
 static const char *const syscall_source_names[] = {
     [SYSCALLS_UNKNOWN] = NULL,
@@ -77,3 +80,19 @@ static const struct field process_metric_fields[] = {
 
 const struct record process_metric_record =
     RECORD_OF(struct process_metric, "ProcessMetric", process_metric_fields);
+
+bool command_program(const char *command, char into[static PROGRAM_MAX_BYTES + 1])
+{
+    bool is_kernels = command[0] == '[';
+    size_t length = strcspn(command, is_kernels ? "/:-]" : " ");
+    const char *slash = memrchr(command, '/', length);
+
+    if (slash && slash + 1 < command + length) {
+        length -= (size_t)(slash + 1 - command);
+        command = slash + 1;
+    }
+    size_t used = utf8_clean(into, PROGRAM_MAX_BYTES, command, length);
+    if (is_kernels)
+        strcpy(into + used, "]");
+    return used > 0;
+}

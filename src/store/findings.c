@@ -1,5 +1,6 @@
 #include "store/findings.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +8,11 @@
 #include "base/macros.h"
 #include "base/utf8.h"
 #include "model/job.h"
+#include "model/process.h"
 
 /* What a pattern is about: the type of a job, or the name of a program. */
 #define SUBJECT_MAX_BYTES JOB_ID_MAX_BYTES
+static_assert(PROGRAM_MAX_BYTES <= SUBJECT_MAX_BYTES, "a program fits");
 
 void findings_init(struct findings *findings, struct database *database,
                    const struct schema *schema, int64_t session)
@@ -123,24 +126,6 @@ static double confidence_of(int severity)
     }
 }
 
-/* "python3" of "/usr/bin/python3 train.py", "[kworker]" of "[kworker/0:1-events]": the kernel has
- * names without end for its own. false if there is none. */
-static bool find_program(const char *command, char into[static SUBJECT_MAX_BYTES + 1])
-{
-    bool is_kernels = command[0] == '[';
-    size_t length = strcspn(command, is_kernels ? "/:-]" : " ");
-    const char *slash = memrchr(command, '/', length);
-
-    if (slash && slash + 1 < command + length) {
-        length -= (size_t)(slash + 1 - command);
-        command = slash + 1;
-    }
-    size_t used = utf8_clean(into, SUBJECT_MAX_BYTES, command, length);
-    if (is_kernels)
-        strcpy(into + used, "]");
-    return used > 0;
-}
-
 static int find_job_type(struct findings *findings, const char *run_id,
                          char into[static SUBJECT_MAX_BYTES + 1])
 {
@@ -178,7 +163,7 @@ static int find_subject(struct findings *findings, const struct anomaly *anomaly
         return r;
     if (r > 0)
         ret->kind = "job_type";
-    else if (command && find_program(command, ret->text))
+    else if (command && command_program(command, ret->text))
         ret->kind = "program";
     else
         strcpy(ret->text, "machine");

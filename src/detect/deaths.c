@@ -1,0 +1,451 @@
+#include "detect/deaths.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/uuid.h"
+#include "model/process.h"
+
+/* More members than this at once are a storm of its own kind, of which no chain is told. */
+#define LIVING_MAX 65536
+/* Of the children of one process: those that failed while nothing was started after them … */
+#define FAILED_MAX 16
+/* … and those before, which only a status tells of. */
+#define FAILED_EARLIER_MAX 4
+/* Whoever passes a failure on does so at once; a busy machine takes its time. */
+#define AT_ONCE_SECONDS 2.0
+/* A smaller status may well be another's by chance: 1 is what most failures are. */
+#define TELLING_STATUS 2
+#define SIGNAL_STATUS  128
+
+/* How a process ended, and what led to it. Shared by those who may have to tell of it. */
+struct failure {
+    unsigned uses;
+    unsigned length;       /* of the chain that ends here */
+    struct failure *below; /* the end of a child that led to this one; NULL: it was the first */
+    uint64_t order;
+    struct process_event event;
+    char texts[]; /* what the event points to */
+};
+
+struct living {
+    pid_t pid;
+    pid_t ppid;
+    bool is_first; /* its parent is not of its run */
+    char run_id[UUID_TEXT_SIZE];
+    char *command;              /* NULL: unknown */
+    struct process_event *oom;  /* the kernel has chosen it; NULL: not so */
+    uint64_t child_started;     /* order of the last start of a child; 0: it had none */
+    double child_ended;         /* when the last child of it ended; unknown: none did */
+    struct failure *failed[FAILED_MAX]; /* children, in the order of their ends */
+    size_t failed_count;
+};
+
+/* ---- failures ---- */
+
+static void let_go(struct failure *failure)
+{
+    while (failure && --failure->uses == 0) {
+        struct failure *below = failure->below;
+        free(failure);
+        failure = below;
+    }
+}
+
+static struct failure *hold(struct failure *failure)
+{
+    if (failure)
+        failure->uses++;
+    return failure;
+}
+
+static size_t size_of_text(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+static const char *put_text(const char *text, char **at)
+{
+    size_t size = size_of_text(text);
+    char *place = *at;
+
+    if (!text)
+        return NULL;
+    memcpy(place, text, size);
+    *at += size;
+    return place;
+}
+
+/* A copy of the event with all its texts; `below` is held. NULL without memory. */
+static struct failure *failure_new(const struct process_event *event, struct failure *below,
+                                   uint64_t order)
+{
+    const char *const texts[] = {event->command, event->sender_command, event->details,
+                                 event->job_id, event->run_id};
+    size_t size = sizeof(struct failure);
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        size += size_of_text(texts[i]);
+    struct failure *failure = malloc(size);
+    if (!failure)
+        return NULL;
+    *failure = (struct failure){.uses = 1,
+                                .length = below ? below->length + 1 : 1,
+                                .below = hold(below),
+                                .order = order,
+                                .event = *event};
+    char *at = failure->texts;
+    failure->event.command = put_text(event->command, &at);
+    failure->event.sender_command = put_text(event->sender_command, &at);
+    failure->event.details = put_text(event->details, &at);
+    failure->event.job_id = put_text(event->job_id, &at);
+    failure->event.run_id = put_text(event->run_id, &at);
+    return failure;
+}
+
+/* ---- processes ---- */
+
+static void drop_failed(struct living *living, size_t at)
+{
+    let_go(living->failed[at]);
+    living->failed_count--;
+    memmove(&living->failed[at], &living->failed[at + 1],
+            (living->failed_count - at) * sizeof(living->failed[0]));
+}
+
+static void living_free(struct living *living)
+{
+    if (!living)
+        return;
+    for (size_t i = 0; i < living->failed_count; i++)
+        let_go(living->failed[i]);
+    free(living->command);
+    free(living->oom);
+    free(living);
+}
+
+static struct living *find(const struct deaths *deaths, int64_t pid)
+{
+    return pid > 0 ? map_get(&deaths->living, (uint64_t)pid) : NULL;
+}
+
+void deaths_distrust(struct deaths *deaths)
+{
+    size_t position = 0;
+
+    for (struct living *living; (living = map_next(&deaths->living, &position));)
+        living_free(living);
+    map_clear(&deaths->living);
+}
+
+void deaths_done(struct deaths *deaths)
+{
+    deaths_distrust(deaths);
+    map_done(&deaths->living);
+    for (size_t i = 0; i < DEATHS_ENDED_MAX; i++)
+        let_go(deaths->ended[i]);
+    *deaths = (struct deaths){0};
+}
+
+void deaths_forget_run(struct deaths *deaths, const char *run_id)
+{
+    size_t position = 0;
+
+    for (struct living *living; (living = map_next(&deaths->living, &position));)
+        if (strcmp(living->run_id, run_id) == 0) {
+            map_remove(&deaths->living, (uint64_t)living->pid);
+            living_free(living);
+            position--; /* another may have moved into its place */
+        }
+    for (size_t i = 0; i < DEATHS_ENDED_MAX; i++)
+        if (deaths->ended[i] && strcmp(deaths->ended[i]->event.run_id, run_id) == 0) {
+            let_go(deaths->ended[i]);
+            deaths->ended[i] = NULL;
+        }
+}
+
+static int set_command(struct living *living, const char *command)
+{
+    char *copy = command ? strdup(command) : NULL;
+
+    if (command && !copy)
+        return -ENOMEM;
+    free(living->command);
+    living->command = copy;
+    return 0;
+}
+
+/* ---- beginnings ---- */
+
+/* Whoever starts another has dealt with what failed before: a few of these are kept for their
+ * status. */
+static void note_child(struct living *parent, uint64_t order)
+{
+    parent->child_started = order;
+    while (parent->failed_count > FAILED_EARLIER_MAX)
+        drop_failed(parent, 0);
+}
+
+static int note_spawn(struct deaths *deaths, const struct process_event *event)
+{
+    struct living *parent = find(deaths, event->ppid);
+    struct living *living = calloc(1, sizeof(*living));
+
+    if (!living)
+        return -ENOMEM;
+    living_free(map_remove(&deaths->living, (uint64_t)event->pid)); /* its end was never told */
+    living->pid = (pid_t)event->pid;
+    living->ppid = parent ? parent->pid : 0;
+    living->is_first = !parent || strcmp(parent->run_id, event->run_id) != 0;
+    living->child_ended = REAL_UNKNOWN;
+    strncpy(living->run_id, event->run_id, sizeof(living->run_id) - 1);
+    const char *command = event->command ? event->command : parent ? parent->command : NULL;
+    int r = deaths->living.count < LIVING_MAX ? set_command(living, command) : -ENOMEM;
+    if (r == 0)
+        r = map_put(&deaths->living, (uint64_t)living->pid, living);
+    if (r < 0) {
+        living_free(living);
+        return r;
+    }
+    if (parent)
+        note_child(parent, deaths->order);
+    return 0;
+}
+
+static int note_exec(struct deaths *deaths, const struct process_event *event)
+{
+    struct living *living = find(deaths, event->pid);
+
+    return living ? set_command(living, event->command) : 0;
+}
+
+static int note_oom(struct deaths *deaths, const struct process_event *event)
+{
+    struct living *living = find(deaths, event->pid);
+    size_t size = size_of_text(event->details);
+
+    if (!living || living->oom)
+        return 0;
+    living->oom = malloc(sizeof(*living->oom) + size);
+    if (!living->oom)
+        return -ENOMEM;
+    char *at = (char *)(living->oom + 1);
+    *living->oom = *event;
+    living->oom->details = put_text(event->details, &at);
+    return 0;
+}
+
+/* ---- ends ---- */
+
+static bool is_shell(const char *command)
+{
+    static const char *const shells[] = {"sh",   "bash", "dash", "zsh",  "ksh",     "mksh", "ash",
+                                         "yash", "fish", "csh",  "tcsh", "busybox", "rbash"};
+    char program[PROGRAM_MAX_BYTES + 1];
+
+    if (!command || !command_program(command, program))
+        return true;
+    const char *name = program[0] == '-' ? program + 1 : program; /* a login shell */
+    for (size_t i = 0; i < ARRAY_SIZE(shells); i++)
+        if (strcmp(name, shells[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a status says that the child ended so. */
+static bool is_status_of(const struct failure *child, int64_t exit_code)
+{
+    const struct process_event *end = &child->event;
+
+    return int_is_known(end->signal_num) ? exit_code == SIGNAL_STATUS + end->signal_num
+                                         : exit_code == end->exit_code;
+}
+
+static bool is_followed(const struct living *living, const struct failure *child)
+{
+    return living->child_started > child->order;
+}
+
+/* The last child that failed with the status of its parent. */
+static struct failure *find_same_status(const struct living *living, int64_t exit_code)
+{
+    for (size_t i = living->failed_count; i > 0; i--) {
+        struct failure *child = living->failed[i - 1];
+        if (is_status_of(child, exit_code) &&
+            (exit_code >= TELLING_STATUS || !is_followed(living, child)))
+            return child;
+    }
+    return NULL;
+}
+
+static struct failure *find_first_left(const struct living *living)
+{
+    for (size_t i = 0; i < living->failed_count; i++)
+        if (!is_followed(living, living->failed[i]))
+            return living->failed[i];
+    return NULL;
+}
+
+/* The failure that led to this end; NULL: none that is known. */
+static struct failure *find_reason(const struct living *living, const struct process_event *end)
+{
+    if (end->event_type != EVENT_EXIT)
+        return NULL;
+    bool ended_at_once = end->timestamp - living->child_ended <= AT_ONCE_SECONDS;
+    struct failure *first = is_shell(end->command) || !ended_at_once ? NULL : find_first_left(living);
+    if (first)
+        return first;
+    struct failure *same = find_same_status(living, end->exit_code);
+    bool is_telling = is_shell(end->command) || end->exit_code >= TELLING_STATUS;
+    return is_telling ? same : NULL;
+}
+
+/* In a long chain the second to last link makes room: who failed first stays. */
+static struct failure *shorten(struct failure *reason)
+{
+    return reason && reason->length >= DEATH_CHAIN_MAX ? reason->below : reason;
+}
+
+static void add_failed(struct living *parent, struct failure *failure)
+{
+    if (parent->failed_count == FAILED_MAX)
+        drop_failed(parent, FAILED_MAX / 2); /* the first and the last ones are asked for */
+    parent->failed[parent->failed_count++] = hold(failure);
+}
+
+static void add_ended(struct deaths *deaths, struct failure *failure)
+{
+    struct failure **place = &deaths->ended[deaths->ended_count++ % DEATHS_ENDED_MAX];
+
+    let_go(*place);
+    *place = hold(failure);
+}
+
+/* The end as the chain tells of it: with what was known of the process. */
+static struct process_event complete(const struct living *living, const struct process_event *event)
+{
+    struct process_event end = *event;
+
+    if (!end.command)
+        end.command = living->command;
+    if (living->oom && end.event_type == EVENT_KILL) {
+        end.event_type = EVENT_OOM;
+        end.details = living->oom->details ? living->oom->details : end.details;
+    }
+    return end;
+}
+
+static int note_failure(struct deaths *deaths, const struct living *living, struct living *parent,
+                        const struct process_event *event)
+{
+    const struct process_event end = complete(living, event);
+    struct failure *failure =
+        failure_new(&end, shorten(find_reason(living, &end)), deaths->order);
+
+    if (!failure)
+        return -ENOMEM;
+    if (parent)
+        add_failed(parent, failure);
+    if (living->is_first)
+        add_ended(deaths, failure);
+    let_go(failure);
+    return 0;
+}
+
+static int note_end(struct deaths *deaths, const struct process_event *event)
+{
+    struct living *living = map_remove(&deaths->living, (uint64_t)event->pid);
+    int r = 0;
+
+    if (!living)
+        return 0;
+    struct living *parent = find(deaths, living->ppid);
+    if (parent)
+        parent->child_ended = event->timestamp;
+    if (event_is_failure(event))
+        r = note_failure(deaths, living, parent, event);
+    living_free(living);
+    return r;
+}
+
+void deaths_note(struct deaths *deaths, const struct process_event *event)
+{
+    int r = 0;
+
+    if (event->is_step || !event->run_id || event->pid <= 0)
+        return;
+    deaths->order++;
+    switch (event->event_type) {
+    case EVENT_SPAWN: r = note_spawn(deaths, event); break;
+    case EVENT_EXEC: r = note_exec(deaths, event); break;
+    case EVENT_OOM: r = note_oom(deaths, event); break;
+    case EVENT_EXIT:
+    case EVENT_KILL: r = note_end(deaths, event); break;
+    default: break;
+    }
+    if (r < 0)
+        deaths_distrust(deaths);
+}
+
+/* ---- asking ---- */
+
+static bool ended_so(const struct process_event *end, int64_t exit_code, int64_t signal_num)
+{
+    return int_is_known(signal_num) ? end->signal_num == signal_num
+                                    : int_is_known(exit_code) && end->exit_code == exit_code;
+}
+
+static const struct failure *find_end(const struct deaths *deaths, const char *run_id, pid_t pid,
+                                      int64_t exit_code, int64_t signal_num)
+{
+    size_t kept = MIN(deaths->ended_count, (size_t)DEATHS_ENDED_MAX);
+
+    for (size_t back = 1; back <= kept; back++) {
+        const struct failure *end = deaths->ended[(deaths->ended_count - back) % DEATHS_ENDED_MAX];
+        if (end && strcmp(end->event.run_id, run_id) == 0 && (!pid || end->event.pid == pid) &&
+            ended_so(&end->event, exit_code, signal_num))
+            return end;
+    }
+    return NULL;
+}
+
+static int copy_text(const char **text, struct arena *arena)
+{
+    if (*text && !(*text = arena_strdup(arena, *text)))
+        return -ENOMEM;
+    return 0;
+}
+
+static int copy_event(const struct process_event *from, struct arena *arena,
+                      struct process_event *into)
+{
+    const char **const texts[] = {&into->command, &into->sender_command, &into->details,
+                                  &into->job_id, &into->run_id};
+    int r = 0;
+
+    *into = *from;
+    for (size_t i = 0; i < ARRAY_SIZE(texts) && r == 0; i++)
+        r = copy_text(texts[i], arena);
+    return r;
+}
+
+int deaths_find(const struct deaths *deaths, const char *run_id, pid_t pid, int64_t exit_code,
+                int64_t signal_num, struct arena *arena, struct process_event_list *ret)
+{
+    const struct failure *end = find_end(deaths, run_id, pid, exit_code, signal_num);
+    int r = 0;
+
+    if (!end)
+        return -ENOENT;
+    size_t count = end->length;
+    struct process_event *items = arena_alloc(arena, count * sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    for (size_t i = count; i > 0 && r == 0; i--, end = end->below)
+        r = copy_event(&end->event, arena, &items[i - 1]);
+    if (r == 0)
+        *ret = (struct process_event_list){.items = items, .count = count};
+    return r;
+}

@@ -1,0 +1,59 @@
+/* Who failed first: the chain of failures that led to the end of a run (model/cause.h), found as
+ * the events of its processes come.
+ *
+ * When a process fails, one of its children may have been the reason. That is claimed only where
+ * what was seen supports it:
+ *
+ * - A shell ends with the status of its last command: of its children that failed, the last whose
+ *   status it has (or 128 + the signal that killed it) is the reason, unless it has started others
+ *   since. Then only a status of 2 or more, which is hardly there by chance, is taken for that of
+ *   an earlier child (`make; s=$?; rm -r tmp; exit $s`). A process whose program nobody has seen is
+ *   taken for a shell.
+ * - Others make their own status of it (make 2, cc 1, xargs 123): the first child that failed and
+ *   that nothing was started after is the reason, if the process ended at once when the last of its
+ *   children had. One that takes longer has come to its end by itself, unless it has the status of
+ *   a child that failed, and that is 2 or more.
+ * - One that was killed was killed by the signal.
+ *
+ * So a failure that was handled is no cause: whoever goes on to start another process has dealt
+ * with it. No clock, no I/O. What is remembered is bounded: the living, a few failures of the
+ * children of each, and what led to these. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/map.h"
+#include "model/event.h"
+
+/* Links of a chain that are kept: the first ones, and the last. */
+#define DEATH_CHAIN_MAX 16
+/* First processes of runs that failed: the latest of all, until their runs are forgotten. */
+#define DEATHS_ENDED_MAX 256
+
+struct failure;
+
+/* Zero-initialised is empty and valid. */
+struct deaths {
+    struct map living; /* pid → struct living */
+    struct failure *ended[DEATHS_ENDED_MAX]; /* a ring */
+    size_t ended_count;                      /* that there have been */
+    uint64_t order;                          /* of events */
+};
+
+void deaths_done(struct deaths *deaths);
+
+/* Events in their order, with the command lines that are known; those that are no process's are
+ * passed over. Without memory what was known is forgotten, see deaths_distrust(). */
+void deaths_note(struct deaths *deaths, const struct process_event *event);
+
+/* Events were lost: of what lives now, no chain is known any more. */
+void deaths_distrust(struct deaths *deaths);
+
+/* The run is over: nothing is remembered of it. */
+void deaths_forget_run(struct deaths *deaths, const char *run_id);
+
+/* The chain that ends with a first process of the run that ended so: with `exit_code`, or by
+ * `signal_num`, whichever is known; `pid` 0: whichever of them, the last. The list and its texts
+ * are placed in `arena`. 0, -ENOENT (no such end was seen) or -ENOMEM. */
+int deaths_find(const struct deaths *deaths, const char *run_id, pid_t pid, int64_t exit_code,
+                int64_t signal_num, struct arena *arena, struct process_event_list *ret);

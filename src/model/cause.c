@@ -1,0 +1,121 @@
+#include "model/cause.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/human.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "model/process.h"
+
+/* Links of a long chain that are named: who failed first, and what the run made of it. */
+#define FIRST_SHOWN 4
+#define LAST_SHOWN  2
+/* Of a sender's command line: enough to know it by. */
+#define SENDER_MAX_BYTES 120
+
+/* The processor's, not anybody's. */
+static bool is_fault(int64_t signal_num)
+{
+    return signal_num == SIGSEGV || signal_num == SIGBUS || signal_num == SIGILL ||
+           signal_num == SIGFPE || signal_num == SIGTRAP || signal_num == SIGSYS;
+}
+
+/* Only what is known is said: a signal whose sender nobody saw has none here. */
+static void append_sender(const struct process_event *end, struct text *out)
+{
+    char command[SENDER_MAX_BYTES + 1] = "";
+    bool is_its_own = end->sender_pid == end->pid;
+
+    if (!int_is_known(end->sender_pid))
+        return;
+    if ((is_its_own || end->sender_pid == 0) && is_fault(end->signal_num)) {
+        text_append_string(out, ", a fault of its own");
+        return;
+    }
+    if (is_its_own || end->sender_pid == 0) {
+        text_printf(out, ", sent by %s", is_its_own ? "itself" : "the kernel");
+        return;
+    }
+    text_printf(out, ", sent by pid %lld", (long long)end->sender_pid);
+    if (end->sender_command)
+        utf8_clean(command, sizeof(command), end->sender_command, strlen(end->sender_command));
+    if (command[0])
+        text_printf(out, " (%s)", command);
+}
+
+static void append_kill(const struct process_event *end, struct text *out)
+{
+    struct human name;
+
+    if (end->event_type == EVENT_OOM) {
+        text_append_string(out, "killed by the kernel for memory (OOM)");
+        if (end->details)
+            text_printf(out, ": %s", end->details);
+        return;
+    }
+    text_printf(out, "killed by %s",
+                int_is_known(end->signal_num) ? human_signal(&name, (int)end->signal_num)
+                                              : "a signal");
+    if (end->details)
+        text_printf(out, ", %s", end->details);
+    append_sender(end, out);
+}
+
+void cause_append_end(const struct process_event *end, struct text *out)
+{
+    if (end->event_type == EVENT_EXIT)
+        text_printf(out, "exited %lld", (long long)end->exit_code);
+    else
+        append_kill(end, out);
+}
+
+/* "cc1 (4711) killed by SIGKILL", "→ cc exited 1": the first is what one looks for. */
+static void append_link(const struct process_event *end, bool is_first, struct text *out)
+{
+    char program[PROGRAM_MAX_BYTES + 1];
+    bool is_named = end->command && command_program(end->command, program);
+
+    text_append_string(out, is_first ? "" : " → ");
+    if (is_named)
+        text_append_string(out, program);
+    if (is_named && is_first)
+        text_printf(out, " (%lld)", (long long)end->pid);
+    if (!is_named)
+        text_printf(out, "pid %lld", (long long)end->pid);
+    text_append_char(out, ' ');
+    cause_append_end(end, out);
+}
+
+static void append_chain(const struct process_event_list *chain, struct text *out)
+{
+    bool is_cut = chain->count > FIRST_SHOWN + LAST_SHOWN;
+
+    for (size_t i = 0; i < chain->count; i++) {
+        if (is_cut && i == FIRST_SHOWN) {
+            text_append_string(out, " → …");
+            i = chain->count - LAST_SHOWN;
+        }
+        append_link(&chain->items[i], i == 0, out);
+    }
+}
+
+void cause_format(const struct process_event_list *chain, char into[static CAUSE_MAX_BYTES + 1])
+{
+    _cleanup_text_ struct text out = {0};
+
+    into[0] = '\0';
+    if (!chain->count)
+        return;
+    const struct process_event *last = &chain->items[chain->count - 1];
+    if (last->event_type == EVENT_EXIT)
+        text_printf(&out, "exit status %lld", (long long)last->exit_code);
+    else
+        append_kill(last, &out);
+    if (chain->count > 1) {
+        text_append_string(&out, ": ");
+        append_chain(chain, &out);
+    }
+    if (text_error(&out) == 0)
+        utf8_clean(into, CAUSE_MAX_BYTES + 1, out.bytes, out.length);
+}
