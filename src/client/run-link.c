@@ -9,8 +9,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/json-writer.h"
+#include "base/utf8.h"
 #include "base/uuid.h"
 #include "client/client.h"
+#include "model/cause.h"
 #include "model/record-json.h"
 
 /* A daemon with a full backlog is stopped, or overrun: the run is stored without it. */
@@ -34,6 +36,7 @@ struct run_link {
     bool is_finished; /* the daemon has the end of the run */
     char run_id[UUID_TEXT_SIZE];
     char job_id[JOB_ID_NUMBERED_MAX_BYTES];
+    char cause[CAUSE_MAX_BYTES + 1]; /* as the daemon keeps it; "": it has not said */
 };
 
 /* ---- the wire ---- */
@@ -65,6 +68,7 @@ static int send_request(struct run_link *link, int64_t id, const char *method,
 static const struct field names_fields[] = {
     FIELD_OF(struct job, run_id, FIELD_TEXT, .required = true),
     FIELD_OF(struct job, job_id, FIELD_TEXT, .required = true),
+    FIELD_OF(struct job, cause, FIELD_TEXT),
 };
 static const struct record names_record = RECORD_OF(struct job, "Names", names_fields);
 
@@ -73,10 +77,13 @@ static void take_names(struct run_link *link, const struct rpc_reply *reply, str
     struct decode_error error;
     struct job names;
 
-    if (record_decode(&names_record, reply->result, reply->result_length, arena, &names, &error) ==
-            0 &&
-        strlen(names.job_id) < sizeof(link->job_id))
+    if (record_decode(&names_record, reply->result, reply->result_length, arena, &names, &error) <
+        0)
+        return;
+    if (strlen(names.job_id) < sizeof(link->job_id))
         strcpy(link->job_id, names.job_id);
+    if (names.cause)
+        utf8_clean(link->cause, sizeof(link->cause), names.cause, strlen(names.cause));
 }
 
 static void take_reply(struct run_link *link, const struct rpc_reply *reply, struct arena *arena)
@@ -222,6 +229,12 @@ static const char *get_job_id(void *context)
     return link->job_id;
 }
 
+static const char *get_cause(void *context)
+{
+    const struct run_link *link = context;
+    return link->cause[0] ? link->cause : NULL;
+}
+
 static void signalled(void *context, pid_t pid, const struct process_event *sent)
 {
     struct run_link *link = context;
@@ -276,6 +289,8 @@ static int send_finish(struct run_link *link, const struct job *job)
     write_int(&json, "exit_code", job->exit_code);
     write_int(&json, "signal_num", job->signal_num);
     write_text(&json, "cause", job->cause);
+    if (job->cause)
+        write_true(&json, "cause_is_derived");
     write_real(&json, "ended_at", job->ended_at);
     write_figures(&json, &job->profile);
     json_write_end_object(&json);
@@ -321,6 +336,7 @@ struct run_link *run_link_new(const char *const *socket_paths)
         .get_fd = get_fd,
         .check = check,
         .get_job_id = get_job_id,
+        .get_cause = get_cause,
         .signalled = signalled,
         .finish = finish,
         .leave = leave,

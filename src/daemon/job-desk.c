@@ -15,6 +15,7 @@
 #include "daemon/manager.h"
 #include "engine/peek.h"
 #include "engine/record-copy.h"
+#include "model/cause.h"
 #include "model/process.h"
 #include "model/record-json.h"
 
@@ -397,6 +398,36 @@ static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_
     store_writer_sheet(daemon->writer, &sheet); /* without memory, the samples' figures stay */
 }
 
+/* Whether a chain tells more than the status of its last process does. */
+static bool tells_more(const struct process_event_list *chain)
+{
+    const struct process_event *last = &chain->items[chain->count - 1];
+
+    return chain->count > 1 || last->event_type == EVENT_OOM || last->details ||
+           int_is_known(last->sender_pid);
+}
+
+void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, struct arena *arena,
+                      struct job *job)
+{
+    struct process_event_list chain;
+    char cause[CAUSE_MAX_BYTES + 1];
+
+    if (job->outcome != OUTCOME_FAILURE)
+        return;
+    engine_flush(daemon->engine);
+    if (engine_find_death(daemon->engine, run, 0, job->exit_code, job->signal_num, arena, &chain) <
+        0)
+        return;
+    job->chain = chain;
+    if (job->cause && !(is_derived && tells_more(&chain)))
+        return;
+    cause_format(&chain, cause);
+    const char *words = arena_strdup(arena, cause);
+    if (words)
+        job->cause = words;
+}
+
 void job_desk_finish(struct daemon *daemon, struct run *run, const struct job *told)
 {
     const struct desk_entry *entry = find_entry(daemon, run);
@@ -426,6 +457,7 @@ void job_desk_finish(struct daemon *daemon, struct run *run, const struct job *t
 static void finish_by_root(struct daemon *daemon, struct run *run)
 {
     const struct desk_entry *entry = find_entry(daemon, run);
+    _cleanup_(arena_done) struct arena arena = {0};
     char cause[64] = "lost";
     struct human name;
     struct job job;
@@ -445,6 +477,7 @@ static void finish_by_root(struct daemon *daemon, struct run *run)
         snprintf(cause, sizeof(cause), "ended; its exit status was not seen");
     }
     job.cause = job.outcome == OUTCOME_SUCCESS ? NULL : cause;
+    job_desk_explain(daemon, run, true, &arena, &job);
     job_desk_finish(daemon, run, &job);
 }
 

@@ -116,13 +116,18 @@ static pid_t read_parent(pid_t pid)
 
 /* ---- job.start ---- */
 
-static void write_names(const struct run *run, struct answer *answer)
+static void begin_names(const struct run *run, struct answer *answer)
 {
     json_write_begin_object(&answer->json);
     json_write_key(&answer->json, "run_id");
     json_write_string(&answer->json, run->run_id);
     json_write_key(&answer->json, "job_id");
     json_write_string(&answer->json, run->job_id);
+}
+
+static void write_names(const struct run *run, struct answer *answer)
+{
+    begin_names(run, answer);
     json_write_end_object(&answer->json);
 }
 
@@ -494,6 +499,7 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
                        const struct rpc_request *request, struct answer *answer)
 {
     struct run *run = find_run(daemon, connection, request, answer);
+    _cleanup_(arena_done) struct arena arena = {0};
     struct job job;
 
     if (!run || !check_figures(daemon, run, request, answer))
@@ -505,7 +511,11 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
     job.cause = rpc_text(request, "cause");
     job.ended_at = rpc_real(request, "ended_at", REAL_UNKNOWN);
     read_figures(request, &job.profile);
-    write_names(run, answer);
+    job_desk_explain(daemon, run, rpc_bool(request, "cause_is_derived", false), &arena, &job);
+    begin_names(run, answer);
+    json_write_key(&answer->json, "cause");
+    json_write_string(&answer->json, job.cause);
+    json_write_end_object(&answer->json);
     job_desk_finish(daemon, run, &job);
     /* Whoever is told that it is kept stores it nowhere else. */
     if (daemon->writer)

@@ -319,28 +319,35 @@ static void end_record(struct run_custody *custody, const struct run_summary *su
 }
 
 /* Whether a daemon has it, with its outcome. */
-static bool finish_elsewhere(struct run_custody *custody, const struct job *job)
+static bool finish_elsewhere(struct run_custody *custody, const struct job *job,
+                             struct run_custody_end *ret)
 {
     const struct run_keeper *keeper = custody->keeper;
 
     if (!keeper || custody->state == KEEPER_ABSENT)
         return false;
     int r = keeper->finish(keeper->context, job);
-    if (r == 0)
-        tell_name(custody);
-    return r == 0;
+    if (r < 0)
+        return false;
+    tell_name(custody);
+    const char *cause = keeper->get_cause(keeper->context);
+    if (cause)
+        snprintf(ret->cause, sizeof(ret->cause), "%s", cause);
+    return true;
 }
 
 void run_custody_finish(struct run_custody *custody, struct tick_box *last,
                         const struct run_summary *summary, double ended_at,
-                        char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES])
+                        struct run_custody_end *ret)
 {
     struct job job;
+
+    *ret = (struct run_custody_end){""};
 
     if (summary)
         run_record_end(summary, ended_at, &job);
     unwatch(custody);
-    if (!summary || !finish_elsewhere(custody, &job)) {
+    if (!summary || !finish_elsewhere(custody, &job, ret)) {
         start_storing(custody);
         store_recent(custody);
     }
@@ -354,7 +361,7 @@ void run_custody_finish(struct run_custody *custody, struct tick_box *last,
         custody->keeper->leave(custody->keeper->context);
     drop_recent(custody);
     tick_box_free(last);
-    strcpy(ret_job_id, custody->job_id);
+    strcpy(ret->job_id, custody->job_id);
     arena_done(&custody->arena);
     free(custody);
 }

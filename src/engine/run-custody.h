@@ -10,8 +10,15 @@
 #include "engine/job-run.h"
 #include "engine/run-keeper.h"
 #include "engine/store-writer.h"
+#include "model/cause.h"
 
 struct run_custody;
+
+/* What others have made of the run. */
+struct run_custody_end {
+    char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* what it is called; "": as was asked */
+    char cause[CAUSE_MAX_BYTES + 1];        /* as a daemon tells it; "": as the summary says */
+};
 
 /* `started` and `pid` are those of the command. The options must outlive it. `loop` may be NULL:
  * then no daemon is asked. NULL if there is no memory. */
@@ -31,8 +38,7 @@ void run_custody_hold(struct run_custody *custody);
 void run_custody_release(struct run_custody *custody);
 
 /* The run is over: `last` is its last tick (NULL: none), `summary` its figures (NULL: there are
- * none). What the run is called in the end is put in `ret_job_id`, "" if as was asked. Frees it,
- * once the loop runs. */
+ * none). Frees it, once the loop runs. */
 void run_custody_finish(struct run_custody *custody, struct tick_box *last,
                         const struct run_summary *summary, double ended_at,
-                        char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES]);
+                        struct run_custody_end *ret);
