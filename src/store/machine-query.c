@@ -14,8 +14,13 @@ static const char figures_sql[] =
     " max(cpu_count)," SPAN("system_cpu_percent") SPAN("system_memory_used_mb") SPAN(
         "load_avg_1") " max(zombie_count) FROM snapshots WHERE timestamp >= ?1 AND timestamp <= ?2";
 
-static const char events_sql[] = "SELECT event_type, count(*) FROM event WHERE timestamp >= ?1"
-                                 " AND timestamp <= ?2 GROUP BY event_type ORDER BY event_type";
+/* Of a storm, the minutes that lie within the time, if only in part. */
+static const char events_sql[] =
+    "SELECT event_type, sum(n) FROM (SELECT event_type, count(*) AS n FROM event"
+    "  WHERE timestamp >= ?1 AND timestamp <= ?2 GROUP BY event_type UNION ALL"
+    "  SELECT event_type, sum(count) FROM folded_events WHERE last >= ?1 AND first <= ?2"
+    "  AND minute BETWEEN CAST(?1 / 60 AS INTEGER) AND CAST(?2 / 60 AS INTEGER)"
+    "  GROUP BY event_type) GROUP BY event_type ORDER BY event_type";
 
 /* CPU time only grows, so that what a process used within the time is its largest value in it less
  * its largest before; one that was there before the first sample is counted from that sample on.

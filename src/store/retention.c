@@ -337,6 +337,9 @@ static int delete_old(struct database *database, double events_before, double jo
         double before;
     } deletions[] = {
         {DELETE_SOME("event", "id", "timestamp < ?1"), events_before},
+        /* there are few, or it was no storm */
+        {"DELETE FROM folded_events WHERE minute <= CAST(?1 / 60 AS INTEGER) AND last < ?1",
+         events_before},
         {DELETE_SOME("gaps", "id", "timestamp < ?1"), jobs_before},
         {DELETE_SOME("anomalies", "id", "timestamp < ?1"), jobs_before},
         {DELETE_SOME("jobs", "id", "ended_at < ?1"), jobs_before},

@@ -33,6 +33,8 @@ static const char *const life_fields[] = {
 
 /* Found through proc.run. */
 static const char *const job_fields_of_processes[] = {"job_id", "run_id", NULL};
+/* Those of a storm are in a table of their own. */
+static const char *const not_in_event[] = {"job_id", "run_id", "count", "first_timestamp", NULL};
 static const char *const profile_in_job[] = {"profile", NULL};
 static const char *const not_in_profile[] = {"job_id", "sheet_metrics", NULL};
 
@@ -69,7 +71,7 @@ void schema_init(struct schema *schema)
     columns_add(&schema->usage, &job_usage_record, 0, COLUMN_STEPS, COLUMN_SHARED,
                 job_fields_of_processes);
     columns_add(&schema->event, &process_event_record, 0, COLUMN_STEPS, COLUMN_SHARED,
-                job_fields_of_processes);
+                not_in_event);
     keep_plain(&schema->event, "timestamp");
     columns_add(&schema->job, &job_record, 0, COLUMN_PLAIN, COLUMN_PLAIN, profile_in_job);
     columns_add(&schema->job, &job_profile_record, offsetof(struct job, profile), COLUMN_PLAIN,
@@ -125,6 +127,13 @@ int schema_prepare_insert(struct database *database, const char *verb, const cha
 #define TURNS_TABLE                                                                                \
     "CREATE TABLE turns (run INTEGER, session INTEGER, figures_tick INTEGER,"                      \
     " PRIMARY KEY (run, session)) WITHOUT ROWID;\n"
+/* Storms of events: see folds.h. */
+#define FOLDS_TABLE                                                                                \
+    "CREATE TABLE folded_events (run INTEGER, minute INTEGER, session INTEGER, program TEXT,"      \
+    " event_type TEXT, code INTEGER, count INTEGER, first REAL, last REAL, cpu_seconds REAL,"      \
+    " cpu_count INTEGER, peak_rss_mb REAL,"                                                        \
+    " PRIMARY KEY (run, minute, session, program, event_type, code)) WITHOUT ROWID;\n"             \
+    "CREATE INDEX folded_events_time ON folded_events (minute);\n"
 #define OPEN_ANOMALIES_INDEX                                                                       \
     "CREATE INDEX anomalies_open ON anomalies (session) WHERE cleared_at IS NULL;\n"
 
@@ -139,7 +148,8 @@ static const char plain_tables[] =
     "0,"
     " full_from INTEGER NOT NULL DEFAULT 0, trimmed_to INTEGER NOT NULL DEFAULT 0,"
     " minute_from INTEGER NOT NULL DEFAULT 0);\n"
-    "CREATE INDEX sessions_open ON sessions (id) WHERE ended_at IS NULL;\n" TURNS_TABLE;
+    "CREATE INDEX sessions_open ON sessions (id) WHERE ended_at IS NULL;\n" TURNS_TABLE
+        FOLDS_TABLE;
 
 #define COLUMNS(member) offsetof(struct schema, member)
 
@@ -317,6 +327,7 @@ static const char *const steps[SCHEMA_VERSION] = {
     /* Of those that are over, or not taken over by others, it is not asked. */
     "UPDATE jobs SET figures_tick = (SELECT max(s.tick) FROM snap s WHERE s.session = jobs.session"
     " AND s.is_minute = 0) WHERE outcome = 'running' OR cause = 'lost';",
+    FOLDS_TABLE,
 };
 
 static int has_column(struct database *database, const char *table, const char *name)

@@ -7,7 +7,7 @@
 
 #define SCHEMA_APPLICATION_ID 0x736f6e64 /* "sond" */
 /* Raised with every change of the tables or views, with a step in schema.c that leads there. */
-#define SCHEMA_VERSION 2
+#define SCHEMA_VERSION 3
 
 /* `last_tick` of a process that is still there. Small enough for 6 bytes. */
 #define TICK_OPEN      INT64_C(1000000000000)
@@ -20,6 +20,11 @@
  * the condition is the same. */
 #define EVENT_IS_NOTABLE(alias)                                                                    \
     "(" alias "event_type IN ('signal', 'kill', 'oom') OR " alias "exit_code <> 0)"
+
+/* The same of what was folded of a storm. */
+#define FOLD_IS_NOTABLE(alias)                                                                     \
+    "(" alias "event_type IN ('signal', 'kill', 'oom') OR (" alias "event_type = 'exit' AND " alias \
+    "code > 0))"
 
 /* Whether a row of snap (s, of session e) is to be seen: a minute stands for the ticks before
  * full_from, and only for those. */

@@ -354,8 +354,9 @@ int session_settle(struct database *database, const struct schema *schema, int64
 #define COUNT_OF_SAMPLES "(SELECT count(*)" SAMPLES_OF_RUN
 /* Steps that a conductor tells of are no processes. */
 #define COUNT_OF_EVENTS(types)                                                                     \
-    "(SELECT count(*) FROM event v WHERE v.run = jobs.id AND v.is_step IS NULL"                    \
-    " AND v.event_type IN (" types "))"
+    "((SELECT count(*) FROM event v WHERE v.run = jobs.id AND v.is_step IS NULL"                   \
+    " AND v.event_type IN (" types ")) + (SELECT COALESCE(sum(f.count), 0) FROM folded_events f"   \
+    " WHERE f.run = jobs.id AND f.event_type IN (" types ")))"
 /* Not less than what is there; still unknown if nothing was found. */
 #define AT_LEAST(column, found)                                                                    \
     " " column " = COALESCE(max(" column ", " found "), " column ", NULLIF(" found ", 0)),"

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/number.h"
 #include "store/ballast.h"
+#include "store/folds.h"
 #include "store/machine-query.h"
 #include "store/orphans.h"
 #include "store/place.h"
@@ -401,12 +402,11 @@ static int read_event(void *context, sqlite3_stmt *row, struct arena *arena, voi
     return r < 0 ? r : row_read_columns(&reader->schema.event, row, 3, arena, event);
 }
 
-int store_read_events(struct store_reader *reader, const struct event_filter *filter,
-                      struct arena *arena, struct process_event_list *ret)
+static int read_single_events(struct store_reader *reader, const struct event_filter *filter,
+                              struct arena *arena, struct any_list *ret)
 {
     const struct column *type = columns_find(&reader->schema.event, "event_type");
     struct question question = {0};
-    struct any_list list;
 
     text_append_string(&question.sql, "SELECT j.job_id, j.run_id, v.is_step, ");
     columns_list(&reader->schema.event, &question.sql, column_select, "v");
@@ -422,12 +422,135 @@ int store_read_events(struct store_reader *reader, const struct event_filter *fi
         text_append_string(&question.sql, " AND " EVENT_IS_NOTABLE("v."));
     text_append_string(&question.sql, " ORDER BY v.timestamp DESC, v.id DESC");
     ask_number(&question, " LIMIT ?", limit_value(filter->limit));
-    int r = answer(reader, &question, sizeof(struct process_event), read_event, arena, &list);
+    return answer(reader, &question, sizeof(struct process_event), read_event, arena, ret);
+}
+
+/* A sum over some of them says so. */
+static int tell_of_rest(struct process_event *event, int64_t cpu_count, struct arena *arena)
+{
+    char words[96];
+
+    if (!real_is_known(event->cpu_seconds) || cpu_count >= event->count)
+        return 0;
+    snprintf(words, sizeof(words), "CPU time of %lld of them", (long long)cpu_count);
+    event->details = arena_strdup(arena, words);
+    return event->details ? 0 : -ENOMEM;
+}
+
+static int read_folded_event(void *context, sqlite3_stmt *row, struct arena *arena, void *item)
+{
+    const struct store_reader *reader = context;
+    struct process_event *event = item;
+    const char *program;
+
+    record_init(&process_event_record, event);
+    event->is_step = false;
+    event->pid = 0;
+    int r = row_read_text(row, 0, arena, &event->job_id);
+    if (r == 0)
+        r = row_read_text(row, 1, arena, &event->run_id);
+    if (r == 0)
+        r = row_read_text(row, 2, arena, &program);
+    if (r == 0)
+        r = column_read(columns_find(&reader->schema.event, "event_type"), row, 3, arena, event);
     if (r < 0)
         return r;
-    reverse(&list, sizeof(struct process_event));
-    *ret = (struct process_event_list){.items = list.items, .count = list.count};
+    int64_t code = row_read_int(row, 4);
+    event->command = program && program[0] ? program : NULL;
+    if (event->event_type == EVENT_EXIT && code >= 0)
+        event->exit_code = code;
+    else if (code >= 0)
+        event->signal_num = code;
+    event->count = row_read_int(row, 5);
+    event->first_timestamp = row_read_real(row, 6);
+    event->timestamp = row_read_real(row, 7);
+    event->cpu_seconds = row_read_real(row, 8);
+    event->peak_rss_mb = row_read_real(row, 10);
+    return tell_of_rest(event, row_read_int(row, 9), arena);
+}
+
+static double minute_of(double timestamp)
+{
+    return floor(timestamp / FOLD_SECONDS); /* unknown stays unknown */
+}
+
+static int read_folded_events(struct store_reader *reader, const struct event_filter *filter,
+                              struct arena *arena, struct any_list *ret)
+{
+    const struct column *type = columns_find(&reader->schema.event, "event_type");
+    const struct column *time = columns_find(&reader->schema.event, "timestamp");
+    struct question question = {0};
+
+    text_append_string(&question.sql,
+                       "SELECT j.job_id, j.run_id, f.program, f.event_type, f.code, sum(f.count),"
+                       " min(f.first), max(f.last), sum(f.cpu_seconds), sum(f.cpu_count),"
+                       " max(f.peak_rss_mb) FROM folded_events f LEFT JOIN jobs j ON j.id = f.run"
+                       " WHERE 1");
+    ask_text(&question, " AND f.run = (SELECT id FROM jobs WHERE run_id = ?)", filter->run_id);
+    ask_text(&question, " AND f.run IN (SELECT id FROM jobs WHERE job_id = ?)", filter->job_id);
+    ask_number(&question, " AND f.minute >= ?", minute_of(filter->since));
+    ask_number(&question, " AND f.last >= ?", column_round(time, filter->since));
+    ask_number(&question, " AND f.minute <= ?", minute_of(filter->until));
+    ask_number(&question, " AND f.first <= ?", column_round(time, filter->until));
+    ask_int(&question, " AND f.run IN (SELECT id FROM jobs WHERE uid = ?)", filter->uid);
+    ask_text(&question, " AND f.event_type = ?", field_enum_name(type->field, filter->event_type));
+    if (filter->only_notable)
+        text_append_string(&question.sql, " AND " FOLD_IS_NOTABLE("f."));
+    text_append_string(&question.sql, " GROUP BY f.run, f.program, f.event_type, f.code"
+                                      " ORDER BY max(f.last) DESC, f.program, f.event_type, f.code");
+    ask_number(&question, " LIMIT ?", limit_value(filter->limit));
+    return answer(reader, &question, sizeof(struct process_event), read_folded_event, arena, ret);
+}
+
+/* Two lists, latest first, as one, oldest first, of the latest `limit` (0: all) of both. */
+static int merge_events(const struct any_list *single, const struct any_list *folded, size_t limit,
+                        struct arena *arena, struct process_event_list *ret)
+{
+    const struct process_event *left = single->items, *right = folded->items;
+    size_t count = single->count + folded->count, i = 0, k = 0;
+
+    if (limit && count > limit)
+        count = limit;
+    struct process_event *items = arena_alloc(arena, count * sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    for (size_t place = count; place > 0; place--) {
+        bool is_left = k == folded->count ||
+                       (i < single->count && left[i].timestamp > right[k].timestamp);
+        items[place - 1] = is_left ? left[i++] : right[k++];
+    }
+    *ret = (struct process_event_list){.items = items, .count = count};
     return 0;
+}
+
+static int read_events(struct store_reader *reader, const struct event_filter *filter,
+                       struct arena *arena, struct process_event_list *ret)
+{
+    struct any_list single = {0}, folded = {0};
+
+    int r = filter->only_folded ? 0 : read_single_events(reader, filter, arena, &single);
+    if (r == 0 && !int_is_known(filter->pid))
+        r = read_folded_events(reader, filter, arena, &folded);
+    if (r < 0)
+        return r;
+    if (folded.count) {
+        r = merge_events(&single, &folded, filter->limit, arena, ret);
+        return r < 0 ? database_fail_with(&reader->database, r, "no memory left") : 0;
+    }
+    reverse(&single, sizeof(struct process_event));
+    *ret = (struct process_event_list){.items = single.items, .count = single.count};
+    return 0;
+}
+
+int store_read_events(struct store_reader *reader, const struct event_filter *filter,
+                      struct arena *arena, struct process_event_list *ret)
+{
+    int r = begin_transaction(reader);
+
+    if (r == 0)
+        r = read_events(reader, filter, arena, ret);
+    end_transaction(reader);
+    return r;
 }
 
 /* ---- anomalies, gaps, patterns ---- */
@@ -553,6 +676,40 @@ int store_read_process(struct store_reader *reader, int64_t pid, double start_ti
         r = sample_reader_process(&samples, pid, start_time, since,
                                   limit ? limit : SNAPSHOT_LIMIT_DEFAULT, arena, ret);
     return end_reading(reader, &samples, r);
+}
+
+static int read_memory_point(void *context, sqlite3_stmt *row, struct arena *arena, void *item)
+{
+    const struct store_reader *reader = context;
+    struct job_usage usage;
+
+    (void)arena;
+    column_set_code(columns_find(&reader->schema.usage, "rss_mb"), row_read_int(row, 1), &usage);
+    column_set_code(columns_find(&reader->schema.usage, "processes"), row_read_int(row, 2), &usage);
+    *(struct memory_point *)item = (struct memory_point){.timestamp = row_read_real(row, 0),
+                                                         .rss_mb = usage.rss_mb,
+                                                         .processes = usage.processes};
+    return 0;
+}
+
+int store_read_memory(struct store_reader *reader, const char *run_id, double since, double until,
+                      struct arena *arena, struct memory_point_list *ret)
+{
+    struct question question = {0};
+    struct any_list list;
+
+    text_append_string(&question.sql,
+                       "SELECT s.timestamp, u.rss_mb, u.processes FROM snap s"
+                       " JOIN sessions e ON e.id = s.session JOIN usage u ON u.session = s.session"
+                       " AND u.is_minute = s.is_minute AND u.tick = s.tick WHERE " SNAPSHOT_COUNTS);
+    ask_text(&question, " AND u.run = (SELECT id FROM jobs WHERE run_id = ?)", run_id);
+    ask_time(&question, &reader->schema.snapshot, "timestamp", " AND s.timestamp >= ?", since);
+    ask_time(&question, &reader->schema.snapshot, "timestamp", " AND s.timestamp <= ?", until);
+    text_append_string(&question.sql, " ORDER BY s.timestamp, s.id");
+    int r = answer(reader, &question, sizeof(struct memory_point), read_memory_point, arena, &list);
+    if (r == 0)
+        *ret = (struct memory_point_list){.items = list.items, .count = list.count};
+    return r;
 }
 
 int store_read_machine(struct store_reader *reader, double since, double until, size_t top,

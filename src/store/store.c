@@ -12,6 +12,7 @@
 #include "model/record-json.h"
 #include "store/ballast.h"
 #include "store/findings.h"
+#include "store/folds.h"
 #include "store/jsonl.h"
 #include "store/place.h"
 #include "store/retention.h"
@@ -35,6 +36,7 @@ struct store {
     struct run_table runs;
     struct sample_writer samples;
     struct findings findings;
+    struct folds folds;
     sqlite3_stmt *insert_event;
     sqlite3_stmt *insert_gap;
 
@@ -95,6 +97,7 @@ static int open_session(struct store *store, const struct store_options *options
         r = run_table_init(&store->runs, database, &store->schema, store->session.id);
     store->runs.patience = store->stays ? GROWTH_SNAPSHOTS : 1;
     findings_init(&store->findings, database, &store->schema, store->session.id);
+    folds_init(&store->folds, database, store->session.id, store->redact);
     if (r == 0)
         r = sample_writer_init(&store->samples, database, &store->schema, &store->texts,
                                &store->runs, store->redact, store->session.id);
@@ -109,6 +112,7 @@ static void release(struct store *store)
     sqlite3_finalize(store->insert_event);
     sqlite3_finalize(store->insert_gap);
     findings_done(&store->findings);
+    folds_done(&store->folds);
     sample_writer_done(&store->samples);
     run_table_done(&store->runs);
     text_pool_done(&store->texts);
@@ -302,10 +306,12 @@ static int end_transaction(struct store *store, int result)
     if (r < 0) {
         sample_writer_reset(&store->samples);
         run_table_reset(&store->runs);
+        folds_reset(&store->folds);
         text_pool_forget_list(&store->texts);
     } else {
         sample_writer_commit(&store->samples);
         run_table_commit(&store->runs);
+        folds_commit(&store->folds);
         store->session.was_unlocked = false;
     }
     arena_reset(&store->arena);
@@ -341,13 +347,15 @@ int64_t snapshot_id_next(int64_t previous, double timestamp, unsigned tag)
 }
 
 /* Whoever takes a run over tells of the last moments once more, because nobody knows how much of
- * them the writer before has got to the disk. 1: it is there already. */
+ * them the writer before has got to the disk. 1: it is there already. What came while that one was
+ * folding a storm is among what it folded, or was stored beside it. */
 static int is_repeated(struct store *store, const struct run_row *run,
                        const struct process_event *event)
 {
     static const char ask_sql[] =
         "SELECT 1 FROM event WHERE run = ?1 AND timestamp BETWEEN ?2 - 0.005 AND ?2 + 0.005"
-        " AND pid = ?3 AND event_type = ?4";
+        " AND pid = ?3 AND event_type = ?4 UNION ALL SELECT 1 FROM folded_events WHERE run = ?1"
+        " AND session <> ?5 AND ?2 BETWEEN first AND last LIMIT 1";
     const struct field *type = record_find(&process_event_record, "event_type");
     sqlite3_stmt *ask = NULL;
     int64_t one;
@@ -359,28 +367,42 @@ static int is_repeated(struct store *store, const struct run_row *run,
     sqlite3_bind_double(ask, 2, event->timestamp);
     sqlite3_bind_int64(ask, 3, event->pid);
     sqlite3_bind_text(ask, 4, field_enum_name(type, event->event_type), -1, SQLITE_STATIC);
+    sqlite3_bind_int64(ask, 5, store->session.id);
     r = database_step_int(&store->database, ask, &one);
     sqlite3_finalize(ask);
     return r;
 }
 
-static int write_event(struct store *store, const struct process_event *event)
+static int insert_event(struct store *store, const struct run_row *run,
+                        const struct process_event *event)
 {
     struct process_event shown = *event;
-    struct run_row *run = NULL;
 
     int r = hide_all(store, &shown.command, &shown.sender_command, &shown.details);
-    if (r == 0 && event->run_id)
-        r = run_table_get(&store->runs, event->run_id, event->job_id, &run);
+    if (r < 0)
+        return r;
+    column_bind_code(store->insert_event, 1, run ? run->id : INT_UNKNOWN);
+    column_bind_code(store->insert_event, 2, event->is_step ? 1 : INT_UNKNOWN);
+    r = columns_bind(&store->schema.event, &shown, &store->texts, store->insert_event, 3);
+    return r < 0 ? r : database_run(&store->database, store->insert_event);
+}
+
+/* One by one, or folded if it is one of a storm; steps, and what is nobody's, are never that many. */
+static int write_event(struct store *store, const struct process_event *event)
+{
+    struct run_row *run = NULL;
+    int is_of_storm = 0;
+
+    int r = event->run_id ? run_table_get(&store->runs, event->run_id, event->job_id, &run) : 0;
     if (r == 0 && run && store->repeat_ticks)
         r = is_repeated(store, run, event);
     if (r != 0)
         return MIN(r, 0);
-    column_bind_code(store->insert_event, 1, run ? run->id : INT_UNKNOWN);
-    column_bind_code(store->insert_event, 2, event->is_step ? 1 : INT_UNKNOWN);
-    r = columns_bind(&store->schema.event, &shown, &store->texts, store->insert_event, 3);
-    if (r == 0)
-        r = database_run(&store->database, store->insert_event);
+    if (run && !event->is_step)
+        is_of_storm = folds_wants(&store->folds, run->id, event);
+    if (is_of_storm < 0)
+        return is_of_storm;
+    r = is_of_storm ? folds_add(&store->folds, run->id, event) : insert_event(store, run, event);
     if (r == 0 && run)
         run_table_add_event(run, event);
     return r;
@@ -436,8 +458,11 @@ static int write_tick(struct store *store, struct tick *tick)
 
     for (size_t i = 0; i < tick->gaps.count && r == 0; i++)
         r = write_gap(store, &tick->gaps.items[i]);
+    folds_begin(&store->folds, &tick->events);
     for (size_t i = 0; i < tick->events.count && r == 0; i++)
         r = write_event(store, &tick->events.items[i]);
+    if (r == 0)
+        r = folds_write(&store->folds);
     if (r == 0 && tick->snapshot)
         r = sample_writer_write(&store->samples, tick->snapshot);
     else if (r == 0)
@@ -485,12 +510,30 @@ int store_jsonl_error(const struct store *store)
 
 /* ---- jobs, sheets, anomalies, patterns ---- */
 
+/* The list is the caller's: what is stored is a copy. */
+static int hide_chain(struct store *store, struct process_event_list *chain)
+{
+    struct process_event *copy =
+        arena_alloc(&store->arena, chain->count * sizeof(*copy) + 1); /* none is fine */
+    int r = copy ? 0 : database_fail_with(&store->database, -ENOMEM, "no memory left");
+
+    for (size_t i = 0; i < chain->count && r == 0; i++) {
+        copy[i] = chain->items[i];
+        r = hide_all(store, &copy[i].command, &copy[i].sender_command, &copy[i].details);
+    }
+    if (r == 0 && chain->count)
+        chain->items = copy;
+    return r;
+}
+
 /* What is stored of a job: secrets hidden, and the run that it was started in, which may have come
  * to the database after it. */
 static int prepare_job(struct store *store, const struct job *job, char *parent, struct job *ret)
 {
     *ret = *job;
     int r = hide_all(store, &ret->command, &ret->cause, &ret->job_type);
+    if (r == 0)
+        r = hide_chain(store, &ret->chain);
     if (r < 0 || ret->parent_run_id)
         return r;
     r = session_find_parent(&store->session, store->ancestors, store->ancestor_count, parent);
@@ -571,6 +614,7 @@ void store_configure(struct store *store, const struct text_list *redact,
                      const struct retention_config *retention)
 {
     store->redact = redact;
+    store->folds.redact = redact;
     store->retention = *retention;
     sample_writer_configure(&store->samples, redact);
 }

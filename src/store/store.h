@@ -201,6 +201,7 @@ struct event_filter {
     int64_t pid;        /* INT_UNKNOWN: any */
     int event_type;     /* enum event_type; 0: any */
     bool only_notable;  /* signals, kills, OOM kills and exits with a status other than 0 */
+    bool only_folded;   /* what was folded of storms; else that is among the others */
     int64_t uid;        /* of the runs of this user; INT_UNKNOWN: any, and those of no run */
     size_t limit;       /* the latest ones; 0: all */
 };
@@ -209,9 +210,24 @@ struct event_filter {
     ((struct event_filter){                                                                        \
         .since = REAL_UNKNOWN, .until = REAL_UNKNOWN, .pid = INT_UNKNOWN, .uid = INT_UNKNOWN})
 
-/* Oldest first. */
+/* Oldest first. What was folded of a storm is one event (`count`) of each program, kind and status
+ * of a run, as of the last of them; of its minutes, those that lie within the time, if only in
+ * part. It has no pid, so that it is none of those of one pid. */
 int store_read_events(struct store_reader *reader, const struct event_filter *filter,
                       struct arena *arena, struct process_event_list *ret);
+
+/* The memory of a run at one time. */
+struct memory_point {
+    double timestamp;
+    double rss_mb; /* of all its processes together */
+    int64_t processes;
+};
+
+struct memory_point_list LIST(struct memory_point);
+
+/* From `since` to `until`, oldest first. */
+int store_read_memory(struct store_reader *reader, const char *run_id, double since, double until,
+                      struct arena *arena, struct memory_point_list *ret);
 
 /* Oldest first; of the run if `run_id` is not NULL; open or opened within the time. */
 int store_read_anomalies(struct store_reader *reader, const char *run_id, double since,

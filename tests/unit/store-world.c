@@ -290,6 +290,8 @@ void random_event(struct chance *random, struct arena *arena, struct process_eve
 {
     init_event(event);
     random_record(random, &process_event_record, arena, event);
+    event->count = INT_UNKNOWN; /* storms are made by the store */
+    event->first_timestamp = REAL_UNKNOWN;
 }
 
 void init_anomaly(struct anomaly *anomaly)
