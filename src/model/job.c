@@ -143,6 +143,18 @@ static const struct field sheet_fields[] = {
 };
 const struct record sheet_record = RECORD_OF(struct sheet, "Sheet", sheet_fields);
 
+static const struct field memory_point_fields[] = {
+#define FIELD(member, type, ...) FIELD_OF(struct memory_point, member, type, __VA_ARGS__)
+    FIELD(timestamp, FIELD_REAL, .required = true, .unit = UNIT_EPOCH, .resolution = 0.001,
+          .meaning = "when"),
+    FIELD(rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
+          .meaning = "RSS of all its processes together"),
+    FIELD(processes, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how many there were"),
+#undef FIELD
+};
+const struct record memory_point_record =
+    RECORD_OF(struct memory_point, "MemoryPoint", memory_point_fields);
+
 static const struct field left_process_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct left_process, member, type, __VA_ARGS__)
     FIELD(pid, FIELD_INT, .required = true, .meaning = "process id"),

@@ -143,12 +143,21 @@ struct run_summary {
     struct run_exactness exactness;
 };
 
+/* The memory of a run at one time. */
+struct memory_point {
+    double timestamp;
+    double rss_mb; /* of all its processes together */
+    int64_t processes;
+};
+
 struct job_list LIST(struct job);
+struct memory_point_list LIST(struct memory_point);
 struct sheet_list LIST(struct sheet);
 
 extern const struct record job_record;
 extern const struct record job_profile_record;
 extern const struct record sheet_record;
+extern const struct record memory_point_record;
 extern const struct record run_summary_record;
 
 /* 0, or -EINVAL with the reason in words: empty, too long, `~` (which names earlier runs), control

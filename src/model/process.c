@@ -83,16 +83,14 @@ const struct record process_metric_record =
 
 bool command_program(const char *command, char into[static PROGRAM_MAX_BYTES + 1])
 {
-    bool is_kernels = command[0] == '[';
-    size_t length = strcspn(command, is_kernels ? "/:-]" : " ");
-    const char *slash = memrchr(command, '/', length);
+    bool is_name = command[0] == '[';
 
+    command += is_name;
+    size_t length = strcspn(command, is_name ? "/:-]" : " ");
+    const char *slash = memrchr(command, '/', length);
     if (slash && slash + 1 < command + length) {
         length -= (size_t)(slash + 1 - command);
         command = slash + 1;
     }
-    size_t used = utf8_clean(into, PROGRAM_MAX_BYTES, command, length);
-    if (is_kernels)
-        strcpy(into + used, "]");
-    return used > 0;
+    return utf8_clean(into, PROGRAM_MAX_BYTES + 1, command, length) > 0;
 }

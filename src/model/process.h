@@ -51,6 +51,6 @@ extern const struct record process_metric_record;
 #define PROGRAM_MAX_BYTES 128
 
 /* The program of a command line, without its folder: "python3" of "/usr/bin/python3 train.py",
- * "[kworker]" of "[kworker/0:1-events]" (the kernel has names without end for its own). false if
- * there is none. */
+ * "true" of "[true]", which had no command line left, "kworker" of "[kworker/0:1-events]" (the
+ * kernel has names without end for its own). false if there is none. */
 bool command_program(const char *command, char into[static PROGRAM_MAX_BYTES + 1]);

@@ -8,11 +8,19 @@
  * ended as it did. */
 #define EVENTS_MAX 40
 
+/* More programs than that in storms are not worth a list. */
+#define STORM_ROWS_MAX 1000
+
+/* Long enough to see it rise, at the interval of a daemon too. */
+#define LAST_MEMORY_SECONDS 30
+#define LAST_MEMORY_POINTS  8
+
 #define RUNS_WITHIN_MAX 20
 /* Enough for a median, few enough not to be felt. */
 #define EARLIER_RUNS_MAX 50
 
 #define MACHINE_EVENTS_MAX    30
+#define MACHINE_OOM_KILLS_MAX 20
 #define MACHINE_JOBS_MAX      50
 #define MACHINE_PROCESSES_TOP 10
 
@@ -80,10 +88,56 @@ static int read_notable(struct store_reader *reader, struct arena *arena, struct
     if (r < 0)
         return r;
 
-    int64_t there_were = count_notable(&report->job.profile);
-    int64_t more = there_were < 0 ? 0 : there_were - (int64_t)events->count;
+    int64_t there_were = count_notable(&report->job.profile), shown = 0;
+    for (size_t i = 0; i < events->count; i++)
+        shown += event_count(&events->items[i]);
+    int64_t more = there_were < 0 ? 0 : there_were - shown;
     report->events_left_out = more > 0 ? more : has_more ? INT_UNKNOWN : 0;
     return 0;
+}
+
+/* ---- storms ---- */
+
+static int read_storms(struct store_reader *reader, const char *run_id, struct arena *arena,
+                       struct process_event_list *ret)
+{
+    struct event_filter filter = EVENT_FILTER_ALL;
+
+    filter.run_id = run_id;
+    filter.only_folded = true;
+    filter.limit = STORM_ROWS_MAX;
+    return store_read_events(reader, &filter, arena, ret);
+}
+
+/* ---- the last memory ---- */
+
+/* So many of them, as far apart as can be; the last one always. */
+static void thin(struct memory_point_list *points, size_t wanted)
+{
+    size_t count = points->count;
+
+    if (count <= wanted)
+        return;
+    for (size_t i = 0; i < wanted; i++)
+        points->items[i] = points->items[(i + 1) * count / wanted - 1];
+    points->count = wanted;
+}
+
+static int read_last_memory(struct store_reader *reader, const struct job *job, struct arena *arena,
+                            struct memory_point_list *ret)
+{
+    bool is_dead = job->outcome == OUTCOME_FAILURE || job->outcome == OUTCOME_UNKNOWN;
+
+    if (!is_dead || !real_is_known(job->ended_at))
+        return 0;
+    int r = store_read_memory(reader, job->run_id, job->ended_at - LAST_MEMORY_SECONDS,
+                              job->ended_at, arena, ret);
+    if (r < 0)
+        return r;
+    while (ret->count && ret->items[ret->count - 1].processes == 0) /* it was over then */
+        ret->count--;
+    thin(ret, LAST_MEMORY_POINTS);
+    return r;
 }
 
 /* ---- one run ---- */
@@ -133,6 +187,10 @@ int query_job_report(struct store_reader *reader, const char *name, int64_t view
     if (r == 0)
         r = read_notable(reader, arena, &report);
     if (r == 0)
+        r = read_storms(reader, job->run_id, arena, &report.storms);
+    if (r == 0)
+        r = read_last_memory(reader, job, arena, &report.last_memory);
+    if (r == 0)
         r = store_read_anomalies(reader, job->run_id, REAL_UNKNOWN, REAL_UNKNOWN, arena,
                                  &report.anomalies);
     if (r == 0)
@@ -161,6 +219,19 @@ static int read_jobs_within(struct store_reader *reader, struct arena *arena,
     report->jobs_left_out = report->jobs.count > MACHINE_JOBS_MAX ? INT_UNKNOWN : 0;
     report->jobs.count = MIN(report->jobs.count, (size_t)MACHINE_JOBS_MAX);
     return 0;
+}
+
+/* On their own, so that other events do not hide them. */
+static int read_oom_kills(struct store_reader *reader, struct arena *arena,
+                          struct machine_report *report)
+{
+    struct event_filter filter = EVENT_FILTER_ALL;
+
+    filter.since = report->since;
+    filter.until = report->until;
+    filter.event_type = EVENT_OOM;
+    filter.limit = MACHINE_OOM_KILLS_MAX;
+    return store_read_events(reader, &filter, arena, &report->oom_kills);
 }
 
 static int read_events_within(struct store_reader *reader, struct arena *arena,
@@ -199,6 +270,8 @@ int query_machine_report(struct store_reader *reader, double since, double until
         r = read_jobs_within(reader, arena, &report);
     if (r == 0)
         r = read_events_within(reader, arena, &report);
+    if (r == 0)
+        r = read_oom_kills(reader, arena, &report);
     if (r == 0)
         r = store_read_anomalies(reader, NULL, since, until, arena, &report.anomalies);
     if (r == 0)

@@ -21,16 +21,9 @@ static const char *name_of(const struct record *record, const char *field, int v
     return field_enum_name(record_find(record, field), value);
 }
 
-static bool is_failed_exit(const struct process_event *event)
-{
-    return event->event_type == EVENT_EXIT &&
-           (int_is_known(event->signal_num) ||
-            (int_is_known(event->exit_code) && event->exit_code != 0));
-}
-
 enum tint event_tint(const struct process_event *event)
 {
-    if (event->event_type == EVENT_KILL || event->event_type == EVENT_OOM || is_failed_exit(event))
+    if (event->event_type == EVENT_OOM || event_is_failure(event))
         return TINT_BAD;
     return event->event_type == EVENT_SIGNAL ? TINT_DOUBTFUL : TINT_NONE;
 }
@@ -61,18 +54,32 @@ static void append_sender(const struct process_event *event, struct text *out)
     }
 }
 
+/* "×19,800 within 3.20 s". */
+static void append_storm(const struct process_event *event, struct text *out)
+{
+    struct human count, length;
+
+    text_printf(out, "×%s", figure_count(&count, event->count));
+    if (event->count > 1)
+        text_printf(out, " within %s",
+                    figure_duration(&length, event->timestamp - event->first_timestamp));
+}
+
 void event_format(const struct process_event *event, struct text *out)
 {
     struct human figure;
 
+    if (int_is_known(event->count))
+        append_storm(event, out);
     if (int_is_known(event->signal_num)) {
-        text_append_string(out, figure_signal(&figure, event->signal_num));
+        text_printf(out, "%s%s", out->length ? ", " : "",
+                    figure_signal(&figure, event->signal_num));
         append_sender(event, out);
     }
     if (int_is_known(event->exit_code))
         text_printf(out, "%sstatus %lld", out->length ? ", " : "", (long long)event->exit_code);
     if (event->event_type == EVENT_SPAWN && event->ppid > 0)
-        text_printf(out, "by pid %s", figure_pid(&figure, event->ppid));
+        text_printf(out, "%sby pid %s", out->length ? ", " : "", figure_pid(&figure, event->ppid));
     if (real_is_known(event->cpu_seconds))
         text_printf(out, "%sCPU %s", out->length ? ", " : "",
                     figure_duration(&figure, event->cpu_seconds));

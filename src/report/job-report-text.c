@@ -9,6 +9,7 @@
 #include "report/job-report.h"
 #include "report/job-table.h"
 #include "report/run-figures.h"
+#include "report/storm-table.h"
 #include "report/table.h"
 
 /* Of lists that may be long. */
@@ -77,9 +78,52 @@ static void append_oom(const struct job_report *report, struct text *out)
                     "pid %s killed for memory by the kernel at %s: ", figure_pid(&pid, event->pid),
                     figure_clock_ms(&time, event->timestamp, report->job.started_at));
         style_visible(event->command, out);
+        if (event->details) {
+            text_append_string(out, ", ");
+            style_visible(event->details, out);
+        }
         text_append_char(out, '\n');
         return;
     }
+}
+
+/* Who failed first, and what the others made of it. */
+static void append_chain(const struct job_report *report, const struct report_style *style,
+                         struct text *out)
+{
+    const struct event_table_options options = {
+        .day = report->job.started_at, .indent = INDENT, .without_job = true};
+
+    if (report->job.chain.count < 2)
+        return;
+    style_heading(style, "how it came to fail", out);
+    text_append_string(out, " (the first failure first)\n");
+    event_table_format(&report->job.chain, &options, style, out);
+}
+
+static void append_last_memory(const struct job_report *report, const struct report_style *style,
+                               struct text *out)
+{
+    static const struct table_column columns[] = {
+        {.title = "BEFORE THE END", .is_figure = true},
+        {.title = "MEMORY", .is_figure = true},
+        {.title = "PROCESSES", .is_figure = true},
+    };
+    _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
+    const struct memory_point_list *points = &report->last_memory;
+    struct human figure;
+
+    if (!points->count)
+        return;
+    for (size_t i = 0; i < points->count; i++) {
+        const struct memory_point *point = &points->items[i];
+        table_add(&table, figure_duration(&figure, report->job.ended_at - point->timestamp));
+        table_add(&table, human_mb(&figure, point->rss_mb));
+        table_add(&table, figure_count(&figure, point->processes));
+    }
+    style_heading(style, "its last memory", out);
+    text_append_char(out, '\n');
+    table_format(&table, style, out);
 }
 
 /* ---- what it was ---- */
@@ -298,6 +342,18 @@ static void append_events(const struct job_report *report, const struct report_s
     event_table_format(&report->events, &options, style, out);
 }
 
+static void append_storms(const struct job_report *report, const struct report_style *style,
+                          struct text *out)
+{
+    const struct event_table_options options = {.indent = INDENT, .without_job = true};
+
+    if (!report->storms.count)
+        return;
+    style_heading(style, "storms", out);
+    text_append_string(out, " (counted, not stored one by one)\n");
+    storm_table_format(&report->storms, &options, style, out);
+}
+
 static void append_anomalies(const struct job_report *report, const struct report_style *style,
                              struct text *out)
 {
@@ -434,9 +490,12 @@ int job_report_format(const struct job_report *report, const struct report_style
     append_oom(report, out);
     append_what(&report->job, out);
     append_use(&report->job.profile, out);
+    append_chain(report, style, out);
+    append_last_memory(report, style, out);
     append_sheets(report, style, out);
     append_runs_within(report, style, out);
     append_events(report, style, out);
+    append_storms(report, style, out);
     append_hotspots(&report->job.profile, style, out);
     append_anomalies(report, style, out);
     append_gaps(report, style, out);

@@ -176,6 +176,10 @@ static void append_happenings(const struct machine_report *report, const struct 
     const struct event_table_options options = {.day = report->since, .indent = INDENT};
     struct gap_list gaps = report->gaps;
 
+    if (report->oom_kills.count) {
+        append_heading(style, "killed by the kernel for memory", false, out);
+        event_table_format(&report->oom_kills, &options, style, out);
+    }
     if (report->events.count) {
         append_heading(style, "signals, kills and failures", report->events_left_out != 0, out);
         event_table_format(&report->events, &options, style, out);

@@ -16,6 +16,8 @@ static const struct field fields[] = {
           .meaning = "the latest signals, kills, OOM kills and failed exits, oldest first"),
     FIELD(events_left_out, FIELD_INT, .unit = UNIT_COUNT,
           .meaning = "how many more there were; null: some"),
+    FIELD(oom_kills, FIELD_RECORDS, .record = &process_event_record,
+          .meaning = "the latest processes that the kernel killed for memory, of jobs or not"),
     FIELD(anomalies, FIELD_RECORDS, .record = &anomaly_record, .meaning = "what was noticed"),
     FIELD(gaps, FIELD_RECORDS, .record = &gap_record,
           .meaning = "time that was not sampled, and what was not stored"),
@@ -29,5 +31,6 @@ bool machine_report_is_empty(const struct machine_report *report)
     bool has_samples = int_is_known(report->use.samples) && report->use.samples > 0;
 
     return !has_samples && !report->jobs.count && !report->events.count &&
+           !report->oom_kills.count &&
            !report->use.event_counts.count && !report->anomalies.count && !report->gaps.count;
 }

@@ -16,6 +16,7 @@ struct machine_report {
     int64_t jobs_left_out;            /* 0, or unknown: some */
     struct process_event_list events; /* notable: signals, kills, OOM kills, failed exits */
     int64_t events_left_out;          /* 0, or unknown: some */
+    struct process_event_list oom_kills; /* of any process, the latest ones */
     struct anomaly_list anomalies;
     struct gap_list gaps;
 };

@@ -149,6 +149,17 @@ static int find_job_type(struct findings *findings, const char *run_id,
     return r;
 }
 
+/* What the kernel runs itself is marked as its own. */
+static bool find_program(const char *command, char into[static SUBJECT_MAX_BYTES + 1])
+{
+    char program[PROGRAM_MAX_BYTES + 1];
+
+    if (!command_program(command, program))
+        return false;
+    snprintf(into, SUBJECT_MAX_BYTES + 1, command[0] == '[' ? "[%.120s]" : "%s", program);
+    return true;
+}
+
 struct subject {
     const char *kind; /* of the tag; NULL: the machine itself */
     char text[SUBJECT_MAX_BYTES + 1];
@@ -163,7 +174,7 @@ static int find_subject(struct findings *findings, const struct anomaly *anomaly
         return r;
     if (r > 0)
         ret->kind = "job_type";
-    else if (command && command_program(command, ret->text))
+    else if (command && find_program(command, ret->text))
         ret->kind = "program";
     else
         strcpy(ret->text, "machine");

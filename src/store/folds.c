@@ -12,9 +12,24 @@
 #define BUDGETS_KEPT 64
 #define MINUTE_MAX   1e12
 
+/* Of ordinary events, and of notable ones. */
+enum {
+    ORDINARY,
+    NOTABLE,
+    KINDS,
+};
+
+static const struct {
+    double burst;
+    double per_second;
+} allowances[KINDS] = {
+    [ORDINARY] = {FOLD_BURST, FOLD_PER_SECOND},
+    [NOTABLE] = {FOLD_NOTABLE_BURST, FOLD_NOTABLE_PER_SECOND},
+};
+
 struct budget {
-    double ordinary; /* events that may still be stored one by one */
-    double notable;
+    double left[KINDS]; /* events that may still come */
+    bool is_storm[KINDS];
     double at; /* as of this event's time */
 };
 
@@ -85,14 +100,27 @@ static void refill(struct budget *budget, double now)
 {
     double passed = fmax(now - budget->at, 0);
 
-    budget->ordinary = fmin(budget->ordinary + passed * FOLD_PER_SECOND, FOLD_BURST);
-    budget->notable = fmin(budget->notable + passed * FOLD_NOTABLE_PER_SECOND, FOLD_NOTABLE_BURST);
+    for (size_t i = 0; i < KINDS; i++)
+        budget->left[i] =
+            fmin(budget->left[i] + passed * allowances[i].per_second, allowances[i].burst);
     budget->at = now;
+}
+
+/* Whether the event is one of a storm, which begins when nothing is left, and ends when half of it
+ * is there again: not a moment earlier, or single events would be picked out of it at random. */
+static bool spend(struct budget *budget, int kind)
+{
+    double *left = &budget->left[kind];
+    bool *is_storm = &budget->is_storm[kind];
+
+    *is_storm = *is_storm ? *left < allowances[kind].burst / 2 : *left < 1;
+    *left = fmax(*left - 1, 0);
+    return *is_storm;
 }
 
 static bool is_full(const struct budget *budget)
 {
-    return budget->ordinary >= FOLD_BURST && budget->notable >= FOLD_NOTABLE_BURST;
+    return budget->left[ORDINARY] >= FOLD_BURST && budget->left[NOTABLE] >= FOLD_NOTABLE_BURST;
 }
 
 static struct fold_budget *get_budget(struct folds *folds, int64_t run, double now)
@@ -106,7 +134,7 @@ static struct fold_budget *get_budget(struct folds *folds, int64_t run, double n
         free(budget);
         return NULL;
     }
-    const struct budget full = {.ordinary = FOLD_BURST, .notable = FOLD_NOTABLE_BURST, .at = now};
+    const struct budget full = {.left = {FOLD_BURST, FOLD_NOTABLE_BURST}, .at = now};
     *budget = (struct fold_budget){.run = run, .now = full, .stored = full};
     return budget;
 }
@@ -118,11 +146,7 @@ int folds_wants(struct folds *folds, int64_t run, const struct process_event *ev
     if (!budget)
         return no_memory(folds);
     refill(&budget->now, event->timestamp);
-    double *left = is_notable(event) ? &budget->now.notable : &budget->now.ordinary;
-    if (*left < 1)
-        return 1;
-    *left -= 1;
-    return 0;
+    return spend(&budget->now, is_notable(event) ? NOTABLE : ORDINARY);
 }
 
 /* Runs end without a word to us: what is full again is as good as new. */

@@ -1,8 +1,9 @@
 /* Storms of events, folded: the table `folded_events`.
  *
  * A run that starts and ends thousands of processes a second would fill the disk with rows that
- * nobody reads. Each run has a budget: what is within it is stored one by one, what is beyond is
- * counted, per run, program, kind and status, and minute. Nothing is left out of the counts.
+ * nobody reads. Each run has a budget, which is filled up as time passes: while it lasts, events
+ * are stored one by one. Once it is spent there is a storm, until it is half full again: events are
+ * counted then, per run, program, kind and status, and minute. Nothing is left out of the counts.
  *
  * A storm's command lines mostly differ in their arguments, and whoever starts it chooses them: so
  * it is the program that counts, and there is a limit to how many are told apart. A spawn and an

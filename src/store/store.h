@@ -216,16 +216,7 @@ struct event_filter {
 int store_read_events(struct store_reader *reader, const struct event_filter *filter,
                       struct arena *arena, struct process_event_list *ret);
 
-/* The memory of a run at one time. */
-struct memory_point {
-    double timestamp;
-    double rss_mb; /* of all its processes together */
-    int64_t processes;
-};
-
-struct memory_point_list LIST(struct memory_point);
-
-/* From `since` to `until`, oldest first. */
+/* The memory of a run. From `since` to `until`, oldest first. */
 int store_read_memory(struct store_reader *reader, const char *run_id, double since, double until,
                       struct arena *arena, struct memory_point_list *ret);
 
