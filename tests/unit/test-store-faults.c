@@ -520,7 +520,8 @@ static void test_of_an_older_sonde(void **state)
     make_database(fixture, &world, &written, 70);
     sqlite3 *handle = fixture_sqlite(fixture);
     run_sql(handle, "DROP VIEW snapshots; DROP VIEW process_metrics; DROP VIEW process_events;"
-                    "DROP INDEX anomalies_open; DROP TABLE turns;"
+                    "DROP INDEX anomalies_open; DROP TABLE turns; DROP TABLE folded_events;"
+                    "ALTER TABLE jobs DROP COLUMN chain;"
                     "ALTER TABLE anomalies DROP COLUMN session;"
                     "ALTER TABLE anomalies DROP COLUMN uid;"
                     "ALTER TABLE snap DROP COLUMN collect_ms;"
@@ -551,7 +552,7 @@ static void test_of_an_older_sonde(void **state)
     handle = fixture_sqlite(fixture);
     assert_int_equal(ask_int(handle, "SELECT count(*) FROM snapshots"), 140);
     assert_true(ask_int(handle, "SELECT count(*) FROM process_metrics") > 140);
-    assert_int_equal(ask_int(handle, "PRAGMA user_version"), 2);
+    assert_int_equal(ask_int(handle, "PRAGMA user_version"), 3);
     sqlite3_close(handle);
     assert_int_equal(store_close(store), 0);
     written_done(&written);

@@ -1,0 +1,516 @@
+/* Who failed first: stories of processes, and the sentence that is made of each. A cause is told
+ * only where the story supports it. */
+#include "unit.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "detect/deaths.h"
+#include "failing-allocator.h"
+#include "model/cause.h"
+
+#define RUN   "01a1e3e1-45ae-78cc-abb3-504d935c0c4a"
+#define INNER "01a1e3e1-45ae-78cc-abb3-504d935c0c4b"
+#define ROOT  100
+
+static struct deaths deaths;
+static double now;
+static const char *run_id = RUN;
+
+static int set_up(void **state)
+{
+    (void)state;
+    now = 1000;
+    run_id = RUN;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    deaths_done(&deaths);
+    return 0;
+}
+
+/* ---- stories ---- */
+
+static struct process_event event_of(int type, int64_t pid)
+{
+    struct process_event event;
+
+    record_init(&process_event_record, &event);
+    event.is_step = false;
+    event.timestamp = now += 0.001;
+    event.event_type = type;
+    event.pid = pid;
+    event.run_id = run_id;
+    event.job_id = "job";
+    return event;
+}
+
+static void spawns(int64_t parent, int64_t pid)
+{
+    struct process_event event = event_of(EVENT_SPAWN, pid);
+
+    event.ppid = parent;
+    deaths_note(&deaths, &event);
+}
+
+static void executes(int64_t pid, const char *command)
+{
+    struct process_event event = event_of(EVENT_EXEC, pid);
+
+    event.command = command;
+    deaths_note(&deaths, &event);
+}
+
+static void starts(int64_t parent, int64_t pid, const char *command)
+{
+    spawns(parent, pid);
+    executes(pid, command);
+}
+
+static void exits(int64_t pid, int64_t status)
+{
+    struct process_event event = event_of(EVENT_EXIT, pid);
+
+    event.exit_code = status;
+    deaths_note(&deaths, &event);
+}
+
+static void is_killed(int64_t pid, int number, int64_t sender, const char *sender_command)
+{
+    struct process_event event = event_of(EVENT_KILL, pid);
+
+    event.signal_num = number;
+    event.sender_pid = sender;
+    event.sender_command = sender_command;
+    deaths_note(&deaths, &event);
+}
+
+static void is_chosen_for_memory(int64_t pid, const char *details)
+{
+    struct process_event event = event_of(EVENT_OOM, pid);
+
+    event.details = details;
+    deaths_note(&deaths, &event);
+}
+
+/* The cause of an end that was seen; NULL: nothing was found. */
+static const char *cause_of(int64_t pid, int64_t exit_code, int64_t signal_num)
+{
+    static char cause[CAUSE_MAX_BYTES + 1];
+    struct process_event_list chain;
+    struct arena arena = {0};
+
+    int r = deaths_find(&deaths, RUN, (pid_t)pid, exit_code, signal_num, &arena, &chain);
+    if (r == 0)
+        cause_format(&chain, cause);
+    arena_done(&arena);
+    return r == 0 ? cause : NULL;
+}
+
+#define assert_exit_cause(status, words) assert_string_equal(cause_of(ROOT, status, INT_UNKNOWN), words)
+#define assert_kill_cause(signal, words) assert_string_equal(cause_of(ROOT, INT_UNKNOWN, signal), words)
+
+/* ---- of its own accord ---- */
+
+static void test_alone(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "/usr/bin/python3 train.py");
+    exits(ROOT, 3);
+    assert_exit_cause(3, "exit status 3");
+    assert_null(cause_of(ROOT, 4, INT_UNKNOWN)); /* that is not how it ended */
+    assert_null(cause_of(ROOT + 1, 3, INT_UNKNOWN));
+    assert_null(cause_of(ROOT, INT_UNKNOWN, SIGKILL));
+    assert_string_equal(cause_of(0, 3, INT_UNKNOWN), "exit status 3");
+}
+
+static void test_success_is_no_death(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "sh -c 'false; true'");
+    starts(ROOT, 101, "false");
+    exits(101, 1);
+    exits(ROOT, 0);
+    assert_null(cause_of(0, 0, INT_UNKNOWN));
+}
+
+/* ---- chains ---- */
+
+static void test_compiler(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "make -j4 all");
+    starts(ROOT, 101, "cc -c ok.c");
+    starts(ROOT, 102, "cc -c a.c");
+    starts(102, 103, "/usr/lib/gcc/cc1 -quiet a.c");
+    is_killed(103, SIGKILL, 812, "kill -9 103");
+    exits(102, 1);
+    exits(101, 0); /* make waits for the others */
+    exits(ROOT, 2);
+    assert_exit_cause(2, "exit status 2: cc1 (103) killed by SIGKILL, sent by pid 812 (kill -9 103)"
+                         " → cc exited 1 → make exited 2");
+}
+
+static void test_first_of_several(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "make -j4");
+    starts(ROOT, 101, "cc a.c");
+    starts(ROOT, 102, "cc b.c");
+    exits(102, 1);
+    exits(101, 1);
+    exits(ROOT, 2);
+    assert_exit_cause(2, "exit status 2: cc (102) exited 1 → make exited 2");
+}
+
+static void test_grandchild_through_shells(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "sh -c 'bash b.sh; exit $?'");
+    starts(ROOT, 101, "bash b.sh");
+    starts(101, 102, "./work");
+    exits(102, 3);
+    exits(101, 3);
+    exits(ROOT, 3);
+    assert_exit_cause(3, "exit status 3: work (102) exited 3 → bash exited 3 → sh exited 3");
+}
+
+static void test_shell_tells_a_signal(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "sh run.sh");
+    starts(ROOT, 101, "./crash");
+    is_killed(101, SIGSEGV, 101, "./crash");
+    exits(ROOT, 139);
+    assert_exit_cause(
+        139, "exit status 139: crash (101) killed by SIGSEGV, a fault of its own → sh exited 139");
+}
+
+static void test_without_names(void **state)
+{
+    (void)state;
+    spawns(1, ROOT);
+    executes(ROOT, NULL);
+    spawns(ROOT, 101);
+    executes(101, NULL);
+    exits(101, 3);
+    exits(ROOT, 3);
+    assert_exit_cause(3, "exit status 3: pid 101 exited 3 → pid 100 exited 3");
+}
+
+static void test_subshell_is_what_it_was_forked_from(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "bash x.sh");
+    spawns(ROOT, 101);
+    exits(101, 4);
+    exits(ROOT, 4);
+    assert_exit_cause(4, "exit status 4: bash (101) exited 4 → bash exited 4");
+}
+
+/* ---- what does not support a cause ---- */
+
+static void test_handled_by_a_shell(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "sh -c 'false; sleep 1; exit 3'");
+    starts(ROOT, 101, "false");
+    exits(101, 1);
+    starts(ROOT, 102, "sleep 1");
+    exits(102, 0);
+    exits(ROOT, 3);
+    assert_exit_cause(3, "exit status 3");
+}
+
+static void test_other_status_of_a_shell(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "sh -c 'false; exit 3'");
+    starts(ROOT, 101, "false");
+    exits(101, 1);
+    exits(ROOT, 3);
+    assert_exit_cause(3, "exit status 3"); /* it may have handled it as well as not */
+}
+
+static void test_handled_and_then_the_same_small_status(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "sh x.sh");
+    starts(ROOT, 101, "grep -q x y");
+    exits(101, 1);
+    starts(ROOT, 102, "cp a b");
+    exits(102, 0);
+    exits(ROOT, 1);
+    assert_exit_cause(1, "exit status 1");
+}
+
+static void test_passed_on_after_cleaning_up(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "sh -c 'make; s=$?; rm -r tmp; exit $s'");
+    starts(ROOT, 101, "make");
+    exits(101, 2);
+    starts(ROOT, 102, "rm -r tmp");
+    exits(102, 0);
+    exits(ROOT, 2);
+    assert_exit_cause(2, "exit status 2: make (101) exited 2 → sh exited 2");
+}
+
+static void test_second_failure_is_the_cause(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "sh x.sh");
+    starts(ROOT, 101, "./first");
+    exits(101, 3);
+    starts(ROOT, 102, "./second");
+    exits(102, 3);
+    exits(ROOT, 3);
+    assert_exit_cause(3, "exit status 3: second (102) exited 3 → sh exited 3");
+}
+
+static void test_handled_by_a_program(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "python3 suite.py");
+    starts(ROOT, 101, "./probe");
+    exits(101, 1);
+    now += 60; /* it has worked on since */
+    exits(ROOT, 1);
+    assert_exit_cause(1, "exit status 1");
+}
+
+static void test_failure_below_a_success(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "make");
+    starts(ROOT, 101, "sh -c './probe || true'");
+    starts(101, 102, "./probe");
+    exits(102, 7);
+    exits(101, 0);
+    exits(ROOT, 2);
+    assert_exit_cause(2, "exit status 2");
+}
+
+static void test_failure_after_its_parent(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "make");
+    starts(ROOT, 101, "server");
+    exits(ROOT, 2);
+    exits(101, 1);
+    assert_exit_cause(2, "exit status 2");
+}
+
+static void test_killed_parent_needs_no_other_reason(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "make");
+    starts(ROOT, 101, "cc a.c");
+    exits(101, 1);
+    is_killed(ROOT, SIGTERM, 7, "timeout 5 make");
+    assert_kill_cause(SIGTERM, "killed by SIGTERM, sent by pid 7 (timeout 5 make)");
+}
+
+static void test_lost_events(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "make");
+    starts(ROOT, 101, "cc a.c");
+    deaths_distrust(&deaths);
+    exits(101, 1);
+    exits(ROOT, 2);
+    assert_null(cause_of(0, 2, INT_UNKNOWN));
+}
+
+/* ---- signals ---- */
+
+static void test_senders(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "job");
+    is_killed(ROOT, SIGKILL, INT_UNKNOWN, NULL);
+    assert_kill_cause(SIGKILL, "killed by SIGKILL"); /* nobody has seen who it was */
+    starts(1, ROOT, "job");
+    is_killed(ROOT, SIGABRT, ROOT, "job");
+    assert_kill_cause(SIGABRT, "killed by SIGABRT, sent by itself");
+    starts(1, ROOT, "job");
+    is_killed(ROOT, SIGHUP, 0, NULL);
+    assert_kill_cause(SIGHUP, "killed by SIGHUP, sent by the kernel");
+    starts(1, ROOT, "job");
+    is_killed(ROOT, SIGSEGV, 9, "evil");
+    assert_kill_cause(SIGSEGV, "killed by SIGSEGV, sent by pid 9 (evil)");
+}
+
+static void test_killed_for_memory(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "bash job.sh");
+    starts(ROOT, 101, "python3 train.py");
+    is_chosen_for_memory(101, "memory cgroup /job, 64 MB");
+    is_killed(101, SIGKILL, 0, NULL);
+    exits(ROOT, 137);
+    assert_exit_cause(137, "exit status 137: python3 (101) killed by the kernel for memory (OOM):"
+                           " memory cgroup /job, 64 MB → bash exited 137");
+    starts(1, ROOT, "hog");
+    is_chosen_for_memory(ROOT, NULL);
+    is_killed(ROOT, SIGKILL, 0, NULL);
+    assert_kill_cause(SIGKILL, "killed by the kernel for memory (OOM)");
+    /* one that was chosen and got away is not what it died of */
+    starts(1, ROOT, "lucky");
+    is_chosen_for_memory(ROOT, NULL);
+    exits(ROOT, 5);
+    assert_exit_cause(5, "exit status 5");
+}
+
+/* ---- bounds ---- */
+
+static void test_long_chain(void **state)
+{
+    char command[32];
+
+    (void)state;
+    starts(1, ROOT, "p0");
+    for (int i = 1; i < 40; i++) {
+        snprintf(command, sizeof(command), "p%d", i);
+        starts(ROOT + i - 1, ROOT + i, command);
+    }
+    for (int i = 39; i >= 0; i--)
+        exits(ROOT + i, 9);
+    assert_exit_cause(9, "exit status 9: p39 (139) exited 9 → p38 exited 9 → p37 exited 9 → p36"
+                         " exited 9 → … → p25 exited 9 → p0 exited 9");
+}
+
+static void test_long_words(void **state)
+{
+    char command[2001];
+
+    (void)state;
+    memset(command, 'x', sizeof(command) - 1);
+    command[sizeof(command) - 1] = '\0';
+    starts(1, ROOT, command);
+    starts(ROOT, 101, command);
+    is_killed(101, SIGKILL, 7, command);
+    exits(ROOT, 1);
+    assert_in_range(strlen(cause_of(ROOT, 1, INT_UNKNOWN)), 200, CAUSE_MAX_BYTES);
+}
+
+/* Each failure of a storm is one that the next start has dealt with; the last one was not. */
+static void test_storm_of_failures(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "sh loop.sh");
+    for (int i = 0; i < 100000; i++) {
+        starts(ROOT, 1000 + i % 1000, "false");
+        exits(1000 + i % 1000, 1);
+    }
+    assert_int_equal(deaths.living.count, 1);
+    exits(ROOT, 1);
+    assert_exit_cause(1, "exit status 1: false (1999) exited 1 → sh exited 1");
+}
+
+/* At once, by a program that only then looks: who was first stays known. */
+static void test_crowd_of_failures(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "ninja");
+    for (int i = 0; i < 100; i++)
+        starts(ROOT, 200 + i, "cc");
+    for (int i = 0; i < 100; i++)
+        exits(200 + i, 1);
+    exits(ROOT, 1);
+    assert_exit_cause(1, "exit status 1: cc (200) exited 1 → ninja exited 1");
+}
+
+static void test_runs_are_forgotten(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "make");
+    starts(ROOT, 101, "sonde run -- work");
+    run_id = INNER;
+    starts(101, 102, "work");
+    exits(102, 3);
+    struct process_event_list chain;
+    struct arena arena = {0};
+    assert_int_equal(deaths_find(&deaths, INNER, 0, 3, INT_UNKNOWN, &arena, &chain), 0);
+    deaths_forget_run(&deaths, INNER);
+    assert_int_equal(deaths_find(&deaths, INNER, 0, 3, INT_UNKNOWN, &arena, &chain), -ENOENT);
+    arena_done(&arena);
+    run_id = RUN;
+    exits(101, 3);
+    exits(ROOT, 2);
+    /* the run within is part of the story of the run around it */
+    assert_exit_cause(2, "exit status 2: work (102) exited 3 → sonde exited 3 → make exited 2");
+    deaths_forget_run(&deaths, RUN);
+    assert_null(cause_of(0, 2, INT_UNKNOWN));
+    assert_int_equal(deaths.living.count, 0);
+}
+
+/* ---- without memory ---- */
+
+static void tell_story(void)
+{
+    starts(1, ROOT, "make");
+    starts(ROOT, 101, "cc a.c");
+    is_chosen_for_memory(101, "words");
+    is_killed(101, SIGKILL, 0, NULL);
+    exits(ROOT, 2);
+}
+
+/* Then less is known, never something else. */
+static void test_without_memory(void **state)
+{
+    (void)state;
+    for (int for_good = 0; for_good < 2; for_good++)
+        for (long at = 1; at < 40; at++) {
+            countdown = at;
+            fails_for_good = for_good;
+            is_failing = true;
+            tell_story();
+            is_failing = false;
+            const char *cause = cause_of(ROOT, 2, INT_UNKNOWN);
+            assert_true(!cause || strstr(cause, "cc (101) killed by the kernel for memory"));
+            assert_true(at < 39 || cause); /* there are not as many */
+            deaths_done(&deaths);
+        }
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_alone),
+        T(test_success_is_no_death),
+        T(test_compiler),
+        T(test_first_of_several),
+        T(test_grandchild_through_shells),
+        T(test_shell_tells_a_signal),
+        T(test_without_names),
+        T(test_subshell_is_what_it_was_forked_from),
+        T(test_handled_by_a_shell),
+        T(test_other_status_of_a_shell),
+        T(test_handled_and_then_the_same_small_status),
+        T(test_passed_on_after_cleaning_up),
+        T(test_second_failure_is_the_cause),
+        T(test_handled_by_a_program),
+        T(test_failure_below_a_success),
+        T(test_failure_after_its_parent),
+        T(test_killed_parent_needs_no_other_reason),
+        T(test_lost_events),
+        T(test_senders),
+        T(test_killed_for_memory),
+        T(test_long_chain),
+        T(test_long_words),
+        T(test_storm_of_failures),
+        T(test_crowd_of_failures),
+        T(test_runs_are_forgotten),
+        T(test_without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
