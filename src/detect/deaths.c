@@ -1,6 +1,7 @@
 #include "detect/deaths.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -288,18 +289,45 @@ static struct failure *find_first_left(const struct living *living)
     return NULL;
 }
 
+/* Not what programs are asked to end with. */
+static bool is_crash(const struct process_event *end)
+{
+    switch (end->signal_num) {
+    case SIGKILL:
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+    case SIGSYS:
+    case SIGABRT: return true;
+    default: return end->event_type == EVENT_OOM;
+    }
+}
+
+/* The last child, if that crashed. */
+static struct failure *find_crash(const struct living *living)
+{
+    struct failure *last = living->failed_count ? living->failed[living->failed_count - 1] : NULL;
+
+    return last && !is_followed(living, last) && is_crash(&last->event) &&
+                   last->event.sender_pid != living->pid
+               ? last
+               : NULL;
+}
+
 /* The failure that led to this end; NULL: none that is known. */
 static struct failure *find_reason(const struct living *living, const struct process_event *end)
 {
     if (end->event_type != EVENT_EXIT)
         return NULL;
     bool ended_at_once = end->timestamp - living->child_ended <= AT_ONCE_SECONDS;
-    struct failure *first = is_shell(end->command) || !ended_at_once ? NULL : find_first_left(living);
-    if (first)
-        return first;
-    struct failure *same = find_same_status(living, end->exit_code);
-    bool is_telling = is_shell(end->command) || end->exit_code >= TELLING_STATUS;
-    return is_telling ? same : NULL;
+    struct failure *same = find_same_status(living, end->exit_code), *other = NULL;
+    if (is_shell(end->command)) {
+        other = ended_at_once ? find_crash(living) : NULL;
+        return same ? same : other;
+    }
+    other = ended_at_once ? find_first_left(living) : NULL;
+    return other ? other : end->exit_code >= TELLING_STATUS ? same : NULL;
 }
 
 /* In a long chain the second to last link makes room: who failed first stays. */

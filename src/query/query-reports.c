@@ -134,7 +134,7 @@ static int read_last_memory(struct store_reader *reader, const struct job *job, 
                               job->ended_at, arena, ret);
     if (r < 0)
         return r;
-    while (ret->count && ret->items[ret->count - 1].processes == 0) /* it was over then */
+    while (ret->count && !(ret->items[ret->count - 1].rss_mb > 0)) /* it was over then */
         ret->count--;
     thin(ret, LAST_MEMORY_POINTS);
     return r;

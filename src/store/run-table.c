@@ -72,14 +72,27 @@ static void select_columns(const struct columns *from, const char *const *names,
         into->items[into->count++] = *columns_find(from, names[i]);
 }
 
-/* A NULL leaves what is there; and a run that was taken for lost, and then tells how it ended, was
- * not. */
+/* A NULL leaves what is there. Of a cause, a run that was taken for lost, and then tells how it
+ * ended, was not; and who has seen less of its end does not take back what another has said: a
+ * cause that goes on where the new one stops, a longer chain. */
 static void list_told(const struct columns *columns, struct text *sql)
 {
     for (size_t i = 0; i < columns->count; i++) {
         const char *name = columns->items[i].name;
-        text_printf(sql, "%s\"%s\" = COALESCE(?%zu, ", i ? ", " : "", name, i + 1);
-        text_printf(sql, strcmp(name, "cause") == 0 ? "NULLIF(\"%s\", 'lost'))" : "\"%s\")", name);
+        size_t at = i + 1;
+        text_printf(sql, "%s\"%s\" = ", i ? ", " : "", name);
+        if (strcmp(name, "cause") == 0)
+            text_printf(sql,
+                        "CASE WHEN substr(cause, 1, length(?%zu)) = ?%zu THEN cause"
+                        " ELSE COALESCE(?%zu, NULLIF(cause, 'lost')) END",
+                        at, at, at);
+        else if (strcmp(name, "chain") == 0)
+            text_printf(sql,
+                        "CASE WHEN length(chain) > length(?%zu) THEN chain"
+                        " ELSE COALESCE(?%zu, chain) END",
+                        at, at);
+        else
+            text_printf(sql, "COALESCE(?%zu, \"%s\")", at, name);
     }
 }
 

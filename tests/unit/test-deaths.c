@@ -238,6 +238,36 @@ static void test_other_status_of_a_shell(void **state)
     assert_exit_cause(3, "exit status 3"); /* it may have handled it as well as not */
 }
 
+static void test_crash_below_a_shell(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "sh -c './work || exit 1'");
+    starts(ROOT, 101, "./work");
+    is_killed(101, SIGKILL, 812, "admin");
+    exits(ROOT, 1);
+    assert_exit_cause(
+        1, "exit status 1: work (101) killed by SIGKILL, sent by pid 812 (admin) → sh exited 1");
+    /* it has done so itself */
+    starts(1, ROOT, "sh -c './server & kill -9 $!; exit 1'");
+    starts(ROOT, 101, "./server");
+    is_killed(101, SIGKILL, ROOT, "sh");
+    exits(ROOT, 1);
+    assert_exit_cause(1, "exit status 1");
+    /* it was asked to end */
+    starts(1, ROOT, "sh x.sh");
+    starts(ROOT, 101, "./server");
+    is_killed(101, SIGTERM, INT_UNKNOWN, NULL);
+    exits(ROOT, 1);
+    assert_exit_cause(1, "exit status 1");
+    /* that was long ago */
+    starts(1, ROOT, "sh x.sh");
+    starts(ROOT, 101, "./work");
+    is_killed(101, SIGKILL, INT_UNKNOWN, NULL);
+    now += 60;
+    exits(ROOT, 1);
+    assert_exit_cause(1, "exit status 1");
+}
+
 static void test_handled_and_then_the_same_small_status(void **state)
 {
     (void)state;
@@ -495,6 +525,7 @@ int main(void)
         T(test_subshell_is_what_it_was_forked_from),
         T(test_handled_by_a_shell),
         T(test_other_status_of_a_shell),
+        T(test_crash_below_a_shell),
         T(test_handled_and_then_the_same_small_status),
         T(test_passed_on_after_cleaning_up),
         T(test_second_failure_is_the_cause),

@@ -532,6 +532,19 @@ static void test_chain(void **state)
     assert_string_equal(found.chain.items[0].command, "work --password ***");
     assert_int_equal(found.chain.items[0].sender_pid, 5);
     assert_int_equal(found.chain.items[1].exit_code, 137);
+
+    /* another writer, which has seen less of it, takes nothing back */
+    job.cause = "exit status 137: work (10) killed by SIGKILL → sh exited 137";
+    assert_int_equal(store_finish_job(store, &job), 0);
+    job.cause = "exit status 137";
+    job.chain = (struct process_event_list){&chain[1], 1};
+    assert_int_equal(store_finish_job(store, &job), 0);
+    found = find_job(fixture, "dead", &arena);
+    assert_int_equal(found.chain.count, 2);
+    assert_non_null(strstr(found.cause, "work (10)"));
+    job.cause = "told otherwise";
+    assert_int_equal(store_finish_job(store, &job), 0);
+    assert_string_equal(find_job(fixture, "dead", &arena).cause, "told otherwise");
     arena_done(&arena);
     assert_int_equal(store_close(store), 0);
 }

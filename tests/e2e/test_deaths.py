@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+"""Why a run died: real programs that fail in every way there is, by themselves and under a daemon.
+What is said must be true, and no more than what was seen."""
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import sqlite3
+import subprocess
+import unittest
+
+import daemon
+import harness
+
+# The v1 controller: the unified hierarchy often has none.
+MEMORY_CGROUP = "/sys/fs/cgroup/memory"
+LIMIT_MB = 64
+
+
+def can_limit_memory():
+    try:
+        path = os.path.join(MEMORY_CGROUP, f"sonde-probe-{os.getpid()}")
+        os.mkdir(path)
+        os.rmdir(path)
+        return os.path.exists(os.path.join(MEMORY_CGROUP, "memory.oom_control"))
+    except OSError:
+        return False
+
+
+class Deaths(harness.TestCase):
+    """Without a daemon; the class below has the same with one."""
+
+    def run_dead(self, *command, status, options=()):
+        """Runs a command that fails; gives its summary and its report, which agree."""
+        result = self.run_sonde("run", *options, "--", *command)
+        self.assertEqual(result.status, status, result)
+        return self.report_of(result)
+
+    def report_of(self, result):
+        summary = result.summary
+        report = self.run_json("report", summary["run_id"])
+        self.assertEqual(report["job"]["cause"], summary["cause"])
+        self.assertEqual([link["pid"] for link in report["job"]["chain"]],
+                         [link["pid"] for link in summary["chain"]])
+        text = self.run_sonde("report", summary["run_id"]).stdout.decode()
+        self.assertIn(summary["cause"], text)
+        self.assertIn(summary["cause"], result.stderr)
+        return summary, report, text
+
+    def run_json(self, *words):
+        result = self.run_sonde(*words, "--json")
+        self.assertEqual(result.status, 0, result)
+        return harness.strict_json(result.stdout.decode())
+
+    def script(self, name, text):
+        return self.write(name, f"#!/bin/sh\n{text}\n", 0o755)
+
+    def program(self, name):
+        """A program of that name, which sleeps as long as it is told."""
+        path = self.path(name)
+        shutil.copy(shutil.which("sleep"), path)
+        return path
+
+    def ends(self, chain):
+        return [(link["event_type"], link["exit_code"], link["signal_num"]) for link in chain]
+
+    def assert_chain_is_a_family(self, chain, report):
+        """Each the parent of the one before, by the spawns that are stored."""
+        self.assertEqual(len({link["pid"] for link in chain}), len(chain))
+        events = self.run_json("events", "--job", report["job"]["run_id"], "--type", "spawn",
+                               "--limit", "1000")
+        parents = {event["pid"]: event["ppid"] for event in events}
+        for child, parent in zip(chain, chain[1:]):
+            self.assertEqual(parents[child["pid"]], parent["pid"])
+            self.assertLessEqual(child["timestamp"], parent["timestamp"])
+
+    # ---- of its own accord ----
+
+    def test_success_has_no_cause(self):
+        result = self.run_job("sh", "-c", "false; true")
+        self.assertIsNone(result.summary["cause"])
+        self.assertEqual(result.summary["chain"], [])
+        self.assertEqual(self.run_json("report", result.summary["run_id"])["job"]["chain"], [])
+
+    def test_exit_status(self):
+        summary, report, text = self.run_dead("sh", "-c", "exit 3", status=3)
+        self.assertEqual(summary["cause"], "exit status 3")
+        self.assertEqual(self.ends(summary["chain"]), [("exit", 3, None)])
+        self.assertNotIn("how it came to fail", text)
+        self.assertEqual(report["storms"], [])
+
+    @harness.needs_connector()
+    def test_status_of_a_grandchild(self):
+        """Passed up through two shells."""
+        inner = self.script("inner.sh", f"{self.program('work')} 0.3; sh -c 'sleep 0.2; exit 3'")
+        outer = self.script("outer.sh", f"{inner}; exit $?")
+        summary, report, text = self.run_dead(outer, status=3)
+        self.assertEqual(self.ends(summary["chain"]), [("exit", 3, None)] * 3)
+        first = summary["chain"][0]
+        self.assertRegex(summary["cause"], rf"^exit status 3: sh \({first['pid']}\) exited 3 → "
+                                           r"(inner\.)?sh exited 3 → (outer\.)?sh exited 3$")
+        self.assert_chain_is_a_family(summary["chain"], report)
+        self.assertIn("how it came to fail (the first failure first)", text)
+
+    @harness.needs_connector()
+    def test_failure_that_was_handled(self):
+        """What the command has got over is no cause."""
+        cases = {
+            "false; sleep 0.1; exit 3": (3, "exit status 3"),
+            "sh -c 'exit 3'; sleep 0.1; exit 4": (4, "exit status 4"),
+            "sh -c 'exit 1'; sh -c 'exit 0'; exit 1": (1, "exit status 1"),
+            "sh -c 'exit 7' || true; sleep 0.1; exit 1": (1, "exit status 1"),
+        }
+        for script, (status, cause) in cases.items():
+            with self.subTest(script=script):
+                summary, _, _ = self.run_dead("sh", "-c", script, status=status)
+                self.assertEqual(summary["cause"], cause)
+
+    @harness.needs_connector()
+    def test_second_failure(self):
+        """The first was handled, the second was not."""
+        summary, _, _ = self.run_dead(
+            "sh", "-c", "sh -c 'exit 5'; sleep 0.1; sh -c 'sleep 0.1; exit 5'; exit $?", status=5)
+        self.assertEqual(len(summary["chain"]), 2)
+        events = self.run_json("events", "--job", summary["run_id"], "--type", "exit")
+        failed = [event for event in events if event["exit_code"] == 5]
+        self.assertEqual([event["pid"] for event in failed[1:]],
+                         [link["pid"] for link in summary["chain"]])
+
+    @harness.needs_connector()
+    def test_program_that_goes_on_after_a_failure(self):
+        """It has taken its time since: its end is its own."""
+        summary, _, _ = self.run_dead(
+            "python3", "-c", "import subprocess, sys, time\n"
+                             "subprocess.run(['false'])\ntime.sleep(2.5)\nsys.exit(1)", status=1)
+        self.assertEqual(summary["cause"], "exit status 1")
+
+    # ---- signals ----
+
+    def test_segfault(self):
+        summary, _, _ = self.run_dead("python3", "-c", "import ctypes; ctypes.string_at(0)",
+                                      status=128 + signal.SIGSEGV)
+        self.assertTrue(summary["cause"].startswith("killed by SIGSEGV"), summary["cause"])
+        self.assertNotIn("sent by pid", summary["cause"])
+        self.assertEqual(self.ends(summary["chain"]), [("kill", None, signal.SIGSEGV)])
+
+    @harness.needs_connector()
+    def test_segfault_below_a_shell(self):
+        crash = "import ctypes, time; time.sleep(0.3); ctypes.string_at(0)"
+        summary, report, _ = self.run_dead("sh", "-c", f"python3 -c '{crash}'; exit $?",
+                                           status=128 + signal.SIGSEGV)
+        self.assertRegex(summary["cause"],
+                         r"^exit status 139: python3 \(\d+\) killed by SIGSEGV.* → sh exited 139$")
+        self.assert_chain_is_a_family(summary["chain"], report)
+
+    @harness.needs_connector()
+    @harness.needs_program("make")
+    def test_kill_of_a_compiler(self):
+        """`kill -9` from a known process, far below the command: who did it is named if it was
+        seen, and nobody is if not."""
+        self.program("cc1")
+        self.script("cc", "./cc1 300 || exit 1")
+        self.write("Makefile", "all: a.o\na.o:\n\t./cc a.c\n")
+        process = self.start_sonde("--", "make", "-C", self.directory)
+        cc1 = harness.wait_until(lambda: self.find_below(process.pid, b"./cc1\0"), "the compiler")
+        os.kill(cc1, signal.SIGKILL)
+        result = self.finish(process)
+        self.assertEqual(result.status, 2, result)
+        summary, report, _ = self.report_of(result)
+        chain = summary["chain"]
+        self.assertEqual(self.ends(chain), [("kill", None, signal.SIGKILL), ("exit", 2, None)]
+                         if len(chain) == 2 else
+                         [("kill", None, signal.SIGKILL), ("exit", 1, None), ("exit", 2, None)])
+        self.assertEqual(chain[0]["pid"], cc1)
+        self.assertIn(chain[0]["sender_pid"], (None, os.getpid()))
+        self.assertTrue(summary["cause"].startswith(
+            f"exit status 2: cc1 ({cc1}) killed by SIGKILL"), summary["cause"])
+        self.assertTrue(summary["cause"].endswith(" → make exited 2"), summary["cause"])
+        self.assertEqual("sent by" in summary["cause"], chain[0]["sender_pid"] is not None)
+        self.assert_chain_is_a_family(chain, report)
+
+    def test_signal_that_was_passed_on(self):
+        process = self.start_sonde("--", "sh", "-c", "echo ready $$; exec sleep 300")
+        self.await_ready(process)
+        process.send_signal(signal.SIGTERM)
+        summary, _, text = self.report_of(self.finish(process))
+        self.assertIn(f"killed by SIGTERM, sent by pid {os.getpid()} (", summary["cause"])
+        self.assertEqual(summary["chain"][0]["sender_pid"], os.getpid())
+        self.assertIn("test_deaths", text)
+
+    @harness.needs_connector()
+    @harness.needs_program("timeout")
+    def test_timeout(self):
+        summary, _, _ = self.run_dead("timeout", "0.5", "sleep", "300", status=124)
+        self.assertRegex(summary["cause"], r"^exit status 124: sleep \(\d+\) killed by SIGTERM"
+                                           r"(, sent by pid \d+ \(timeout .*\))?"
+                                           r" → timeout exited 124$")
+
+    # ---- memory ----
+
+    @unittest.skipUnless(can_limit_memory(), "needs the v1 memory controller, and root")
+    def test_killed_for_memory(self):
+        """The kernel's own count says that it was the kernel. sonde says so if it has seen it, and
+        else does not guess; what it shows of the last seconds is what led there."""
+        group = os.path.join(MEMORY_CGROUP, f"sonde-test-{os.getpid()}")
+        os.mkdir(group)
+        self.addCleanup(lambda: harness.wait_until(lambda: self.remove_group(group), group))
+        pathlib.Path(group, "memory.limit_in_bytes").write_text(f"{LIMIT_MB << 20}",
+                                                                encoding="ascii")
+        hog = ("import time\nkept = []\nwhile True:\n    kept.append(bytearray(2 << 20))\n"
+               "    time.sleep(0.03)\n")
+        summary, report, text = self.run_dead(
+            "sh", "-c", f"echo $$ > {group}/cgroup.procs; exec python3 -c '{hog}'",
+            status=128 + signal.SIGKILL, options=("--interval", "50ms"))
+        control = pathlib.Path(group, "memory.oom_control").read_text(encoding="ascii")
+        self.assertIn("oom_kill 1", control)
+        was_seen = bool(self.run_json("events", "--job", summary["run_id"], "--type", "oom"))
+        if was_seen:
+            self.assertTrue(summary["cause"].startswith("killed by the kernel for memory (OOM)"),
+                            summary["cause"])
+            self.assertEqual(summary["chain"][0]["event_type"], "oom")
+            oom = self.run_json("report", "--since", "1m ago")["oom_kills"]
+            self.assertIn(summary["chain"][0]["pid"], [event["pid"] for event in oom])
+        else:
+            self.assertTrue(summary["cause"].startswith("killed by SIGKILL"), summary["cause"])
+            self.assertNotIn("memory", summary["cause"])
+        points = report["last_memory"]
+        self.assertGreaterEqual(len(points), 3)
+        self.assertEqual(sorted(point["timestamp"] for point in points),
+                         [point["timestamp"] for point in points])
+        self.assertGreater(points[-1]["rss_mb"], points[0]["rss_mb"] + LIMIT_MB / 4)
+        self.assertLessEqual(points[-1]["rss_mb"], LIMIT_MB + 32)
+        self.assertLessEqual(points[-1]["timestamp"], report["job"]["ended_at"])
+        self.assertIn("its last memory", text)
+
+    def remove_group(self, path):
+        try:
+            os.rmdir(path)
+        except OSError:
+            return False
+        return True
+
+    # ---- small things ----
+
+    def start_sonde(self, *words):
+        summary = os.path.join(self.open_directory(), "summary")
+        # pylint: disable-next=attribute-defined-outside-init
+        self.stderr = open(self.path("stderr"), "w+b")  # pylint: disable=consider-using-with
+        self.addCleanup(self.stderr.close)
+        return self.start(harness.SONDE, "run", "--summary", summary, *words, stderr=self.stderr)
+
+    def finish(self, process):
+        status = process.wait(harness.DEADLINE)
+        self.stderr.seek(0)
+        result = harness.Result(status, b"", self.stderr.read())
+        self.check_sanitizers(result.stderr.encode())
+        text = self.read("open/summary").decode()
+        result.summary = harness.strict_json(text)
+        return result
+
+    def find_below(self, pid, command):
+        for child in harness.children_of(pid):
+            with contextlib.suppress(OSError):
+                if pathlib.Path(f"/proc/{child}/cmdline").read_bytes().startswith(command):
+                    return child
+        return None
+
+
+class DeathsUnderDaemon(Deaths):
+    """The daemon sees the same, and keeps it."""
+
+    def setUp(self):
+        super().setUp()
+        self.daemon = daemon.Daemon(self, interval=0.1).start()
+        self.addCleanup(self.daemon.kill)
+
+    def test_conductor_has_its_own_words(self):
+        """What a conductor says stays; how it came to that is told beside it."""
+        with self.subTest("its own words"):
+            job = self.conduct(cause="the tests failed")
+            self.assertEqual(job["cause"], "the tests failed")
+        with self.subTest("no words"):
+            job = self.conduct()
+            self.assertEqual(job["exit_code"], 3)
+            if harness.has_connector():
+                self.assertTrue(job["cause"].startswith("exit status 3"), job["cause"])
+
+    def conduct(self, **told):
+        process = subprocess.Popen(["sh", "-c", "read x; sh -c 'sleep 0.2; exit 3'; exit $?"],
+                                   stdin=subprocess.PIPE)
+        self.started.append(process)
+        run_id = self.daemon.rpc("job.start", job_id="conducted", pid=process.pid)["run_id"]
+        process.communicate(b"go\n")
+        self.assertEqual(process.returncode, 3)
+        answer = self.daemon.rpc("job.finish", job_id=run_id, outcome="failure", exit_code=3, **told)
+        job = self.run_json("report", run_id)["job"]
+        self.assertEqual(answer["cause"], job["cause"])
+        if harness.has_connector():
+            self.assertEqual(self.ends(job["chain"]), [("exit", 3, None)] * 2)
+        return job
+
+    def test_secrets_are_hidden(self):
+        """In the sentence, and in the chain."""
+        self.run_dead("sh", "-c", "sh -c 'sleep 0.2; exit 3' --password=hunter2; exit $?", status=3)
+        path = os.path.join(self.daemon.state, "monitor.db")
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            for row in database.execute("SELECT cause, chain FROM jobs"):
+                self.assertNotIn("hunter2", str(row))
+
+
+if __name__ == "__main__":
+    harness.main()

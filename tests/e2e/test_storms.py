@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Storms of short-lived processes: folded in the store, told one by one as they happen, and nothing
+left out of any count."""
+import contextlib
+import os
+import pathlib
+import re
+import sqlite3
+
+import daemon
+import harness
+
+COUNT = int(os.environ.get("SONDE_STORM_PROCESSES", "3000"))
+# The budget of one run: FOLD_BURST of src/store/folds.h.
+BURST = 1000
+FAILED = 40
+# What the daemon may need beside what it has at rest, under sanitizers several times that.
+MEMORY_MB = 24
+
+
+class Storms(harness.TestCase):
+    """Without a daemon; the class below has the same with one."""
+
+    def storm(self, job, count=COUNT):
+        """So many programs that do nothing, four at a time, and some that fail."""
+        script = (f"seq {count} | xargs -P4 -n1 /bin/true; "
+                  f"seq {FAILED} | xargs -n1 /bin/false; exit 0")
+        return self.run_job("sh", "-c", script, options=("--job", job)).summary
+
+    def run_json(self, *words):
+        result = self.run_sonde(*words, "--json")
+        self.assertEqual(result.status, 0, result)
+        return harness.strict_json(result.stdout.decode())
+
+    @property
+    def database(self):
+        return os.path.join(self.environment["SONDE_STATE_DIR"], "monitor.db")
+
+    def ask(self, sql, *values):
+        with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as db:
+            return db.execute(sql, values).fetchone()[0]
+
+    def counts(self, events):
+        counts = {}
+        for event in events:
+            kind = event["event_type"]
+            counts[kind] = counts.get(kind, 0) + (event["count"] or 1)
+        return counts
+
+    @harness.needs_connector()
+    @harness.needs_program("xargs")
+    def test_nothing_is_uncounted(self):
+        summary = self.storm("storm")
+        self.assertGreaterEqual(summary["processes"], COUNT + FAILED)
+        events = self.run_json("events", "--job", "storm", "--limit", "10000")
+        counts = self.counts(events)
+        self.assertEqual(counts["spawn"], summary["processes"])
+        self.assertEqual(counts["exit"], summary["processes"])
+        self.assertGreaterEqual(counts["exec"], COUNT + FAILED)
+        self.assertEqual([event["timestamp"] for event in events],
+                         sorted(event["timestamp"] for event in events))
+
+        with self.subTest("failures are there one by one"):
+            failed = [event for event in events if event["exit_code"]]
+            self.assertEqual({event["count"] for event in failed}, {None})
+            self.assertGreaterEqual(len(failed), FAILED)
+        with self.subTest("rows are few"):
+            self.assertLessEqual(self.ask("SELECT count(*) FROM event"), BURST + FAILED + 1000)
+            self.assertLessEqual(self.ask("SELECT count(*) FROM folded_events"), 60)
+        with self.subTest("the view that other tools read has single events only"):
+            self.assertEqual(self.ask("SELECT count(*) FROM process_events"
+                                      " WHERE event_type = 'exit'"),
+                             len([event for event in events
+                                  if event["event_type"] == "exit" and not event["count"]]))
+        with self.subTest("the report"):
+            report = self.run_json("report", "storm")
+            profile = report["job"]["profile"]
+            self.assertEqual(profile["process_spawn_count"], summary["processes"])
+            self.assertEqual(profile["exit_count"], summary["processes"])
+            folded = sum(event["count"] for event in events if event["count"])
+            self.assertEqual(sum(row["count"] for row in report["storms"]), folded)
+            self.assertEqual({row["run_id"] for row in report["storms"]}, {summary["run_id"]})
+            text = self.run_sonde("report", "storm").stdout.decode()
+            self.assertIn("storms (counted, not stored one by one)", text)
+        with self.subTest("the table of events"):
+            text = self.run_sonde("events", "--job", "storm").stdout.decode()
+            self.assertRegex(text, r"exit +- +storm +×[\d,]+ within [\d.]+ m?s, status 0")
+        with self.subTest("the machine"):
+            since = f"{summary['started_at'] - 60:.0f}"
+            use = self.run_json("report", "--since", since)["use"]["event_counts"]
+            self.assertEqual(use["spawn"], summary["processes"])
+
+    @harness.needs_connector()
+    def test_storm_with_other_arguments_each(self):
+        """The program counts: command lines without end are one row."""
+        self.run_job("sh", "-c", f"seq {COUNT} | xargs -P4 -I% /bin/true --secret-%",
+                     options=("--job", "arguments"))
+        self.assertLessEqual(self.ask("SELECT count(*) FROM folded_events"), 60)
+        self.assertEqual(self.ask("SELECT count(*) FROM folded_events"
+                                  " WHERE program LIKE '%secret%'"), 0)
+
+    @harness.needs_connector()
+    def test_calm_run_is_stored_whole(self):
+        summary = self.run_job("sh", "-c", "for i in $(seq 100); do /bin/true; done").summary
+        self.assertEqual(self.ask("SELECT count(*) FROM folded_events"), 0)
+        self.assertEqual(self.ask("SELECT count(*) FROM event WHERE event_type = 'spawn'"),
+                         summary["processes"])
+        self.assertEqual(self.run_json("report", summary["run_id"])["storms"], [])
+
+
+class StormsUnderDaemon(Storms):
+    """The daemon keeps it, and tells it as it happens."""
+
+    def setUp(self):
+        super().setUp()
+        self.daemon = daemon.Daemon(self, interval=0.5).start()
+        self.addCleanup(self.daemon.kill)
+
+    def rss_peak_mb(self):
+        status = pathlib.Path(f"/proc/{self.daemon.pid}/status").read_text(encoding="ascii")
+        return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
+
+    @harness.needs_connector()
+    def test_memory_stays_bounded(self):
+        self.storm("before", count=10)
+        before = self.rss_peak_mb()
+        self.storm("storm", count=2 * COUNT)
+        factor = 8 if harness.is_sanitized() else 1
+        self.assertLess(self.rss_peak_mb() - before, MEMORY_MB * factor)
+
+    @harness.needs_connector()
+    def test_listeners_are_told_of_every_event(self):
+        """Folding is the store's: whoever listens hears of each, or of how many it missed."""
+        listener = self.daemon.connect()
+        listener.call("daemon.monitor.stream", events=["process.*", "job.finished"])
+        self.storm("heard")
+        heard = 0
+        while (notice := listener.notice())["event"] != "job.finished":
+            self.assertIsNone(notice["data"]["count"])
+            heard += 1
+        missed = self.daemon.rpc("daemon.status")["losses"]["stream_events_dropped"]
+        stored = self.counts(self.run_json("events", "--job", "heard", "--limit", "10000"))
+        self.assertEqual(heard + missed, sum(stored.values()))
+        self.assertGreater(heard, BURST / 2)
+
+
+if __name__ == "__main__":
+    harness.main()
