@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
+#include "model/cause.h"
 #include "stats/quantile.h"
 
 /* How many runs make half of the confidence that there can be. */
@@ -30,6 +31,24 @@ static bool says(const char *text, const char *word)
     return false;
 }
 
+/* Whether the cause is what sonde makes of the chain: then only the chain counts, for the words name
+ * programs, and one of them may be called so. */
+static bool is_derived(const struct job *run)
+{
+    char cause[CAUSE_MAX_BYTES + 1];
+
+    cause_format(&run->chain, cause);
+    return run->cause && run->chain.count && strcmp(cause, run->cause) == 0;
+}
+
+static bool has_oom(const struct process_event_list *chain)
+{
+    for (size_t i = 0; i < chain->count; i++)
+        if (chain->items[i].event_type == EVENT_OOM)
+            return true;
+    return false;
+}
+
 static bool was_killed_for_memory(const struct job *run)
 {
     static const char *const words[] = {"OOM", "out of memory", "killed for memory",
@@ -39,6 +58,8 @@ static bool was_killed_for_memory(const struct job *run)
         return false;
     if (run->outcome == OUTCOME_FAILURE && run->profile.oom_count > 0)
         return true;
+    if (is_derived(run))
+        return has_oom(&run->chain);
     for (size_t i = 0; i < ARRAY_SIZE(words) && run->cause; i++)
         if (says(run->cause, words[i]))
             return true;
