@@ -499,6 +499,7 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
                        const struct rpc_request *request, struct answer *answer)
 {
     struct run *run = find_run(daemon, connection, request, answer);
+    const char *told_cause = rpc_text(request, "cause");
     _cleanup_(arena_done) struct arena arena = {0};
     struct job job;
 
@@ -508,13 +509,15 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
     job.outcome = OUTCOME_SUCCESS + rpc_word(request, "outcome", 0);
     job.exit_code = rpc_int(request, "exit_code", INT_UNKNOWN);
     job.signal_num = rpc_int(request, "signal_num", INT_UNKNOWN);
-    job.cause = rpc_text(request, "cause");
+    job.cause = told_cause;
     job.ended_at = rpc_real(request, "ended_at", REAL_UNKNOWN);
     read_figures(request, &job.profile);
     job_desk_explain(daemon, run, rpc_bool(request, "cause_is_derived", false), &arena, &job);
     begin_names(run, answer);
-    json_write_key(&answer->json, "cause");
-    json_write_string(&answer->json, job.cause);
+    if (job.cause != told_cause) {
+        json_write_key(&answer->json, "cause");
+        json_write_string(&answer->json, job.cause);
+    }
     json_write_end_object(&answer->json);
     job_desk_finish(daemon, run, &job);
     /* Whoever is told that it is kept stores it nowhere else. */

@@ -351,13 +351,24 @@ static void add_ended(struct deaths *deaths, struct failure *failure)
     *place = hold(failure);
 }
 
+/* A sender may be known by no more than its name, and be one of the run. */
+static void name_sender(const struct deaths *deaths, struct process_event *end)
+{
+    const struct living *sender = find(deaths, end->sender_pid);
+
+    if (sender && size_of_text(sender->command) > size_of_text(end->sender_command))
+        end->sender_command = sender->command;
+}
+
 /* The end as the chain tells of it: with what was known of the process. */
-static struct process_event complete(const struct living *living, const struct process_event *event)
+static struct process_event complete(const struct deaths *deaths, const struct living *living,
+                                     const struct process_event *event)
 {
     struct process_event end = *event;
 
     if (!end.command)
         end.command = living->command;
+    name_sender(deaths, &end);
     if (living->oom && end.event_type == EVENT_KILL) {
         end.event_type = EVENT_OOM;
         end.details = living->oom->details ? living->oom->details : end.details;
@@ -368,7 +379,7 @@ static struct process_event complete(const struct living *living, const struct p
 static int note_failure(struct deaths *deaths, const struct living *living, struct living *parent,
                         const struct process_event *event)
 {
-    const struct process_event end = complete(living, event);
+    const struct process_event end = complete(deaths, living, event);
     struct failure *failure =
         failure_new(&end, shorten(find_reason(living, &end)), deaths->order);
 
@@ -418,6 +429,13 @@ void deaths_note(struct deaths *deaths, const struct process_event *event)
 }
 
 /* ---- asking ---- */
+
+const char *deaths_command(const struct deaths *deaths, int64_t pid)
+{
+    const struct living *living = find(deaths, pid);
+
+    return living ? living->command : NULL;
+}
 
 static bool ended_so(const struct process_event *end, int64_t exit_code, int64_t signal_num)
 {

@@ -48,6 +48,9 @@ void deaths_done(struct deaths *deaths);
  * passed over. Without memory what was known is forgotten, see deaths_distrust(). */
 void deaths_note(struct deaths *deaths, const struct process_event *event);
 
+/* What a member that lives is, by what it has executed; NULL: not known. Until the next event. */
+const char *deaths_command(const struct deaths *deaths, int64_t pid);
+
 /* Events were lost: of what lives now, no chain is known any more. */
 void deaths_distrust(struct deaths *deaths);
 

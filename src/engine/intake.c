@@ -25,6 +25,17 @@ struct tick_box *intake_box(struct intake *intake)
     return intake->box;
 }
 
+/* One that was never in a snapshot may have been executed long before. */
+static void note_event(struct intake *intake, struct tick_box *box, struct process_event *event)
+{
+    bool is_beginning = event->event_type == EVENT_SPAWN || event->event_type == EVENT_EXEC;
+    const char *command = deaths_command(&intake->deaths, event->pid);
+
+    if (command && !event->command && !is_beginning && !event->is_step && event->run_id)
+        event->command = arena_strdup(&box->arena, command); /* or without words */
+    deaths_note(&intake->deaths, event);
+}
+
 void intake_hand_over(struct intake *intake, struct snapshot *snapshot)
 {
     struct tick_box *box = TAKE_PTR(intake->box);
@@ -34,7 +45,7 @@ void intake_hand_over(struct intake *intake, struct snapshot *snapshot)
     box->tick.snapshot = snapshot;
     command_book_name(&intake->book, box);
     for (size_t i = 0; i < box->tick.events.count; i++)
-        deaths_note(&intake->deaths, &box->tick.events.items[i]);
+        note_event(intake, box, &box->tick.events.items[i]);
     intake->hand_over(intake->context, box);
 }
 
@@ -114,8 +125,8 @@ static void take_signal(struct intake *intake, struct owner owner,
 
     record_init(&process_event_record, &sent);
     sent.signal_num = event->signal_num;
+    sent.sender_pid = event->sender_pid; /* 0: the kernel */
     if (event->sender_pid) {
-        sent.sender_pid = event->sender_pid;
         peek_command(event->sender_pid, command, sizeof(command));
         if (!command[0])
             utf8_clean(command, sizeof(command), event->sender_name, strlen(event->sender_name));

@@ -25,16 +25,16 @@ static bool is_fault(int64_t signal_num)
 static void append_sender(const struct process_event *end, struct text *out)
 {
     char command[SENDER_MAX_BYTES + 1] = "";
-    bool is_its_own = end->sender_pid == end->pid;
 
     if (!int_is_known(end->sender_pid))
         return;
-    if ((is_its_own || end->sender_pid == 0) && is_fault(end->signal_num)) {
-        text_append_string(out, ", a fault of its own");
+    if (end->sender_pid == 0) {
+        bool is_own = is_fault(end->signal_num);
+        text_append_string(out, is_own ? ", a fault of its own" : ", sent by the kernel");
         return;
     }
-    if (is_its_own || end->sender_pid == 0) {
-        text_printf(out, ", sent by %s", is_its_own ? "itself" : "the kernel");
+    if (end->sender_pid == end->pid) {
+        text_append_string(out, ", sent by itself");
         return;
     }
     text_printf(out, ", sent by pid %lld", (long long)end->sender_pid);
@@ -50,8 +50,8 @@ static void append_kill(const struct process_event *end, struct text *out)
 
     if (end->event_type == EVENT_OOM) {
         text_append_string(out, "killed by the kernel for memory (OOM)");
-        if (end->details)
-            text_printf(out, ": %s", end->details);
+        if (real_is_known(end->peak_rss_mb))
+            text_printf(out, " at %s", human_mb(&name, end->peak_rss_mb));
         return;
     }
     text_printf(out, "killed by %s",

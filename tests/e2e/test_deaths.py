@@ -194,7 +194,7 @@ class Deaths(harness.TestCase):
     def test_timeout(self):
         summary, _, _ = self.run_dead("timeout", "0.5", "sleep", "300", status=124)
         self.assertRegex(summary["cause"], r"^exit status 124: sleep \(\d+\) killed by SIGTERM"
-                                           r"(, sent by pid \d+ \(timeout .*\))?"
+                                           r"(, sent by pid \d+ \(timeout 0\.5 sleep 300\))?"
                                            r" → timeout exited 124$")
 
     # ---- memory ----
@@ -295,7 +295,7 @@ class DeathsUnderDaemon(Deaths):
         self.assertEqual(process.returncode, 3)
         answer = self.daemon.rpc("job.finish", job_id=run_id, outcome="failure", exit_code=3, **told)
         job = self.run_json("report", run_id)["job"]
-        self.assertEqual(answer["cause"], job["cause"])
+        self.assertEqual(answer.get("cause", told.get("cause")), job["cause"])
         if harness.has_connector():
             self.assertEqual(self.ends(job["chain"]), [("exit", 3, None)] * 2)
         return job

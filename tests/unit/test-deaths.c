@@ -186,7 +186,7 @@ static void test_shell_tells_a_signal(void **state)
     (void)state;
     starts(1, ROOT, "sh run.sh");
     starts(ROOT, 101, "./crash");
-    is_killed(101, SIGSEGV, 101, "./crash");
+    is_killed(101, SIGSEGV, 0, NULL);
     exits(ROOT, 139);
     assert_exit_cause(
         139, "exit status 139: crash (101) killed by SIGSEGV, a fault of its own → sh exited 139");
@@ -370,6 +370,9 @@ static void test_senders(void **state)
     is_killed(ROOT, SIGABRT, ROOT, "job");
     assert_kill_cause(SIGABRT, "killed by SIGABRT, sent by itself");
     starts(1, ROOT, "job");
+    is_killed(ROOT, SIGSEGV, ROOT, "job"); /* by raise(), not by a fault */
+    assert_kill_cause(SIGSEGV, "killed by SIGSEGV, sent by itself");
+    starts(1, ROOT, "job");
     is_killed(ROOT, SIGHUP, 0, NULL);
     assert_kill_cause(SIGHUP, "killed by SIGHUP, sent by the kernel");
     starts(1, ROOT, "job");
@@ -385,8 +388,19 @@ static void test_killed_for_memory(void **state)
     is_chosen_for_memory(101, "memory cgroup /job, 64 MB");
     is_killed(101, SIGKILL, 0, NULL);
     exits(ROOT, 137);
-    assert_exit_cause(137, "exit status 137: python3 (101) killed by the kernel for memory (OOM):"
-                           " memory cgroup /job, 64 MB → bash exited 137");
+    assert_exit_cause(137, "exit status 137: python3 (101) killed by the kernel for memory (OOM)"
+                           " → bash exited 137");
+    struct process_event_list chain;
+    struct arena arena = {0};
+    assert_int_equal(deaths_find(&deaths, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain), 0);
+    assert_int_equal(chain.items[0].event_type, EVENT_OOM);
+    assert_string_equal(chain.items[0].details, "memory cgroup /job, 64 MB");
+    chain.items[0].peak_rss_mb = 70.25;
+    chain.count = 1;
+    char cause[CAUSE_MAX_BYTES + 1];
+    cause_format(&chain, cause);
+    assert_string_equal(cause, "killed by the kernel for memory (OOM) at 70.3 MB");
+    arena_done(&arena);
     starts(1, ROOT, "hog");
     is_chosen_for_memory(ROOT, NULL);
     is_killed(ROOT, SIGKILL, 0, NULL);
