@@ -395,11 +395,11 @@ static void test_killed_for_memory(void **state)
     assert_int_equal(deaths_find(&deaths, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain), 0);
     assert_int_equal(chain.items[0].event_type, EVENT_OOM);
     assert_string_equal(chain.items[0].details, "memory cgroup /job, 64 MB");
-    chain.items[0].peak_rss_mb = 70.25;
+    chain.items[0].peak_rss_mb = 70.5;
     chain.count = 1;
     char cause[CAUSE_MAX_BYTES + 1];
     cause_format(&chain, cause);
-    assert_string_equal(cause, "killed by the kernel for memory (OOM) at 70.3 MB");
+    assert_string_equal(cause, "killed by the kernel for memory (OOM) at 70.5 MB");
     arena_done(&arena);
     starts(1, ROOT, "hog");
     is_chosen_for_memory(ROOT, NULL);
