@@ -9,10 +9,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/json-writer.h"
-#include "base/utf8.h"
 #include "base/uuid.h"
 #include "client/client.h"
-#include "model/cause.h"
 #include "model/record-json.h"
 
 /* A daemon with a full backlog is stopped, or overrun: the run is stored without it. */
@@ -36,7 +34,8 @@ struct run_link {
     bool is_finished; /* the daemon has the end of the run */
     char run_id[UUID_TEXT_SIZE];
     char job_id[JOB_ID_NUMBERED_MAX_BYTES];
-    char cause[CAUSE_MAX_BYTES + 1]; /* as the daemon keeps it; "": it has not said */
+    struct job end;     /* as the daemon keeps it: its cause, NULL if it has not said, and chain */
+    struct arena arena; /* holds these */
 };
 
 /* ---- the wire ---- */
@@ -69,24 +68,24 @@ static const struct field names_fields[] = {
     FIELD_OF(struct job, run_id, FIELD_TEXT, .required = true),
     FIELD_OF(struct job, job_id, FIELD_TEXT, .required = true),
     FIELD_OF(struct job, cause, FIELD_TEXT),
+    FIELD_OF(struct job, chain, FIELD_RECORDS, .record = &process_event_record),
 };
 static const struct record names_record = RECORD_OF(struct job, "Names", names_fields);
 
-static void take_names(struct run_link *link, const struct rpc_reply *reply, struct arena *arena)
+static void take_names(struct run_link *link, const struct rpc_reply *reply)
 {
     struct decode_error error;
     struct job names;
 
-    if (record_decode(&names_record, reply->result, reply->result_length, arena, &names, &error) <
-        0)
+    if (record_decode(&names_record, reply->result, reply->result_length, &link->arena, &names,
+                      &error) < 0)
         return;
     if (strlen(names.job_id) < sizeof(link->job_id))
         strcpy(link->job_id, names.job_id);
-    if (names.cause)
-        utf8_clean(link->cause, sizeof(link->cause), names.cause, strlen(names.cause));
+    link->end = names;
 }
 
-static void take_reply(struct run_link *link, const struct rpc_reply *reply, struct arena *arena)
+static void take_reply(struct run_link *link, const struct rpc_reply *reply)
 {
     if (reply->is_event || reply->id == ID_OTHER)
         return;
@@ -94,7 +93,7 @@ static void take_reply(struct run_link *link, const struct rpc_reply *reply, str
         link->state = KEEPER_ABSENT;
         return;
     }
-    take_names(link, reply, arena);
+    take_names(link, reply);
     link->state = KEEPER_KEEPS;
     link->is_finished |= reply->id == ID_FINISH;
 }
@@ -108,7 +107,7 @@ static void take_lines(struct run_link *link)
         _cleanup_(arena_done) struct arena arena = {0};
         struct rpc_reply reply;
         if (rpc_reply_parse(line, length, &arena, &reply) == 0)
-            take_reply(link, &reply, &arena);
+            take_reply(link, &reply);
         else
             link->state = KEEPER_ABSENT;
     }
@@ -229,10 +228,12 @@ static const char *get_job_id(void *context)
     return link->job_id;
 }
 
-static const char *get_cause(void *context)
+static const char *get_cause(void *context, struct process_event_list *ret_chain)
 {
     const struct run_link *link = context;
-    return link->cause[0] ? link->cause : NULL;
+
+    *ret_chain = link->end.chain;
+    return link->end.cause;
 }
 
 static void signalled(void *context, pid_t pid, const struct process_event *sent)
@@ -350,6 +351,7 @@ void run_link_free(struct run_link *link)
         return;
     disconnect(link);
     rpc_framer_done(&link->framer);
+    arena_done(&link->arena);
     free(link);
 }
 

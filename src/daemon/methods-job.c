@@ -12,6 +12,7 @@
 #include "daemon/dispatch.h"
 #include "daemon/manager.h"
 #include "engine/peek.h"
+#include "model/record-json.h"
 #include "probe/process-facts.h"
 #include "store/store.h"
 
@@ -517,6 +518,8 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
     if (job.cause != told_cause) {
         json_write_key(&answer->json, "cause");
         json_write_string(&answer->json, job.cause);
+        json_write_key(&answer->json, "chain");
+        field_encode(record_find(&job_record, "chain"), &job.chain, &answer->json);
     }
     json_write_end_object(&answer->json);
     job_desk_finish(daemon, run, &job);

@@ -346,15 +346,6 @@ static struct tick_box *make_plain_tick(struct job_runner *runner)
     return box;
 }
 
-/* Without memory it stays as it was. */
-static void replace_text(const char *by, struct arena *arena, const char **text)
-{
-    const char *copy = by[0] ? arena_strdup(arena, by) : NULL;
-
-    if (copy)
-        *text = copy;
-}
-
 /* It may be known by another name than was asked for, and a daemon may have seen more of its end. */
 static void finish_keeping(struct job_runner *runner, struct job_run_result *ret)
 {
@@ -366,11 +357,14 @@ static void finish_keeping(struct job_runner *runner, struct job_run_result *ret
         return;
     }
     run_custody_finish(TAKE_PTR(runner->custody), last, ret->has_summary ? &ret->summary : NULL,
-                       ns_to_sec(runner->ended_real_ns), &end);
-    if (!ret->has_summary)
-        return;
-    replace_text(end.job_id, &ret->arena, &ret->summary.job_id);
-    replace_text(end.cause, &ret->arena, &ret->summary.cause);
+                       ns_to_sec(runner->ended_real_ns), &ret->arena, &end);
+    char *job_id = end.job_id[0] ? arena_strdup(&ret->arena, end.job_id) : NULL;
+    if (ret->has_summary && job_id)
+        ret->summary.job_id = job_id;
+    if (ret->has_summary && end.cause) {
+        ret->summary.cause = end.cause;
+        ret->summary.chain = end.chain;
+    }
 }
 
 /* ---- from start to end ---- */

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/macros.h"
+#include "engine/record-copy.h"
 #include "engine/run-record.h"
 #include "loop/fd-watch.h"
 
@@ -318,9 +319,23 @@ static void end_record(struct run_custody *custody, const struct run_summary *su
     store_writer_finish_job(custody->writer, job);
 }
 
+/* Without memory it is as the summary says. */
+static void copy_cause(const struct run_keeper *keeper, struct arena *arena,
+                       struct run_custody_end *ret)
+{
+    struct job told, copy;
+
+    record_init(&job_record, &told);
+    told.cause = keeper->get_cause(keeper->context, &told.chain);
+    if (!told.cause || record_copy(&job_record, &told, arena, &copy) < 0)
+        return;
+    ret->cause = copy.cause;
+    ret->chain = copy.chain;
+}
+
 /* Whether a daemon has it, with its outcome. */
 static bool finish_elsewhere(struct run_custody *custody, const struct job *job,
-                             struct run_custody_end *ret)
+                             struct arena *arena, struct run_custody_end *ret)
 {
     const struct run_keeper *keeper = custody->keeper;
 
@@ -330,24 +345,22 @@ static bool finish_elsewhere(struct run_custody *custody, const struct job *job,
     if (r < 0)
         return false;
     tell_name(custody);
-    const char *cause = keeper->get_cause(keeper->context);
-    if (cause)
-        snprintf(ret->cause, sizeof(ret->cause), "%s", cause);
+    copy_cause(keeper, arena, ret);
     return true;
 }
 
 void run_custody_finish(struct run_custody *custody, struct tick_box *last,
                         const struct run_summary *summary, double ended_at,
-                        struct run_custody_end *ret)
+                        struct arena *arena, struct run_custody_end *ret)
 {
     struct job job;
 
-    *ret = (struct run_custody_end){""};
+    *ret = (struct run_custody_end){.cause = NULL};
 
     if (summary)
         run_record_end(summary, ended_at, &job);
     unwatch(custody);
-    if (!summary || !finish_elsewhere(custody, &job, ret)) {
+    if (!summary || !finish_elsewhere(custody, &job, arena, ret)) {
         start_storing(custody);
         store_recent(custody);
     }

@@ -10,14 +10,14 @@
 #include "engine/job-run.h"
 #include "engine/run-keeper.h"
 #include "engine/store-writer.h"
-#include "model/cause.h"
 
 struct run_custody;
 
 /* What others have made of the run. */
 struct run_custody_end {
     char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* what it is called; "": as was asked */
-    char cause[CAUSE_MAX_BYTES + 1];        /* as a daemon tells it; "": as the summary says */
+    const char *cause; /* as a daemon tells it; NULL: as the summary says */
+    struct process_event_list chain; /* that goes with it */
 };
 
 /* `started` and `pid` are those of the command. The options must outlive it. `loop` may be NULL:
@@ -38,7 +38,7 @@ void run_custody_hold(struct run_custody *custody);
 void run_custody_release(struct run_custody *custody);
 
 /* The run is over: `last` is its last tick (NULL: none), `summary` its figures (NULL: there are
- * none). Frees it, once the loop runs. */
+ * none). What is told of it is placed in `arena`. Frees it, once the loop runs. */
 void run_custody_finish(struct run_custody *custody, struct tick_box *last,
                         const struct run_summary *summary, double ended_at,
-                        struct run_custody_end *ret);
+                        struct arena *arena, struct run_custody_end *ret);

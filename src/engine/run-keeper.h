@@ -28,8 +28,9 @@ struct run_keeper {
     enum keeper_state (*check)(void *context);
     /* The name that it has given the run; valid once it keeps it. */
     const char *(*get_job_id)(void *context);
-    /* Why the run ended as it did, by what it has seen; NULL: it does not say. After finish(). */
-    const char *(*get_cause)(void *context);
+    /* Why the run ended as it did, by what it has seen, and the chain of failures that led there;
+     * NULL: it does not say. After finish(), until leave(). */
+    const char *(*get_cause)(void *context, struct process_event_list *ret_chain);
     void (*signalled)(void *context, pid_t pid, const struct process_event *sent);
     /* The run is over; `job` has its outcome and its figures. 0: it is kept; a negative errno: it
      * is not, or nobody knows. */

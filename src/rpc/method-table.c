@@ -262,8 +262,8 @@ const struct rpc_method rpc_methods[RPC_METHOD_COUNT] = {
     [RPC_JOB_FINISH] = {"job.finish",
                         "A job has ended. What its parent has measured wins over samples.",
                         TAKES(job_finish_params),
-                        .answer = "{`run_id`, `job_id`}, and `cause` if what the daemon has "
-                                  "seen says more than what it was told"},
+                        .answer = "{`run_id`, `job_id`}, and `cause` and `chain` (of a Job) if "
+                                  "what the daemon has seen says more than what it was told"},
     [RPC_JOB_SIGNAL] = {"job.signal",
                         "A signal is on its way to a process of the run, told by its parent.",
                         TAKES(job_signal_params), .answer = "{}"},
