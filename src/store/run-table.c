@@ -72,27 +72,30 @@ static void select_columns(const struct columns *from, const char *const *names,
         into->items[into->count++] = *columns_find(from, names[i]);
 }
 
-/* A NULL leaves what is there. Of a cause, a run that was taken for lost, and then tells how it
- * ended, was not; and who has seen less of its end does not take back what another has said: a
- * cause that goes on where the new one stops, a longer chain. */
+/* Whoever has seen less of the end of a run does not take back what another has said: the cause
+ * that is there goes on where the new one stops ("exit status 2" and "exit status 2: cc1 …"), and
+ * stays with its chain. */
+static void keep_if_it_says_more(const char *name, int cause, int at, struct text *sql)
+{
+    text_printf(sql,
+                "CASE WHEN substr(cause, 1, length(?%d) + 2) IN (?%d || ': ', ?%d || ', ')"
+                " THEN \"%s\" ELSE COALESCE(?%d, NULLIF(\"%s\", 'lost')) END",
+                cause, cause, cause, name, at, name);
+}
+
+/* A NULL leaves what is there; and a run that was taken for lost, and then tells how it ended, was
+ * not. */
 static void list_told(const struct columns *columns, struct text *sql)
 {
+    int cause = columns_index(columns, "cause") + 1;
+
     for (size_t i = 0; i < columns->count; i++) {
         const char *name = columns->items[i].name;
-        size_t at = i + 1;
         text_printf(sql, "%s\"%s\" = ", i ? ", " : "", name);
-        if (strcmp(name, "cause") == 0)
-            text_printf(sql,
-                        "CASE WHEN substr(cause, 1, length(?%zu)) = ?%zu THEN cause"
-                        " ELSE COALESCE(?%zu, NULLIF(cause, 'lost')) END",
-                        at, at, at);
-        else if (strcmp(name, "chain") == 0)
-            text_printf(sql,
-                        "CASE WHEN length(chain) > length(?%zu) THEN chain"
-                        " ELSE COALESCE(?%zu, chain) END",
-                        at, at);
+        if (strcmp(name, "cause") == 0 || strcmp(name, "chain") == 0)
+            keep_if_it_says_more(name, cause, (int)i + 1, sql);
         else
-            text_printf(sql, "COALESCE(?%zu, \"%s\")", at, name);
+            text_printf(sql, "COALESCE(?%zu, \"%s\")", i + 1, name);
     }
 }
 
