@@ -174,9 +174,9 @@ class Deaths(harness.TestCase):
                          [("kill", None, signal.SIGKILL), ("exit", 1, None), ("exit", 2, None)])
         self.assertEqual(chain[0]["pid"], cc1)
         self.assertIn(chain[0]["sender_pid"], (None, os.getpid()))
-        self.assertTrue(summary["cause"].startswith(
-            f"exit status 2: cc1 ({cc1}) killed by SIGKILL"), summary["cause"])
-        self.assertTrue(summary["cause"].endswith(" → make exited 2"), summary["cause"])
+        # It may have been killed before sonde, which is slow to start here, could read its name.
+        self.assertRegex(summary["cause"], rf"^exit status 2: (cc1 \({cc1}\)|pid {cc1}) killed by"
+                                           r" SIGKILL(, sent by pid .*)? → .*make exited 2$")
         self.assertEqual("sent by" in summary["cause"], chain[0]["sender_pid"] is not None)
         self.assert_chain_is_a_family(chain, report)
 

@@ -6,6 +6,7 @@
 
 #include "base/macros.h"
 #include "learn/estimate.h"
+#include "model/cause.h"
 
 #define RUNS_MAX 32
 
@@ -190,6 +191,33 @@ static void test_a_cause_may_say_it(void **state _unused_)
     }
 }
 
+/* What sonde says itself names programs, of which one may be called so. */
+static void test_a_name_does_not_say_it(void **state _unused_)
+{
+    struct process_event chain[2];
+    char cause[CAUSE_MAX_BYTES + 1];
+
+    for (int is_oom = 0; is_oom < 2; is_oom++) {
+        struct resource_estimate estimate;
+        for (size_t i = 0; i < 2; i++) {
+            record_init(&process_event_record, &chain[i]);
+            chain[i].pid = 10 - (int64_t)i;
+            chain[i].event_type = EVENT_EXIT;
+            chain[i].exit_code = 1;
+        }
+        chain[0].command = "oom --test";
+        if (is_oom)
+            chain[0].event_type = EVENT_OOM;
+        list.count = 0;
+        struct job *run = add_run(OUTCOME_FAILURE, 900);
+        run->chain = (struct process_event_list){chain, 2};
+        cause_format(&run->chain, cause);
+        run->cause = cause;
+        assert_int_equal(estimate_make(&list, &estimate), 0);
+        assert_int_equal(estimate.sample_size, !is_oom);
+    }
+}
+
 static void test_an_unknown_outcome_is_no_failure(void **state _unused_)
 {
     struct resource_estimate estimate;
@@ -216,6 +244,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_run_killed_for_memory_is_a_lower_bound, start),
         cmocka_unit_test_setup(test_only_runs_killed_for_memory, start),
         cmocka_unit_test_setup(test_a_cause_may_say_it, start),
+        cmocka_unit_test_setup(test_a_name_does_not_say_it, start),
         cmocka_unit_test_setup(test_an_unknown_outcome_is_no_failure, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -201,6 +201,86 @@ static void test_cause(void **state _unused_)
     }
 }
 
+/* ---- how it died ---- */
+
+static void test_chain_and_last_memory(void **state _unused_)
+{
+    struct job_report report = make_report(OUTCOME_FAILURE);
+    struct process_event chain[] = {
+        make_event(EVENT_KILL, 3, 12, "/usr/lib/cc1 a.c"),
+        make_event(EVENT_EXIT, 3.5, 10, "make"),
+    };
+    struct memory_point points[] = {{START + 2, 120.25, 3}, {START + 3.9, 2048, 4}};
+    _cleanup_text_ struct text out = {0};
+
+    chain[0].signal_num = 9;
+    chain[0].sender_pid = 77;
+    chain[0].sender_command = "kill -9 12";
+    chain[1].exit_code = 2;
+    report.job.ended_at = START + 4;
+    report.job.cause = "exit status 2: cc1 (12) killed by SIGKILL → make exited 2";
+    report.job.chain = (struct process_event_list){chain, 2};
+    report.last_memory = (struct memory_point_list){points, 2};
+    const char *text = format(&report, &plain, &out);
+    assert_non_null(strstr(text, "make-7f3a: failure, exit status 2: cc1 (12) killed by SIGKILL →"
+                                 " make exited 2\n"));
+    assert_non_null(strstr(
+        text, "how it came to fail (the first failure first)\n"
+              "          TIME  EVENT  PID  WHAT                              COMMAND\n"
+              "  14:03:25.000  kill    12  SIGKILL from pid 77 (kill -9 12)  /usr/lib/cc1 a.c\n"
+              "  14:03:25.500  exit    10  status 2                          make\n"));
+    assert_non_null(strstr(text, "its last memory\n"
+                                 "  BEFORE THE END    MEMORY  PROCESSES\n"
+                                 "          2.00 s  120.2 MB          3\n"
+                                 "          100 ms   2.00 GB          4\n"));
+    /* one that died alone needs no table */
+    report.job.chain.count = 1;
+    report.last_memory.count = 0;
+    text = format(&report, &plain, &out);
+    assert_null(strstr(text, "how it came to fail"));
+    assert_null(strstr(text, "its last memory"));
+}
+
+static struct process_event make_folded(int type, const char *command, int64_t count)
+{
+    struct process_event event = make_event(type, 4, 0, command);
+
+    event.count = count;
+    event.first_timestamp = START + 1;
+    event.run_id = "run";
+    return event;
+}
+
+static void test_storms(void **state _unused_)
+{
+    struct job_report report = make_report(OUTCOME_SUCCESS);
+    struct process_event folded[] = {
+        make_folded(EVENT_SPAWN, "test", 310),   make_folded(EVENT_EXIT, "test", 10),
+        make_folded(EVENT_EXIT, "test", 290),    make_folded(EVENT_KILL, "test", 10),
+        make_folded(EVENT_SPAWN, "true", 19800), make_folded(EVENT_EXEC, "true", 19800),
+        make_folded(EVENT_EXIT, "true", 19800),  make_folded(EVENT_EXIT, NULL, 1),
+    };
+    _cleanup_text_ struct text out = {0};
+
+    folded[1].exit_code = folded[6].exit_code = folded[7].exit_code = 0;
+    folded[2].exit_code = 1;
+    folded[3].signal_num = 9;
+    folded[1].cpu_seconds = 0.5; /* the others have not told */
+    folded[6].cpu_seconds = 12.3;
+    folded[6].peak_rss_mb = 1.2;
+    report.storms = (struct process_event_list){folded, ARRAY_SIZE(folded)};
+    const char *text = format(&report, &plain, &out);
+    const char *storms = strstr(text, "storms");
+    assert_non_null(storms);
+    assert_string_equal(
+        storms,
+        "storms (counted, not stored one by one)\n"
+        "  PROGRAM  STARTED   ENDED                             FAILED       CPU    PEAK  WITHIN\n"
+        "  true      19,800  19,800                                  0   12.30 s  1.2 MB  3.00 s\n"
+        "  test         310     310  300: 290 × status 1, 10 × SIGKILL  ≥ 500 ms       -  3.00 s\n"
+        "  -              0       1                                  0         -       -  3.00 s\n");
+}
+
 static void test_running(void **state _unused_)
 {
     struct job_report report = make_report(OUTCOME_RUNNING);
@@ -387,6 +467,9 @@ static void test_hostile_texts(void **state _unused_)
     report.gaps = (struct gap_list){&gap, 1};
     report.job.profile.syscall_hotspots = (struct tally_list){&tally, 1};
     report.runs_within = (struct job_list){&within, 1};
+    struct process_event chain[] = {event, event}, storm = make_folded(EVENT_KILL, HOSTILE, 5);
+    report.job.chain = (struct process_event_list){chain, 2};
+    report.storms = (struct process_event_list){&storm, 1};
     assert_harmless((format(&report, &plain, &out), &out));
     assert_non_null(strstr(out.bytes, "x\\x1b[2J\\n\\r\\b\\u202e"));
     for (size_t columns = 0; columns < 200; columns += 7)
@@ -692,6 +775,7 @@ static void test_events(void **state _unused_)
         make_event(EVENT_EXEC, MS, 10, "make -j8"),
         make_event(EVENT_SIGNAL, 2 * MS, 10, "make -j8"),
         make_event(EVENT_EXIT, -86400, 0, NULL),
+        make_event(EVENT_EXIT, 4.2, 0, "true"),
     };
     const struct process_event_list list = {events, ARRAY_SIZE(events)};
     const struct event_table_options options = {.day = START};
@@ -703,14 +787,25 @@ static void test_events(void **state _unused_)
     events[2].sender_pid = 0;
     events[3].details = "Sheet 3 completed";
     events[3].exit_code = 0;
+    events[4].count = 19800;
+    events[4].first_timestamp = START + 1;
+    events[4].exit_code = 0;
+    events[4].cpu_seconds = 12.3;
     event_table_format(&list, &options, &plain, &out);
     assert_string_equal(
         out.bytes,
-        "               TIME  EVENT   PID  JOB        WHAT                         COMMAND\n"
-        "       14:03:22.000  spawn    10  make-7f3a  by pid 9                     make\n"
-        "       14:03:22.001  exec     10  -          -                            make -j8\n"
-        "       14:03:22.002  signal   10  -          SIGINT from the kernel       make -j8\n"
-        "Jul 13 14:03:22.000  exit      -  -          status 0, Sheet 3 completed  -\n");
+        "               TIME  EVENT   PID  JOB        WHAT                                         "
+        " COMMAND\n"
+        "       14:03:22.000  spawn    10  make-7f3a  by pid 9                                     "
+        " make\n"
+        "       14:03:22.001  exec     10  -          -                                            "
+        " make -j8\n"
+        "       14:03:22.002  signal   10  -          SIGINT from the kernel                       "
+        " make -j8\n"
+        "Jul 13 14:03:22.000  exit      -  -          status 0, Sheet 3 completed                  "
+        " -\n"
+        "       14:03:26.200  exit      -  -          ×19,800 within 3.20 s, status 0, CPU 12.30 s "
+        " true\n");
 }
 
 /* ---- the summary ---- */
@@ -755,6 +850,8 @@ int main(void)
         cmocka_unit_test(test_success),
         cmocka_unit_test(test_killed_with_sender),
         cmocka_unit_test(test_cause),
+        cmocka_unit_test(test_chain_and_last_memory),
+        cmocka_unit_test(test_storms),
         cmocka_unit_test(test_running),
         cmocka_unit_test(test_unknown_everywhere),
         cmocka_unit_test(test_lists),
