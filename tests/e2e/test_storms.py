@@ -83,7 +83,7 @@ class Storms(harness.TestCase):
             text = self.run_sonde("report", "storm").stdout.decode()
             self.assertIn("storms (counted, not stored one by one)", text)
         with self.subTest("the table of events"):
-            text = self.run_sonde("events", "--job", "storm").stdout.decode()
+            text = self.run_sonde("events", "--job", "storm", "--limit", "10000").stdout.decode()
             self.assertRegex(text, r"exit +- +storm +×[\d,]+ within [\d.]+ m?s, status 0")
         with self.subTest("the machine"):
             since = f"{summary['started_at'] - 60:.0f}"
