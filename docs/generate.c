@@ -66,7 +66,7 @@ static void append_fields(struct text *out)
         &run_summary_record,    &machine_use_record,
         &job_report_record,     &earlier_runs_record,
         &machine_report_record, &resource_estimate_record,
-        &daemon_status_record, &memory_point_record,
+        &daemon_status_record,  &memory_point_record,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(records); i++)

@@ -36,10 +36,10 @@ struct living {
     pid_t ppid;
     bool is_first; /* its parent is not of its run */
     char run_id[UUID_TEXT_SIZE];
-    char *command;              /* NULL: unknown */
-    struct process_event *oom;  /* the kernel has chosen it; NULL: not so */
-    uint64_t child_started;     /* order of the last start of a child; 0: it had none */
-    double child_ended;         /* when the last child of it ended; unknown: none did */
+    char *command;                      /* NULL: unknown */
+    struct process_event *oom;          /* the kernel has chosen it; NULL: not so */
+    uint64_t child_started;             /* order of the last start of a child; 0: it had none */
+    double child_ended;                 /* when the last child of it ended; unknown: none did */
     struct failure *failed[FAILED_MAX]; /* children, in the order of their ends */
     size_t failed_count;
 };
@@ -380,8 +380,7 @@ static int note_failure(struct deaths *deaths, const struct living *living, stru
                         const struct process_event *event)
 {
     const struct process_event end = complete(deaths, living, event);
-    struct failure *failure =
-        failure_new(&end, shorten(find_reason(living, &end)), deaths->order);
+    struct failure *failure = failure_new(&end, shorten(find_reason(living, &end)), deaths->order);
 
     if (!failure)
         return -ENOMEM;

@@ -346,7 +346,8 @@ static struct tick_box *make_plain_tick(struct job_runner *runner)
     return box;
 }
 
-/* It may be known by another name than was asked for, and a daemon may have seen more of its end. */
+/* It may be known by another name than was asked for, and a daemon may have seen more of its end.
+ */
 static void finish_keeping(struct job_runner *runner, struct job_run_result *ret)
 {
     struct run_custody_end end;

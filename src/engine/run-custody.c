@@ -350,8 +350,8 @@ static bool finish_elsewhere(struct run_custody *custody, const struct job *job,
 }
 
 void run_custody_finish(struct run_custody *custody, struct tick_box *last,
-                        const struct run_summary *summary, double ended_at,
-                        struct arena *arena, struct run_custody_end *ret)
+                        const struct run_summary *summary, double ended_at, struct arena *arena,
+                        struct run_custody_end *ret)
 {
     struct job job;
 

@@ -16,8 +16,8 @@ struct run_custody;
 /* What others have made of the run. */
 struct run_custody_end {
     char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* what it is called; "": as was asked */
-    const char *cause; /* as a daemon tells it; NULL: as the summary says */
-    struct process_event_list chain; /* that goes with it */
+    const char *cause;                      /* as a daemon tells it; NULL: as the summary says */
+    struct process_event_list chain;        /* that goes with it */
 };
 
 /* `started` and `pid` are those of the command. The options must outlive it. `loop` may be NULL:
@@ -40,5 +40,5 @@ void run_custody_release(struct run_custody *custody);
 /* The run is over: `last` is its last tick (NULL: none), `summary` its figures (NULL: there are
  * none). What is told of it is placed in `arena`. Frees it, once the loop runs. */
 void run_custody_finish(struct run_custody *custody, struct tick_box *last,
-                        const struct run_summary *summary, double ended_at,
-                        struct arena *arena, struct run_custody_end *ret);
+                        const struct run_summary *summary, double ended_at, struct arena *arena,
+                        struct run_custody_end *ret);

@@ -31,8 +31,8 @@ static bool says(const char *text, const char *word)
     return false;
 }
 
-/* Whether the cause is what sonde makes of the chain: then only the chain counts, for the words name
- * programs, and one of them may be called so. */
+/* Whether the cause is what sonde makes of the chain: then only the chain counts, for the words
+ * name programs, and one of them may be called so. */
 static bool is_derived(const struct job *run)
 {
     char cause[CAUSE_MAX_BYTES + 1];

@@ -115,8 +115,9 @@ static const struct field job_fields[] = {
     FIELD(total_sheets, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how many steps it has"),
     FIELD(parent_run_id, FIELD_TEXT, .meaning = "the run that it was started in"),
     FIELD(chain, FIELD_RECORDS, .record = &process_event_record,
-          .meaning = "the ends that led to its own: who failed first, then its parent, and so on up "
-                     "to its first process"),
+          .meaning =
+              "the ends that led to its own: who failed first, then its parent, and so on up "
+              "to its first process"),
     FIELD(profile, FIELD_RECORD, .record = &job_profile_record, .meaning = "what it used"),
 #undef FIELD
 };
@@ -176,8 +177,9 @@ static const struct field run_summary_fields[] = {
     FIELD(signal_num, FIELD_INT, .meaning = "the signal that ended it, if one did"),
     FIELD(cause, FIELD_TEXT, .meaning = "why it ended as it did, in words"),
     FIELD(chain, FIELD_RECORDS, .record = &process_event_record,
-          .meaning = "the ends that led to its own: who failed first, then its parent, and so on up "
-                     "to its first process"),
+          .meaning =
+              "the ends that led to its own: who failed first, then its parent, and so on up "
+              "to its first process"),
     FIELD(started_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
           .meaning = "when it started"),
     FIELD(wall_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,

@@ -11,10 +11,10 @@ struct job_report {
     double as_of; /* when it was asked for; a run that goes on has its figures so far */
     struct job job;
     struct sheet_list sheets;
-    struct job_list runs_within;      /* started by it, latest first */
-    struct process_event_list events; /* notable: signals, kills, OOM kills, failed exits */
-    int64_t events_left_out;          /* notable ones beside these; unknown: some */
-    struct process_event_list storms; /* what was folded of them, see `count` */
+    struct job_list runs_within;          /* started by it, latest first */
+    struct process_event_list events;     /* notable: signals, kills, OOM kills, failed exits */
+    int64_t events_left_out;              /* notable ones beside these; unknown: some */
+    struct process_event_list storms;     /* what was folded of them, see `count` */
     struct memory_point_list last_memory; /* of one that failed: its last seconds */
     struct anomaly_list anomalies;
     struct gap_list gaps;

@@ -31,6 +31,6 @@ bool machine_report_is_empty(const struct machine_report *report)
     bool has_samples = int_is_known(report->use.samples) && report->use.samples > 0;
 
     return !has_samples && !report->jobs.count && !report->events.count &&
-           !report->oom_kills.count &&
-           !report->use.event_counts.count && !report->anomalies.count && !report->gaps.count;
+           !report->oom_kills.count && !report->use.event_counts.count &&
+           !report->anomalies.count && !report->gaps.count;
 }

@@ -12,10 +12,10 @@ struct machine_report {
     double since;
     double until;
     struct machine_use use;
-    struct job_list jobs;             /* that ran then, latest first */
-    int64_t jobs_left_out;            /* 0, or unknown: some */
-    struct process_event_list events; /* notable: signals, kills, OOM kills, failed exits */
-    int64_t events_left_out;          /* 0, or unknown: some */
+    struct job_list jobs;                /* that ran then, latest first */
+    int64_t jobs_left_out;               /* 0, or unknown: some */
+    struct process_event_list events;    /* notable: signals, kills, OOM kills, failed exits */
+    int64_t events_left_out;             /* 0, or unknown: some */
     struct process_event_list oom_kills; /* of any process, the latest ones */
     struct anomaly_list anomalies;
     struct gap_list gaps;

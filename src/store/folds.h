@@ -43,8 +43,9 @@ struct folds {
 
     /* of one tick */
     const struct process_event_list *events;
-    struct VEC(const char *) commands; /* by event: what its process ended as; none: not asked yet */
-    const char *last_command;          /* whose program was asked for last */
+    struct VEC(
+        const char *) commands; /* by event: what its process ended as; none: not asked yet */
+    const char *last_command;   /* whose program was asked for last */
     char last_program[PROGRAM_MAX_BYTES + 1];
     struct VEC(struct fold *) rows;
     struct map by_hash; /* the same */

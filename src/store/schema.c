@@ -148,8 +148,7 @@ static const char plain_tables[] =
     "0,"
     " full_from INTEGER NOT NULL DEFAULT 0, trimmed_to INTEGER NOT NULL DEFAULT 0,"
     " minute_from INTEGER NOT NULL DEFAULT 0);\n"
-    "CREATE INDEX sessions_open ON sessions (id) WHERE ended_at IS NULL;\n" TURNS_TABLE
-        FOLDS_TABLE;
+    "CREATE INDEX sessions_open ON sessions (id) WHERE ended_at IS NULL;\n" TURNS_TABLE FOLDS_TABLE;
 
 #define COLUMNS(member) offsetof(struct schema, member)
 

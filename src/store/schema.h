@@ -23,8 +23,8 @@
 
 /* The same of what was folded of a storm. */
 #define FOLD_IS_NOTABLE(alias)                                                                     \
-    "(" alias "event_type IN ('signal', 'kill', 'oom') OR (" alias "event_type = 'exit' AND " alias \
-    "code > 0))"
+    "(" alias "event_type IN ('signal', 'kill', 'oom') OR (" alias                                 \
+    "event_type = 'exit' AND " alias "code > 0))"
 
 /* Whether a row of snap (s, of session e) is to be seen: a minute stands for the ticks before
  * full_from, and only for those. */

@@ -496,8 +496,9 @@ static int read_folded_events(struct store_reader *reader, const struct event_fi
     ask_text(&question, " AND f.event_type = ?", field_enum_name(type->field, filter->event_type));
     if (filter->only_notable)
         text_append_string(&question.sql, " AND " FOLD_IS_NOTABLE("f."));
-    text_append_string(&question.sql, " GROUP BY f.run, f.program, f.event_type, f.code"
-                                      " ORDER BY max(f.last) DESC, f.program, f.event_type, f.code");
+    text_append_string(&question.sql,
+                       " GROUP BY f.run, f.program, f.event_type, f.code"
+                       " ORDER BY max(f.last) DESC, f.program, f.event_type, f.code");
     ask_number(&question, " LIMIT ?", limit_value(filter->limit));
     return answer(reader, &question, sizeof(struct process_event), read_folded_event, arena, ret);
 }
@@ -515,8 +516,8 @@ static int merge_events(const struct any_list *single, const struct any_list *fo
     if (!items)
         return -ENOMEM;
     for (size_t place = count; place > 0; place--) {
-        bool is_left = k == folded->count ||
-                       (i < single->count && left[i].timestamp > right[k].timestamp);
+        bool is_left =
+            k == folded->count || (i < single->count && left[i].timestamp > right[k].timestamp);
         items[place - 1] = is_left ? left[i++] : right[k++];
     }
     *ret = (struct process_event_list){.items = items, .count = count};
@@ -686,9 +687,8 @@ static int read_memory_point(void *context, sqlite3_stmt *row, struct arena *are
     (void)arena;
     column_set_code(columns_find(&reader->schema.usage, "rss_mb"), row_read_int(row, 1), &usage);
     column_set_code(columns_find(&reader->schema.usage, "processes"), row_read_int(row, 2), &usage);
-    *(struct memory_point *)item = (struct memory_point){.timestamp = row_read_real(row, 0),
-                                                         .rss_mb = usage.rss_mb,
-                                                         .processes = usage.processes};
+    *(struct memory_point *)item = (struct memory_point){
+        .timestamp = row_read_real(row, 0), .rss_mb = usage.rss_mb, .processes = usage.processes};
     return 0;
 }
 

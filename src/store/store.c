@@ -387,7 +387,8 @@ static int insert_event(struct store *store, const struct run_row *run,
     return r < 0 ? r : database_run(&store->database, store->insert_event);
 }
 
-/* One by one, or folded if it is one of a storm; steps, and what is nobody's, are never that many. */
+/* One by one, or folded if it is one of a storm; steps, and what is nobody's, are never that many.
+ */
 static int write_event(struct store *store, const struct process_event *event)
 {
     struct run_row *run = NULL;

@@ -113,8 +113,10 @@ static const char *cause_of(int64_t pid, int64_t exit_code, int64_t signal_num)
     return r == 0 ? cause : NULL;
 }
 
-#define assert_exit_cause(status, words) assert_string_equal(cause_of(ROOT, status, INT_UNKNOWN), words)
-#define assert_kill_cause(signal, words) assert_string_equal(cause_of(ROOT, INT_UNKNOWN, signal), words)
+#define assert_exit_cause(status, words)                                                           \
+    assert_string_equal(cause_of(ROOT, status, INT_UNKNOWN), words)
+#define assert_kill_cause(signal, words)                                                           \
+    assert_string_equal(cause_of(ROOT, INT_UNKNOWN, signal), words)
 
 /* ---- of its own accord ---- */
 

@@ -278,7 +278,8 @@ static void test_storms(void **state _unused_)
         "  PROGRAM  STARTED   ENDED                             FAILED       CPU    PEAK  WITHIN\n"
         "  true      19,800  19,800                                  0   12.30 s  1.2 MB  3.00 s\n"
         "  test         310     310  300: 290 × status 1, 10 × SIGKILL  ≥ 500 ms       -  3.00 s\n"
-        "  -              0       1                                  0         -       -  3.00 s\n");
+        "  -              0       1                                  0         -       -  3.00 "
+        "s\n");
 }
 
 static void test_running(void **state _unused_)
