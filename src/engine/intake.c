@@ -208,5 +208,7 @@ uint64_t intake_take_lost(struct intake *intake)
         lost += intake->box->lost_events;
         intake->box->lost_events = 0;
     }
+    if (lost) /* who failed first may be among them */
+        deaths_distrust(&intake->deaths);
     return lost;
 }

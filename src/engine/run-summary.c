@@ -106,7 +106,7 @@ static int fill_outcome(const struct run_facts *facts, struct arena *arena,
     if (r < 0)
         return r;
     cause_format(&summary->chain, cause);
-    summary->cause = arena_strdup(arena, cause);
+    summary->cause = cause[0] ? arena_strdup(arena, cause) : NULL;
     return summary->cause ? 0 : -ENOMEM;
 }
 

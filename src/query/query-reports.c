@@ -88,10 +88,10 @@ static int read_notable(struct store_reader *reader, struct arena *arena, struct
     if (r < 0)
         return r;
 
-    int64_t there_were = count_notable(&report->job.profile), shown = 0;
-    for (size_t i = 0; i < events->count; i++)
-        shown += event_count(&events->items[i]);
-    int64_t more = there_were < 0 ? 0 : there_were - shown;
+    int64_t more = count_notable(&report->job.profile);
+    for (size_t i = 0; i < events->count && more > 0; i++)
+        if (__builtin_sub_overflow(more, event_count(&events->items[i]), &more))
+            more = 0;
     report->events_left_out = more > 0 ? more : has_more ? INT_UNKNOWN : 0;
     return 0;
 }

@@ -59,11 +59,18 @@ static struct storm *find_storm(struct storm *storms, size_t *count,
     return storm;
 }
 
+/* Whatever a damaged database may hold. */
+static void add_count(int64_t *sum, int64_t more)
+{
+    if (__builtin_add_overflow(*sum, MAX(more, 0), sum))
+        *sum = INT64_MAX;
+}
+
 static void add_end(struct storm *storm, const struct process_event *event)
 {
     bool is_kill = event->event_type == EVENT_KILL;
 
-    storm->exits += event->count;
+    add_count(&storm->exits, event->count);
     if (real_is_known(event->cpu_seconds))
         storm->cpu_seconds =
             (real_is_known(storm->cpu_seconds) ? storm->cpu_seconds : 0) + event->cpu_seconds;
@@ -71,7 +78,7 @@ static void add_end(struct storm *storm, const struct process_event *event)
     storm->peak_rss_mb = fmax(storm->peak_rss_mb, event->peak_rss_mb);
     if (!event_is_failure(event))
         return;
-    storm->failures += event->count;
+    add_count(&storm->failures, event->count);
     if (storm->status_count < STATUSES_SHOWN)
         storm->statuses[storm->status_count++] =
             (struct status){.number = is_kill ? event->signal_num : event->exit_code,
@@ -84,8 +91,8 @@ static void add_event(struct storm *storm, const struct process_event *event)
     storm->first = fmin(storm->first, event->first_timestamp);
     storm->last = fmax(storm->last, event->timestamp);
     switch (event->event_type) {
-    case EVENT_SPAWN: storm->spawns += event->count; break;
-    case EVENT_SIGNAL: storm->signals += event->count; break;
+    case EVENT_SPAWN: add_count(&storm->spawns, event->count); break;
+    case EVENT_SIGNAL: add_count(&storm->signals, event->count); break;
     case EVENT_EXIT:
     case EVENT_KILL: add_end(storm, event); break;
     default: break;
@@ -114,7 +121,7 @@ static void add_failures(struct table *table, const struct storm *storm)
             text_append_string(&words, figure_signal(&name, status->number));
         else
             text_printf(&words, "status %lld", (long long)status->number);
-        named += status->count;
+        add_count(&named, status->count);
     }
     if (named < storm->failures)
         text_append_string(&words, ", …");
