@@ -64,7 +64,10 @@ class Kernel(daemon.TestCase):
         row, = self.rows("SELECT count(*) n, total(cpu_seconds) cpu, total(cpu_seconds IS NULL) "
                          "unknown FROM process_events WHERE run_id = ? AND event_type IN "
                          "('exit', 'kill')", run_id)
-        return row["n"], row["cpu"], row["unknown"]
+        folded, = self.rows("SELECT total(count) n, total(cpu_seconds) cpu, total(count - cpu_count) "
+                            "unknown FROM folded_events WHERE run = (SELECT id FROM jobs WHERE "
+                            "run_id = ?) AND event_type IN ('exit', 'kill')", run_id)
+        return tuple(row[name] + folded[name] for name in ("n", "cpu", "unknown"))
 
 
 @needs_kernel_collector()
