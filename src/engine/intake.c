@@ -116,6 +116,12 @@ static void take_exit(struct intake *intake, struct owner owner,
     end->peak_rss_mb = mb_or_unknown(event->peak_rss_bytes);
 }
 
+/* A command line is for its own user, and for root: others get the short name. */
+static bool may_name_sender(struct owner owner, const struct lifecycle_event *event)
+{
+    return owner.run->uid == 0 || owner.run->uid == event->sender_uid;
+}
+
 /* Who sent it, by its command line if it is still there, else by its short name. */
 static void take_signal(struct intake *intake, struct owner owner,
                         const struct lifecycle_event *event)
@@ -127,7 +133,8 @@ static void take_signal(struct intake *intake, struct owner owner,
     sent.signal_num = event->signal_num;
     sent.sender_pid = event->sender_pid; /* 0: the kernel */
     if (event->sender_pid) {
-        peek_command(event->sender_pid, command, sizeof(command));
+        if (may_name_sender(owner, event))
+            peek_command(event->sender_pid, command, sizeof(command));
         if (!command[0])
             utf8_clean(command, sizeof(command), event->sender_name, strlen(event->sender_name));
         sent.sender_command = command;

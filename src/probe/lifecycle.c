@@ -11,5 +11,6 @@ void lifecycle_event_init(struct lifecycle_event *event, enum lifecycle_kind kin
         .peak_rss_bytes = INT_UNKNOWN,
         .read_bytes = INT_UNKNOWN,
         .write_bytes = INT_UNKNOWN,
+        .sender_uid = INT_UNKNOWN,
     };
 }

@@ -37,6 +37,7 @@ struct lifecycle_event {
     int signal_num;
     pid_t sender_pid;        /* 0: the kernel itself */
     const char *sender_name; /* short */
+    int64_t sender_uid;
 
     const char *details; /* on OOM: what the kernel has said */
 };

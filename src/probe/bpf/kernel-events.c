@@ -152,6 +152,7 @@ static void take_signal(struct kernel_probe *probe, const struct kernel_signal *
     begin_event(probe, LIFECYCLE_SIGNAL, &signal->head, 0, &event);
     event.signal_num = signal->number;
     event.sender_pid = signal->sender_pid;
+    event.sender_uid = signal->sender_uid;
     if (signal->sender_pid)
         event.sender_name = copy_name(signal->sender_name, name);
     tell(probe, &event);
