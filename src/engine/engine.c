@@ -60,6 +60,8 @@ struct engine {
     double memory_total_mb;
     struct rate_limits rate_limits;
     bool skip_next_tick;
+    bool is_reading;   /* a snapshot is being taken */
+    bool is_resyncing; /* events were lost: members are looked for */
     bool is_failing;
     bool has_lost_events;
     struct engine_counts counts;
@@ -144,19 +146,22 @@ static void apply_rules(struct engine *engine, pid_t pid, uint64_t start_ticks)
 }
 
 /* Whether a process that the scan meets is read, and how deeply. */
-static enum probe_depth depth_of(void *context, pid_t pid, pid_t ppid, uint64_t start_ticks)
+static enum probe_depth depth_of(void *context, const struct process_reading *begun)
 {
     struct engine *engine = context;
     struct registry *registry = engine->options.registry;
     struct member *member = NULL;
 
-    if (pid == engine->own_pid)
+    if (begun->pid == engine->own_pid)
         return PROBE_CORE;
     /* Without memory to note a member, it is asked for again at the next tick. */
-    registry_place(registry, pid, ppid, start_ticks, &member);
+    registry_place(registry, begun->pid, begun->ppid, begun->start_ticks, &member);
+    if (!member && begun->tag && engine->is_resyncing)
+        registry_place_tagged(registry, begun->tag, begun->pid, begun->ppid, begun->start_ticks,
+                              &member);
     if (!member && engine->settings.rules) {
-        apply_rules(engine, pid, start_ticks);
-        registry_place(registry, pid, ppid, start_ticks, &member);
+        apply_rules(engine, begun->pid, begun->start_ticks);
+        registry_place(registry, begun->pid, begun->ppid, begun->start_ticks, &member);
     }
     if (member)
         return PROBE_EXTRAS;
@@ -169,7 +174,8 @@ static bool members_are_known(struct engine *engine)
     if (!engine->feed)
         return false;
     lifecycle_feed_drain(engine->feed);
-    if (!lifecycle_feed_take_loss(engine->feed))
+    engine->is_resyncing = lifecycle_feed_take_loss(engine->feed);
+    if (!engine->is_resyncing)
         return true;
     engine->counts.event_losses++;
     engine->has_lost_events = true;
@@ -202,7 +208,9 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
     }
     kernel_account_cover(&engine->kernel);
     rule_watch_begin(&engine->rules.watch);
+    engine->is_reading = true;
     int r = collector_take(engine->collector, &request, ret, ret_moment);
+    engine->is_reading = false;
     if (r == 0)
         rule_watch_end(&engine->rules.watch);
     return r;
@@ -622,7 +630,8 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num, p
     if (telling == TELL_FROM_BIRTH)
         earlier_forks_tell(&forks, &engine->intake);
     earlier_forks_done(&forks);
-    kernel_account_cover(&engine->kernel);
+    if (!engine->is_reading) /* else with the next snapshot: one reading at a time */
+        kernel_account_cover(&engine->kernel);
     plan_flush(engine);
     plan_early(engine);
     return r;

@@ -1,5 +1,5 @@
-/* What the detector has to hear of at the next snapshot, though the box that it came in may have been
- * handed on before: programs that were executed, and kills for memory. */
+/* What the detector has to hear of at the next snapshot, though the box that it came in may have
+ * been handed on before: programs that were executed, and kills for memory. */
 #pragma once
 
 #include "base/arena.h"

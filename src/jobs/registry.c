@@ -587,6 +587,24 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
     return 0;
 }
 
+int registry_place_tagged(struct registry *registry, uint32_t tag, pid_t pid, pid_t ppid,
+                          uint64_t start_ticks, struct member **ret)
+{
+    struct run *run = registry_find_tag(registry, tag);
+    struct member_entry *entry;
+
+    *ret = NULL;
+    if (!run || find_entry(registry, pid))
+        return 0;
+    const struct place place = {.run = entry_of(run), .sheet_num = entry_of(run)->sheet_num};
+    int r = join_place(registry, &place, pid, ppid, &entry);
+    if (r < 0)
+        return r;
+    entry->member.was_found = true;
+    entry->member.tag = tag;
+    return registry_place(registry, pid, ppid, start_ticks, ret);
+}
+
 void registry_begin(struct registry *registry)
 {
     struct member_entry *entry;

@@ -124,6 +124,11 @@ void registry_distrust_events(struct registry *registry);
 int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t start_ticks,
                    struct member **ret);
 
+/* One that was read and that only the kernel still knows the run of, by its tag: what told of it
+ * was lost. As registry_place(). */
+int registry_place_tagged(struct registry *registry, uint32_t tag, pid_t pid, pid_t ppid,
+                          uint64_t start_ticks, struct member **ret);
+
 struct member *registry_find(const struct registry *registry, pid_t pid);
 
 /* The process is gone for good: reaped. A stranger's pid is free for others then. */

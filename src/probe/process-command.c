@@ -56,9 +56,8 @@ int process_command_refresh(struct process_command *command, int root_fd,
                             const struct process_title *title)
 {
     char raw[COMMAND_MAX_BYTES + 16], text[COMMAND_MAX_BYTES + 1];
-    ssize_t raw_length = title->is_kernel_thread
-                             ? 0
-                             : read_file(root_fd, title->pid, "cmdline", raw, sizeof(raw));
+    ssize_t raw_length =
+        title->is_kernel_thread ? 0 : read_file(root_fd, title->pid, "cmdline", raw, sizeof(raw));
     size_t length = 0;
 
     if (raw_length > 0)

@@ -209,8 +209,7 @@ static int scan_one(struct procfs *procfs, pid_t pid, uint64_t inode, probe_dept
     if (r < 0)
         return r == -ESRCH ? 0 : r;
 
-    enum probe_depth wanted =
-        depth ? depth(context, stat.pid, stat.ppid, stat.start_ticks) : PROBE_CORE;
+    enum probe_depth wanted = depth ? depth(context, reading) : PROBE_CORE;
     if (wanted == PROBE_SKIP) {
         skip(procfs, files, stat.ppid, inode);
         return 0;
@@ -249,8 +248,8 @@ int procfs_scan(struct procfs *procfs, probe_depth_fn depth, void *context, stru
     return sweep(procfs);
 }
 
-static enum probe_depth want_extras(void *context _unused_, pid_t pid _unused_, pid_t ppid _unused_,
-                                    uint64_t start_ticks _unused_)
+static enum probe_depth want_extras(void *context _unused_,
+                                    const struct process_reading *begun _unused_)
 {
     return PROBE_EXTRAS;
 }

@@ -21,9 +21,8 @@ enum probe_depth {
     PROBE_EXTRAS, /* and the costed ones: io, high-water mark, limits */
 };
 
-/* Asked for each process of a scan. */
-typedef enum probe_depth (*probe_depth_fn)(void *context, pid_t pid, pid_t ppid,
-                                           uint64_t start_ticks);
+/* Asked for each process of a scan, of which pid, parent, start and tag are known by then. */
+typedef enum probe_depth (*probe_depth_fn)(void *context, const struct process_reading *begun);
 
 /* `descriptor_budget` caps the files kept open; 0 keeps none. 0 or a negative errno. */
 int procfs_new(const char *root, unsigned descriptor_budget, struct procfs **ret);

@@ -193,9 +193,10 @@ class Losses(Kernel):
         sonde.await_pid(puppet.pid, run_id)
         os.kill(pid, signal.SIGSTOP)
         self.run_program(*map(str, self.storm(9000, 4, "/bin/true")))
-        child = puppet.fork("child")
+        child, orphan = puppet.fork("child"), puppet.fork("orphan")
         os.kill(pid, signal.SIGCONT)
-        sonde.await_pid(child, run_id)  # by the kernel's own account of its members
+        sonde.await_pid(child, run_id)
+        sonde.await_pid(orphan, run_id)  # by the kernel's own account of its members alone
         status = sonde.rpc("daemon.status")
         self.assertGreater(status["losses"]["lost_event_batches"], 0)
         self.await_rows("SELECT 1 FROM gaps WHERE kind = 'events'")

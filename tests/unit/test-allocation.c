@@ -19,8 +19,7 @@
 #include "sample/collector.h"
 #include "sample/scope.h"
 
-static enum probe_depth deeply(void *context _unused_, pid_t pid _unused_, pid_t ppid _unused_,
-                               uint64_t start _unused_)
+static enum probe_depth deeply(void *context _unused_, const struct process_reading *begun _unused_)
 {
     return PROBE_EXTRAS;
 }

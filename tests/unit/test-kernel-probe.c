@@ -370,11 +370,10 @@ static void assert_once_each(const struct readings *all, const pid_t *pids, size
         assert_int_equal(seen[pids[i]], 1);
 }
 
-static enum probe_depth only_odd(void *context, pid_t pid, pid_t ppid _unused_,
-                                 uint64_t start_ticks _unused_)
+static enum probe_depth only_odd(void *context, const struct process_reading *begun)
 {
     ++*(size_t *)context;
-    return pid % 2 ? PROBE_CORE : PROBE_SKIP;
+    return begun->pid % 2 ? PROBE_CORE : PROBE_SKIP;
 }
 
 static void test_more_than_a_chunk(void **state _unused_)

@@ -30,8 +30,7 @@ static const struct process_reading *find(const struct readings *readings, pid_t
     return NULL;
 }
 
-static enum probe_depth deeply(void *context _unused_, pid_t pid _unused_, pid_t ppid _unused_,
-                               uint64_t start _unused_)
+static enum probe_depth deeply(void *context _unused_, const struct process_reading *begun _unused_)
 {
     return PROBE_EXTRAS;
 }
@@ -202,16 +201,16 @@ struct family {
 };
 
 /* Members and their children, by what is known when asked. */
-static enum probe_depth in_family(void *context, pid_t pid, pid_t ppid, uint64_t start _unused_)
+static enum probe_depth in_family(void *context, const struct process_reading *begun)
 {
     struct family *family = context;
 
     family->asked++;
     for (size_t i = 0; i < family->count; i++)
-        if (family->members[i] == pid)
+        if (family->members[i] == begun->pid)
             return PROBE_EXTRAS;
-        else if (family->members[i] == ppid) {
-            family->members[family->count++] = pid;
+        else if (family->members[i] == begun->ppid) {
+            family->members[family->count++] = begun->pid;
             return PROBE_EXTRAS;
         }
     return PROBE_SKIP;

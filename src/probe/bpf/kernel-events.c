@@ -216,7 +216,8 @@ int kernel_probe_fd(const struct kernel_probe *probe)
 
 uint64_t kernel_probe_lost(const struct kernel_probe *probe)
 {
-    return __atomic_load_n(&probe->object->bss->lost_events, __ATOMIC_RELAXED);
+    return __atomic_load_n(&probe->object->bss->lost_events, __ATOMIC_RELAXED) +
+           __atomic_load_n(&probe->object->bss->lost_tags, __ATOMIC_RELAXED);
 }
 
 int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *context)

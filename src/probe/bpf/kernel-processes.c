@@ -203,7 +203,7 @@ static int take_record(struct kernel_probe *probe, const struct process_record *
     processes->seen++;
     struct process_reading *reading = &out->items[out->count];
     fill_reading(probe, record, reading);
-    if (depth && depth(context, reading->pid, reading->ppid, reading->start_ticks) == PROBE_SKIP)
+    if (depth && depth(context, reading) == PROBE_SKIP)
         return 0;
     r = name_process(processes, known, record, reading);
     if (r == 0)
