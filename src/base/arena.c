@@ -6,9 +6,10 @@
 
 #include "base/macros.h"
 
-/* Large enough that a snapshot of 200 processes needs two or three, small enough that an empty one
- * does not matter. */
-#define BLOCK_BYTES 16384
+/* The first block is small, because many arenas hold a text or two and there may be thousands of
+ * them; each further one is twice as large, so that a snapshot of 200 processes needs few. */
+#define FIRST_BLOCK_BYTES 512
+#define BLOCK_MAX_BYTES   16384
 
 struct arena_block {
     struct arena_block *older;
@@ -19,7 +20,9 @@ struct arena_block {
 
 static struct arena_block *block_new(struct arena *arena, size_t size)
 {
-    size_t capacity = MAX(size, (size_t)BLOCK_BYTES);
+    size_t usual = arena->newest ? MIN(2 * arena->newest->capacity, (size_t)BLOCK_MAX_BYTES)
+                                 : (size_t)FIRST_BLOCK_BYTES;
+    size_t capacity = MAX(size, usual);
 
     if (capacity > SIZE_MAX - sizeof(struct arena_block))
         return NULL;
@@ -73,6 +76,15 @@ char *arena_copy(struct arena *arena, const char *text, size_t length)
 char *arena_strdup(struct arena *arena, const char *text)
 {
     return arena_copy(arena, text, strlen(text));
+}
+
+size_t arena_bytes(const struct arena *arena)
+{
+    size_t bytes = 0;
+
+    for (const struct arena_block *block = arena->newest; block; block = block->older)
+        bytes += sizeof(*block) + block->capacity;
+    return bytes;
 }
 
 static void blocks_free(struct arena_block *block)

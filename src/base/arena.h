@@ -16,6 +16,9 @@ void *arena_alloc(struct arena *arena, size_t size);
 char *arena_copy(struct arena *arena, const char *text, size_t length);
 char *arena_strdup(struct arena *arena, const char *text);
 
+/* What it takes of the memory. */
+size_t arena_bytes(const struct arena *arena);
+
 /* Frees all but the newest block, which is kept and emptied, so that a reused arena settles. */
 void arena_reset(struct arena *arena);
 void arena_done(struct arena *arena);

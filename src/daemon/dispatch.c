@@ -49,6 +49,12 @@ void answer_when_written(struct answer *answer, struct asker *asker)
     answer->wait_ns = WRITTEN_WAIT_NS;
 }
 
+void answer_at_pace(struct answer *answer, const struct daemon *daemon)
+{
+    if (daemon->writer && store_writer_load(daemon->writer) != STORE_LOAD_LIGHT)
+        answer_when_written(answer, daemon->clerk);
+}
+
 void answer_fail(struct answer *answer, int error, const char *format, ...)
 {
     va_list arguments;
@@ -61,7 +67,11 @@ void answer_fail(struct answer *answer, int error, const char *format, ...)
 
 void answer_fail_errno(struct answer *answer, int error)
 {
-    answer_fail(answer, RPC_INTERNAL_ERROR, "%s", strerror(-error));
+    if (error == -ENOBUFS)
+        answer_fail(answer, RPC_RESOURCES_EXHAUSTED,
+                    "too much waits to be stored: the disk is full, or too slow");
+    else
+        answer_fail(answer, RPC_INTERNAL_ERROR, "%s", strerror(-error));
 }
 
 void dispatch(struct daemon *daemon, struct connection *connection,

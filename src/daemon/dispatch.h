@@ -30,8 +30,12 @@ struct answer {
 void answer_ask(struct answer *answer, struct asker *asker, void (*ask)(struct question *question));
 /* What was told is to be on the disk before it is answered, unless that takes too long. */
 void answer_when_written(struct answer *answer, struct asker *asker);
+/* The same, but only if much waits to be written: whoever tells faster than the disk writes waits
+ * for it. */
+void answer_at_pace(struct answer *answer, const struct daemon *daemon);
 void answer_fail(struct answer *answer, int error, const char *format, ...) _printf_(3, 4);
-/* By the negative errno of a call that failed for reasons of ours. */
+/* By the negative errno of a call that failed for reasons of ours; -ENOBUFS: too much waits to be
+ * stored. */
 void answer_fail_errno(struct answer *answer, int error);
 
 typedef void (*handler_fn)(struct daemon *daemon, struct connection *connection,

@@ -136,6 +136,12 @@ void job_desk_is_step(struct daemon *daemon, const struct run *run, int64_t shee
         entry->sheet_num = sheet_num;
 }
 
+/* Whether what begins could be stored before long; what has begun may always end. */
+static bool has_room(const struct daemon *daemon)
+{
+    return !daemon->writer || store_writer_load(daemon->writer) != STORE_LOAD_FULL;
+}
+
 /* ---- telling ---- */
 
 static void publish(struct daemon *daemon, const char *event, const struct run *run,
@@ -251,6 +257,8 @@ int job_desk_begin(struct daemon *daemon, const struct job_start *start, struct 
     struct run *run;
     int r = 0;
 
+    if (!start->is_adopted && !has_room(daemon))
+        return -ENOBUFS;
     if (!start->run_id) {
         r = uuid_make(clock_real_ns(), run_id);
         options.run_id = run_id;
@@ -344,16 +352,6 @@ static void store_sheet(struct daemon *daemon, const struct run *run, int64_t sh
     store_writer_sheet(daemon->writer, &sheet); /* without memory, it ends with its run */
 }
 
-/* Steps that nobody has told the end of end with their run. */
-static void end_sheets(struct daemon *daemon, struct run *run, int outcome)
-{
-    while (run->sheets.count) {
-        int64_t sheet_num = run->sheets.items[0].sheet_num;
-        store_sheet(daemon, run, sheet_num, NULL, outcome);
-        run_end_sheet(run, sheet_num);
-    }
-}
-
 /* What was told of it when it began. */
 static void add_beginning(const struct run *run, const struct desk_entry *entry, struct job *job)
 {
@@ -444,7 +442,6 @@ void job_desk_finish(struct daemon *daemon, struct run *run, const struct job *t
         add_figures(daemon, run, &job.profile);
     if (entry && int_is_known(entry->sheet_num))
         end_own_sheet(daemon, run, entry->sheet_num, &job);
-    end_sheets(daemon, run, job.outcome);
     publish_job(daemon, "job.finished", run, &job);
     if (daemon->writer && store_writer_finish_job(daemon->writer, &job) < 0)
         log_fields(LOG_LEVEL_ERROR, "the end of a job is not stored: no memory left", "job_id",
@@ -572,6 +569,8 @@ int job_desk_step(struct daemon *daemon, struct run *run, const struct desk_step
     char details[64];
 
     if (is_begin) {
+        if (!has_room(daemon))
+            return -ENOBUFS;
         int r = run_begin_sheet(run, step->sheet_num, step->pid);
         if (r == 0 && step->pid)
             r = engine_register(daemon->engine, run, step->sheet_num, step->pid, step->telling);

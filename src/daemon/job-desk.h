@@ -51,7 +51,7 @@ struct job_start {
     bool is_continued;
 };
 
-/* 0 or a negative errno. */
+/* 0 or a negative errno; -ENOBUFS: too much waits to be stored. */
 int job_desk_begin(struct daemon *daemon, const struct job_start *start, struct run **ret);
 
 /* Somebody tells of it: of one that was adopted, this is its owner from now on. */
@@ -87,7 +87,7 @@ struct desk_step {
     const struct text *context_json;
 };
 
-/* 0, -E2BIG (too many steps at once) or -ENOMEM. */
+/* 0, -E2BIG (too many steps at once), -ENOBUFS (too much waits to be stored) or -ENOMEM. */
 int job_desk_step(struct daemon *daemon, struct run *run, const struct desk_step *step);
 
 /* A run by rule; one whose processes are gone, too. */

@@ -383,6 +383,7 @@ void method_job_start(struct daemon *daemon, struct connection *connection,
         answer_ask(answer, daemon->clerk, ask_before_start);
         answer->then = start_asked;
         answer->wait_ns = 0;
+        answer_at_pace(answer, daemon);
         return;
     }
     engine_catch_up(daemon->engine);
@@ -390,6 +391,7 @@ void method_job_start(struct daemon *daemon, struct connection *connection,
         resume_run(daemon, connection, request, known, pid, answer);
     else
         start_run(daemon, connection, request, pid, false, answer);
+    answer_at_pace(answer, daemon);
 }
 
 /* ---- job.progress, job.signal, job.finish ---- */
@@ -563,6 +565,7 @@ static void tell_step(struct daemon *daemon, struct connection *connection,
     else if (r < 0)
         answer_fail_errno(answer, r);
     text_printf(&answer->result, "{\"resource_context\":%s}", text_string(&context));
+    answer_at_pace(answer, daemon);
 }
 
 void method_sheet_started(struct daemon *daemon, struct connection *connection,

@@ -70,6 +70,11 @@ void store_message_free(struct store_message *message)
     free(message);
 }
 
+size_t store_message_bytes(const struct store_message *message)
+{
+    return sizeof(*message) + arena_bytes(&message->arena);
+}
+
 /* The store has the run by its run_id: under which name is its own business. */
 static int finish_job(const struct job *given, struct store *store)
 {

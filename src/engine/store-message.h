@@ -37,5 +37,8 @@ struct store_message *store_message_of_settings(const struct text_list *redact,
 /* NULL is fine. */
 void store_message_free(struct store_message *message);
 
+/* What it takes of the memory, its box left out. */
+size_t store_message_bytes(const struct store_message *message);
+
 /* As the calls of the store return. */
 int store_message_write(struct store_message *message, struct store *store);

@@ -19,7 +19,10 @@ void store_queue_done(struct store_queue *queue)
 void store_queue_push(struct store_queue *queue, struct store_message *message)
 {
     TAILQ_INSERT_TAIL(&queue->messages, message, neighbours);
-    queue->ticks_waiting += message->kind == STORE_MESSAGE_TICK;
+    if (message->kind == STORE_MESSAGE_TICK)
+        queue->ticks_waiting++;
+    else
+        queue->told_bytes += store_message_bytes(message);
 }
 
 bool store_queue_push_tick(struct store_queue *queue, struct tick_box *box)
@@ -44,7 +47,10 @@ struct store_message *store_queue_first(const struct store_queue *queue)
 void store_queue_remove(struct store_queue *queue, struct store_message *message)
 {
     TAILQ_REMOVE(&queue->messages, message, neighbours);
-    queue->ticks_waiting -= message->kind == STORE_MESSAGE_TICK;
+    if (message->kind == STORE_MESSAGE_TICK)
+        queue->ticks_waiting--;
+    else
+        queue->told_bytes -= store_message_bytes(message);
 }
 
 void store_queue_clear(struct store_queue *queue)

@@ -2,7 +2,8 @@
  *
  * Bounded: what comes when STORE_QUEUE_MAX ticks wait is dropped and counted, and goes as a gap
  * with the next tick that is not; what was noticed in it goes with that tick whole. Jobs, steps and
- * settings are never dropped. Has no lock: whoever shares it has one. */
+ * settings are never dropped, only counted: whoever tells of them asks first how many wait. Has no
+ * lock: whoever shares it has one. */
 #pragma once
 
 #include "engine/kept-anomalies.h"
@@ -12,6 +13,7 @@
 struct store_queue {
     TAILQ_HEAD(, store_message) messages;
     size_t ticks_waiting;
+    size_t told_bytes; /* of all else that waits */
     double interval_seconds;
     bool is_closed; /* nothing will be written any more */
 

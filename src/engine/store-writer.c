@@ -5,6 +5,7 @@
 #include "engine/store-writer.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -49,6 +50,7 @@ struct store_writer {
     bool is_open;
     bool is_held;
     bool is_busy;
+    bool was_heavy; /* since nothing has waited */
     bool is_done;
     bool is_abandoned; /* the thread frees the writer when it ends after all */
     struct store_report report;
@@ -75,6 +77,21 @@ static bool wait_until(struct store_writer *writer, pthread_cond_t *condition, u
 
 /* ---- the queue ---- */
 
+static enum store_load load_of(const struct store_queue *queue)
+{
+    return queue->told_bytes > STORE_TOLD_MAX_BYTES     ? STORE_LOAD_FULL
+           : queue->told_bytes > STORE_TOLD_HEAVY_BYTES ? STORE_LOAD_HEAVY
+                                                        : STORE_LOAD_LIGHT;
+}
+
+enum store_load store_writer_load(struct store_writer *writer)
+{
+    pthread_mutex_lock(&writer->lock);
+    enum store_load load = load_of(&writer->queue);
+    pthread_mutex_unlock(&writer->lock);
+    return load;
+}
+
 static int push(struct store_writer *writer, struct store_message *message)
 {
     if (!message)
@@ -83,6 +100,7 @@ static int push(struct store_writer *writer, struct store_message *message)
     bool is_closed = writer->queue.is_closed;
     if (!is_closed) {
         store_queue_push(&writer->queue, message);
+        writer->was_heavy |= load_of(&writer->queue) != STORE_LOAD_LIGHT;
         pthread_cond_signal(&writer->wake);
     }
     pthread_mutex_unlock(&writer->lock);
@@ -377,6 +395,7 @@ static int write_next(struct store_writer *writer, struct store_message *message
     else
         writer->report.stored += message->box && message->box->tick.snapshot;
     bool is_calm = !store_queue_first(&writer->queue);
+    bool is_relieved = is_calm && TAKE(writer->was_heavy, false);
     struct tick_loss cost = writer->queue.episode;
     pthread_mutex_unlock(&writer->lock);
     if (r == 0) {
@@ -390,6 +409,9 @@ static int write_next(struct store_writer *writer, struct store_message *message
         message = before;
     }
     store_message_free(message);
+    /* The C library keeps what lies between pieces that are still used. */
+    if (is_relieved)
+        malloc_trim(0);
     return 0;
 }
 

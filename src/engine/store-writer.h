@@ -17,6 +17,12 @@
  * need for a flush, and some megabytes. */
 #define STORE_QUEUE_MAX 64
 
+/* What was told of jobs and steps and waits to be written: above the first, whoever tells more
+ * should wait (a message is a kilobyte or two, and a disk writes thousands of them in a second);
+ * above the second, nothing more should begin. */
+#define STORE_TOLD_HEAVY_BYTES (1024 * 1024)
+#define STORE_TOLD_MAX_BYTES   (16 * 1024 * 1024)
+
 /* How patient the writer is; tests are in more of a hurry. */
 struct store_pace {
     uint64_t retry_ns;        /* between two tries at a full disk */
@@ -56,7 +62,17 @@ int store_writer_start(const struct store_writer_options *options, struct store_
 /* The box is the writer's from then on, whatever comes of it. */
 void store_writer_tick(struct store_writer *writer, struct tick_box *box);
 
-/* What they are given is copied, and never dropped. 0 or -ENOMEM. */
+enum store_load {
+    STORE_LOAD_LIGHT,
+    STORE_LOAD_HEAVY,
+    STORE_LOAD_FULL,
+};
+
+/* How much that was told waits to be written. For any thread. */
+enum store_load store_writer_load(struct store_writer *writer);
+
+/* What they are given is copied, and never dropped, whatever the load: what has begun can end. 0 or
+ * -ENOMEM. */
 int store_writer_begin_job(struct store_writer *writer, const struct job *job);
 int store_writer_finish_job(struct store_writer *writer, const struct job *job);
 int store_writer_sheet(struct store_writer *writer, const struct sheet *sheet);

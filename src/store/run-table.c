@@ -269,9 +269,9 @@ void run_table_reset(struct run_table *table)
 
 void run_table_done(struct run_table *table)
 {
-    sqlite3_stmt *statements[] = {table->find,       table->insert,      table->update_figures,
-                                  table->finish,     table->is_running,  table->put_sheet,
-                                  table->find_sheet, table->update_sheet};
+    sqlite3_stmt *statements[] = {table->find,       table->insert,       table->update_figures,
+                                  table->finish,     table->is_running,   table->put_sheet,
+                                  table->find_sheet, table->update_sheet, table->end_sheets};
 
     size_t position = 0;
     for (struct run_row *run; (run = map_next(&table->by_hash, &position));)

@@ -83,6 +83,7 @@ struct run_table {
     sqlite3_stmt *put_sheet;
     sqlite3_stmt *find_sheet;
     sqlite3_stmt *update_sheet;
+    sqlite3_stmt *end_sheets;
 };
 
 int run_table_init(struct run_table *table, struct database *database, const struct schema *schema,

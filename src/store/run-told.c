@@ -282,6 +282,22 @@ static int reconcile(struct run_table *table, struct job *told)
     return 0;
 }
 
+/* Steps that nobody has told the end of end with their run. */
+static int end_sheets(struct run_table *table, const char *run_id)
+{
+    if (!table->end_sheets) {
+        int r = database_prepare(table->database,
+                                 "UPDATE sheets SET outcome = j.outcome, ended_at = j.ended_at"
+                                 " FROM jobs j WHERE j.run_id = ?1 AND sheets.run_id = ?1"
+                                 " AND sheets.outcome = 'running'",
+                                 &table->end_sheets);
+        if (r < 0)
+            return r;
+    }
+    sqlite3_bind_text(table->end_sheets, 1, run_id, -1, SQLITE_STATIC);
+    return database_run(table->database, table->end_sheets);
+}
+
 int run_table_finish_job(struct run_table *table, const struct job *job)
 {
     const struct columns *columns = &table->told;
@@ -299,7 +315,7 @@ int run_table_finish_job(struct run_table *table, const struct job *job)
     r = database_run(table->database, table->finish);
     if (r == 0 && sqlite3_changes(table->database->handle) == 0)
         r = run_table_insert_job(table, job);
-    return MIN(r, 0);
+    return r < 0 ? r : end_sheets(table, job->run_id);
 }
 
 int run_table_put_sheet(struct run_table *table, const struct sheet *sheet)

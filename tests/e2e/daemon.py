@@ -55,6 +55,9 @@ class Rpc:
     def close(self):
         self.link.close()
 
+    def fileno(self):
+        return self.link.fileno()
+
     def send(self, data):
         """Bytes as they are, or a value as a line of JSON."""
         if not isinstance(data, bytes):

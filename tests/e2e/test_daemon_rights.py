@@ -7,7 +7,9 @@ import json
 import os
 import pathlib
 import re
+import select
 import signal
+import sqlite3
 import stat
 import subprocess
 import time
@@ -563,9 +565,46 @@ class Many(RightsTestCase):
                                  for i in range(4100)])
         self.assertEqual(codes, [None] * 4096 + [EXHAUSTED] * 4)
         self.assertEqual(sonde.rpc("daemon.status")["active_sheets"], 4096)
-        one.call("job.finish", job_id="wide", outcome="success")
+        one.call("job.finish", job_id="wide", outcome="failure")
         self.assertEqual(sonde.rpc("daemon.status")["active_sheets"], 0)
         sonde.stop()
+        ends = self.rows("SELECT s.outcome, s.ended_at = j.ended_at AS is_with_it, count(*) AS count"
+                         " FROM sheets s JOIN jobs j USING (run_id) GROUP BY 1, 2")
+        self.assertEqual(ends, [{"outcome": "failure", "is_with_it": 1, "count": 4096}])
+
+    STEPS_MAX = 100000
+
+    def flood(self, link):
+        """Tells of steps as fast as they are taken in, until that stops. How many."""
+        link.link.setblocking(False)
+        for i in range(self.STEPS_MAX):
+            line = json.dumps({"jsonrpc": "2.0", "method": "sheet.started", "params": {
+                "job_id": "flood", "sheet_num": i % 4000, "name": "x" * 100}}).encode() + b"\n"
+            while line:
+                if not select.select([], [link], [], 1)[1]:
+                    return i
+                line = line[link.link.send(line):]
+        return self.STEPS_MAX
+
+    def test_told_faster_than_written(self):
+        """While nothing can be written, nobody can fill the daemon's memory."""
+        sonde = self.daemon(EVERYONE)
+        one, two = self.connect(ONE), self.connect(TWO)
+        one.call("job.start", job_id="flood")
+        self.await_rows("SELECT 1 FROM jobs")
+        before_mb = daemon.rss_mb(sonde.pid)
+        with contextlib.closing(sqlite3.connect(self.database, isolation_level=None)) as db:
+            db.execute("BEGIN IMMEDIATE")
+            self.assertLess(self.flood(one), self.STEPS_MAX)
+            if not harness.is_sanitized():
+                self.assertLess(daemon.rss_mb(sonde.pid), before_mb + 16)
+            self.assertIn("run_id", two.call("job.start", job_id="mine"))
+            sonde.await_snapshots(1)
+            db.execute("ROLLBACK")
+        two.call("job.finish", job_id="mine", outcome="success")
+        sonde.stop()
+        self.assertEqual(len(self.rows("SELECT 1 FROM jobs WHERE outcome = 'success'")), 1)
+        self.assertGreater(len(self.rows("SELECT 1 FROM sheets")), 100)
 
 
 class Verbs(RightsTestCase):

@@ -685,6 +685,41 @@ static void test_asked_while_all_is_well(void **state _unused_)
     stop(writer);
 }
 
+/* ---- how much waits ---- */
+
+static void tell_sheets_until(struct store_writer *writer, enum store_load load)
+{
+    struct sheet sheet;
+
+    record_init(&sheet_record, &sheet);
+    sheet.run_id = "run";
+    sheet.name = "a step whose name is some thirty bytes long";
+    for (size_t i = 0; store_writer_load(writer) != load; i++) {
+        assert_true(i < STORE_TOLD_MAX_BYTES / sizeof(struct sheet)); /* else nobody counts */
+        sheet.sheet_num = (int64_t)i;
+        assert_int_equal(store_writer_sheet(writer, &sheet), 0);
+    }
+}
+
+static void test_load_is_told(void **state _unused_)
+{
+    struct store_writer *writer = start();
+
+    SET(is_blocked, true);
+    send_ticks(writer, 1, 1);
+    AWAIT(fake.is_waiting);
+    send_ticks(writer, 2, STORE_QUEUE_MAX); /* which have a limit of their own */
+    assert_int_equal(store_writer_load(writer), STORE_LOAD_LIGHT);
+    tell_sheets_until(writer, STORE_LOAD_HEAVY);
+    tell_sheets_until(writer, STORE_LOAD_FULL);
+    finish_job(writer); /* it is not for the writer to refuse anything */
+    SET(is_blocked, false);
+    assert_true(store_writer_wait(writer, PATIENCE_NS));
+    assert_int_equal(store_writer_load(writer), STORE_LOAD_LIGHT);
+    ASSERT_CALLS(CALL_FINISH, 1);
+    stop(writer);
+}
+
 /* ---- waited for ---- */
 
 static void test_waited_for_until_all_is_written(void **state _unused_)
@@ -1201,6 +1236,7 @@ int main(void)
         cmocka_unit_test_setup(test_asked_by_another_thread, setup),
         cmocka_unit_test_setup(test_asked_while_there_is_trouble, setup),
         cmocka_unit_test_setup(test_asked_while_all_is_well, setup),
+        cmocka_unit_test_setup(test_load_is_told, setup),
         cmocka_unit_test_setup(test_waited_for_until_all_is_written, setup),
         cmocka_unit_test_setup(test_not_waited_for_for_ever, setup),
         cmocka_unit_test_setup(test_what_was_noticed_is_not_lost, setup),
