@@ -103,9 +103,11 @@ static void on_fork(struct lifecycle_feed *feed, const struct lifecycle_event *e
 static void on_exit_of_thread(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
     struct member *member = registry_find(feed->options.registry, event->pid);
-    if (!member)
+    if (!member) {
+        if (event->tid == event->pid)
+            registry_exit(feed->options.registry, event->pid, event->wait_status);
         return;
-
+    }
     account_for(feed, member, event);
     if (feed->source.kernel && event->tag)
         member->threads = 1; /* this one tells of the process, not of a thread */

@@ -11,11 +11,12 @@
 #include "jobs/registry.h"
 
 struct member_entry {
-    struct member member; /* what others see; first, so that it can be found by that */
-    bool is_registered;   /* by itself */
-    bool awaits_fork;     /* its own birth may still be told of */
-    bool by_foster;       /* it belongs as a child of the foster parent */
-    bool is_not_root;     /* it has the pid of its run's first process and came after that */
+    struct member member;    /* what others see; first, so that it can be found by that */
+    uint64_t expected_ticks; /* with which it was told of; 0: with none */
+    bool is_registered;      /* by itself */
+    bool awaits_fork;        /* its own birth may still be told of */
+    bool by_foster;          /* it belongs as a child of the foster parent */
+    bool is_not_root;        /* it has the pid of its run's first process and came after that */
     bool is_leaving;
     TAILQ_ENTRY(member_entry) by_age;
     TAILQ_ENTRY(member_entry) in_run;

@@ -13,8 +13,9 @@
 
 struct foster {
     pid_t pid;
-    uint64_t start_ticks; /* 0 until the first reading */
+    uint64_t start_ticks; /* 0 until it is told, or read */
     bool awaits_fork;     /* its own birth may still be told of */
+    bool is_doubted;      /* it was, or its pid is another's: the next reading tells */
     struct run_entry *run;
 };
 
@@ -167,7 +168,8 @@ static struct place place_below(const struct registry *registry, pid_t pid, pid_
     /* A parent that is younger than its child is a stranger with its pid. */
     if (parent && parent->member.start_ticks > start_ticks)
         parent = NULL;
-    if (foster && start_ticks >= foster->run->root_ticks && !registry_is_stranger(registry, pid))
+    if (foster && !foster->is_doubted && start_ticks >= foster->run->root_ticks &&
+        !registry_is_stranger(registry, pid))
         return (struct place){foster->run, foster->run->sheet_num, parent, true};
     if (!parent)
         return (struct place){0};
@@ -427,6 +429,17 @@ int registry_set_foster(struct registry *registry, pid_t pid, struct run *run)
     return 0;
 }
 
+void registry_expect(struct registry *registry, pid_t pid, uint64_t start_ticks)
+{
+    struct member_entry *entry = find_entry(registry, pid);
+    struct foster *foster = find_foster(registry, pid);
+
+    if (entry)
+        entry->expected_ticks = start_ticks;
+    if (foster)
+        foster->start_ticks = start_ticks;
+}
+
 bool registry_is_foster(const struct registry *registry, pid_t pid)
 {
     return find_foster(registry, pid) != NULL;
@@ -485,8 +498,10 @@ int registry_fork(struct registry *registry, pid_t parent, pid_t child)
     struct foster *foster = find_foster(registry, child);
     bool is_late_foster = foster && foster->awaits_fork;
 
-    if (foster)
+    if (foster) {
         foster->awaits_fork = false;
+        foster->is_doubted = true;
+    }
     if (entry && is_late_news(entry)) {
         note_late_fork(registry, entry, parent);
         return 0;
@@ -523,11 +538,14 @@ void registry_exit(struct registry *registry, pid_t pid, int wait_status)
 {
     struct member_entry *entry = find_entry(registry, pid);
 
-    if (!entry)
-        return;
-    if (entry->member.threads)
+    if (entry && entry->member.threads)
         entry->member.threads--;
-    if (entry->member.threads)
+    if (entry && entry->member.threads)
+        return;
+    /* How many threads one has that was found, nobody knows: its readings tell. */
+    if (!entry || !entry->member.was_found)
+        drop_foster(registry, find_foster(registry, pid));
+    if (!entry)
         return;
     entry->member.has_ended = true;
     note_root_end(entry, wait_status);
@@ -551,10 +569,21 @@ static void check_foster(struct registry *registry, pid_t pid, uint64_t start_ti
 {
     struct foster *foster = find_foster(registry, pid);
 
-    if (foster && foster->start_ticks && foster->start_ticks != start_ticks)
+    if (!foster)
+        return;
+    if (foster->start_ticks && foster->start_ticks != start_ticks) {
         drop_foster(registry, foster);
-    else if (foster)
-        foster->start_ticks = start_ticks;
+        return;
+    }
+    foster->start_ticks = start_ticks;
+    foster->is_doubted = false;
+}
+
+static bool is_another(const struct member_entry *entry, uint64_t start_ticks)
+{
+    uint64_t known = entry->member.start_ticks ? entry->member.start_ticks : entry->expected_ticks;
+
+    return known && known != start_ticks;
 }
 
 int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t start_ticks,
@@ -563,7 +592,7 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
     struct member_entry *entry = find_entry(registry, pid);
 
     check_foster(registry, pid, start_ticks);
-    if (entry && entry->member.start_ticks && entry->member.start_ticks != start_ticks) {
+    if (entry && is_another(entry, start_ticks)) {
         forget(registry, entry);
         entry = NULL;
     }

@@ -90,6 +90,10 @@ int registry_adopt(struct registry *registry, struct run *run, int64_t sheet_num
  * is found out. They are of the run's step, if all that was registered in it is of the same one.
  * Each run has one such process, and it is that of one run, the latest. 0 or -ENOMEM. */
 int registry_set_foster(struct registry *registry, pid_t pid, struct run *run);
+
+/* The member or foster parent `pid` is the process that started then: whoever a reading finds there
+ * instead has only got its pid. */
+void registry_expect(struct registry *registry, pid_t pid, uint64_t start_ticks);
 bool registry_is_foster(const struct registry *registry, pid_t pid);
 
 /* A child that the foster parent had already: it belongs to no run. 0 or -ENOMEM. */
@@ -103,7 +107,8 @@ size_t registry_stranger_count(const struct registry *registry);
 struct run *registry_run_of_reaped(struct registry *registry, pid_t parent, pid_t pid);
 
 /* Lifecycle events, in their order. 0 or -ENOMEM. A process that ends is remembered by its run if
- * it is that one's root (run.root_pid). */
+ * it is that one's root (run.root_pid). The end of one that is no member, as a foster parent may
+ * be, is that of its first thread. */
 int registry_fork(struct registry *registry, pid_t parent, pid_t child);
 void registry_thread(struct registry *registry, pid_t pid);
 void registry_exit(struct registry *registry, pid_t pid, int wait_status);

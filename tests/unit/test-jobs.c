@@ -363,6 +363,63 @@ static void test_a_foster_parent_is_one_process(void **state)
     assert_null(registry_find(f->registry, 302));
 }
 
+static void test_a_foster_parent_that_has_ended(void **state)
+{
+    struct fixture *f = *state;
+
+    registry_set_foster(f->registry, 42, f->run);
+    registry_exit(f->registry, 42, 0);
+    registry_fork(f->registry, 7, 42);
+    registry_fork(f->registry, 42, 300);
+    assert_null(registry_find(f->registry, 300));
+    assert_null(place(f->registry, 301, 42, 90));
+
+    /* a member ends with its last thread */
+    add(f, 100);
+    registry_set_foster(f->registry, 100, f->run);
+    registry_fork(f->registry, 7, 100);
+    registry_thread(f->registry, 100);
+    registry_exit(f->registry, 100, 0);
+    assert_true(registry_is_foster(f->registry, 100));
+    registry_exit(f->registry, 100, 0);
+    assert_false(registry_is_foster(f->registry, 100));
+}
+
+/* Its birth is told late, or that of another with its pid, whose children are nobody's. */
+static void test_a_foster_parent_is_doubted(void **state)
+{
+    struct fixture *f = *state;
+
+    registry_set_foster(f->registry, 42, f->run);
+    registry_expect(f->registry, 42, 60);
+    registry_fork(f->registry, 7, 42);
+    registry_fork(f->registry, 42, 300);
+    assert_null(registry_find(f->registry, 300));
+    assert_null(place(f->registry, 301, 42, 90));
+    place(f->registry, 42, 7, 60); /* it was late */
+    assert_ptr_equal(place(f->registry, 300, 42, 90), f->run);
+    place(f->registry, 42, 7, 80);
+    assert_null(place(f->registry, 302, 42, 90));
+
+    registry_set_foster(f->registry, 43, f->run);
+    registry_expect(f->registry, 43, 60);
+    place(f->registry, 43, 7, 61); /* it was never read before */
+    assert_null(place(f->registry, 303, 43, 90));
+}
+
+static void test_a_member_is_the_one_that_was_told_of(void **state)
+{
+    struct fixture *f = *state;
+
+    add(f, 100);
+    registry_expect(f->registry, 100, 50);
+    assert_int_equal(registry_find(f->registry, 100)->start_ticks, 0); /* it is yet to be read */
+    assert_null(place(f->registry, 100, 1, 51));
+    add(f, 101);
+    registry_expect(f->registry, 101, 50);
+    assert_ptr_equal(place(f->registry, 101, 1, 50), f->run);
+}
+
 static void test_children_older_than_the_root_do_not_belong(void **state)
 {
     struct fixture *f = *state;
@@ -793,6 +850,9 @@ int main(void)
         T(test_strangers_stay_out),
         T(test_each_run_has_its_own_foster_parent),
         T(test_a_foster_parent_is_one_process),
+        T(test_a_foster_parent_that_has_ended),
+        T(test_a_foster_parent_is_doubted),
+        T(test_a_member_is_the_one_that_was_told_of),
         T(test_children_older_than_the_root_do_not_belong),
         T(test_a_root_below_an_older_one_stays),
         T(test_orphans_are_of_the_only_step),
