@@ -39,7 +39,8 @@ struct question {
     struct arena arena;
     struct resource_estimate estimate; /* for those who go on with it in the loop */
     bool has_estimate;
-    bool is_name_taken; /* the same */
+    bool is_name_taken;   /* the same */
+    uint64_t start_ticks; /* from the answer, for them too */
 
     answered_fn on_answered;
     void *context;

@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "base/text.h"
+#include "daemon/peer.h"
 #include "engine/bus.h"
 
 /* Answers and events that wait to be read; when there are more, no further request is read, and
@@ -22,13 +23,6 @@
 #define CONNECTION_STALL_SEC 30
 /* Without a request, a stream or a run of its own. */
 #define CONNECTION_IDLE_SEC 600
-
-/* Who it is. */
-struct peer {
-    pid_t pid; /* 0: of another pid namespace */
-    uid_t uid;
-    bool sees_all; /* root, or the daemon's owner */
-};
 
 struct daemon;
 struct server;

@@ -23,7 +23,8 @@ struct answer {
     struct asker *asker;
     void (*ask)(struct question *question);
     void (*then)(struct daemon *daemon, struct question *question);
-    uint64_t wait_ns; /* for what is to be written first */
+    uint64_t wait_ns;     /* for what is to be written first */
+    uint64_t start_ticks; /* for `then`: of the process that the request tells of */
 };
 
 /* The store is to be asked before it is answered. */

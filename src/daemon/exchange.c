@@ -93,6 +93,7 @@ static bool handle(struct exchange *exchange, const struct rpc_request *request)
                                            .request = request,
                                            .ask = answer->ask,
                                            .wait_ns = answer->wait_ns,
+                                           .start_ticks = answer->start_ticks,
                                            .answer = answer,
                                            .on_answered = on_answered,
                                            .context = exchange};

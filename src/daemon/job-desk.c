@@ -74,10 +74,11 @@ static uint64_t start_ticks_of(pid_t pid)
     return peek_stat(pid, &stat) == 0 ? stat.start_ticks : 0;
 }
 
+/* One that is gone already was seen, but whoever speaks for it cannot be. */
 static void set_owner(struct desk_entry *entry, pid_t owner_pid)
 {
-    entry->owner_pid = owner_pid;
     entry->owner_start_ticks = owner_pid ? start_ticks_of(owner_pid) : 0;
+    entry->owner_pid = entry->owner_start_ticks ? owner_pid : 0;
 }
 
 void job_desk_told_by(struct daemon *daemon, struct run *run, pid_t owner_pid)
@@ -533,8 +534,8 @@ static void publish_step(struct daemon *daemon, const struct run *run, const str
     json_write_key(&json, "name");
     json_write_string(&json, step->name);
     json_write_key(&json, "pid");
-    if (step->pid)
-        json_write_int(&json, step->pid);
+    if (step->process.pid)
+        json_write_int(&json, step->process.pid);
     else
         json_write_null(&json);
     json_write_key(&json, "exit_code");
@@ -565,15 +566,15 @@ int job_desk_step(struct daemon *daemon, struct run *run, const struct desk_step
 {
     bool is_begin = step->outcome == OUTCOME_RUNNING;
     const struct run_sheet *active = run_find_sheet(run, step->sheet_num);
-    pid_t pid = step->pid ? step->pid : active ? active->pid : 0;
+    pid_t pid = is_begin ? step->process.pid : active ? active->pid : 0;
     char details[64];
 
     if (is_begin) {
         if (!has_room(daemon))
             return -ENOBUFS;
-        int r = run_begin_sheet(run, step->sheet_num, step->pid);
-        if (r == 0 && step->pid)
-            r = engine_register(daemon->engine, run, step->sheet_num, step->pid, step->telling);
+        int r = run_begin_sheet(run, step->sheet_num, step->process.pid);
+        if (r == 0 && step->process.pid)
+            r = engine_register(daemon->engine, run, step->sheet_num, step->process, step->telling);
         if (r < 0)
             return r;
     }

@@ -80,7 +80,7 @@ void job_desk_progressed(struct daemon *daemon, const struct run *run);
 struct desk_step {
     int64_t sheet_num;
     const char *name;
-    pid_t pid; /* 0: none */
+    struct told_process process; /* with which it begins */
     int64_t exit_code;
     int outcome;          /* OUTCOME_RUNNING: it begins */
     enum telling telling; /* of its process */

@@ -1,6 +1,5 @@
 /* job.* and sheet.*: what conductors tell. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +12,6 @@
 #include "daemon/manager.h"
 #include "engine/peek.h"
 #include "model/record-json.h"
-#include "probe/process-facts.h"
 #include "store/store.h"
 
 /* On the way up to the run that a process was started in. */
@@ -55,34 +53,20 @@ static struct run *find_run(struct daemon *daemon, struct connection *connection
         answer_fail(answer, RPC_NOT_PERMITTED, "run '%s' belongs to another user", name);
         return NULL;
     }
-    job_desk_told_by(daemon, run, peer->pid);
+    job_desk_told_by(daemon, run, peer_process(peer));
     return run;
 }
 
-/* 0 or a negative errno. */
-static int read_uid(pid_t pid, int64_t *ret)
-{
-    _cleanup_close_ int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    _cleanup_(arena_done) struct arena arena = {0};
-    struct process_facts facts;
-
-    if (proc_fd < 0)
-        return -errno;
-    int r = process_facts_read(proc_fd, pid, &(struct fact_request){0}, &arena, &facts);
-    if (r == 0)
-        *ret = facts.uid;
-    return r;
-}
-
-/* Whether the pid is one that the peer may tell of. 0 if none is given. */
-static bool take_pid(struct daemon *daemon, const struct connection *connection,
-                     const struct rpc_request *request, pid_t *ret, struct answer *answer)
+/* Whether the process is one that the peer may tell of. Its pid is 0 if none is given. */
+static bool take_process(struct daemon *daemon, const struct connection *connection,
+                         const struct rpc_request *request, struct told_process *ret,
+                         struct answer *answer)
 {
     const struct peer *peer = connection_peer(connection);
     pid_t pid = (pid_t)rpc_int(request, "pid", 0);
-    int64_t uid = INT_UNKNOWN;
+    int64_t uid;
 
-    *ret = pid;
+    *ret = (struct told_process){.pid = pid};
     if (!pid)
         return true;
     if (!peer->pid) {
@@ -90,9 +74,9 @@ static bool take_pid(struct daemon *daemon, const struct connection *connection,
                     "pid: the caller is in another pid namespace, its pids mean nothing here");
         return false;
     }
-    if (read_uid(pid, &uid) < 0 && engine_saw_fork(daemon->engine, peer->pid, pid))
-        return true; /* it was quicker than its parent's word */
-    if (!int_is_known(uid)) {
+    if (peek_owner(pid, &ret->start_ticks, &uid) < 0) {
+        if (engine_saw_fork(daemon->engine, peer_process(peer), pid))
+            return true; /* it was quicker than its parent's word */
         answer_fail(answer, RPC_INVALID_PARAMS, "pid: there is no process %d", (int)pid);
         return false;
     }
@@ -105,6 +89,19 @@ static bool take_pid(struct daemon *daemon, const struct connection *connection,
         return false;
     }
     return true;
+}
+
+/* Some time has passed since it was taken: it may be gone, and its pid another's. */
+static void look_again(struct daemon *daemon, const struct peer *peer, struct told_process *process)
+{
+    struct proc_stat stat;
+    int r = peek_stat(process->pid, &stat);
+
+    if (r == 0 && stat.start_ticks == process->start_ticks)
+        return;
+    process->start_ticks = 0;
+    if (r == 0 || !engine_saw_fork(daemon->engine, peer_process(peer), process->pid))
+        process->pid = 0;
 }
 
 /* 0: it has none, or is gone. */
@@ -147,7 +144,7 @@ static struct run *find_run_around(const struct daemon *daemon, pid_t pid)
 /* The run that the caller, or the process that it tells of, is part of. */
 static struct run *find_parent(const struct daemon *daemon, const struct peer *peer, pid_t pid)
 {
-    struct run *run = find_run_around(daemon, peer->pid);
+    struct run *run = find_run_around(daemon, peer_process(peer));
 
     if (!run)
         run = find_run_around(daemon, pid);
@@ -198,31 +195,49 @@ static enum telling telling_of(const struct peer *peer, pid_t pid)
     return pid == peer->pid ? TELL_FROM_NOW : TELL_FROM_BIRTH;
 }
 
+/* Whoever asks for its orphans is there to get them: else they are those of whoever has got its
+ * pid.
+ */
+static int set_foster(struct daemon *daemon, const struct peer *peer,
+                      const struct rpc_request *request, struct run *run)
+{
+    pid_t pid = peer_process(peer);
+
+    if (!rpc_bool(request, "adopts_orphans", false) || !pid)
+        return 0;
+    int r = registry_set_foster(daemon->registry, pid, run);
+    if (r == 0)
+        registry_expect(daemon->registry, pid, peer->start_ticks);
+    return r;
+}
+
 /* Its processes and its step, if it has some from the beginning. */
 static int join(struct daemon *daemon, struct connection *connection,
-                const struct rpc_request *request, struct run *run, pid_t pid)
+                const struct rpc_request *request, struct run *run, struct told_process process)
 {
     const struct peer *peer = connection_peer(connection);
     int64_t sheet_num = rpc_int(request, "sheet_num", INT_UNKNOWN);
-    enum telling telling = rpc_bool(request, "again", false) ? TELL_NOTHING : telling_of(peer, pid);
+    enum telling telling =
+        rpc_bool(request, "again", false) ? TELL_NOTHING : telling_of(peer, process.pid);
     _cleanup_text_ struct text context = {0};
-    int r = 0;
 
-    if (rpc_bool(request, "adopts_orphans", false) && peer->pid)
-        r = registry_set_foster(daemon->registry, peer->pid, run);
+    int r = set_foster(daemon, peer, request, run);
     if (r == 0 && !int_is_known(sheet_num))
-        return pid ? engine_register(daemon->engine, run, INT_UNKNOWN, pid, telling) : 0;
+        return process.pid ? engine_register(daemon->engine, run, INT_UNKNOWN, process, telling)
+                           : 0;
     if (r < 0)
         return r;
     job_desk_is_step(daemon, run, sheet_num);
     if (telling == TELL_NOTHING) { /* nor is its step told of again */
-        r = run_begin_sheet(run, sheet_num, pid);
-        return r == 0 && pid ? engine_register(daemon->engine, run, sheet_num, pid, telling) : r;
+        r = run_begin_sheet(run, sheet_num, process.pid);
+        return r == 0 && process.pid
+                   ? engine_register(daemon->engine, run, sheet_num, process, telling)
+                   : r;
     }
-    context_write(daemon, pid, pid != 0, &context);
+    context_write(daemon, process.pid, process.pid != 0, &context);
     return job_desk_step(daemon, run,
                          &(struct desk_step){.sheet_num = sheet_num,
-                                             .pid = pid,
+                                             .process = process,
                                              .exit_code = INT_UNKNOWN,
                                              .outcome = OUTCOME_RUNNING,
                                              .telling = telling,
@@ -240,8 +255,8 @@ static void abandon(struct daemon *daemon, struct run *run)
 }
 
 static void start_run(struct daemon *daemon, struct connection *connection,
-                      const struct rpc_request *request, pid_t pid, bool is_name_taken,
-                      struct answer *answer)
+                      const struct rpc_request *request, struct told_process process,
+                      bool is_name_taken, struct answer *answer)
 {
     const struct peer *peer = connection_peer(connection);
     char name[JOB_ID_NUMBERED_MAX_BYTES];
@@ -255,7 +270,7 @@ static void start_run(struct daemon *daemon, struct connection *connection,
         .started_at = rpc_real(request, "started_at", ns_to_sec(clock_real_ns())),
         .total_sheets = rpc_int(request, "total_sheets", INT_UNKNOWN),
         .origin = RUN_REGISTERED,
-        .owner_pid = peer->pid,
+        .owner_pid = peer_process(peer),
         .is_continued = rpc_bool(request, "again", false),
     };
     struct run *run;
@@ -266,11 +281,11 @@ static void start_run(struct daemon *daemon, struct connection *connection,
         return;
     }
     choose_name(daemon, peer, request, is_name_taken, name, answer);
-    if (!name[0] || !take_parent(daemon, peer, request, pid, &start.parent, answer) ||
+    if (!name[0] || !take_parent(daemon, peer, request, process.pid, &start.parent, answer) ||
         !has_room(daemon, peer, answer))
         return;
     int r = job_desk_begin(daemon, &start, &run);
-    if (r == 0 && (r = join(daemon, connection, request, run, pid)) < 0)
+    if (r == 0 && (r = join(daemon, connection, request, run, process)) < 0)
         abandon(daemon, run);
     if (r < 0) {
         answer_fail_errno(answer, r);
@@ -282,27 +297,25 @@ static void start_run(struct daemon *daemon, struct connection *connection,
 
 /* Told of again, by whoever has lost the connection, or by the same run after a restart of ours. */
 static void resume_run(struct daemon *daemon, struct connection *connection,
-                       const struct rpc_request *request, struct run *run, pid_t pid,
-                       struct answer *answer)
+                       const struct rpc_request *request, struct run *run,
+                       struct told_process process, struct answer *answer)
 {
     const struct peer *peer = connection_peer(connection);
-    int r = 0;
 
     if (!owns_run(peer, run)) {
         answer_fail(answer, RPC_NOT_PERMITTED, "that run belongs to another user");
         return;
     }
-    if (rpc_bool(request, "adopts_orphans", false) && peer->pid)
-        r = registry_set_foster(daemon->registry, peer->pid, run);
-    const struct member *member = pid ? registry_find(daemon->registry, pid) : NULL;
-    if (r == 0 && pid && (!member || member->run != run))
-        r = engine_register(daemon->engine, run, rpc_int(request, "sheet_num", INT_UNKNOWN), pid,
-                            TELL_NOTHING);
+    int r = set_foster(daemon, peer, request, run);
+    const struct member *member = registry_find(daemon->registry, process.pid);
+    if (r == 0 && process.pid && (!member || member->run != run))
+        r = engine_register(daemon->engine, run, rpc_int(request, "sheet_num", INT_UNKNOWN),
+                            process, TELL_NOTHING);
     if (r < 0) {
         answer_fail_errno(answer, r);
         return;
     }
-    job_desk_told_by(daemon, run, peer->pid);
+    job_desk_told_by(daemon, run, peer_process(peer));
     connection_keep_open(connection);
     write_names(run, answer);
 }
@@ -360,13 +373,15 @@ static void start_asked(struct daemon *daemon, struct question *question)
 {
     const struct rpc_request *request = question->request;
     struct run *known = registry_find_run(daemon->registry, rpc_text(request, "run_id"));
-    pid_t pid = (pid_t)rpc_int(request, "pid", 0);
+    struct told_process process = {.pid = (pid_t)rpc_int(request, "pid", 0),
+                                   .start_ticks = question->start_ticks};
 
     engine_catch_up(daemon->engine);
+    look_again(daemon, &question->peer, &process);
     if (known)
-        resume_run(daemon, question->connection, request, known, pid, question->answer);
+        resume_run(daemon, question->connection, request, known, process, question->answer);
     else
-        start_run(daemon, question->connection, request, pid, question->is_name_taken,
+        start_run(daemon, question->connection, request, process, question->is_name_taken,
                   question->answer);
 }
 
@@ -375,22 +390,23 @@ void method_job_start(struct daemon *daemon, struct connection *connection,
 {
     const char *run_id = rpc_text(request, "run_id");
     struct run *known = run_id ? registry_find_run(daemon->registry, run_id) : NULL;
-    pid_t pid;
+    struct told_process process;
 
-    if (!take_pid(daemon, connection, request, &pid, answer))
+    if (!take_process(daemon, connection, request, &process, answer))
         return;
     if (run_id && !known) {
         answer_ask(answer, daemon->clerk, ask_before_start);
         answer->then = start_asked;
         answer->wait_ns = 0;
+        answer->start_ticks = process.start_ticks;
         answer_at_pace(answer, daemon);
         return;
     }
     engine_catch_up(daemon->engine);
     if (known)
-        resume_run(daemon, connection, request, known, pid, answer);
+        resume_run(daemon, connection, request, known, process, answer);
     else
-        start_run(daemon, connection, request, pid, false, answer);
+        start_run(daemon, connection, request, process, false, answer);
     answer_at_pace(answer, daemon);
 }
 
@@ -546,7 +562,7 @@ static void tell_step(struct daemon *daemon, struct connection *connection,
     };
     bool is_begin = outcome == OUTCOME_RUNNING;
 
-    if (!run || (is_begin && !take_pid(daemon, connection, request, &step.pid, answer)))
+    if (!run || (is_begin && !take_process(daemon, connection, request, &step.process, answer)))
         return;
     const struct run_sheet *active = run_find_sheet(run, step.sheet_num);
     if (!is_begin && !active) {
@@ -554,9 +570,9 @@ static void tell_step(struct daemon *daemon, struct connection *connection,
                     (long long)step.sheet_num);
         return;
     }
-    step.telling = telling_of(connection_peer(connection), step.pid);
+    step.telling = telling_of(connection_peer(connection), step.process.pid);
     /* At its end the process may be gone already: it is known by its beginning. */
-    pid_t pid = is_begin ? step.pid : active->pid;
+    pid_t pid = is_begin ? step.process.pid : active->pid;
     context_write(daemon, pid, pid != 0, &context);
     int r = job_desk_step(daemon, run, &step);
     if (r == -E2BIG)

@@ -176,19 +176,6 @@ static const char *why_refused(struct server *server, const struct peer *peer)
     return NULL;
 }
 
-static int read_peer(int fd, struct peer *ret)
-{
-    struct ucred credentials;
-    socklen_t length = sizeof(credentials);
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0)
-        return -errno;
-    *ret = (struct peer){.pid = credentials.pid,
-                         .uid = credentials.uid,
-                         .sees_all = credentials.uid == 0 || credentials.uid == geteuid()};
-    return 0;
-}
-
 /* Whether what lies at its path is its own socket. */
 static bool is_in_place(const struct server *server)
 {
@@ -218,7 +205,7 @@ static void admit(struct server *server, int fd)
     struct connection *connection;
     struct peer peer;
 
-    if (read_peer(fd, &peer) < 0) {
+    if (peer_read(fd, &peer) < 0) {
         close(fd);
         return;
     }

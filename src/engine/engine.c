@@ -140,7 +140,8 @@ static void apply_rules(struct engine *engine, pid_t pid, uint64_t start_ticks)
 
     if (rule_runs_find(&engine->rules, pid, start_ticks, &arena, &found) <= 0)
         return;
-    engine_register(engine, found.run, INT_UNKNOWN, pid, TELL_FROM_NOW);
+    engine_register(engine, found.run, INT_UNKNOWN, (struct told_process){pid, start_ticks},
+                    TELL_FROM_NOW);
     if (found.is_new && engine->options.on_run_found)
         engine->options.on_run_found(engine->options.context, found.run, &found.facts);
 }
@@ -609,9 +610,19 @@ static void plan_early(struct engine *engine)
         uv_timer_start(&engine->early, on_early, MAX(rest_ms, (uint64_t)EARLY_AFTER_MS), 0);
 }
 
-int engine_register(struct engine *engine, struct run *run, int64_t sheet_num, pid_t pid,
-                    enum telling telling)
+/* What it was is told; whoever gets its pid is somebody else. */
+static void let_go(struct engine *engine, pid_t pid)
 {
+    const struct member *member = registry_find(engine->options.registry, pid);
+
+    if (member && !member->has_ended)
+        registry_remove(engine->options.registry, pid);
+}
+
+int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
+                    struct told_process process, enum telling telling)
+{
+    pid_t pid = process.pid;
     struct earlier_forks forks = {.registry = engine->options.registry};
     const struct owner owner = {.run = run, .sheet_num = sheet_num};
 
@@ -621,11 +632,16 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num, p
     int r = registry_add(forks.registry, run, sheet_num, pid);
     if (r < 0)
         return r;
+    if (process.start_ticks)
+        registry_expect(forks.registry, pid, process.start_ticks);
     if (telling == TELL_FROM_BIRTH && engine->feed)
         is_known |= lifecycle_feed_replay(engine->feed, pid);
     if (!is_known && telling != TELL_NOTHING)
         intake_spawn(&engine->intake, owner, pid, INT_UNKNOWN, ns_to_sec(clock_real_ns()));
-    r = earlier_forks_place(&forks, engine->proc_fd, pid);
+    if (process.start_ticks)
+        r = earlier_forks_place(&forks, engine->proc_fd, pid);
+    else
+        let_go(engine, pid);
     drain(engine);
     if (telling == TELL_FROM_BIRTH)
         earlier_forks_tell(&forks, &engine->intake);

@@ -100,10 +100,16 @@ enum telling {
     TELL_NOTHING,    /* others have told */
 };
 
+/* A process that somebody tells of: a pid alone may be another's by the time that it is used. */
+struct told_process {
+    pid_t pid;            /* 0: none */
+    uint64_t start_ticks; /* 0: it is gone already, and known by what the kernel told of it */
+};
+
 /* Makes a process the first one of a run or of a step, with all that it has forked already, and
  * tells of what happened to these until now. 0 or -ENOMEM. */
-int engine_register(struct engine *engine, struct run *run, int64_t sheet_num, pid_t pid,
-                    enum telling telling);
+int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
+                    struct told_process process, enum telling telling);
 /* A step began or ended: told as a spawn or an exit of `pid` (0: none). */
 void engine_tell_step(struct engine *engine, const struct run *run, int64_t sheet_num,
                       enum event_type type, pid_t pid, int64_t exit_code, const char *details);

@@ -1,11 +1,13 @@
 #include "engine/peek.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 
 #include "base/fd-io.h"
 #include "model/process.h"
 #include "probe/proc-cmdline.h"
+#include "probe/proc-status.h"
 
 static ssize_t read_file(pid_t pid, const char *name, char *into, size_t size)
 {
@@ -31,4 +33,38 @@ int peek_stat(pid_t pid, struct proc_stat *ret)
     ssize_t length = read_file(pid, "stat", bytes, sizeof(bytes));
 
     return length < 0 ? (int)length : proc_stat_parse(bytes, (size_t)length, ret);
+}
+
+static int read_uid(pid_t pid, int64_t *ret)
+{
+    struct proc_status status = {.uid = INT_UNKNOWN};
+    char bytes[4096];
+    ssize_t length = read_file(pid, "status", bytes, sizeof(bytes));
+
+    if (length < 0)
+        return (int)length;
+    proc_status_parse(bytes, (size_t)length, &status);
+    if (!int_is_known(status.uid))
+        return -ENODATA;
+    *ret = status.uid;
+    return 0;
+}
+
+int peek_owner(pid_t pid, uint64_t *ret_start_ticks, int64_t *ret_uid)
+{
+    struct proc_stat before, after;
+    int64_t uid;
+
+    int r = peek_stat(pid, &before);
+    if (r == 0)
+        r = read_uid(pid, &uid);
+    if (r == 0)
+        r = peek_stat(pid, &after);
+    if (r == 0 && before.start_ticks != after.start_ticks)
+        r = -ESRCH;
+    if (r < 0)
+        return r;
+    *ret_start_ticks = after.start_ticks;
+    *ret_uid = uid;
+    return 0;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "probe/proc-stat.h"
@@ -12,3 +13,7 @@ void peek_command(pid_t pid, char *into, size_t size);
 
 /* 0, or a negative errno: it is gone. */
 int peek_stat(pid_t pid, struct proc_stat *ret);
+
+/* Whose it is, by its real uid, and since when it is there: both of the same process. 0, or a
+ * negative errno: it is gone, or cannot be read. */
+int peek_owner(pid_t pid, uint64_t *ret_start_ticks, int64_t *ret_uid);

@@ -32,14 +32,17 @@ class RpcError(Exception):
 
 
 class Rpc:
-    """A connection. What a stream sends is kept in `notices` until it is asked for."""
+    """A connection, or one that somebody else has made. What a stream sends is kept in `notices`
+    until it is asked for."""
 
-    def __init__(self, path, timeout=harness.DEADLINE):
+    def __init__(self, path, timeout=harness.DEADLINE, link=None):
         self.timeout = timeout
         self.notices = collections.deque()
         self.last_id = 0
         self.buffer = b""
-        self.link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.link = link or socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        if link:
+            return
         try:
             self.link.connect(path)
         except OSError:

@@ -9,10 +9,12 @@ import pathlib
 import re
 import select
 import signal
+import socket
 import sqlite3
 import stat
 import subprocess
 import time
+import uuid
 
 import daemon
 import harness
@@ -476,6 +478,93 @@ class Secrets(RightsTestCase):
         self.assertEqual(self.root.call("report.job", job="own")["job"]["uid"], ONE)
         uids = {process["uid"] for process in self.root.call("daemon.top")["processes"]}
         self.assertLessEqual({0, ONE, TWO}, uids)
+
+
+# ---- pids that are others' by now ----
+
+
+class Reused(RightsTestCase):
+    """A process that was told of, or that has told, is gone, and root's has got its pid."""
+
+    # Connects, hands the connection on, and stays until it is told to go.
+    AGENT = ("import socket, sys\n"
+             "link = socket.socket(socket.AF_UNIX)\n"
+             "link.connect(sys.argv[1])\n"
+             "socket.send_fds(socket.socket(fileno=int(sys.argv[2])), [b'x'], [link.fileno()])\n"
+             "sys.stdin.read()\n")
+
+    def agent(self):
+        """A process of ONE, and the connection that it has made."""
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            process = self.start(*run_as(ONE), "python3", "-c", self.AGENT, self.socket,
+                                 str(theirs.fileno()), pass_fds=[theirs.fileno()])
+            _, (fd,), _, _ = socket.recv_fds(ours, 1, 1)
+        link = daemon.Rpc(None, link=socket.socket(fileno=fd))
+        self.addCleanup(link.close)
+        return process, link
+
+    def victim(self, process):
+        """Ends a process; root's that has its pid since, and a child of that one."""
+        process.stdin.close()
+        process.wait()
+        victim = self.puppet(os.path.join(harness.HELPERS, "take-pid"), str(process.pid))
+        self.assertEqual(victim.pid, process.pid)
+        return {victim.pid, victim.fork("child")}
+
+    def assert_untouched(self, sonde, link, run_id, pids):
+        sonde.await_snapshots(3)
+        self.assertFalse(sonde.pids(run_id) & pids)
+        self.assertFalse({event["pid"] for event in link.call("events.list", job=run_id)} & pids)
+        self.assertEqual(self.rows("SELECT 1 FROM process_metrics WHERE job_id = 'steal'"), [])
+
+    def test_caller(self):
+        sonde = self.daemon(EVERYONE)
+        process, link = self.agent()
+        link.call("daemon.status")
+        pids = self.victim(process)
+        run_id = link.call("job.start", job_id="steal", adopts_orphans=True)["run_id"]
+        self.assert_untouched(sonde, link, run_id, pids)
+
+    def test_foster_parent(self):
+        sonde = self.daemon(EVERYONE)
+        process, link = self.agent()
+        run_id = link.call("job.start", job_id="steal", adopts_orphans=True)["run_id"]
+        sonde.await_snapshots(1)
+        self.assert_untouched(sonde, link, run_id, self.victim(process))
+
+    def test_process(self):
+        """Between the look at it and the answer of the store, which another job's end holds up."""
+        sonde = self.daemon(EVERYONE)
+        clerk, link = self.connect(ONE), self.connect(ONE)
+        clerk.call("job.start", job_id="other")
+        told = self.start(*run_as(ONE), "cat")
+        sonde.await_snapshots(1)
+        run_id = str(uuid.uuid4())
+        with contextlib.closing(sqlite3.connect(self.database, isolation_level=None)) as db:
+            db.execute("BEGIN IMMEDIATE")
+            clerk.send({"jsonrpc": "2.0", "id": 1, "method": "job.finish",
+                        "params": {"job_id": "other", "outcome": "success"}})
+            self.connect(ONE).call("pressure.current") # those before it were taken in
+            link.send({"jsonrpc": "2.0", "id": 1, "method": "job.start",
+                       "params": {"job_id": "steal", "run_id": run_id, "pid": told.pid}})
+            self.connect(ONE).call("pressure.current")
+            pids = self.victim(told)
+            db.execute("ROLLBACK")
+        self.assertEqual(link.read()["result"]["run_id"], run_id)
+        self.assert_untouched(sonde, link, run_id, pids)
+
+    def test_process_that_was_gone(self):
+        """A child that has ended before it is told of, and of which nothing more is told."""
+        sonde = self.daemon(EVERYONE)
+        link = self.connect(0)
+        told = self.start("cat")
+        told.stdin.close()
+        told.wait()
+        answer = link.request("job.start", job_id="steal", pid=told.pid, again=True)
+        if "error" in answer:
+            self.skipTest("the kernel does not tell of births")
+        self.assert_untouched(sonde, link, answer["result"]["run_id"], self.victim(told))
 
 
 class Rules(RightsTestCase):

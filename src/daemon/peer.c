@@ -1,0 +1,42 @@
+#include "daemon/peer.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "engine/peek.h"
+
+/* The kernel tells which pid has connected, not whose it is now: if it is another user's, the one
+ * that has connected is gone. */
+static uint64_t identify(pid_t pid, uid_t uid)
+{
+    uint64_t start_ticks;
+    int64_t owner;
+
+    return pid && peek_owner(pid, &start_ticks, &owner) == 0 && owner == (int64_t)uid ? start_ticks
+                                                                                      : 0;
+}
+
+int peer_read(int fd, struct peer *ret)
+{
+    struct ucred credentials;
+    socklen_t length = sizeof(credentials);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0)
+        return -errno;
+    *ret = (struct peer){.pid = credentials.pid,
+                         .start_ticks = identify(credentials.pid, credentials.uid),
+                         .uid = credentials.uid,
+                         .sees_all = credentials.uid == 0 || credentials.uid == geteuid()};
+    return 0;
+}
+
+pid_t peer_process(const struct peer *peer)
+{
+    struct proc_stat stat;
+
+    return peer->start_ticks && peek_stat(peer->pid, &stat) == 0 &&
+                   stat.start_ticks == peer->start_ticks
+               ? peer->pid
+               : 0;
+}
