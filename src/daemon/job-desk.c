@@ -215,7 +215,7 @@ static void fill_job(const struct daemon *daemon, const struct job_start *start,
     ret->started_at = start->started_at;
     ret->outcome = OUTCOME_RUNNING;
     ret->total_sheets = start->total_sheets;
-    ret->parent_run_id = run->parent ? run->parent->run_id : NULL;
+    ret->parent_run_id = run->parent && !start->hides_parent ? run->parent->run_id : NULL;
     ret->profile.collector = daemon_collector(daemon);
 }
 

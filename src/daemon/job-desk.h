@@ -46,6 +46,7 @@ struct job_start {
     int64_t total_sheets;
     enum run_origin origin;
     struct run *parent;
+    bool hides_parent; /* it is another user's */
     pid_t owner_pid;
     bool is_adopted;
     bool is_continued;

@@ -141,14 +141,26 @@ static struct run *find_run_around(const struct daemon *daemon, pid_t pid)
     return NULL;
 }
 
-/* The run that the caller, or the process that it tells of, is part of. */
+/* The run that the caller, or the process that it tells of, is part of, whosever it is: that is the
+ * kernel's word, not the caller's. */
 static struct run *find_parent(const struct daemon *daemon, const struct peer *peer, pid_t pid)
 {
     struct run *run = find_run_around(daemon, peer_process(peer));
 
-    if (!run)
-        run = find_run_around(daemon, pid);
-    return run && owns_run(peer, run) ? run : NULL;
+    return run ? run : find_run_around(daemon, pid);
+}
+
+/* Whether a process may become one of a run that is, or is started in, `run` (NULL: in none): out
+ * of another user's run it cannot be taken. */
+static bool may_join(const struct daemon *daemon, const struct peer *peer, const struct run *run,
+                     pid_t pid, struct answer *answer)
+{
+    const struct member *member = registry_find(daemon->registry, pid);
+
+    if (!member || owns_run(peer, member->run) || (run && run_is_within(run, member->run)))
+        return true;
+    answer_fail(answer, RPC_NOT_PERMITTED, "process %d is part of another user's job", (int)pid);
+    return false;
 }
 
 static bool take_parent(struct daemon *daemon, const struct peer *peer,
@@ -282,8 +294,10 @@ static void start_run(struct daemon *daemon, struct connection *connection,
     }
     choose_name(daemon, peer, request, is_name_taken, name, answer);
     if (!name[0] || !take_parent(daemon, peer, request, process.pid, &start.parent, answer) ||
+        !may_join(daemon, peer, start.parent, process.pid, answer) ||
         !has_room(daemon, peer, answer))
         return;
+    start.hides_parent = start.parent && !owns_run(peer, start.parent);
     int r = job_desk_begin(daemon, &start, &run);
     if (r == 0 && (r = join(daemon, connection, request, run, process)) < 0)
         abandon(daemon, run);
@@ -306,6 +320,8 @@ static void resume_run(struct daemon *daemon, struct connection *connection,
         answer_fail(answer, RPC_NOT_PERMITTED, "that run belongs to another user");
         return;
     }
+    if (!may_join(daemon, peer, run, process.pid, answer))
+        return;
     int r = set_foster(daemon, peer, request, run);
     const struct member *member = registry_find(daemon->registry, process.pid);
     if (r == 0 && process.pid && (!member || member->run != run))
@@ -563,6 +579,9 @@ static void tell_step(struct daemon *daemon, struct connection *connection,
     bool is_begin = outcome == OUTCOME_RUNNING;
 
     if (!run || (is_begin && !take_process(daemon, connection, request, &step.process, answer)))
+        return;
+    engine_catch_up(daemon->engine);
+    if (!may_join(daemon, connection_peer(connection), run, step.process.pid, answer))
         return;
     const struct run_sheet *active = run_find_sheet(run, step.sheet_num);
     if (!is_begin && !active) {

@@ -480,6 +480,49 @@ class Secrets(RightsTestCase):
         self.assertLessEqual({0, ONE, TWO}, uids)
 
 
+class Within(RightsTestCase):
+    """Processes of one user in another one's job."""
+
+    def setUp(self):
+        super().setUp()
+        self.sonde = self.daemon(EVERYONE)
+        self.outer = self.puppet()
+        self.outer_id = self.sonde.rpc("job.start", job_id="outer", pid=self.outer.pid)["run_id"]
+        # What it starts belongs to its job, whosever it is.
+        self.inner = self.puppet(*run_as(ONE))
+        self.sonde.rpc("sheet.started", job_id="outer", sheet_num=1, pid=self.inner.pid)
+        self.sonde.await_pid(self.inner.pid, self.outer_id)
+        self.one = self.connect(ONE)
+
+    def processes_of(self, job_id):
+        return {job["job_id"]: job["processes"] for job in self.sonde.top()["jobs"]}[job_id]
+
+    def test_run_within_it(self):
+        """The innermost owns; the outer one's totals include it, and it is not shown."""
+        stream = self.connect(ONE)
+        stream.call("daemon.monitor.stream", events=["job.*"])
+        run_id = self.one.call("job.start", job_id="mine", pid=self.inner.pid)["run_id"]
+        self.sonde.await_pid(self.inner.pid, run_id)
+        self.assertEqual(self.processes_of("outer"), 2)
+        self.assertEqual(self.processes_of("mine"), 1)
+        self.assertIsNone(stream.await_notice("job.started")["data"]["parent_run_id"])
+        self.one.call("job.finish", job_id="mine", outcome="success")
+        report = self.one.call("report.job", job=run_id)
+        self.assertNotIn(self.outer_id, json.dumps(report))
+
+    def test_not_taken_out_of_it(self):
+        mine = self.one.call("job.start", job_id="mine")["run_id"]
+        for method, params in (
+                ("sheet.started", {"job_id": "mine", "sheet_num": 1}),
+                ("job.start", {"job_id": "mine", "run_id": mine}),
+                ("job.start", {"job_id": "other", "parent_run_id": mine})):
+            with self.subTest(method=method, params=params):
+                self.assertEqual(self.error(self.one, method, pid=self.inner.pid, **params),
+                                 NOT_PERMITTED)
+        self.sonde.await_snapshots(1)
+        self.assertEqual(self.processes_of("outer"), 2)
+
+
 # ---- pids that are others' by now ----
 
 

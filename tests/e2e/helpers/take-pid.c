@@ -16,9 +16,8 @@
 int main(int argc, char **argv)
 {
     pid_t wanted = argc > 2 ? atoi(argv[1]) : 0;
-    struct clone_args arguments = {.exit_signal = SIGCHLD,
-                                   .set_tid = (uint64_t)(uintptr_t)&wanted,
-                                   .set_tid_size = 1};
+    struct clone_args arguments = {
+        .exit_signal = SIGCHLD, .set_tid = (uint64_t)(uintptr_t)&wanted, .set_tid_size = 1};
     int status;
 
     long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
