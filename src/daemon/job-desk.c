@@ -173,6 +173,7 @@ void job_desk_progressed(struct daemon *daemon, const struct run *run)
     struct json_writer json = {.out = &data};
     const struct job_progress progress = {
         .job_id = run->job_id,
+        .run_id = run->run_id,
         .total_sheets = run->total_sheets,
         .last_completed_sheet = run->last_completed_sheet,
         .current_sheet = run->current_sheet,

@@ -79,14 +79,6 @@ static bool keep_jobs(struct part *part)
     return true;
 }
 
-static bool has_job(const struct job_usage_list *jobs, const char *job_id)
-{
-    for (size_t i = 0; i < jobs->count; i++)
-        if (jobs->items[i].job_id && job_id && strcmp(jobs->items[i].job_id, job_id) == 0)
-            return true;
-    return false;
-}
-
 static bool keep_progress(struct part *part)
 {
     const struct job_progress_list *whole = &part->whole->job_progress;
@@ -94,9 +86,11 @@ static bool keep_progress(struct part *part)
 
     if (!make_room(part, whole, sizeof(whole->items[0]), kept))
         return false;
-    for (size_t i = 0; i < whole->count; i++)
-        if (has_job(&part->kept.jobs, whole->items[i].job_id))
-            kept->items[kept->count++] = whole->items[i];
+    for (size_t i = 0; i < whole->count; i++) {
+        const struct job_progress *progress = &whole->items[i];
+        if (is_seen(part, INT_UNKNOWN, progress->job_id, progress->run_id))
+            kept->items[kept->count++] = *progress;
+    }
     return true;
 }
 

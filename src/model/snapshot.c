@@ -29,6 +29,7 @@ const struct record gpu_metric_record =
 static const struct field job_progress_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct job_progress, member, type, __VA_ARGS__)
     FIELD(job_id, FIELD_TEXT, .required = true, .origin = "conductor", .meaning = "the job"),
+    FIELD(run_id, FIELD_TEXT, .origin = "jobs", .meaning = "its run"),
     FIELD(total_sheets, FIELD_INT, .unit = UNIT_COUNT, .origin = "conductor",
           .meaning = "how many steps it has"),
     FIELD(last_completed_sheet, FIELD_INT, .origin = "conductor", .meaning = "last step done"),

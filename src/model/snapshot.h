@@ -20,6 +20,7 @@ struct gpu_metric {
 
 struct job_progress {
     const char *job_id;
+    const char *run_id;
     int64_t total_sheets;
     int64_t last_completed_sheet;
     int64_t current_sheet;

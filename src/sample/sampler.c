@@ -388,6 +388,7 @@ static int add_progress(const struct taking *taking, const struct run *run,
         return 0;
     record_init(&job_progress_record, progress);
     progress->job_id = find_run_state(taking->sampler, run)->usage->job_id;
+    progress->run_id = find_run_state(taking->sampler, run)->usage->run_id;
     progress->total_sheets = run->total_sheets;
     progress->last_completed_sheet = run->last_completed_sheet;
     progress->current_sheet = run->current_sheet;

@@ -482,7 +482,7 @@ static struct snapshot *make_snapshot(void)
         record_init(&job_usage_record, &jobs[i]);
         record_init(&job_progress_record, &progress[i]);
         jobs[i].job_id = progress[i].job_id = i ? "job-b" : "job-a";
-        jobs[i].run_id = i ? "run-b" : "run-a";
+        jobs[i].run_id = progress[i].run_id = i ? "run-b" : "run-a";
         progress[i].total_sheets = 4;
     }
     snapshot->timestamp = 1789000000;
@@ -554,6 +554,23 @@ static void test_views_of_a_snapshot(void **state _unused_)
         json_decref(json);
     }
     assert_int_equal(snapshot->processes.count, 6); /* the snapshot is as it was */
+}
+
+/* Names are each user's own. */
+static void test_progress_of_a_namesake(void **state _unused_)
+{
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = make_snapshot();
+    _cleanup_text_ struct text out = {0};
+
+    for (size_t i = 0; i < 2; i++)
+        snapshot->jobs.items[i].job_id = snapshot->job_progress.items[i].job_id = "build";
+    snapshot->job_progress.items[1].status = "deploying";
+    bus_encode_snapshot(snapshot, &(struct bus_view){.uid = 1000}, owner_of, NULL, &out);
+    assert_null(strstr(text_string(&out), "deploying"));
+    assert_null(strstr(text_string(&out), "run-b"));
+    text_done(&out);
+    bus_encode_snapshot(snapshot, &(struct bus_view){.uid = 1001}, owner_of, NULL, &out);
+    assert_non_null(strstr(text_string(&out), "deploying"));
 }
 
 static void test_view_without_owners(void **state _unused_)
@@ -654,6 +671,7 @@ int main(void)
         TEST(test_nothing_comes_to_those_who_left_meanwhile),
         TEST(test_queue_that_fills_meanwhile),
         TEST(test_views_of_a_snapshot),
+        TEST(test_progress_of_a_namesake),
         TEST(test_view_without_owners),
         TEST(test_snapshot_is_encoded_once_a_view),
         TEST(test_views_that_differ_in_name_only),
