@@ -297,8 +297,9 @@ static int prepare_anomalies(struct findings *findings)
     if (!findings->update_anomaly)
         r = database_prepare(findings->database,
                              "UPDATE anomalies SET cleared_at = ?1, description = ?2,"
-                             " metric_value = ?3, severity = ?4 WHERE timestamp = ?5"
-                             " AND anomaly_type = ?6 AND pid IS ?7 AND run_id IS ?8",
+                             " metric_value = ?3, threshold = ?4, severity = ?5"
+                             " WHERE timestamp = ?6 AND anomaly_type = ?7 AND pid IS ?8"
+                             " AND run_id IS ?9",
                              &findings->update_anomaly);
     if (r == 0 && !findings->insert_anomaly)
         r = schema_prepare_insert(findings->database, "INSERT", "anomalies", "session, uid", 2,
@@ -314,8 +315,9 @@ bool findings_have_anomalies(const struct findings *findings)
 /* 1 if there was one to be brought up to date. */
 static int update_anomaly(struct findings *findings, const struct anomaly *anomaly)
 {
-    static const char *const names[] = {"cleared_at", "description",  "metric_value", "severity",
-                                        "timestamp",  "anomaly_type", "pid",          "run_id"};
+    static const char *const names[] = {"cleared_at",   "description", "metric_value",
+                                        "threshold",    "severity",    "timestamp",
+                                        "anomaly_type", "pid",         "run_id"};
     int r = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(names) && r == 0; i++)

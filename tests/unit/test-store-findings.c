@@ -113,6 +113,7 @@ static void test_a_tick_brings_them(void **state)
     assert_int_equal(write_with(store, anomalies, 2), 0);
     anomalies[0].is_opening = false;
     anomalies[0].metric_value = 900;
+    anomalies[0].threshold = 600; /* of the process that is the worst now */
     anomalies[0].severity = SEVERITY_CRITICAL;
     assert_int_equal(write_with(store, anomalies, 1), 0);
     anomalies[0].cleared_at = now;
