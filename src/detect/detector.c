@@ -58,6 +58,7 @@ int detector_check(struct detector *detector, const struct detect_input *input, 
     int rules_error = anomaly_rules_apply(rules, input);
     const struct episodes_input found = {.findings = &rules->findings,
                                          .processes = &rules->memories,
+                                         .jobs = &input->snapshot->jobs,
                                          .now_ns = rules->now_ns,
                                          .timestamp = input->snapshot->timestamp};
     int episodes_error = episodes_apply(&detector->episodes, &found);

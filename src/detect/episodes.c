@@ -285,8 +285,20 @@ static int name_worst(struct episodes *episodes, struct episode *episode, uint64
     return text_error(name);
 }
 
+/* In a run, that of the run: it tells of all its processes, whosever they are. */
+static int64_t find_owner(const struct job_usage_list *jobs, const struct finding_subject *subject)
+{
+    if (!subject->run_id)
+        return subject->uid;
+    for (size_t i = 0; i < jobs->count; i++)
+        if (is_same_run(jobs->items[i].run_id, subject->run_id))
+            return jobs->items[i].uid;
+    return INT_UNKNOWN;
+}
+
 /* 0 or -ENOMEM: then its name may be cut. */
-static int weigh(struct episodes *episodes, struct episode *episode, uint64_t snapshot)
+static int weigh(struct episodes *episodes, struct episode *episode,
+                 const struct episodes_input *input)
 {
     struct finding_figures figures = episode->now->figures;
     bool is_first = episode->worst.severity == SEVERITY_UNKNOWN;
@@ -298,12 +310,12 @@ static int weigh(struct episodes *episodes, struct episode *episode, uint64_t sn
         return 0;
     if (is_first) {
         episode->pid = episode->now->subject.pid;
-        episode->uid = episode->now->subject.uid;
+        episode->uid = find_owner(input->jobs, &episode->now->subject);
         episode->sheet_num = episode->now->subject.sheet_num;
     }
     if (is_first || episode->kind == ANOMALY_ZOMBIE ||
         episode->worst_pid != episode->now->subject.pid)
-        r = name_worst(episodes, episode, snapshot);
+        r = name_worst(episodes, episode, input->processes->snapshot);
     episode->worst = figures;
     episode->worst_pid = episode->now->subject.pid;
     if (episode->was_told &&
@@ -358,7 +370,7 @@ int episodes_apply(struct episodes *episodes, const struct episodes_input *input
     TAILQ_FOREACH (episode, &episodes->by_age, by_age) {
         if (episode->is_cleared)
             continue;
-        int r = episode->now ? weigh(episodes, episode, input->processes->snapshot) : 0;
+        int r = episode->now ? weigh(episodes, episode, input) : 0;
         error = error ? error : r;
         drop_members(episodes, input, episode);
         if (TAILQ_EMPTY(&episode->members))

@@ -36,6 +36,7 @@ void episodes_done(struct episodes *episodes);
 struct episodes_input {
     const struct finding_list *findings;
     const struct process_memories *processes; /* who is there; its number of the snapshot counts */
+    const struct job_usage_list *jobs;        /* whose runs they are */
     uint64_t now_ns;
     double timestamp;
 };

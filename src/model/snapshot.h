@@ -36,6 +36,7 @@ struct job_usage {
     double unique_mb;
     int64_t processes;
     const char *run_id;
+    int64_t uid; /* whose run it is; no field: it decides who sees it */
 };
 
 struct psi_line {

@@ -349,6 +349,7 @@ static int list_jobs(struct taking *taking)
         record_init(&job_usage_record, usage);
         usage->job_id = arena_strdup(&snapshot->arena, run->job_id);
         usage->run_id = arena_strdup(&snapshot->arena, run->run_id);
+        usage->uid = run->uid;
         if (!state || !usage->job_id || !usage->run_id)
             return -ENOMEM;
         state->usage = usage;

@@ -532,11 +532,29 @@ static void test_oom_kill_of_nobody_shows_no_command(void **state _unused_)
     assert_string_equal(told->description, "pid 7 was killed by the kernel for want of memory");
 }
 
+/* A job may have processes of several users; what is told of it may name them all. */
+static void test_what_is_in_a_job_is_its_owners(void **state _unused_)
+{
+    _cleanup_world_ struct world *world = world_new(NULL, NULL);
+    struct process_metric *process = world_add(world, 7, "server");
+
+    world_put_into_job(process, "make", "run-1");
+    world->snapshot.jobs = (struct job_usage_list){
+        &(struct job_usage){.job_id = "make", .run_id = "run-1", .uid = 2000}, 1};
+    process->rss_mb = 100;
+    world_tick(world, 5);
+    process->rss_mb = 1000;
+    world_tick(world, 5);
+    assert_int_equal(world_opened(world, "memory_spike")->uid, 2000);
+}
+
 static void test_oom_kills_of_a_job_are_one_episode(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
 
     world_put_into_job(world_add(world, 5, "make"), "make", "run-1");
+    world->snapshot.jobs = (struct job_usage_list){
+        &(struct job_usage){.job_id = "make", .run_id = "run-1", .uid = 2000}, 1};
     for (int i = 0; i < 3; i++) {
         struct process_event *event = world_happen(world, EVENT_OOM, i ? 100 + i : INT_UNKNOWN);
         event->run_id = "run-1";
@@ -546,8 +564,8 @@ static void test_oom_kills_of_a_job_are_one_episode(void **state _unused_)
     world_happen(world, EVENT_OOM, INT_UNKNOWN)->run_id = "run-2";
     world_tick(world, 5);
     assert_int_equal(world->openings, 2);
-    /* Others of the run tell whose it was. */
-    assert_int_equal(world->told.items[0].uid, 1000);
+    /* It is told to whom the run belongs, if that is known. */
+    assert_int_equal(world->told.items[0].uid, 2000);
     assert_has(world->told.items[0].description, "cc1 was killed");
     assert_has(world->told.items[0].description, "(2 processes: pids 101, 102)");
     assert_false(int_is_known(world->told.items[1].uid));
@@ -674,6 +692,7 @@ int main(void)
         cmocka_unit_test(test_memory_pressure_of_an_unknown_machine_is_none),
         cmocka_unit_test(test_oom_kill),
         cmocka_unit_test(test_oom_kill_of_nobody_shows_no_command),
+        cmocka_unit_test(test_what_is_in_a_job_is_its_owners),
         cmocka_unit_test(test_oom_kills_of_a_job_are_one_episode),
         cmocka_unit_test(test_leak_needs_ten_minutes),
         cmocka_unit_test(test_leak_is_found_at_short_intervals),
