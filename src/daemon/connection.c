@@ -142,6 +142,16 @@ static void tell_drops(struct connection *connection)
         connection->told_drops = dropped;
 }
 
+/* Whether it reads; when much of its user's is not read, nothing more goes out before what did is.
+ */
+static bool has_room(const struct connection *connection)
+{
+    size_t waiting = waiting_bytes(connection);
+
+    return waiting <= CONNECTION_OUTPUT_BYTES &&
+           (!waiting || server_has_output(connection->server, &connection->peer));
+}
+
 /* The envelope is shared by all who get it; only what stands around it is added. */
 static int on_event(void *context, const struct bus_event *event)
 {
@@ -151,7 +161,7 @@ static int on_event(void *context, const struct bus_event *event)
 
     if (connection->is_closing)
         return -EPIPE;
-    if (waiting_bytes(connection) > CONNECTION_OUTPUT_BYTES) {
+    if (!has_room(connection)) {
         connection->waits_for_room = true;
         return 1;
     }

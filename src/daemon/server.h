@@ -33,7 +33,7 @@ int server_set_access(struct server *server, const struct access_config *access)
  * and the owner are trusted. */
 bool server_has_buffer(const struct server *server, const struct peer *peer);
 
-/* The same for answers that it has not read, and SERVER_OUTPUT_PER_USER. */
+/* The same for answers and events that it has not read, and SERVER_OUTPUT_PER_USER. */
 bool server_has_output(const struct server *server, const struct peer *peer);
 
 /* Called by a connection that closes. */

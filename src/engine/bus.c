@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/json-writer.h"
+#include "base/map.h"
 
 struct bus_event {
     size_t references;
@@ -18,8 +19,16 @@ struct bus_event {
     char name[];
 };
 
+/* All queues of one user together. */
+struct bus_user {
+    int64_t uid;
+    size_t subscribers;
+    size_t bytes;
+};
+
 struct bus_subscriber {
     TAILQ_ENTRY(bus_subscriber) link;
+    struct bus_user *user; /* NULL: it sees all, and is trusted */
     bus_fn on_event;
     void *context;
     struct bus_view view;
@@ -40,7 +49,8 @@ struct bus_subscriber {
 
 struct bus {
     TAILQ_HEAD(, bus_subscriber) subscribers;
-    size_t count; /* of those that are not gone */
+    struct map users; /* struct bus_user, by uid */
+    size_t count;     /* of those that are not gone */
     struct bus_drops drops;
     unsigned depth; /* how many are giving out something, one within the other */
 };
@@ -117,6 +127,21 @@ static void count_drop(struct bus *bus, struct bus_subscriber *subscriber, size_
     bus->drops.bytes += bytes;
 }
 
+/* Something of that size goes into a queue; or out of it. */
+static void add_bytes(struct bus_subscriber *subscriber, size_t bytes)
+{
+    subscriber->bytes += bytes;
+    if (subscriber->user)
+        subscriber->user->bytes += bytes;
+}
+
+static void remove_bytes(struct bus_subscriber *subscriber, size_t bytes)
+{
+    subscriber->bytes -= bytes;
+    if (subscriber->user)
+        subscriber->user->bytes -= bytes;
+}
+
 /* The reference is the caller's. */
 static struct bus_event *take_oldest(struct bus_subscriber *subscriber)
 {
@@ -124,7 +149,7 @@ static struct bus_event *take_oldest(struct bus_subscriber *subscriber)
 
     subscriber->first = (subscriber->first + 1) % BUS_QUEUE_MAX_EVENTS;
     subscriber->count--;
-    subscriber->bytes -= event->json.length;
+    remove_bytes(subscriber, event->json.length);
     return event;
 }
 
@@ -153,7 +178,7 @@ static void enqueue(struct bus *bus, struct bus_subscriber *subscriber, struct b
 
     size_t last = (subscriber->first + subscriber->count++) % BUS_QUEUE_MAX_EVENTS;
     subscriber->queue[last] = bus_event_ref(event);
-    subscriber->bytes += event->json.length;
+    add_bytes(subscriber, event->json.length);
 }
 
 /* An event that was taken and not wanted yet is the oldest again, unless newer ones have filled the
@@ -168,7 +193,7 @@ static void put_back(struct bus *bus, struct bus_subscriber *subscriber, struct 
     subscriber->first = (subscriber->first + BUS_QUEUE_MAX_EVENTS - 1) % BUS_QUEUE_MAX_EVENTS;
     subscriber->queue[subscriber->first] = event;
     subscriber->count++;
-    subscriber->bytes += event->json.length;
+    add_bytes(subscriber, event->json.length);
 }
 
 static void clear_queue(struct bus_subscriber *subscriber)
@@ -179,9 +204,16 @@ static void clear_queue(struct bus_subscriber *subscriber)
 
 /* ---- giving out ---- */
 
-static void subscriber_free(struct bus_subscriber *subscriber)
+static void leave_user(struct bus *bus, struct bus_user *user)
+{
+    if (user && --user->subscribers == 0)
+        free(map_remove(&bus->users, (uint64_t)user->uid));
+}
+
+static void subscriber_free(struct bus *bus, struct bus_subscriber *subscriber)
 {
     clear_queue(subscriber);
+    leave_user(bus, subscriber->user);
     arena_done(&subscriber->arena);
     free(subscriber);
 }
@@ -238,9 +270,29 @@ static void end_delivery(struct bus *bus)
         next = TAILQ_NEXT(subscriber, link);
         if (subscriber->is_gone) {
             TAILQ_REMOVE(&bus->subscribers, subscriber, link);
-            subscriber_free(subscriber);
+            subscriber_free(bus, subscriber);
         }
     }
+}
+
+static struct bus_subscriber *find_fullest(const struct bus *bus, const struct bus_user *user)
+{
+    struct bus_subscriber *subscriber, *fullest = NULL;
+
+    TAILQ_FOREACH (subscriber, &bus->subscribers, link)
+        if (subscriber->user == user && (!fullest || subscriber->bytes > fullest->bytes))
+            fullest = subscriber;
+    return fullest;
+}
+
+/* What is left is not read. */
+static void limit_users(struct bus *bus)
+{
+    size_t position = 0;
+
+    for (const struct bus_user *user; (user = map_next(&bus->users, &position));)
+        while (user->bytes > BUS_USER_MAX_BYTES)
+            drop_oldest(bus, find_fullest(bus, user));
 }
 
 static void deliver_all(struct bus *bus)
@@ -250,6 +302,7 @@ static void deliver_all(struct bus *bus)
     begin_delivery(bus);
     TAILQ_FOREACH (subscriber, &bus->subscribers, link)
         deliver(bus, subscriber);
+    limit_users(bus);
     end_delivery(bus);
 }
 
@@ -274,8 +327,9 @@ void bus_free(struct bus *bus)
         return;
     while ((subscriber = TAILQ_FIRST(&bus->subscribers))) {
         TAILQ_REMOVE(&bus->subscribers, subscriber, link);
-        subscriber_free(subscriber);
+        subscriber_free(bus, subscriber);
     }
+    map_done(&bus->users);
     free(bus);
 }
 
@@ -309,6 +363,26 @@ static int copy_view(struct bus_subscriber *subscriber, const struct bus_view *v
     return subscriber->view.job ? 0 : -ENOMEM;
 }
 
+static int join_user(struct bus *bus, struct bus_subscriber *subscriber)
+{
+    int64_t uid = subscriber->view.uid;
+    struct bus_user *user = map_get(&bus->users, (uint64_t)uid);
+
+    if (subscriber->view.sees_all)
+        return 0;
+    if (!user) {
+        user = calloc(1, sizeof(*user));
+        if (!user || map_put(&bus->users, (uint64_t)uid, user) < 0) {
+            free(user);
+            return -ENOMEM;
+        }
+        user->uid = uid;
+    }
+    user->subscribers++;
+    subscriber->user = user;
+    return 0;
+}
+
 int bus_subscribe(struct bus *bus, const char *const *patterns, size_t count,
                   const struct bus_view *view, bus_fn on_event, void *context,
                   struct bus_subscriber **ret)
@@ -327,8 +401,10 @@ int bus_subscribe(struct bus *bus, const char *const *patterns, size_t count,
     int r = copy_patterns(subscriber, patterns, count);
     if (r == 0)
         r = copy_view(subscriber, view);
+    if (r == 0)
+        r = join_user(bus, subscriber);
     if (r < 0) {
-        subscriber_free(subscriber);
+        subscriber_free(bus, subscriber);
         return r;
     }
     TAILQ_INSERT_TAIL(&bus->subscribers, subscriber, link);

@@ -1,9 +1,10 @@
 /* The bus: what happens, to whoever wants to know. Publishers never wait.
  *
  * Each subscriber has a queue of its own, bounded in number and bytes, that drops its oldest and
- * counts. What is queued is shared, not copied. Who may see what: a subscriber has a view; what
- * belongs to another user is not queued for it, and of a snapshot it gets its own part, encoded
- * once for all subscribers with the same view. Belongs to the loop's thread. */
+ * counts; those of one user are bounded together as well. What is queued is shared, not copied. Who
+ * may see what: a subscriber has a view; what belongs to another user is not queued for it, and of
+ * a snapshot it gets its own part, encoded once for all subscribers with the same view. Belongs to
+ * the loop's thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,6 +16,10 @@
 
 #define BUS_QUEUE_MAX_EVENTS 1000
 #define BUS_QUEUE_MAX_BYTES  (8 * 1024 * 1024)
+/* In the queues of one user who does not see all, each by itself: then the fullest drops its
+ * oldest.
+ */
+#define BUS_USER_MAX_BYTES (32 * 1024 * 1024)
 /* Failures in a row after which a subscriber is disabled. */
 #define BUS_FAILURES_MAX 10
 #define BUS_PATTERNS_MAX 32

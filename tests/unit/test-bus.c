@@ -111,7 +111,7 @@ static void publish_large(size_t size)
     text_append_char(&data, '"');
     bus_publish(bus,
                 &(struct bus_news){
-                    .event = "big", .sheet_num = INT_UNKNOWN, .uid = INT_UNKNOWN, .data = &data});
+                    .event = "big", .sheet_num = INT_UNKNOWN, .is_public = true, .data = &data});
 }
 
 /* ---- names and envelopes ---- */
@@ -299,6 +299,30 @@ static void test_bytes_of_a_queue(void **state _unused_)
     listener->returns = 0;
     bus_resume(bus, listener->subscriber);
     assert_int_equal(listener->count, 2);
+}
+
+/* Those of one user have a limit together, and the one that reads does not pay for the others. */
+static void test_bytes_of_a_user(void **state _unused_)
+{
+    const struct bus_view ada = {.uid = 1000}, ben = {.uid = 1001};
+    struct listener *stuck[5], *reads = listener_new("*", &ada), *other = listener_new("*", &ben);
+
+    for (size_t i = 0; i < ARRAY_SIZE(stuck); i++) {
+        stuck[i] = listener_new("*", &ada);
+        stuck[i]->returns = 1;
+    }
+    other->returns = 1;
+    for (int i = 0; i < 7; i++)
+        publish_large(1024 * 1024);
+    size_t queued = ARRAY_SIZE(stuck) * 7 * 1024 * 1024;
+    assert_int_equal(bus_drops(bus).bytes, queued - BUS_USER_MAX_BYTES);
+    assert_int_equal(reads->count, 7);
+    assert_int_equal(bus_subscriber_drops(other->subscriber).events, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(stuck); i++) /* all of them a little */
+        assert_in_range(bus_subscriber_drops(stuck[i]->subscriber).events, 0, 1);
+    bus_unsubscribe(bus, TAKE_PTR(stuck[0]->subscriber)); /* makes room for the others */
+    publish_large(1024 * 1024);
+    assert_int_equal(bus_drops(bus).bytes, queued - BUS_USER_MAX_BYTES);
 }
 
 static void test_ring_goes_round(void **state _unused_)
@@ -662,6 +686,7 @@ int main(void)
         TEST(test_waiting_subscriber_loses_its_oldest),
         TEST(test_event_that_was_not_taken_comes_again),
         TEST(test_bytes_of_a_queue),
+        TEST(test_bytes_of_a_user),
         TEST(test_ring_goes_round),
         TEST(test_failing_subscriber_is_disabled),
         TEST(test_queue_of_a_disabled_subscriber_is_lost),
