@@ -443,6 +443,9 @@ bool connection_is_stale(const struct connection *connection, uint64_t now_ns)
                    now_ns - connection->partial_ns > CONNECTION_STALL_SEC * NS_PER_SEC;
     bool is_idle = now_ns - connection->active_ns > CONNECTION_IDLE_SEC * NS_PER_SEC;
 
+    /* Nothing is read from it any more, which would tell; and nothing may ever be written to it. */
+    if (connection->is_ending && has_hung_up(connection))
+        return true;
     if (connection->stream_count)
         return is_slow; /* the bus drops what it does not read */
     return is_stalled || is_slow || (is_idle && !has_run(connection));

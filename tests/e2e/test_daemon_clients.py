@@ -585,6 +585,15 @@ class Limits(ClientsTestCase):
                 self.assertEqual(link.notice()["event"], "monitor.snapshot")
         harness.wait_until(lambda: self.status(self.sonde)["subscribers"] == 0, "it is gone")
 
+    def test_half_close_of_a_quiet_stream(self):
+        """That it is gone is noticed even if there is never anything to be sent to it."""
+        for _ in range(20):
+            with daemon.Rpc(self.sonde.socket) as link:
+                link.call("daemon.monitor.stream", events=["process.oom"])
+                link.link.shutdown(socket.SHUT_WR)
+        harness.wait_until(lambda: self.status(self.sonde)["subscribers"] == 0, "they are gone",
+                           timeout=4 * SWEEP_SECONDS)
+
     def test_what_was_told_can_be_read_at_once(self):
         for number in range(20):
             run_id = self.link.call("job.start", job_id=f"job-{number}")["run_id"]
