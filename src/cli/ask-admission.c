@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/json-writer.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "cli/load-config.h"
 #include "cli/own-admission.h"
 #include "client/admission-decode.h"
@@ -18,6 +19,8 @@
 
 #define WAIT_MIN_SECONDS 1
 #define WAIT_MAX_SECONDS 60
+/* A daemon that does not answer is waited for by whoever waits for it already. */
+#define UNANSWERED_DELAY_SECONDS 10
 
 /* ---- the daemon ---- */
 
@@ -37,7 +40,39 @@ static int call(struct client *client, const char *job_type, struct arena *arena
     return r < 0 ? r : client_call(client, "pressure.should_accept_job", params.bytes, arena, ret);
 }
 
-/* 0; -ENOMEM; another negative errno: there is none that answers. */
+/* Nobody who could be asked; what else may go wrong is trouble of a daemon that is there. */
+static bool has_no_daemon(int error)
+{
+    switch (error) {
+    case -ENOENT:
+    case -EACCES:
+    case -EPERM:
+    case -ENAMETOOLONG:
+    case -ENOTSOCK:
+    case -EPROTOTYPE: return true;
+    default: return false;
+    }
+}
+
+/* A daemon that cannot say how full the machine is may well be why: the answer is no. */
+static void refuse(const char *reason, struct admission *ret)
+{
+    *ret =
+        (struct admission){.level = PRESSURE_CRITICAL, .delay_seconds = UNANSWERED_DELAY_SECONDS};
+    utf8_clean(ret->reason, sizeof(ret->reason), reason, strlen(reason));
+}
+
+static void refuse_by_error(const struct client *client, const struct rpc_reply *reply,
+                            struct admission *ret)
+{
+    char reason[sizeof(ret->reason)];
+
+    snprintf(reason, sizeof(reason), "the daemon at '%s' cannot tell: %s",
+             client_socket_path(client), reply->message);
+    refuse(reason, ret);
+}
+
+/* 0; -ENOENT: there is none; or -ENOMEM. */
 static int ask_daemon(const struct command_context *context, const char *job_type,
                       struct admission *ret)
 {
@@ -52,11 +87,21 @@ static int ask_daemon(const struct command_context *context, const char *job_typ
         return r;
     const struct client_options options = {.socket_paths = (const char *const *)sockets.items};
     r = client_open(&options, &client, &error);
+    if (has_no_daemon(r))
+        return -ENOENT;
     if (r == 0)
         r = call(client, job_type, &arena, &reply);
-    if (r == 0 && reply.error)
-        r = -EPROTO;
-    return r < 0 ? r : admission_decode(reply.result, reply.result_length, ret);
+    if (r == 0 && reply.error) {
+        refuse_by_error(client, &reply, ret);
+        return 0;
+    }
+    if (r == 0)
+        r = admission_decode(reply.result, reply.result_length, ret);
+    if (r == 0 || r == -ENOMEM)
+        return r;
+    const char *words = client ? client_strerror(client) : error.text;
+    refuse(*words ? words : "the daemon's answer makes no sense", ret);
+    return 0;
 }
 
 /* ---- without one ---- */
@@ -118,7 +163,7 @@ int ask_admission(const struct command_context *context, const char *job_type,
     int r = ask_daemon(context, job_type, ret);
 
     error->text[0] = '\0';
-    if (r < 0 && r != -ENOMEM)
+    if (r == -ENOENT)
         r = judge_alone(context, job_type, ret);
     if (r == -ENOMEM)
         snprintf(error->text, sizeof(error->text), "%s", strerror(-r));

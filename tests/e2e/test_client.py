@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import threading
 
 import harness
@@ -298,6 +299,38 @@ class Admit(ClientTestCase):
         result = self.run_sonde("admit", "--wait", "--timeout", "10ms")
         self.assertEqual((result.status, result.stdout), (75, b"no: jobs use it\\x1b all\n"))
         self.assertEqual(result.stderr.count("\n"), 1, result)
+
+    def assert_refused(self, words):
+        result = self.run_sonde("admit", "--json")
+        answer = harness.strict_json(result.stdout.decode())
+        self.assertEqual((result.status, answer["allowed"], answer["level"]),
+                         (75, False, "critical"), result)
+        self.assertIn(words, answer["reason"])
+
+    def test_a_daemon_that_cannot_tell(self):
+        """It may be why: nothing is judged without it."""
+        def fail(_):
+            raise RpcError(-32603, "no\x1b memory left")
+        daemon = self.serve(pressure__should_accept_job=fail)
+        self.assert_refused("cannot tell: no\x1b memory left")
+        self.assertEqual(self.run_sonde("admit").stdout.count(b"\x1b"), 0)
+        for nonsense in (None, 5, {}, {"allowed": "maybe"}):
+            daemon.answers["pressure.should_accept_job"] = nonsense
+            self.assert_refused("makes no sense")
+        marker = self.path("marker")
+        run = self.start(harness.SONDE, "run", "--admit", "--", "touch", marker,
+                         stderr=subprocess.DEVNULL)
+        harness.wait_until(lambda: len(daemon.asked) > 6, "it asks")
+        self.assertFalse(os.path.exists(marker))
+        run.terminate()
+        run.wait()
+
+    def test_a_daemon_that_does_not_answer(self):
+        os.makedirs(self.state, mode=0o700)
+        with socket.socket(socket.AF_UNIX) as mute:
+            mute.bind(self.socket)
+            mute.listen(8)
+            self.assert_refused("does not answer within")
 
     def test_without_a_daemon(self):
         result = self.run_sonde("admit", "--json")
