@@ -1,4 +1,6 @@
 #include <errno.h>
+#include <grp.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,16 +12,39 @@
 #include "daemon/daemon.h"
 #include "model/paths.h"
 
-static int load(void *context, struct config **ret, struct config_errors *errors)
+/* Only whoever serves that group has to know it. */
+static int check_group(const struct config *config, struct config_errors *errors)
+{
+    const struct access_config *access = &config->daemon_access;
+    _cleanup_text_ struct text problem = {0};
+
+    if (access->kind != ACCESS_GROUP || getgrnam(access->group))
+        return 0;
+    text_append_string(&problem, "'group:");
+    text_append_visible(&problem, access->group, strlen(access->group), SIZE_MAX);
+    text_append_string(&problem, "': there is no such group");
+    config_errors_add_key(errors, config, "daemon.access", text_string(&problem));
+    return -EINVAL;
+}
+
+static int load(const struct command_context *context, bool again, struct config **ret,
+                struct config_errors *errors)
 {
     _cleanup_config_ struct config *config = NULL;
 
-    int r = find_config(context, &config, errors);
+    int r = find_config(context, again, &config, errors);
+    if (r == 0)
+        r = check_group(config, errors);
     if (r == 0)
         r = resolve_paths(context, config);
     if (r == 0)
         *ret = TAKE_PTR(config);
     return r;
+}
+
+static int load_again(void *context, struct config **ret, struct config_errors *errors)
+{
+    return load(context, true, ret, errors);
 }
 
 static int no_place(int error)
@@ -39,7 +64,7 @@ static int run(const struct command_context *context, struct arguments *argument
 
     if (arguments->count)
         return command_misused(&command_daemon, "'%s' is one word too many", arguments->words[0]);
-    int r = load(&own, &config, &errors);
+    int r = load(&own, false, &config, &errors);
     if (r < 0 && errors.count) {
         load_config_report(&errors, r);
         return EXIT_USAGE;
@@ -55,7 +80,7 @@ static int run(const struct command_context *context, struct arguments *argument
     if (!isatty(STDERR_FILENO))
         log_use_fields();
     const struct daemon_options options = {
-        .socket_path = socket_path, .load_config = load, .context = &own};
+        .socket_path = socket_path, .load_config = load_again, .context = &own};
     return daemon_run(&options, TAKE_PTR(config)) < 0 ? 1 : 0;
 }
 

@@ -23,7 +23,7 @@ void load_config_report(const struct config_errors *errors, int error)
         log_error("cannot load the configuration: %s", strerror(-error));
 }
 
-int find_config(const struct command_context *context, struct config **ret,
+int find_config(const struct command_context *context, bool again, struct config **ret,
                 struct config_errors *errors)
 {
     _cleanup_free_ char *path = NULL;
@@ -32,7 +32,7 @@ int find_config(const struct command_context *context, struct config **ret,
     if (r < 0)
         return r;
     if (path)
-        return config_load(path, ret, errors);
+        return again ? config_load_again(path, ret, errors) : config_load(path, ret, errors);
 
     struct config *config = config_new();
     if (!config)
@@ -44,7 +44,7 @@ int find_config(const struct command_context *context, struct config **ret,
 int load_config(const struct command_context *context, struct config **ret)
 {
     _cleanup_config_errors_ struct config_errors errors = {0};
-    int r = find_config(context, ret, &errors);
+    int r = find_config(context, false, ret, &errors);
 
     if (r < 0)
         load_config_report(&errors, r);

@@ -8,8 +8,9 @@
  * negative errno after what was wrong has been printed to stderr. */
 int load_config(const struct command_context *context, struct config **ret);
 
-/* The same, without a word: what was wrong is in `errors`. */
-int find_config(const struct command_context *context, struct config **ret,
+/* The same, without a word: what was wrong is in `errors`. `again`: by whoever must not be kept
+ * waiting, see config_load_again(). */
+int find_config(const struct command_context *context, bool again, struct config **ret,
                 struct config_errors *errors);
 
 /* Prints what was wrong to stderr, a line each, as it is; `error` is what the call returned. */

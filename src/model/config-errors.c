@@ -15,7 +15,9 @@ void config_errors_add(struct config_errors *errors, const char *file, unsigned 
 
     text_append_visible(&text, file, strlen(file), SIZE_MAX);
     if (line)
-        text_printf(&text, ":%u:%u", line, column);
+        text_printf(&text, ":%u", line);
+    if (column)
+        text_printf(&text, ":%u", column);
     text_printf(&text, ": %s", message);
 
     char *copy = text_error(&text) < 0 ? NULL : arena_copy(&errors->arena, text.bytes, text.length);
@@ -23,6 +25,16 @@ void config_errors_add(struct config_errors *errors, const char *file, unsigned 
         errors->lines[errors->count++] = copy;
     else
         errors->error = -ENOMEM;
+}
+
+void config_errors_add_key(struct config_errors *errors, const struct config *config,
+                           const char *key, const char *problem)
+{
+    _cleanup_text_ struct text message = {0};
+
+    text_printf(&message, "%s: %s", key, problem);
+    config_errors_add(errors, config->file ? config->file : "built-in",
+                      config_origin_line(config, key), 0, text_string(&message));
 }
 
 void config_errors_done(struct config_errors *errors)

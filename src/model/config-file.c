@@ -27,15 +27,18 @@ static int read_to_end(int fd, struct text *into)
     return 0;
 }
 
-static int read_file(const char *path, struct text *into)
+/* O_NONBLOCK in `flags`: nothing is waited for. */
+static int read_file(const char *path, int flags, struct text *into)
 {
     struct stat status;
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
 
     if (fd < 0 || fstat(fd, &status) < 0)
         return -errno;
     if (S_ISDIR(status.st_mode))
         return -EISDIR;
+    if (S_ISFIFO(status.st_mode) && flags & O_NONBLOCK)
+        return -ESPIPE;
     return read_to_end(fd, into);
 }
 
@@ -45,14 +48,15 @@ static const char *file_problem(int error)
     case ENOENT: return "no such file";
     case EACCES: return "not readable: permission denied";
     case EISDIR: return "is a directory, not a file";
+    case ESPIPE: return "is a pipe, which cannot be read again";
     default: return strerror(error);
     }
 }
 
-int config_load(const char *path, struct config **ret, struct config_errors *errors)
+static int load(const char *path, int flags, struct config **ret, struct config_errors *errors)
 {
     _cleanup_text_ struct text bytes = {0};
-    int r = read_file(path, &bytes);
+    int r = read_file(path, flags, &bytes);
 
     if (r < 0) {
         if (r != -ENOMEM)
@@ -60,6 +64,16 @@ int config_load(const char *path, struct config **ret, struct config_errors *err
         return errors->error ? errors->error : r;
     }
     return config_load_bytes(path, text_string(&bytes), bytes.length, ret, errors);
+}
+
+int config_load(const char *path, struct config **ret, struct config_errors *errors)
+{
+    return load(path, 0, ret, errors);
+}
+
+int config_load_again(const char *path, struct config **ret, struct config_errors *errors)
+{
+    return load(path, O_NONBLOCK, ret, errors);
 }
 
 /* Whether the search may go on: nothing there, or nothing that this user could ever see, as when

@@ -88,6 +88,6 @@ const char *config_value_path(struct arena *arena, const struct config_node *nod
 /* Why a text cannot be a value: too long for `max_bytes`, control characters; NULL if it can. */
 const char *config_text_problem(const struct config_node *node, size_t max_bytes);
 
-/* Adds a line; `line` 0: the file as a whole. */
+/* Adds a line; `line` 0: the file as a whole; `column` 0: it is not known. */
 void config_errors_add(struct config_errors *errors, const char *file, unsigned line,
                        unsigned column, const char *message);

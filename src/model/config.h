@@ -131,6 +131,9 @@ struct config_errors {
 };
 
 void config_errors_done(struct config_errors *errors);
+/* A value that is well formed, and cannot be on this machine: `problem` names it, escaped. */
+void config_errors_add_key(struct config_errors *errors, const struct config *config,
+                           const char *key, const char *problem);
 
 /* The built-in defaults; NULL if memory is short. */
 struct config *config_new(void);
@@ -143,6 +146,9 @@ DEFINE_CLEANUP(struct config *, config_free);
 /* Reads `path`. 0, or a negative errno: with lines in `errors`, except for -ENOMEM, which may come
  * without. `~` in paths is $HOME. */
 int config_load(const char *path, struct config **ret, struct config_errors *errors);
+/* The same for whoever must not be kept waiting: a pipe, which gives what it has once, and then
+ * only when somebody writes into it, is an error. */
+int config_load_again(const char *path, struct config **ret, struct config_errors *errors);
 
 /* The same from memory; `name` stands for the file in errors and origins. */
 int config_load_bytes(const char *name, const char *bytes, size_t length, struct config **ret,

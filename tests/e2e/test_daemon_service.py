@@ -234,7 +234,8 @@ class Reload(ServiceTestCase):
         for text, line, word in (("profiler:\n  interval_seconds: -1\n", 2, "interval_seconds"),
                                  ("profiler:\n  scope: all\n  no_such: 1\n", 3, "no_such"),
                                  ("profiler:\n\t- x\n", 2, ""),
-                                 ("daemon:\n  access: group:no-such-group\n", None, "")):
+                                 ("daemon:\n  access: group:no-such-group\n", 2,
+                                  "daemon.access: 'group:no-such-group': there is no such")):
             with self.subTest(text=text):
                 at = len(sonde.log_now)
                 pathlib.Path(sonde.config_path).write_text(text, encoding="utf-8")
@@ -243,9 +244,8 @@ class Reload(ServiceTestCase):
                                    lambda: sonde.log_now)
                 errors = [fields["message"] for fields in parse_log(sonde.log_now[at:])
                           if fields["level"] == "error"]
-                if line:
-                    self.assertIn(f"{sonde.config_path}:{line}:", errors[0])
-                    self.assertIn(word, errors[0])
+                self.assertIn(f"{sonde.config_path}:{line}:", errors[0])
+                self.assertIn(word, errors[0])
                 self.assertEqual(self.interval(sonde), 0.2)
                 self.assertEqual(stat.S_IMODE(os.stat(sonde.socket).st_mode), 0o600)
         os.unlink(sonde.config_path)
@@ -270,6 +270,22 @@ class Reload(ServiceTestCase):
         self.assertEqual((status["interval_seconds"], status["scope"]), (0.5, "all"))
         self.assertEqual(stat.S_IMODE(os.stat(sonde.socket).st_mode), 0o666)
         self.assertEqual(sonde.rpc("daemon.reload"), {"changed": []})
+
+    def test_pipe(self):
+        """Nobody may ever write into it: it is not waited for."""
+        sonde = self.daemon(interval=0.2)
+        os.unlink(sonde.config_path)
+        os.mkfifo(sonde.config_path)
+        with self.assertRaises(daemon.RpcError) as caught:
+            sonde.rpc("daemon.reload")
+        self.assertIn(f"{sonde.config_path}: is a pipe", caught.exception.message)
+        sonde.process.send_signal(signal.SIGHUP)
+        self.await_log(sonde, "stays as it is")
+        sonde.await_snapshots(1)
+        os.unlink(sonde.config_path)
+        os.symlink("/dev/null", sonde.config_path)
+        self.assertEqual(len(sonde.rpc("daemon.reload")["changed"]), 1)
+        sonde.stop()
 
     def test_broken_by_rpc(self):
         sonde = self.daemon(interval=0.2)
@@ -337,62 +353,8 @@ class Start(ServiceTestCase):
                 self.assertEqual(result.status, EXIT_USAGE, result)
 
     def test_no_such_group(self):
-        result = self.run_daemon("--config",
-                                 self.write("g.yaml", "daemon:\n  access: group:no-such-group\n"))
-        self.assertEqual(result.status, 1, result)
-        self.assertIn("group", result.stderr)
-        self.assertFalse(os.path.exists(os.path.join(self.state, "sonde.sock")))
-
-    def test_path_of_the_socket_is_too_long(self):
-        long = self.path("x" * 120)
-        directory = self.path("d" * (SOCKET_PATH_MAX - len(self.directory) - 1 - len("/s")))
-        for path in (long, os.path.join(directory, "ss")):
-            with self.subTest(length=len(path)):
-                result = self.run_daemon("--socket", path)
-                self.assertEqual(result.status, 1, result)
-                self.assertIn("107", result.stderr)
-                self.assertIn("--socket", result.stderr)
-        fits = os.path.join(directory, "s")
-        self.assertEqual(len(fits), SOCKET_PATH_MAX)
-        with daemon.Daemon(self, env={"SONDE_SOCKET": fits}) as sonde:
-            self.assertEqual(sonde.rpc("daemon.status")["socket"], fits)
-            self.assertEqual(self.run_sonde("status", "--socket", fits).status, 0)
-        result = self.run_sonde("status", "--socket", long)
-        self.assertEqual(result.status, 1, result)
-        self.assertIn("107", result.stderr)
-
-    def test_disabled(self):
-        path = self.write("off.yaml", "profiler:\n  enabled: false\n")
-        result = self.run_daemon("--config", path)
-        self.assertEqual(result.status, 0, result)
-        self.assertIn("profiler.enabled", result.stderr)
-        self.assertFalse(os.path.exists(self.state))
-
-    def test_terminal_gets_words(self):
-        """Not fields: a person reads it."""
-        sonde = harness.SONDE
-        result = self.run_program("python3", "-c", "import pty, sys; pty.spawn(sys.argv[1:])",
-                                  sonde, "daemon", "--socket", "x" * 200)
-        self.assertIn(b"sonde: cannot listen (", result.stdout)
-
-    def test_log(self):
-        sonde = self.daemon()
-        sonde.process.send_signal(signal.SIGHUP)
-        self.await_log(sonde, "read again")
-        sonde.stop()
-        self.assertEqual(re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f]", sonde.log), [])
-        lines = parse_log(sonde.log)
-        for line in lines:
-            self.assertEqual(list(line)[:3], ["time", "level", "message"])
-            self.assertIn(line["level"], LOG_LEVELS)
-            when = datetime.datetime.strptime(line["time"], "%Y-%m-%dT%H:%M:%S.%fZ")
-            age = time.time() - when.replace(tzinfo=datetime.timezone.utc).timestamp()
-            self.assertTrue(-1 < age < harness.DEADLINE, line)
-        messages = [line["message"] for line in lines]
-        self.assertEqual([messages[0], *messages[-2:]], ["ready", "stopping", "stopped"])
-        self.assertEqual(lines[0]["socket"], sonde.socket)
-        self.assertEqual(lines[0]["database"], self.database)
-        self.assertEqual(lines[-2]["signal"], "SIGTERM")
+        self.refuse("daemon:\n  access: group:no-such-group\n", ":2:", "daemon.access",
+                    "'group:no-such-group'", "no such group")
 
 
 # ---- stopping ----
