@@ -18,6 +18,7 @@ struct asker {
     struct question *asked; /* NULL: the thread has nothing to do */
     bool is_late;           /* it was broken off */
     bool is_stopping;
+    uid_t last_uid; /* whose question was asked last */
     TAILQ_HEAD(, question) waiting;
 };
 
@@ -89,13 +90,26 @@ static void on_limit(uv_timer_t *timer)
     interrupt(asker);
 }
 
+/* Users take turns: nobody waits for more than one question of somebody who has many. NULL: nobody
+ * waits. */
+static struct question *choose_next(const struct asker *asker)
+{
+    struct question *question;
+
+    TAILQ_FOREACH (question, &asker->waiting, neighbours)
+        if (question->peer.uid != asker->last_uid)
+            return question;
+    return TAILQ_FIRST(&asker->waiting);
+}
+
 static void ask_next(struct asker *asker)
 {
     struct question *question;
 
-    while (!asker->asked && !asker->is_stopping && (question = TAILQ_FIRST(&asker->waiting))) {
+    while (!asker->asked && !asker->is_stopping && (question = choose_next(asker))) {
         TAILQ_REMOVE(&asker->waiting, question, neighbours);
         asker->asked = question;
+        asker->last_uid = question->peer.uid;
         uv_timer_start(&asker->limit, on_limit, ASKER_TIMEOUT_MSEC, 0);
         /* It only fails without a function to call. */
         uv_queue_work(asker->loop, &asker->work, on_work, on_worked);

@@ -1,5 +1,5 @@
-/* Asks the store, in a thread of its own, one question after the other, so that no question delays
- * a tick. A question that takes too long is broken off. */
+/* Asks the store, in a thread of its own, one question after the other, users in turn, so that no
+ * question delays a tick. A question that takes too long is broken off. */
 #pragma once
 
 #include <sys/queue.h>

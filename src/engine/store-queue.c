@@ -19,6 +19,7 @@ void store_queue_done(struct store_queue *queue)
 void store_queue_push(struct store_queue *queue, struct store_message *message)
 {
     TAILQ_INSERT_TAIL(&queue->messages, message, neighbours);
+    queue->pushed++;
     if (message->kind == STORE_MESSAGE_TICK)
         queue->ticks_waiting++;
     else
@@ -47,6 +48,7 @@ struct store_message *store_queue_first(const struct store_queue *queue)
 void store_queue_remove(struct store_queue *queue, struct store_message *message)
 {
     TAILQ_REMOVE(&queue->messages, message, neighbours);
+    queue->removed++;
     if (message->kind == STORE_MESSAGE_TICK)
         queue->ticks_waiting--;
     else

@@ -13,7 +13,8 @@
 struct store_queue {
     TAILQ_HEAD(, store_message) messages;
     size_t ticks_waiting;
-    size_t told_bytes; /* of all else that waits */
+    size_t told_bytes;        /* of all else that waits */
+    uint64_t pushed, removed; /* messages that there have been */
     double interval_seconds;
     bool is_closed; /* nothing will be written any more */
 

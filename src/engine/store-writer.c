@@ -608,12 +608,13 @@ bool store_writer_wait(struct store_writer *writer, uint64_t max_ns)
     uint64_t now_ns = clock_mono_ns(), until_ns = now_ns + max_ns;
 
     pthread_mutex_lock(&writer->lock);
-    while ((!writer->is_open || store_queue_first(&writer->queue)) && !writer->is_done &&
+    uint64_t last = writer->queue.pushed; /* what others add meanwhile is theirs to wait for */
+    while ((!writer->is_open || writer->queue.removed < last) && !writer->is_done &&
            now_ns < until_ns) {
         wait_until(writer, &writer->rest, MIN(now_ns + WAIT_STEP_NS, until_ns));
         now_ns = clock_mono_ns();
     }
-    bool is_written = writer->is_open && !store_queue_first(&writer->queue);
+    bool is_written = writer->is_open && writer->queue.removed >= last;
     pthread_mutex_unlock(&writer->lock);
     return is_written;
 }

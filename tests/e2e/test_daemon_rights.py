@@ -718,6 +718,27 @@ class Many(RightsTestCase):
                 line = line[link.link.send(line):]
         return self.STEPS_MAX
 
+    def test_ends_of_many_jobs(self):
+        """Users take turns: who has many jobs to end does not hold up the end of another's."""
+        sonde = self.daemon(EVERYONE)
+        many, two = [self.connect(ONE) for _ in range(10)], self.connect(TWO)
+        for number, link in enumerate(many):
+            link.call("job.start", job_id=f"job-{number}")
+        two.call("job.start", job_id="mine")
+        sonde.await_snapshots(1)
+        with contextlib.closing(sqlite3.connect(self.database, isolation_level=None)) as db:
+            db.execute("BEGIN IMMEDIATE") # so that each end is waited for as long as may be
+            for number, link in enumerate(many):
+                link.send({"jsonrpc": "2.0", "id": 1, "method": "job.finish",
+                           "params": {"job_id": f"job-{number}", "outcome": "success"}})
+            self.connect(ONE).call("pressure.current") # they were taken in
+            two.call("job.finish", job_id="mine", outcome="success")
+            self.assertLess(len(select.select(many, [], [], 0)[0]), 5)
+            db.execute("ROLLBACK")
+        for link in many:
+            self.assertIn("result", link.read())
+        sonde.stop()
+
     def test_told_faster_than_written(self):
         """While nothing can be written, nobody can fill the daemon's memory."""
         sonde = self.daemon(EVERYONE)
