@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "daemon/context.h"
 #include "daemon/manager.h"
+#include "daemon/publish.h"
 #include "engine/peek.h"
 #include "engine/record-copy.h"
 #include "model/cause.h"
@@ -161,9 +162,16 @@ static void publish_job(struct daemon *daemon, const char *event, const struct r
                         const struct job *job)
 {
     _cleanup_text_ struct text data = {0};
+    _cleanup_(arena_done) struct arena arena = {0};
     struct json_writer json = {.out = &data};
+    struct job shown = *job;
 
-    record_encode(&job_record, job, &json);
+    if (!bus_is_wanted(daemon->bus, event))
+        return;
+    publish_redact(daemon, &arena, &shown.command);
+    publish_redact(daemon, &arena, &shown.cause);
+    publish_redact(daemon, &arena, &shown.job_type);
+    record_encode(&job_record, &shown, &json);
     publish(daemon, event, run, INT_UNKNOWN, &data);
 }
 

@@ -6,6 +6,7 @@
 #include "base/json-writer.h"
 #include "daemon/manager.h"
 #include "model/record-json.h"
+#include "model/redact.h"
 
 /* What an object of a field table is published as. */
 static void publish_record(struct daemon *daemon, const struct record *record, const void *object,
@@ -67,10 +68,33 @@ static void publish_gap(struct daemon *daemon, const struct gap *gap)
                                       .is_public = true});
 }
 
-void publish_tick(struct daemon *daemon, const struct tick_box *box)
+void publish_redact(const struct daemon *daemon, struct arena *arena, const char **text)
+{
+    if (redact_replace(&daemon->config->redact, arena, text) < 0)
+        *text = NULL;
+}
+
+static void redact_tick(const struct daemon *daemon, struct tick_box *box)
+{
+    struct tick *tick = &box->tick;
+    struct snapshot *snapshot = tick->snapshot;
+
+    for (size_t i = 0; i < tick->events.count; i++) {
+        publish_redact(daemon, &box->arena, &tick->events.items[i].command);
+        publish_redact(daemon, &box->arena, &tick->events.items[i].sender_command);
+        publish_redact(daemon, &box->arena, &tick->events.items[i].details);
+    }
+    for (size_t i = 0; i < tick->anomalies.count; i++)
+        publish_redact(daemon, &box->arena, &tick->anomalies.items[i].description);
+    for (size_t i = 0; snapshot && i < snapshot->processes.count; i++)
+        publish_redact(daemon, &snapshot->arena, &snapshot->processes.items[i].command);
+}
+
+void publish_tick(struct daemon *daemon, struct tick_box *box)
 {
     const struct tick *tick = &box->tick;
 
+    redact_tick(daemon, box);
     for (size_t i = 0; i < tick->events.count; i++)
         publish_event(daemon, &tick->events.items[i]);
     for (size_t i = 0; i < tick->gaps.count; i++)

@@ -5,5 +5,8 @@
 
 struct daemon;
 
-/* Before the box goes to the store. */
-void publish_tick(struct daemon *daemon, const struct tick_box *box);
+/* Before the box goes to the store. What `profiler.redact` names is hidden in it from then on. */
+void publish_tick(struct daemon *daemon, struct tick_box *box);
+
+/* Hides it in a text that is to be published; without memory, all of the text. */
+void publish_redact(const struct daemon *daemon, struct arena *arena, const char **text);

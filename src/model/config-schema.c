@@ -60,7 +60,7 @@ const struct config_key config_keys[] = {
     KEY("profiler.jsonl_max_bytes", jsonl_max_bytes, CONFIG_INT, .fallback = "52428800",
         .min = 1048576, .meaning = "size at which that file is rotated"),
     KEY("profiler.redact", redact, CONFIG_WORDS, .fallback = "[token, password, secret, key]",
-        .meaning = "words whose values in command lines are stored as `***`"),
+        .meaning = "words whose values in command lines are stored and shown as `***`"),
 
     KEY("profiler.retention.full_resolution_hours", retention.full_resolution_hours, CONFIG_REAL,
         .fallback = "24", .min = 1, .unit_seconds = HOUR,

@@ -7,6 +7,7 @@
  * of a URL's authority) is inside it to the end of the word. */
 #include "model/redact.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -409,4 +410,20 @@ int redact_text(const char *text, const struct text_list *words, struct text *ou
     text_append_string(out, text + copied);
     int r = text_error(out);
     return r < 0 ? r : 1;
+}
+
+int redact_replace(const struct text_list *words, struct arena *arena, const char **text)
+{
+    _cleanup_text_ struct text hidden = {0};
+
+    if (!*text || !words)
+        return 0;
+    int r = redact_text(*text, words, &hidden);
+    if (r <= 0)
+        return r;
+    char *copy = arena_strdup(arena, text_string(&hidden));
+    if (!copy)
+        return -ENOMEM;
+    *text = copy;
+    return 0;
 }

@@ -18,6 +18,7 @@
  * on to the end of the text. */
 #pragma once
 
+#include "base/arena.h"
 #include "base/text.h"
 #include "model/field.h"
 
@@ -25,3 +26,7 @@
  * allocated then) or -ENOMEM. Valid UTF-8 stays so; a secret of one or two bytes grows to three.
  * What was redacted once does not change any more. Without words nothing is hidden at all. */
 int redact_text(const char *text, const struct text_list *words, struct text *out);
+
+/* Replaces *text by a copy in `arena` that hides the secrets, if there are any in it. NULL texts
+ * and no words are fine. 0 or -ENOMEM, with *text as it was. */
+int redact_replace(const struct text_list *words, struct arena *arena, const char **text);

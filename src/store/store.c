@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "model/record-json.h"
+#include "model/redact.h"
 #include "store/ballast.h"
 #include "store/findings.h"
 #include "store/folds.h"
@@ -18,7 +19,6 @@
 #include "store/retention.h"
 #include "store/run-table.h"
 #include "store/sample-writer.h"
-#include "store/secrets.h"
 #include "store/session.h"
 
 #define RETENTION_SECONDS 3600
@@ -322,7 +322,7 @@ static int end_transaction(struct store *store, int result)
 
 static int hide(struct store *store, const char **text)
 {
-    return secrets_hide(store->redact, &store->arena, text);
+    return redact_replace(store->redact, &store->arena, text);
 }
 
 static int hide_all(struct store *store, const char **first, const char **second,

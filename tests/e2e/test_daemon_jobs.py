@@ -282,6 +282,33 @@ class Steps(daemon.TestCase):
         self.assertEqual([job["run_id"] for job in sonde.rpc("job.list", job="again")], runs[::-1])
 
 
+class Secrets(daemon.TestCase):
+    # So that hardly a process is without an anomaly, which names its command.
+    SUSPICIOUS = ("profiler:\n  scope: all\n  anomaly:\n    fd_exhaustion_threshold: 1\n"
+                  "    fd_exhaustion_ratio: 0.0001\n")
+
+    def test_not_in_what_is_shown_live(self):
+        sonde = self.daemon(self.SUSPICIOUS)
+        stream = sonde.stream()
+        words = ("sh", "-c", "echo ready; read x; exit 3", "sh", "--password=geheim",
+                 "https://ada:geheim@host")
+        process = self.start(*words)
+        process.stdout.readline()
+        run_id = sonde.rpc("job.start", job_id="secretive", pid=process.pid,
+                           command=" ".join(words))["run_id"]
+        sonde.await_pid(process.pid, run_id)
+        found = [stream.await_notice("job.started"), stream.await_notice("process.spawn"),
+                 stream.await_notice("monitor.anomaly", lambda notice: notice["job_id"])]
+        shown, = sonde.processes(pid=process.pid)
+        sonde.rpc("job.finish", job_id=run_id, outcome="failure", cause="--token geheim")
+        found.append(stream.await_notice("job.finished"))
+        for notice in (*found, shown):
+            self.assertIn("***", str(notice))
+        for shown in (found, stream.pending(), sonde.top(), sonde.rpc("daemon.events", limit=200),
+                      sonde.rpc("report.job", job=run_id)):
+            self.assertNotIn("geheim", str(shown))
+
+
 class Attribution(daemon.TestCase):
     def test_descendants_stay(self):
         """Children, orphans, and those that fork twice and leave their session."""
