@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/json-writer.h"
@@ -58,9 +59,22 @@ static void write_machine(const struct snapshot *latest, struct json_writer *jso
     json_write_int(json, latest->active_sheets);
 }
 
-void context_write(const struct daemon *daemon, pid_t pid, bool is_of_process, struct text *out)
+/* A pid that was told of may be another's by now. */
+static const struct process_metric *find_process(struct daemon *daemon, int64_t viewer,
+                                                 pid_t pid)
 {
     const struct process_metric *process = pid ? live_find_process(&daemon->live, pid) : NULL;
+    bool sees_all = viewer == 0 || viewer == (int64_t)geteuid();
+
+    if (!process || sees_all || process->uid == viewer)
+        return process;
+    return daemon_owner_of(daemon, process->run_id) == viewer ? process : NULL;
+}
+
+void context_write(struct daemon *daemon, int64_t viewer, pid_t pid, bool is_of_process,
+                   struct text *out)
+{
+    const struct process_metric *process = find_process(daemon, viewer, pid);
     const struct snapshot *latest = daemon->live.latest;
     struct json_writer json = {.out = out};
     char hotspot[64];

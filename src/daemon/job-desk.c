@@ -344,7 +344,7 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
 }
 
 static void store_sheet(struct daemon *daemon, const struct run *run, int64_t sheet_num,
-                        const char *name, int outcome)
+                        const char *name, int outcome, bool is_told)
 {
     struct sheet sheet;
 
@@ -355,10 +355,10 @@ static void store_sheet(struct daemon *daemon, const struct run *run, int64_t sh
     sheet.sheet_num = sheet_num;
     sheet.name = name;
     sheet.outcome = outcome;
-    if (outcome == OUTCOME_RUNNING)
-        sheet.started_at = now_sec();
-    else
+    if (outcome != OUTCOME_RUNNING)
         sheet.ended_at = now_sec();
+    else if (!is_told)
+        sheet.started_at = now_sec();
     store_writer_sheet(daemon->writer, &sheet); /* without memory, it ends with its run */
 }
 
@@ -386,6 +386,7 @@ static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_
     const struct run_sheet *active = run_find_sheet(run, sheet_num);
     _cleanup_text_ struct text context = {0};
     struct desk_step step = {.sheet_num = sheet_num,
+                             .process.pid = active ? active->pid : 0,
                              .exit_code = job->exit_code,
                              .outcome = job->outcome,
                              .context_json = &context};
@@ -393,7 +394,7 @@ static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_
 
     if (!active)
         return;
-    context_write(daemon, active->pid, active->pid != 0, &context);
+    context_write(daemon, run->uid, active->pid, active->pid != 0, &context);
     job_desk_step(daemon, run, &step);
     if (!daemon->writer)
         return;
@@ -574,8 +575,7 @@ static void note_progress(struct run *run, const struct desk_step *step)
 int job_desk_step(struct daemon *daemon, struct run *run, const struct desk_step *step)
 {
     bool is_begin = step->outcome == OUTCOME_RUNNING;
-    const struct run_sheet *active = run_find_sheet(run, step->sheet_num);
-    pid_t pid = is_begin ? step->process.pid : active ? active->pid : 0;
+    bool was_active = run_find_sheet(run, step->sheet_num);
     char details[64];
 
     if (is_begin) {
@@ -587,11 +587,13 @@ int job_desk_step(struct daemon *daemon, struct run *run, const struct desk_step
         if (r < 0)
             return r;
     }
+    store_sheet(daemon, run, step->sheet_num, step->name, step->outcome, was_active);
+    if (is_begin && was_active) /* told again, with its process or its name */
+        return 0;
     snprintf(details, sizeof(details), "Sheet %lld %s", (long long)step->sheet_num,
              strchr(step_event(step->outcome), '.') + 1);
-    engine_tell_step(daemon->engine, run, step->sheet_num, is_begin ? EVENT_SPAWN : EVENT_EXIT, pid,
-                     step->exit_code, details);
-    store_sheet(daemon, run, step->sheet_num, step->name, step->outcome);
+    engine_tell_step(daemon->engine, run, step->sheet_num, is_begin ? EVENT_SPAWN : EVENT_EXIT,
+                     step->process.pid, step->exit_code, details);
     if (!is_begin)
         run_end_sheet(run, step->sheet_num);
     note_progress(run, step);

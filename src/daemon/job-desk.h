@@ -81,14 +81,15 @@ void job_desk_progressed(struct daemon *daemon, const struct run *run);
 struct desk_step {
     int64_t sheet_num;
     const char *name;
-    struct told_process process; /* with which it begins */
+    struct told_process process; /* with which it begins, or that has ended with it */
     int64_t exit_code;
     int outcome;          /* OUTCOME_RUNNING: it begins */
     enum telling telling; /* of its process */
     const struct text *context_json;
 };
 
-/* 0, -E2BIG (too many steps at once), -ENOBUFS (too much waits to be stored) or -ENOMEM. */
+/* One that is active does not begin again, but may get a name or a process that it did not have.
+ * 0, -E2BIG (too many steps at once), -ENOBUFS (too much waits to be stored) or -ENOMEM. */
 int job_desk_step(struct daemon *daemon, struct run *run, const struct desk_step *step);
 
 /* A run by rule; one whose processes are gone, too. */

@@ -246,7 +246,7 @@ static int join(struct daemon *daemon, struct connection *connection,
                    ? engine_register(daemon->engine, run, sheet_num, process, telling)
                    : r;
     }
-    context_write(daemon, process.pid, process.pid != 0, &context);
+    context_write(daemon, peer->uid, process.pid, process.pid != 0, &context);
     return job_desk_step(daemon, run,
                          &(struct desk_step){.sheet_num = sheet_num,
                                              .process = process,
@@ -564,6 +564,44 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
 
 /* ---- steps ---- */
 
+/* The process that a step begins with; none if none is told of. */
+static bool take_first(struct daemon *daemon, const struct connection *connection,
+                       const struct rpc_request *request, const struct run *run,
+                       struct desk_step *step, struct answer *answer)
+{
+    const struct peer *peer = connection_peer(connection);
+
+    if (!take_process(daemon, connection, request, &step->process, answer))
+        return false;
+    engine_catch_up(daemon->engine);
+    step->telling = telling_of(peer, step->process.pid);
+    return may_join(daemon, peer, run, step->process.pid, answer);
+}
+
+/* The process that has ended with a step: the one that it began with, unless another is told of,
+ * which may be gone already. */
+static bool take_last(const struct connection *connection, const struct rpc_request *request,
+                      const struct run *run, struct desk_step *step, struct answer *answer)
+{
+    const struct peer *peer = connection_peer(connection);
+    const struct run_sheet *active = run_find_sheet(run, step->sheet_num);
+    uint64_t start_ticks;
+    int64_t uid;
+
+    if (!active) {
+        answer_fail(answer, RPC_INVALID_PARAMS, "sheet_num: sheet %lld is not running",
+                    (long long)step->sheet_num);
+        return false;
+    }
+    step->process.pid = (pid_t)rpc_int(request, "pid", active->pid);
+    if (step->process.pid == active->pid || peer->sees_all ||
+        peek_owner(step->process.pid, &start_ticks, &uid) < 0 || uid == (int64_t)peer->uid)
+        return true;
+    answer_fail(answer, RPC_NOT_PERMITTED, "process %d belongs to another user",
+                (int)step->process.pid);
+    return false;
+}
+
 static void tell_step(struct daemon *daemon, struct connection *connection,
                       const struct rpc_request *request, int outcome, struct answer *answer)
 {
@@ -578,21 +616,11 @@ static void tell_step(struct daemon *daemon, struct connection *connection,
     };
     bool is_begin = outcome == OUTCOME_RUNNING;
 
-    if (!run || (is_begin && !take_process(daemon, connection, request, &step.process, answer)))
+    if (!run || !(is_begin ? take_first(daemon, connection, request, run, &step, answer)
+                           : take_last(connection, request, run, &step, answer)))
         return;
-    engine_catch_up(daemon->engine);
-    if (!may_join(daemon, connection_peer(connection), run, step.process.pid, answer))
-        return;
-    const struct run_sheet *active = run_find_sheet(run, step.sheet_num);
-    if (!is_begin && !active) {
-        answer_fail(answer, RPC_INVALID_PARAMS, "sheet_num: sheet %lld is not running",
-                    (long long)step.sheet_num);
-        return;
-    }
-    step.telling = telling_of(connection_peer(connection), step.process.pid);
-    /* At its end the process may be gone already: it is known by its beginning. */
-    pid_t pid = is_begin ? step.process.pid : active->pid;
-    context_write(daemon, pid, pid != 0, &context);
+    pid_t pid = step.process.pid;
+    context_write(daemon, connection_peer(connection)->uid, pid, pid != 0, &context);
     int r = job_desk_step(daemon, run, &step);
     if (r == -E2BIG)
         answer_fail(answer, RPC_RESOURCES_EXHAUSTED, "a job may have %d sheets at once",

@@ -14,13 +14,9 @@
 void method_resource_context(struct daemon *daemon, struct connection *connection,
                              const struct rpc_request *request, struct answer *answer)
 {
-    const struct peer *peer = connection_peer(connection);
     pid_t pid = (pid_t)rpc_int(request, "pid", 0);
-    const struct process_metric *process = pid ? live_find_process(&daemon->live, pid) : NULL;
-    bool is_hidden = process && !peer->sees_all && process->uid != (int64_t)peer->uid &&
-                     daemon_owner_of(daemon, process->run_id) != (int64_t)peer->uid;
 
-    context_write(daemon, is_hidden ? 0 : pid, pid != 0, &answer->result);
+    context_write(daemon, connection_peer(connection)->uid, pid, pid != 0, &answer->result);
 }
 
 void method_pressure_current(struct daemon *daemon, struct connection *connection,

@@ -28,7 +28,7 @@ int run_begin_sheet(struct run *run, int64_t sheet_num, pid_t pid)
     struct run_sheet *known = find_sheet(run, sheet_num);
 
     if (known) {
-        *known = sheet;
+        known->pid = pid ? pid : known->pid;
         return 0;
     }
     if (run->sheets.count >= RUN_SHEETS_MAX)

@@ -182,11 +182,11 @@ class Steps(daemon.TestCase):
     def test_progress(self):
         sonde = self.daemon()
         stream = sonde.stream("job.progress")
-        sonde.rpc("job.start", job_id="x", total_sheets=10)
+        run_id = sonde.rpc("job.start", job_id="x", total_sheets=10)["run_id"]
         sonde.rpc("job.progress", job_id="x", current_sheet=4, last_completed_sheet=3,
                   total_sheets=12, status="linking")
-        wanted = {"job_id": "x", "total_sheets": 12, "last_completed_sheet": 3, "current_sheet": 4,
-                  "status": "linking"}
+        wanted = {"job_id": "x", "run_id": run_id, "total_sheets": 12, "last_completed_sheet": 3,
+                  "current_sheet": 4, "status": "linking"}
         notice = stream.notice()
         self.assertEqual((notice["event"], notice["job_id"], notice["data"]),
                          ("job.progress", "x", wanted))
@@ -280,6 +280,52 @@ class Steps(daemon.TestCase):
         self.assertEqual(self.report("again")["job"]["run_id"], runs[1])
         self.assertEqual(self.report("again~1")["job"]["run_id"], runs[0])
         self.assertEqual([job["run_id"] for job in sonde.rpc("job.list", job="again")], runs[::-1])
+
+
+class StepProcesses(daemon.TestCase):
+    def events(self, run_id):
+        return self.rows("SELECT pid, event_type, details FROM process_events WHERE details LIKE"
+                         " 'Sheet %' ORDER BY id")
+
+    def test_told_again(self):
+        """A step that is active does not begin a second time, but may be told more of."""
+        sonde = self.daemon()
+        stream = sonde.stream("sheet.*")
+        puppet = self.puppet()
+        run_id = sonde.rpc("job.start", job_id="again")["run_id"]
+        sonde.rpc("sheet.started", job_id=run_id, sheet_num=1)
+        began, = self.await_rows("SELECT started_at FROM sheets")
+        context = sonde.rpc("sheet.started", job_id=run_id, sheet_num=1, name="late",
+                            pid=puppet.pid)["resource_context"]
+        self.assertNotIn("running_jobs", context)
+        sonde.rpc("sheet.started", job_id=run_id, sheet_num=1)
+        sonde.await_pid(puppet.pid, run_id)
+        self.assertEqual(sonde.processes(pid=puppet.pid)[0]["sheet_num"], 1)
+        sonde.rpc("sheet.completed", job_id=run_id, sheet_num=1)
+        self.assertEqual([notice["event"] for notice in stream.pending()],
+                         ["sheet.started", "sheet.completed"])
+        sonde.rpc("job.finish", job_id=run_id, outcome="success")
+        sonde.stop()
+        self.assertEqual(self.rows("SELECT name, started_at FROM sheets"),
+                         [{"name": "late", "started_at": began["started_at"]}])
+        self.assertEqual([(event["event_type"], event["pid"]) for event in self.events(run_id)],
+                         [("spawn", 0), ("exit", puppet.pid)])
+
+    def test_the_one_that_ends(self):
+        """Its first one, unless another is named; what is published says the same."""
+        sonde = self.daemon()
+        stream = sonde.stream("sheet.*")
+        first, other = self.puppet(), self.puppet()
+        run_id = sonde.rpc("job.start", job_id="ends")["run_id"]
+        for number, (method, params) in enumerate((("sheet.completed", {}),
+                                                   ("sheet.failed", {"pid": other.pid}))):
+            sonde.rpc("sheet.started", job_id=run_id, sheet_num=number, pid=first.pid)
+            sonde.rpc(method, job_id=run_id, sheet_num=number, **params)
+        pids = [first.pid, first.pid, first.pid, other.pid]
+        self.assertEqual([notice["data"]["pid"] for notice in stream.pending()], pids)
+        sonde.rpc("job.finish", job_id=run_id, outcome="success")
+        sonde.stop()
+        self.assertEqual([event["pid"] for event in self.events(run_id)], pids)
 
 
 class Secrets(daemon.TestCase):
