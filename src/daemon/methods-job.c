@@ -512,12 +512,24 @@ static void read_figures(const struct rpc_request *request, struct job_profile *
     exactness->processes = exactness_of(request, "processes_exactness");
 }
 
+/* The most that is said of it. */
+static double told_cpu(const struct rpc_request *request)
+{
+    double parts = rpc_real(request, "user_seconds", 0) + rpc_real(request, "system_seconds", 0);
+
+    return MAX(parts, rpc_real(request, "cpu_seconds", 0));
+}
+
 /* Whether the figures can be true: estimates are made of them. */
 static bool check_figures(const struct daemon *daemon, const struct run *run,
                           const struct rpc_request *request, struct answer *answer)
 {
     double wall_seconds = rpc_real(request, "wall_seconds", 0);
     double age_seconds = job_desk_age(daemon, run);
+    double cpu_max = (age_seconds + CLOCK_SLACK_SEC) * (double)sysconf(_SC_NPROCESSORS_CONF);
+    double cpu_seconds = told_cpu(request);
+    int64_t processes = rpc_int(request, "processes", INT_UNKNOWN);
+    int64_t left_running = rpc_int(request, "left_running", 0);
 
     if (rpc_real(request, "ended_at", 0) > ns_to_sec(clock_real_ns()) + CLOCK_SLACK_SEC)
         answer_fail(answer, RPC_INVALID_PARAMS, "ended_at: lies in the future");
@@ -525,6 +537,15 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
         answer_fail(answer, RPC_INVALID_PARAMS,
                     "wall_seconds: %.0f is more than the %.0f s since the run started",
                     wall_seconds, MAX(age_seconds, 0.0));
+    else if (cpu_seconds > cpu_max)
+        answer_fail(answer, RPC_INVALID_PARAMS,
+                    "cpu_seconds, user_seconds, system_seconds: %.0f is more than all CPUs have had"
+                    " in the %.0f s since the run started",
+                    cpu_seconds, MAX(age_seconds, 0.0));
+    else if (int_is_known(processes) && left_running > processes)
+        answer_fail(answer, RPC_INVALID_PARAMS,
+                    "left_running: %lld is more than the %lld processes that there were",
+                    (long long)left_running, (long long)processes);
     else
         return true;
     return false;

@@ -137,11 +137,12 @@ static const struct rpc_param job_finish_params[] = {
     COUNT("processes", .meaning = "how many there were"),
     TIME("ended_at", .meaning = "when; now if not given"),
     AMOUNT("wall_seconds", .meaning = "from start to end, no longer than the run was there"),
-    AMOUNT("cpu_seconds", .meaning = "CPU time of all its processes"),
+    AMOUNT("cpu_seconds",
+           .meaning = "CPU time of all its processes, no more than all CPUs have had since then"),
     MEMORY("peak_total_mb", .meaning = "largest sum of RSS, MiB"),
     MEMORY("peak_unique_mb", .meaning = "the same, shared memory once"),
     AMOUNT("max_cpu_pct", .meaning = "largest CPU of one interval, percent of a core"),
-    COUNT("left_running", .meaning = "processes that outlived it"),
+    COUNT("left_running", .meaning = "of these, those that outlived it"),
     COUNT("num_samples", .meaning = "samples taken"),
     AMOUNT("gap_seconds", .meaning = "time that no sample covers"),
     TEXT("collector", RPC_NAME_MAX_BYTES, .meaning = "where the facts come from"),
@@ -174,16 +175,17 @@ static const struct rpc_param job_list_params[] = {
 #define SHEET_PARAMS                                                                               \
     WHICH_RUN("job_id", .is_required = true, .meaning = "the job, or a run_id"),                   \
         COUNT("sheet_num", .is_required = true, .meaning = "the step"),                            \
-        TEXT("name", RPC_NAME_MAX_BYTES, .meaning = "what it is called"),                          \
-        PID("pid", .meaning = "its first process, one of the caller's user")
+        TEXT("name", RPC_NAME_MAX_BYTES, .meaning = "what it is called")
 
 static const struct rpc_param sheet_started_params[] = {
     SHEET_PARAMS,
+    PID("pid", .meaning = "its first process, one of the caller's user"),
     INT("exit_code", 0, 255, .meaning = "has no meaning yet"),
 };
 
 static const struct rpc_param sheet_ended_params[] = {
     SHEET_PARAMS,
+    PID("pid", .meaning = "the process that has ended with it; not given: its first one"),
     INT("exit_code", 0, 255, .meaning = "exit status; 128 + N after signal N"),
     WORD("outcome", end_words, .meaning = "if it is not what the method's name says"),
 };

@@ -456,15 +456,20 @@ class Secrets(RightsTestCase):
         self.assertEqual(self.root.call("report.job", job=self.run_id)["job"]["uid"], 0)
 
     def test_figures_that_cannot_be_true(self):
-        for name, value in (("wall_seconds", 1000), ("wall_seconds", 1e9), ("peak_rss_mb", 1e12),
-                            ("peak_total_mb", 1e9), ("peak_unique_mb", 6.8e7),
-                            ("ended_at", time.time() + 1000)):
+        for name, value, more in (("wall_seconds", 1000, {}), ("wall_seconds", 1e9, {}),
+                                  ("peak_rss_mb", 1e12, {}), ("peak_total_mb", 1e9, {}),
+                                  ("peak_unique_mb", 6.8e7, {}), ("user_seconds", 9e15, {}),
+                                  ("system_seconds", 1e7, {"user_seconds": 1}),
+                                  ("cpu_seconds", 1e7, {"user_seconds": 1}),
+                                  ("left_running", 100, {"processes": 99}),
+                                  ("ended_at", time.time() + 1000, {})):
             with self.subTest(name=name):
                 answer = self.one.request("job.finish", job_id="own", outcome="success",
-                                          **{name: value})
+                                          **{name: value}, **more)
                 self.assertEqual(answer["error"]["code"], INVALID_PARAMS)
                 self.assertIn(name, answer["error"]["message"])
         self.one.call("job.finish", job_id="own", outcome="success", wall_seconds=5,
+                      user_seconds=5, system_seconds=1, processes=3, left_running=3,
                       peak_rss_mb=64 * 1024 * 1024)
         self.assertEqual(self.await_end(self.own_run)["wall_seconds"], 5)
 
