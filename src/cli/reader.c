@@ -30,6 +30,8 @@ struct reader {
     struct client_error unasked; /* empty: all daemons that are there can be */
 };
 
+#define NO_DATA_IN "no data yet in '%s'"
+
 /* ---- words ---- */
 
 static int say(struct reader *reader, int r, const char *format, ...) _printf_(3, 4);
@@ -84,9 +86,8 @@ static void say_closed(const struct reader *reader, int daemon_error,
         snprintf(error->text, sizeof(error->text), "%s%s", about_daemon,
                  is_alone ? "nowhere to look for data; set HOME, or give --state-dir DIR" : "");
     else if (store_error == -ENOENT)
-        snprintf(error->text, sizeof(error->text), "%s%sno data yet in '%s'%s", about_daemon,
-                 between, reader->database_path,
-                 is_alone ? "; run a job with: sonde run -- CMD" : "");
+        snprintf(error->text, sizeof(error->text), "%s%s" NO_DATA_IN "%s", about_daemon, between,
+                 reader->database_path, is_alone ? "; run a job with: sonde run -- CMD" : "");
     else
         snprintf(error->text, sizeof(error->text), "%s",
                  store_words->text[0] ? store_words->text : strerror(-store_error));
@@ -180,10 +181,20 @@ const char *reader_unasked(const struct reader *reader)
 /* The daemon cannot answer this, for the reason in `error`: the own database has to, if it can. */
 static int fall_back(struct reader *reader, int r)
 {
-    if (!has_store(reader))
-        return r;
-    note(reader, "%s; this is from '%s'", reader->error, reader->database_path);
-    return ASK_STORE;
+    struct store_error words = {""};
+    size_t length = strlen(reader->error);
+
+    int store_error = open_store(reader, &words);
+    if (store_error == 0) {
+        note(reader, "%s; this is from '%s'", reader->error, reader->database_path);
+        return ASK_STORE;
+    }
+    if (store_error != -ENOENT)
+        snprintf(reader->error + length, sizeof(reader->error) - length, "; and %s", words.text);
+    else if (reader->database_path)
+        snprintf(reader->error + length, sizeof(reader->error) - length,
+                 "; and there is " NO_DATA_IN, reader->database_path);
+    return r;
 }
 
 /* It is not asked again either. */

@@ -198,6 +198,17 @@ class Reading(ClientTestCase):
         self.assertIn("is of another version", result.stderr)
         self.assertEqual(result.stderr.count("\n"), 1)
 
+    def test_neither_answers(self):
+        """Both are named: the daemon that cannot, and the database that is not there."""
+        def fail(_):
+            raise RpcError(-32603, "no memory left")
+        self.serve(job__list=fail, events__list=fail, report__job=fail)
+        for words in (["jobs"], ["events"], ["report", "x"]):
+            with self.subTest(words=words):
+                stderr = self.ask(*words, status=1).stderr
+                self.assertIn("no memory left; and there is no data yet in", stderr)
+                self.assertIn(os.path.join(self.state, "monitor.db"), stderr)
+
     @harness.needs_root()
     @harness.needs_program("setpriv")
     def test_a_daemon_that_does_not_let_in(self):
