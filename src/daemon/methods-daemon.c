@@ -95,6 +95,14 @@ void method_daemon_monitor_stream(struct daemon *daemon _unused_, struct connect
     const struct text_list *events = &rpc_value(request, "events")->texts;
     const struct field field = {.type = FIELD_TEXTS};
 
+    for (size_t i = 0; i < events->count && !answer->error; i++)
+        if (!bus_knows(events->items[i]))
+            answer_fail(answer, RPC_INVALID_PARAMS,
+                        "events: there is no event '%.60s'; their names begin with monitor., "
+                        "process., job. and sheet., and `*` is all of them",
+                        events->items[i]);
+    if (answer->error)
+        return;
     start_stream(connection, events->items, events->count, &view, answer);
     json_write_begin_object(&answer->json);
     json_write_key(&answer->json, "events");

@@ -454,6 +454,21 @@ static bool matches(const char *pattern, const char *name)
                 : strcmp(pattern, name) == 0;
 }
 
+bool bus_knows(const char *pattern)
+{
+    static const char *const names[] = {
+        BUS_SNAPSHOT,    BUS_ANOMALY,     BUS_ANOMALY_CLEARED, BUS_GAP,
+        "process.spawn", "process.exec",  "process.exit",      "process.signal",
+        "process.kill",  "process.oom",   "job.started",       "job.progress",
+        "job.finished",  "sheet.started", "sheet.completed",   "sheet.failed",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (matches(pattern, names[i]))
+            return true;
+    return false;
+}
+
 static bool wants(const struct bus_subscriber *subscriber, const char *name)
 {
     if (subscriber->is_gone || subscriber->drops.is_disabled)

@@ -37,6 +37,9 @@ struct bus_view {
 #define BUS_ANOMALY_CLEARED "monitor.anomaly_cleared"
 #define BUS_GAP             "monitor.gap"
 
+/* Whether there is an event that the pattern (see bus_subscribe()) stands for. */
+bool bus_knows(const char *pattern);
+
 /* What is published: the envelope as JSON, shared by all queues that it is in. */
 struct bus_event;
 

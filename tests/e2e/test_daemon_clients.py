@@ -313,12 +313,18 @@ class Streams(ClientsTestCase):
 
     def test_wrong_patterns(self):
         sonde = self.daemon()
-        for events in ([], ["*.x"], ["a*b"], ["**"], [""], ["x"] * 33, ["x" * 5000], [1], "x",
-                       None):
+        for events in ([], ["*.x"], ["a*b"], ["**"], [""], ["*"] * 33, ["x" * 5000], [1], "x",
+                       None, ["nope"], ["*", "sheet.begun"], ["jobs.*"], ["sheet.started "]):
             with self.subTest(events=events):
                 self.assertEqual(sonde.error("daemon.monitor.stream", events=events),
                                  INVALID_PARAMS)
         self.assertEqual(self.status(sonde)["subscribers"], 0)
+        with self.assertRaises(daemon.RpcError) as caught:
+            sonde.rpc("daemon.monitor.stream", events=["nope"])
+        self.assertIn("'nope'", caught.exception.message)
+        for name in ("monitor.anomaly", "monitor.anomaly_cleared", "monitor.gap", "process.signal",
+                     "process.oom"): # which nothing here makes
+            sonde.stream(name)
 
     def test_several_on_a_connection(self):
         sonde = self.daemon()
