@@ -115,7 +115,14 @@ static int connect_to(const char *path, int timeout_msec, int *ret_fd)
     return r;
 }
 
-static bool owns_directory(uid_t uid, const char *path)
+enum trust {
+    TRUST_FULL,
+    TRUST_NONE,      /* it has nothing to do with the place */
+    TRUST_OPEN_PLACE /* it owns the directory, which anybody might have made */
+};
+
+/* That of whoever is neither root nor this user. */
+static enum trust trust_in_owner(uid_t uid, const char *path)
 {
     const char *slash = strrchr(path, '/');
     char directory[PATHS_SOCKET_MAX_BYTES + sizeof("/..")] = ".";
@@ -125,24 +132,39 @@ static bool owns_directory(uid_t uid, const char *path)
         snprintf(directory, sizeof(directory), "%.*s", slash == path ? 1 : (int)(slash - path),
                  path);
     if (stat(directory, &status) < 0 || status.st_uid != uid)
-        return false;
+        return TRUST_NONE;
     /* Where others can make directories, owning one says nothing. */
     strncat(directory, "/..", sizeof(directory) - strlen(directory) - 1);
     _cleanup_close_ int parent_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return parent_fd >= 0 && !fd_others_can_write(parent_fd);
+    return parent_fd >= 0 && !fd_others_can_write(parent_fd) ? TRUST_FULL : TRUST_OPEN_PLACE;
 }
 
 /* Who is believed: root, this user, and whoever owns the directory of the socket (a daemon with a
  * user of its own). Anyone else has put a socket where a daemon was expected. */
-static int check_peer(int fd, const char *path, uid_t *ret_uid)
+static int check_peer(int fd, const char *path, struct client_error *error)
 {
     struct ucred peer;
     socklen_t size = sizeof(peer);
 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
         return -errno;
-    *ret_uid = peer.uid;
-    return peer.uid == 0 || peer.uid == geteuid() || owns_directory(peer.uid, path) ? 0 : -EPERM;
+    if (peer.uid == 0 || peer.uid == geteuid())
+        return 0;
+    switch (trust_in_owner(peer.uid, path)) {
+    case TRUST_FULL: return 0;
+    case TRUST_NONE:
+        return say(error, -EPERM,
+                   "what listens at '%s' belongs to uid %lld, who is neither root nor this user "
+                   "nor the owner of its directory: it is not asked",
+                   path, (long long)peer.uid);
+    case TRUST_OPEN_PLACE: break;
+    }
+    return say(
+        error, -EPERM,
+        "what listens at '%s' belongs to uid %lld, and so does its directory, but where that "
+        "lies others than this user and root could have made it: it is not asked; ask as "
+        "that user",
+        path, (long long)peer.uid);
 }
 
 /* A socket file that nobody listens at was left by a daemon that died. */
@@ -151,19 +173,16 @@ static bool is_absent(int r)
     return r == -ENOENT || r == -ENOTDIR || r == -ECONNREFUSED;
 }
 
-static int say_why(const char *path, int r, uid_t uid, int timeout_msec, struct client_error *error)
+static int say_why(const char *path, int r, int timeout_msec, struct client_error *error)
 {
+    if (error->text[0]) /* check_peer() has said it */
+        return r;
     switch (r) {
     case -EACCES:
         return say(error, r,
                    "the daemon at '%s' does not let this user in; daemon.access in its "
                    "configuration says who may",
                    path);
-    case -EPERM:
-        return say(error, r,
-                   "what listens at '%s' belongs to uid %lld, who is neither root nor this user "
-                   "nor the owner of its directory: it is not asked",
-                   path, (long long)uid);
     case -ENAMETOOLONG:
         return say(error, r,
                    "the socket's path '%.200s%s' is longer than %d bytes; give a shorter one with "
@@ -218,15 +237,15 @@ static int open_one(const char *path, int timeout_msec, struct client **ret,
                     struct client_error *error)
 {
     _cleanup_close_ int fd = -1;
-    uid_t uid = 0;
 
+    error->text[0] = '\0';
     int r = connect_to(path, timeout_msec, &fd);
     if (r == 0)
-        r = check_peer(fd, path, &uid);
+        r = check_peer(fd, path, error);
     if (r == 0)
         r = client_new(fd, path, timeout_msec, ret);
     if (r < 0)
-        return is_absent(r) ? -ENOENT : say_why(path, r, uid, timeout_msec, error);
+        return is_absent(r) ? -ENOENT : say_why(path, r, timeout_msec, error);
     TAKE_FD(fd);
     return 0;
 }

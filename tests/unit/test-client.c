@@ -441,6 +441,8 @@ static void test_another_user_does_not_pose_as_the_daemon(void **state)
     /* Nor does it mean anything that the directory is its own, where anybody may make one. */
     assert_int_equal(chown(place->dir, NOBODY, NOBODY), 0);
     assert_int_equal(try_open(place, &error), -EPERM);
+    assert_null(strstr(error.text, "nor the owner of its directory"));
+    assert_non_null(strstr(error.text, "and so does its directory"));
     close(fd);
     assert_int_equal(unlink(place->path), 0);
     /* Where only root can have made it, it is that user's daemon. */
