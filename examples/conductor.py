@@ -6,7 +6,8 @@
     conductor.py --file steps.txt
 
 Each command is a sheet of the job. A file has one command a line (`#` begins a comment); one that
-ends in .json has a list of commands, or of objects {"name": ..., "command": ...}.
+ends in .json has a list of commands, or of objects {"name": ..., "command": ...}. There a command is
+a text for the shell, or a list: a program and its words, as they are.
 
 What it shows of docs/RPC.md:
 
@@ -127,14 +128,32 @@ class Daemon:
 
 # ---- what is to be done ----
 
+def read_command(value):
+    """As a text for the shell."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+        return shlex.join(value)
+    raise ValueError(f"a command is a text, or a list of them, not {json.dumps(value)}")
+
+
+def read_item(item):
+    """A step of a JSON file, as (name, command)."""
+    if not isinstance(item, dict):
+        return None, read_command(item)
+    name = item.get("name")
+    if name is not None and not isinstance(name, str):
+        raise ValueError(f"a name is a text, not {json.dumps(name)}")
+    return name, read_command(item["command"])
+
+
 def read_sheets(path):
     """The steps of a file, as (name, command)."""
     text = pathlib.Path(path).read_text(encoding="utf-8")
     if not path.endswith(".json"):
         lines = (line.strip() for line in text.splitlines())
         return [(None, line) for line in lines if line and not line.startswith("#")]
-    return [(None, item) if isinstance(item, str) else (item.get("name"), item["command"])
-            for item in json.loads(text)]
+    return [read_item(item) for item in json.loads(text)]
 
 
 def cut(text, max_bytes):
@@ -288,7 +307,7 @@ def main():
     options = parser.parse_args()
     try:
         sheets = read_sheets(options.file) if options.file else []
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         parser.error(f"--file {options.file}: {error}")
     sheets += [(None, command) for command in options.command]
     if not sheets:

@@ -179,12 +179,26 @@ class WithoutDaemon(ConductorTestCase):
                 self.assertEqual(self.conduct(*steps).status, status)
         self.assertEqual(self.lines("out"), [])
 
+    def test_words_of_a_command(self):
+        """A list is a program and its arguments, whatever the shell would make of them."""
+        script = "import sys; open('out', 'a').write('|'.join(sys.argv[1:]) + '\\n')"
+        steps = [{"name": "one", "command": ["python3", "-c", script, "a*;b", "$HOME", ""]},
+                 ["python3", "-c", script, "'", ";"], "echo text >>out"]
+        self.write("steps.json", json.dumps(steps))
+        self.assertEqual(self.conduct("--file", "steps.json").status, 0)
+        self.assertEqual(self.lines("out"), ["a*;b|$HOME|", "'|;", "text"])
+
     def test_wrong_usage(self):
-        self.write("wrong.json", '[{"name": "no command"}]')
-        for words in ((), ("--file", "no-such-file", "echo never >>out"),
-                      ("--file", "wrong.json", "echo never >>out")):
+        for words in ((), ("--file", "no-such-file", "echo never >>out")):
             with self.subTest(words=words):
                 self.assertEqual(self.conduct(*words).status, 2)
+        for wrong in ([{"name": "no command"}], 5, [5], [[]], [["echo", 5]], [None],
+                      [{"command": {}}], [{"name": 5, "command": "true"}]):
+            with self.subTest(wrong=wrong):
+                self.write("wrong.json", json.dumps(wrong))
+                result = self.conduct("--file", "wrong.json", "echo never >>out")
+                self.assertEqual(result.status, 2)
+                self.assertIn("--file wrong.json: ", result.stderr)
         self.assertEqual(self.lines("out"), [])
 
 
