@@ -48,17 +48,18 @@ void run_figures_format_memory(const struct run_figures *figures, struct text *o
         text_append_char(out, '-');
         return;
     }
-    text_printf(out, "%s%s peak",
+    text_printf(out, "%s%s%s",
                 real_is_known(figures->peak_rss_mb) ? exactness_mark(figures->exactness.peak_rss_mb)
                                                     : "",
-                human_mb(&peak, figures->peak_rss_mb));
+                human_mb(&peak, figures->peak_rss_mb),
+                figures->processes == 1 ? " peak" : " of one process");
     /* Of a single process the sums are the same. */
     if (figures->processes == 1)
         return;
-    text_append_string(out, " of one process");
+    /* With the largest of figures, these words make a line of 80 columns. */
     if (real_is_known(figures->peak_total_mb))
-        text_printf(out, ", %s%s together", exactness_mark(figures->exactness.peak_total_mb),
+        text_printf(out, ", %s%s in all", exactness_mark(figures->exactness.peak_total_mb),
                     human_mb(&total, figures->peak_total_mb));
     if (real_is_known(figures->peak_unique_mb))
-        text_printf(out, " (%s not shared)", human_mb(&unique, figures->peak_unique_mb));
+        text_printf(out, " (%s unshared)", human_mb(&unique, figures->peak_unique_mb));
 }

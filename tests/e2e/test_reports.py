@@ -216,7 +216,7 @@ class Reports(StoredTestCase):
         self.assertIn(f"\n  where      {os.getcwd()} on {os.uname().nodename}, uid "
                       f"{os.getuid()}\n", text)
         self.assertIn("\n  type       copying\n", text)
-        self.assertRegex(text, r"\n  memory     .* MB peak of one process, ")
+        self.assertRegex(text, r"\n  memory     .* MB of one process, ")
         self.assertRegex(text, r"\n  CPU        .* \(user .*, system .*\)")
         self.assertRegex(text, r"\n  wall       [0-9.]+ m?s\n")
         self.assertRegex(text, r"\n  processes  (≥ )?[0-9]+ started")

@@ -13,7 +13,9 @@
 #include "report/job-report.h"
 #include "report/job-table.h"
 #include "report/machine-report.h"
+#include "report/run-figures.h"
 #include "report/short-summary.h"
+#include "report/style.h"
 #include "report/table.h"
 
 /* 2026-07-14 14:03:22 UTC; main() sets the time zone. */
@@ -108,8 +110,8 @@ static void test_success(void **state _unused_)
                         "  run        0197c2f4-7d1a-7000-8000-00000000002a\n"
                         "  started    2026-07-14 14:03:22 +0000\n"
                         "  ended      2026-07-14 14:03:34 +0000\n"
-                        "  memory     812.4 MB peak of one process, ~ 1.90 GB together "
-                        "(1.86 GB not shared)\n"
+                        "  memory     812.4 MB of one process, ~ 1.90 GB in all "
+                        "(1.86 GB unshared)\n"
                         "  CPU        ≥ 23.40 s (user 20.10 s, system 3.30 s), 1.90 cores, "
                         "at most 398.2 %\n"
                         "  wall       12.30 s\n"
@@ -312,7 +314,7 @@ static void test_running(void **state _unused_)
         strncmp(out.bytes, "make-7f3a: running, figures as of 2026-07-14 14:13:22 +0000\n", 59), 0);
     assert_null(strstr(out.bytes, "ended  "));
     assert_null(strstr(out.bytes, "earlier runs"));
-    assert_non_null(strstr(out.bytes, "  memory     ≥ 300.0 MB peak of one process\n"
+    assert_non_null(strstr(out.bytes, "  memory     ≥ 300.0 MB of one process\n"
                                       "  CPU        -\n"
                                       "  wall       10 m 00 s\n"
                                       "  processes  ≥ 7 started\n"));
@@ -701,6 +703,22 @@ static size_t widest_line(const struct text *out)
     return widest;
 }
 
+static void test_memory_fits_the_terminal(void **state _unused_)
+{
+    struct job_profile profile = make_full_report().job.profile;
+    _cleanup_text_ struct text out = {0};
+
+    profile.peak_rss_mb = profile.peak_total_mb = profile.peak_unique_mb = 1023.9;
+    profile.exactness.peak_rss_mb = LOWER_BOUND;
+    profile.exactness.peak_total_mb = SAMPLED;
+    const struct run_figures figures = run_figures_of_profile(&profile);
+    style_label("memory", &out);
+    run_figures_format_memory(&figures, &out);
+    text_append_char(&out, '\n');
+    assert_non_null(strstr(text_string(&out), "≥ 1023.9 MB of one process, ~ 1023.9 MB in all"));
+    assert_in_range(widest_line(&out), 60, 80);
+}
+
 static void test_jobs_fit_the_terminal(void **state _unused_)
 {
     struct job jobs[3] = {make_full_report().job, make_full_report().job, make_full_report().job};
@@ -839,8 +857,8 @@ static void test_summary(void **state _unused_)
                         "sonde: make-7f3a: failure, exit status 2\n"
                         "  wall       12.30 s\n"
                         "  CPU        ≥ 23.40 s (user 20.10 s, system 3.30 s), 1.90 cores\n"
-                        "  memory     812.4 MB peak of one process, ~ 1.90 GB together "
-                        "(1.86 GB not shared)\n"
+                        "  memory     812.4 MB of one process, ~ 1.90 GB in all "
+                        "(1.86 GB unshared)\n"
                         "  processes  1,501\n"
                         "  left       pid 4242 still running: sleep\\x1b[1m 100\n");
 }
@@ -863,6 +881,7 @@ int main(void)
         cmocka_unit_test(test_json_has_the_promised_names),
         cmocka_unit_test(test_machine),
         cmocka_unit_test(test_machine_json),
+        cmocka_unit_test(test_memory_fits_the_terminal),
         cmocka_unit_test(test_jobs_fit_the_terminal),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_events),
