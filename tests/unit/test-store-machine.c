@@ -171,7 +171,7 @@ static void test_of_any_time(void **state)
     struct written written = {0};
     struct world world;
 
-    world_init_tame(&world, 95);
+    world_init_tame(&world, 101);
     struct store *store = fixture_open(*state);
     write_all(store, &world, &written);
     for (int closed = 0; closed < 2; closed++) {
