@@ -428,6 +428,7 @@ void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, s
     if (engine_find_death(daemon->engine, run, 0, job->exit_code, job->signal_num, arena, &chain) <
         0)
         return;
+    publish_redact_events(daemon, arena, &chain); /* the cause is made of it, and told */
     job->chain = chain;
     if (job->cause && !(is_derived && tells_more(&chain)))
         return;

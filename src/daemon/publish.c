@@ -74,16 +74,22 @@ void publish_redact(const struct daemon *daemon, struct arena *arena, const char
         *text = NULL;
 }
 
+void publish_redact_events(const struct daemon *daemon, struct arena *arena,
+                           struct process_event_list *events)
+{
+    for (size_t i = 0; i < events->count; i++) {
+        publish_redact(daemon, arena, &events->items[i].command);
+        publish_redact(daemon, arena, &events->items[i].sender_command);
+        publish_redact(daemon, arena, &events->items[i].details);
+    }
+}
+
 static void redact_tick(const struct daemon *daemon, struct tick_box *box)
 {
     struct tick *tick = &box->tick;
     struct snapshot *snapshot = tick->snapshot;
 
-    for (size_t i = 0; i < tick->events.count; i++) {
-        publish_redact(daemon, &box->arena, &tick->events.items[i].command);
-        publish_redact(daemon, &box->arena, &tick->events.items[i].sender_command);
-        publish_redact(daemon, &box->arena, &tick->events.items[i].details);
-    }
+    publish_redact_events(daemon, &box->arena, &tick->events);
     for (size_t i = 0; i < tick->anomalies.count; i++)
         publish_redact(daemon, &box->arena, &tick->anomalies.items[i].description);
     for (size_t i = 0; snapshot && i < snapshot->processes.count; i++)

@@ -309,7 +309,7 @@ static int find_program(struct folds *folds, const char *command, const char **r
     *ret = folds->last_program;
     if (last && command && strcmp(last, command) == 0)
         return 0;
-    int r = secrets_hide(folds->redact, &folds->arena, &shown);
+    int r = redact_replace(folds->redact, &folds->arena, &shown);
     if (r < 0)
         return r;
     if (!command_program(shown, folds->last_program))

@@ -13,8 +13,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/process.h"
+#include "model/redact.h"
 #include "store/schema.h"
-#include "store/secrets.h"
 
 /* Spawns, execs and good exits of one run: a build of a few hundred files is stored whole, and so
  * is one that starts thirty processes a second all day. At 100 bytes a row the worst of runs adds
