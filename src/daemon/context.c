@@ -60,8 +60,7 @@ static void write_machine(const struct snapshot *latest, struct json_writer *jso
 }
 
 /* A pid that was told of may be another's by now. */
-static const struct process_metric *find_process(struct daemon *daemon, int64_t viewer,
-                                                 pid_t pid)
+static const struct process_metric *find_process(struct daemon *daemon, int64_t viewer, pid_t pid)
 {
     const struct process_metric *process = pid ? live_find_process(&daemon->live, pid) : NULL;
     bool sees_all = viewer == 0 || viewer == (int64_t)geteuid();
