@@ -75,7 +75,7 @@ static uint64_t start_ticks_of(pid_t pid)
     return peek_stat(pid, &stat) == 0 ? stat.start_ticks : 0;
 }
 
-/* One that is gone already was seen, but whoever speaks for it cannot be. */
+/* If that is gone already, somebody whom we cannot see speaks for it. */
 static void set_owner(struct desk_entry *entry, pid_t owner_pid)
 {
     entry->owner_start_ticks = owner_pid ? start_ticks_of(owner_pid) : 0;
