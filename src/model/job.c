@@ -7,6 +7,7 @@
 #include "base/macros.h"
 #include "base/utf8.h"
 #include "base/uuid.h"
+#include "model/process.h"
 
 static const char *const outcome_names[] = {
     [OUTCOME_UNKNOWN_YET] = NULL,  [OUTCOME_RUNNING] = "running", [OUTCOME_SUCCESS] = "success",
@@ -89,6 +90,9 @@ static const struct field job_profile_fields[] = {
     FIELD(gap_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.001,
           .meaning = "time within the run that no sample covers"),
     FIELD(collector, FIELD_TEXT, .meaning = "where the facts come from"),
+    FIELD(syscall_source, FIELD_ENUM, .names = syscall_source_names,
+          .name_count = SYSCALL_SOURCE_COUNT,
+          .meaning = "where the system call figures come from"),
 #undef FIELD
 };
 const struct record job_profile_record =
@@ -365,4 +369,10 @@ void job_type_format(const char *const *argv, const char *cwd, char *into, size_
 const char *outcome_name(int outcome)
 {
     return outcome_names[outcome];
+}
+
+double job_duration_seconds(const struct job *job)
+{
+    return real_is_known(job->profile.wall_seconds) ? job->profile.wall_seconds
+                                                    : job->ended_at - job->started_at;
 }
