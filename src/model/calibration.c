@@ -24,7 +24,8 @@ static const struct field calibration_fields[] = {
     FIELD(cpu, FIELD_RECORD, .record = &held_rate_record, .meaning = "CPU seconds"),
     FIELD(duration, FIELD_RECORD, .record = &held_rate_record, .meaning = "from start to end"),
     FIELD(memory_when_sure, FIELD_RECORD, .record = &held_rate_record,
-          .meaning = "peak memory, by the estimates that admission goes by: confidence 0.5 or more"),
+          .meaning =
+              "peak memory, by the estimates that admission goes by: confidence 0.5 or more"),
 #undef FIELD
 };
 const struct record calibration_record =
