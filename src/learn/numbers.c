@@ -37,5 +37,5 @@ const struct learn_numbers learn_numbers_default = {
     .percentile_most = 0.95,
     .percentile_low = 0.25,
     .percentile_high = 0.75,
-    .calibration_runs_max = 100000,
+    .calibration_runs_max = 20000,
 };

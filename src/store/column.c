@@ -8,6 +8,7 @@
 #include "base/json-writer.h"
 #include "base/macros.h"
 #include "model/record-json.h"
+#include "model/tally-parse.h"
 #include "store/rows.h"
 #include "store/text-pool.h"
 
@@ -335,6 +336,11 @@ static int read_list(const struct column *column, sqlite3_stmt *statement, int a
     int r = row_find_text(statement, at, &json);
     if (r < 0 || !json)
         return r;
+    if (field->type == FIELD_TALLY) {
+        r = tally_parse_plain(json, arena, (void *)((char *)object + column->offset));
+        if (r != 0)
+            return MIN(r, 0);
+    }
     text_printf(&text, "{\"%s\":%s}", field->name, json);
     if (text_error(&text) < 0)
         return -ENOMEM;
