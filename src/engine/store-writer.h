@@ -6,8 +6,8 @@
  * takes; what was noticed in it is kept until then. A database that is damaged, foreign or out of
  * reach is given up for good, with the reason.
  *
- * All of it is called from one thread, except as said; none of it waits but store_writer_stop(), for
- * a time that is bounded, and store_writer_hold(). */
+ * All of it is called from one thread, except as said; none of it waits but store_writer_stop(),
+ * for a time that is bounded, and store_writer_hold(). */
 #pragma once
 
 #include "engine/tick-box.h"

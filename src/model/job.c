@@ -91,8 +91,7 @@ static const struct field job_profile_fields[] = {
           .meaning = "time within the run that no sample covers"),
     FIELD(collector, FIELD_TEXT, .meaning = "where the facts come from"),
     FIELD(syscall_source, FIELD_ENUM, .names = syscall_source_names,
-          .name_count = SYSCALL_SOURCE_COUNT,
-          .meaning = "where the system call figures come from"),
+          .name_count = SYSCALL_SOURCE_COUNT, .meaning = "where the system call figures come from"),
 #undef FIELD
 };
 const struct record job_profile_record =

@@ -55,8 +55,8 @@ struct pattern_renewal {
 };
 
 /* Which resource use goes with failure, by the runs of the last seven days. Its patterns are all
- * that are stored, as they will be after the renewal; of some runs only (of a type or a user), those
- * that they show, which are not to be stored. */
+ * that are stored, as they will be after the renewal; of some runs only (of a type or a user),
+ * those that they show, which are not to be stored. */
 int query_analysis(struct store_reader *reader, const struct analysis_request *request,
                    struct arena *arena, struct analysis *ret, struct pattern_renewal *ret_renewal);
 

@@ -297,7 +297,8 @@ static int delete_others(struct findings *findings, const char *pattern_type,
     _cleanup_text_ struct text sql = {0};
     sqlite3_stmt *delete = NULL;
 
-    text_append_string(&sql, "DELETE FROM patterns WHERE pattern_type = ? AND pattern_name NOT IN (");
+    text_append_string(&sql,
+                       "DELETE FROM patterns WHERE pattern_type = ? AND pattern_name NOT IN (");
     for (size_t i = 0; i < patterns->count; i++)
         text_append_string(&sql, i ? ", ?" : "?");
     text_append_char(&sql, ')');

@@ -8,8 +8,8 @@
 
 /* What model/run-digest.h promises. */
 static const char *const names[] = {
-    "job_type",       "started_at",        "ended_at",     "outcome",   "cause", "peak_rss_mb",
-    "peak_unique_mb", "total_cpu_seconds", "wall_seconds", "oom_count",
+    "job_type",    "started_at",     "ended_at",          "outcome",      "cause",
+    "peak_rss_mb", "peak_unique_mb", "total_cpu_seconds", "wall_seconds", "oom_count",
 };
 static const char *const detail_names[] = {"syscall_hotspots", "syscall_source"};
 
@@ -29,10 +29,11 @@ static int prepare(struct database *database, const struct columns *columns,
 
     text_append_string(&sql, "SELECT ");
     columns_list(columns, &sql, column_name, "j.");
-    text_append_string(&sql, filter->with_details
-                                 ? ", (SELECT group_concat(DISTINCT a.anomaly_type) FROM anomalies a"
-                                   " WHERE a.run_id = j.run_id)"
-                                 : ", NULL");
+    text_append_string(&sql,
+                       filter->with_details
+                           ? ", (SELECT group_concat(DISTINCT a.anomaly_type) FROM anomalies a"
+                             " WHERE a.run_id = j.run_id)"
+                           : ", NULL");
     text_append_string(&sql, " FROM jobs j WHERE j.ended_at >= ?1");
     if (filter->job_type)
         text_append_string(&sql, " AND j.job_type = ?2");

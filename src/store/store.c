@@ -614,8 +614,8 @@ int store_renew_patterns(struct store *store, const char *pattern_type,
 {
     int r = begin_transaction(store);
     return r < 0 ? r
-                 : end_transaction(store, findings_renew_patterns(&store->findings, pattern_type,
-                                                                  patterns));
+                 : end_transaction(
+                       store, findings_renew_patterns(&store->findings, pattern_type, patterns));
 }
 
 /* ---- upkeep ---- */

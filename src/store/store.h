@@ -185,8 +185,8 @@ struct digest_filter {
 
 typedef int (*digest_fn)(void *context, const struct run_digest *run);
 
-/* Tells `visit` of each run that has ended, the latest to begin first. What it is given is gone when
- * it returns; a negative errno of it ends the visit and is returned. */
+/* Tells `visit` of each run that has ended, the latest to begin first. What it is given is gone
+ * when it returns; a negative errno of it ends the visit and is returned. */
 int store_visit_digests(struct store_reader *reader, const struct digest_filter *filter,
                         digest_fn visit, void *context);
 
