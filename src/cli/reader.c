@@ -556,20 +556,151 @@ int reader_machine_report(struct reader *reader, double since, double until, dou
     return r;
 }
 
-int reader_similar_job(struct reader *reader, const char *name, struct arena *arena,
-                       const char **ret)
+/* {"job_type": …}, or {} without one. */
+static void write_type_params(const char *job_type, struct text *out)
+{
+    struct json_writer json = {.out = out};
+
+    json_write_begin_object(&json);
+    write_text(&json, "job_type", job_type);
+    json_write_end_object(&json);
+}
+
+static int analysis_of_daemon(struct reader *reader, const char *job_type, struct arena *arena,
+                              struct analysis *ret)
+{
+    _cleanup_text_ struct text params = {0};
+
+    write_type_params(job_type, &params);
+    client_set_timeout(reader->client, LONG_TIMEOUT_MSEC);
+    return ask_for_record(reader, "analyze.run", &params, &analysis_record, arena, ret);
+}
+
+int reader_analysis(struct reader *reader, const struct analysis_request *request,
+                    struct arena *arena, struct analysis *ret, struct pattern_renewal *ret_renewal)
+{
+    struct analysis own;
+
+    *ret_renewal = (struct pattern_renewal){.is_due = false};
+    int r = begin(reader);
+    if (r == 0)
+        r = analysis_of_daemon(reader, request->job_type, arena, ret);
+    if (r == ASK_STORE)
+        return end(reader, query_analysis(reader->store, request, arena, ret, ret_renewal));
+    if (r == 0 && !ret->runs && !ret->patterns.count && has_store(reader) &&
+        query_analysis(reader->store, request, arena, &own, ret_renewal) == 0 && own.runs) {
+        *ret = own;
+        note_own(reader, r);
+    }
+    return r;
+}
+
+/* Null is no estimate: there are no runs. */
+static int estimate_of_daemon(struct reader *reader, const char *job_type, struct arena *arena,
+                              struct resource_estimate *ret)
+{
+    _cleanup_text_ struct text params = {0};
+    struct rpc_reply reply;
+
+    write_type_params(job_type, &params);
+    int r = ask(reader, "estimate.job", &params, arena, &reply);
+    if (r)
+        return r;
+    if (reply.result_length == 4 && memcmp(reply.result, "null", 4) == 0)
+        return -ENODATA;
+    return decode(reader, &resource_estimate_record, reply.result, reply.result_length, arena, ret);
+}
+
+int reader_estimate(struct reader *reader, const char *job_type, struct arena *arena,
+                    struct resource_estimate *ret)
+{
+    int r = begin(reader);
+
+    if (r == 0)
+        r = estimate_of_daemon(reader, job_type, arena, ret);
+    if (r == ASK_STORE) {
+        r = query_estimate(reader->store, job_type, INT_UNKNOWN, arena, ret);
+        return r == -ENODATA ? r : end(reader, r);
+    }
+    if (r == -ENODATA && has_store(reader) &&
+        query_estimate(reader->store, job_type, INT_UNKNOWN, arena, ret) == 0) {
+        note_own(reader, r);
+        return 0;
+    }
+    return r;
+}
+
+static int calibration_of_daemon(struct reader *reader, const char *job_type, struct arena *arena,
+                                 struct calibration_list *ret)
+{
+    _cleanup_text_ struct text params = {0};
+    struct any_list list = {0};
+
+    write_type_params(job_type, &params);
+    client_set_timeout(reader->client, LONG_TIMEOUT_MSEC);
+    int r =
+        ask_for_list(reader, "estimate.calibration", &params, &calibration_record, arena, &list);
+    if (r == 0)
+        *ret = (struct calibration_list){.items = list.items, .count = list.count};
+    return r;
+}
+
+int reader_calibration(struct reader *reader, const char *job_type, struct arena *arena,
+                       struct calibration_list *ret)
+{
+    struct calibration_list own = {0};
+
+    int r = begin(reader);
+    if (r == 0)
+        r = calibration_of_daemon(reader, job_type, arena, ret);
+    if (r == ASK_STORE)
+        return end(reader, query_calibration(reader->store, job_type, INT_UNKNOWN, arena, ret));
+    if (r == 0 && !ret->count && has_store(reader) &&
+        query_calibration(reader->store, job_type, INT_UNKNOWN, arena, &own) == 0 && own.count) {
+        *ret = own;
+        note_own(reader, r);
+    }
+    return r;
+}
+
+/* The runs of late, by whoever answers. */
+static int read_latest(struct reader *reader, struct arena *arena, struct job_list *ret)
 {
     struct job_filter filter = JOB_FILTER_ALL;
-    struct suggestion near = {0};
-    struct job_list jobs = {0};
-    size_t length = strcspn(name, "~");
 
     filter.limit = SIMILAR_AMONG;
     int r = begin(reader);
     if (r == 0)
-        r = jobs_of_daemon(reader, &filter, arena, &jobs);
+        r = jobs_of_daemon(reader, &filter, arena, ret);
     if (r == ASK_STORE)
-        return end(reader, query_similar_job(reader->store, name, arena, ret));
+        return end(reader, store_read_jobs(reader->store, &filter, arena, ret));
+    return r;
+}
+
+int reader_similar_type(struct reader *reader, const char *job_type, struct arena *arena,
+                        const char **ret)
+{
+    struct suggestion near = {0};
+    struct job_list jobs = {0};
+
+    int r = read_latest(reader, arena, &jobs);
+    for (size_t i = 0; r == 0 && i < jobs.count; i++)
+        if (jobs.items[i].job_type)
+            suggestion_consider(&near, job_type, strlen(job_type), jobs.items[i].job_type,
+                                strlen(jobs.items[i].job_type));
+    if (r == 0)
+        *ret = near.name;
+    return r;
+}
+
+int reader_similar_job(struct reader *reader, const char *name, struct arena *arena,
+                       const char **ret)
+{
+    struct suggestion near = {0};
+    struct job_list jobs = {0};
+    size_t length = strcspn(name, "~");
+
+    int r = read_latest(reader, arena, &jobs);
     for (size_t i = 0; r == 0 && i < jobs.count; i++)
         suggestion_consider(&near, name, length, jobs.items[i].job_id,
                             strlen(jobs.items[i].job_id));

@@ -94,6 +94,7 @@ static bool handle(struct exchange *exchange, const struct rpc_request *request)
                                            .ask = answer->ask,
                                            .wait_ns = answer->wait_ns,
                                            .answer = answer,
+                                           .min_sample_size = answer->min_sample_size,
                                            .on_answered = on_answered,
                                            .context = exchange};
     asker_ask(answer->asker, &exchange->question);

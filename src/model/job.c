@@ -9,7 +9,7 @@
 #include "base/uuid.h"
 #include "model/process.h"
 
-static const char *const outcome_names[] = {
+const char *const outcome_names[OUTCOME_COUNT] = {
     [OUTCOME_UNKNOWN_YET] = NULL,  [OUTCOME_RUNNING] = "running", [OUTCOME_SUCCESS] = "success",
     [OUTCOME_FAILURE] = "failure", [OUTCOME_UNKNOWN] = "unknown",
 };
@@ -110,7 +110,7 @@ static const struct field job_fields[] = {
           .meaning = "when it started"),
     FIELD(ended_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
           .meaning = "when it ended"),
-    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = ARRAY_SIZE(outcome_names),
+    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = OUTCOME_COUNT,
           .meaning = "running, success, failure or unknown"),
     FIELD(exit_code, FIELD_INT, .meaning = "exit status, if it ended by itself"),
     FIELD(signal_num, FIELD_INT, .meaning = "the signal that ended it, if one did"),
@@ -135,7 +135,7 @@ static const struct field sheet_fields[] = {
           .meaning = "when it started"),
     FIELD(ended_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
           .meaning = "when it ended"),
-    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = ARRAY_SIZE(outcome_names),
+    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = OUTCOME_COUNT,
           .meaning = "running, success, failure or unknown"),
     FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
           .meaning = "RSS of its largest process"),
@@ -174,7 +174,7 @@ static const struct field run_summary_fields[] = {
     FIELD(job_id, FIELD_TEXT, .required = true, .meaning = "the job"),
     FIELD(job_type, FIELD_TEXT, .meaning = "what runs of the same work share"),
     FIELD(sheet_num, FIELD_INT, .meaning = "the step, if it is one"),
-    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = ARRAY_SIZE(outcome_names),
+    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = OUTCOME_COUNT,
           .meaning = "running, success, failure or unknown"),
     FIELD(exit_code, FIELD_INT, .meaning = "exit status, if the command ended by itself"),
     FIELD(signal_num, FIELD_INT, .meaning = "the signal that ended it, if one did"),

@@ -15,7 +15,10 @@ enum outcome {
     OUTCOME_SUCCESS,
     OUTCOME_FAILURE,
     OUTCOME_UNKNOWN,
+    OUTCOME_COUNT,
 };
+
+extern const char *const outcome_names[OUTCOME_COUNT];
 
 /* How far a figure that stands for a whole run can be trusted. */
 enum exactness {

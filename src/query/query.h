@@ -59,7 +59,3 @@ struct pattern_renewal {
  * those that they show, which are not to be stored. */
 int query_analysis(struct store_reader *reader, const struct analysis_request *request,
                    struct arena *arena, struct analysis *ret, struct pattern_renewal *ret_renewal);
-
-/* A job_id that `name` may have been meant for; NULL: none. */
-int query_similar_job(struct store_reader *reader, const char *name, struct arena *arena,
-                      const char **ret);

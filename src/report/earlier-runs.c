@@ -174,7 +174,8 @@ void earlier_runs_format(const struct earlier_runs *earlier, const struct job *r
     for (size_t i = 0; i < earlier->figures.count; i++) {
         const struct run_difference *difference = &earlier->figures.items[i];
         const struct profile_figure *figure = find_figure(difference->figure);
-        if (figure) /* else it is of a newer daemon */
+        bool is_nothing = !(difference->value > 0) && !(difference->median > 0);
+        if (figure && !is_nothing) /* else it is of a newer daemon, or not worth a line */
             add_row(&table, figure, difference, run);
     }
     style_heading(style, "against earlier runs of its type that succeeded", out);

@@ -86,6 +86,8 @@ void difference_append(double value, double usual, struct text *out)
         return;
     if (ratio >= 10)
         text_printf(out, "%.0f times", ratio);
+    else if (fabs(ratio - 1) < 0.005) /* which would be shown as 0, with a sign */
+        text_append_string(out, "same");
     else
         text_printf(out, "%+.0f %%", (ratio - 1) * 100);
 }

@@ -35,5 +35,5 @@ void profile_figure_append(const struct profile_figure *figure, const struct job
 const char *profile_figure_format(const struct profile_figure *figure, struct human *buffer,
                                   double value);
 
-/* "+21 %", "12 times"; nothing where it cannot be said. Into an empty buffer. */
+/* "+21 %", "12 times", "same"; nothing where it cannot be said. Into an empty buffer. */
 void difference_append(double value, double usual, struct text *out);

@@ -22,13 +22,10 @@ static const struct field figure_pair_fields[] = {
 static const struct record figure_pair_record =
     RECORD_OF(struct figure_pair, "FigurePair", figure_pair_fields);
 
-/* The outcome's names are those of a run's. */
-static const char *const outcomes[] = {NULL, "running", "success", "failure", "unknown"};
-
 static const struct field sheet_pair_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct sheet_pair, member, type, __VA_ARGS__)
 #define OUTCOME(member, ...)                                                                       \
-    FIELD(member, FIELD_ENUM, .names = outcomes, .name_count = ARRAY_SIZE(outcomes), __VA_ARGS__)
+    FIELD(member, FIELD_ENUM, .names = outcome_names, .name_count = OUTCOME_COUNT, __VA_ARGS__)
     FIELD(sheet_num, FIELD_INT, .required = true, .meaning = "the step"),
     FIELD(name, FIELD_TEXT, .meaning = "in the conductor's words"),
     OUTCOME(left_outcome, .meaning = "of the first run; null: it has no such step"),
