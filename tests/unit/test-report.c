@@ -453,13 +453,12 @@ static void test_earlier_runs(void **state _unused_)
     assert_int_equal(memory->unusual, TRUTH_YES);
     assert_int_equal(find_difference(earlier, "read_bytes")->unusual, TRUTH_NO);
     assert_null(find_difference(earlier, "total_cpu_seconds")); /* nobody knows it */
-    assert_non_null(strstr(
-        format(&report, &plain, &out),
-        "\nagainst earlier runs of its type that succeeded (of 8, 1 failed)\n"
-        "          THIS RUN   MEDIAN  DIFFERENCE     Z  RUNS  VERDICT\n"
-        "  memory  812.4 MB  50.0 MB    16 times     -     7  unusual\n"
-        "  wall     12.30 s  10.30 s       +19 %  +6.7     7  unusual\n"
-        "  read      0.1 MB   0.0 MB    24 times     -     7  usual\n"));
+    assert_non_null(strstr(format(&report, &plain, &out),
+                           "\nagainst earlier runs of its type that succeeded (of 8, 1 failed)\n"
+                           "          THIS RUN   MEDIAN  DIFFERENCE     Z  RUNS  VERDICT\n"
+                           "  memory  812.4 MB  50.0 MB    16 times     -     7  unusual\n"
+                           "  wall     12.30 s  10.30 s       +19 %  +6.7     7  unusual\n"
+                           "  read      0.1 MB   0.0 MB    24 times     -     7  usual\n"));
 
     /* Far out, but by less than a tenth. */
     report.job.profile.wall_seconds = 11.3;
@@ -491,9 +490,8 @@ static void test_too_few_earlier_runs(void **state _unused_)
     report.job.outcome = OUTCOME_RUNNING;
     assert_int_equal(earlier_runs_make(&list, &report.job, &arena, &report.earlier_runs), 0);
     assert_int_equal(report.earlier_runs.figures.count, 0);
-    assert_int_equal(earlier_runs_make(&(struct job_list){0}, &report.job, &arena,
-                                       &report.earlier_runs),
-                     0);
+    assert_int_equal(
+        earlier_runs_make(&(struct job_list){0}, &report.job, &arena, &report.earlier_runs), 0);
     assert_int_equal(report.earlier_runs.runs, 0);
     arena_done(&arena);
 }

@@ -94,8 +94,7 @@ static void assert_seen(const int *numbers, size_t count)
         assert_int_equal(seen.numbers[i], numbers[i]);
 }
 
-#define ASSERT_SEEN(...)                                                                           \
-    assert_seen((int[]){__VA_ARGS__}, ARRAY_SIZE(((int[]){__VA_ARGS__})))
+#define ASSERT_SEEN(...) assert_seen((int[]){__VA_ARGS__}, ARRAY_SIZE(((int[]){__VA_ARGS__})))
 
 #define ALL_DIGESTS                                                                                \
     ((struct digest_filter){.since = REAL_UNKNOWN, .uid = INT_UNKNOWN, .with_details = true})
@@ -315,9 +314,9 @@ static void test_no_database_is_made_for_them(void **state)
     struct store_error error = {""};
     struct stat status;
 
-    assert_int_equal(store_renew_patterns_at(fixture->path, "B",
-                                             &(struct pattern_list){&pattern, 1}, &error),
-                     -ENOENT);
+    assert_int_equal(
+        store_renew_patterns_at(fixture->path, "B", &(struct pattern_list){&pattern, 1}, &error),
+        -ENOENT);
     assert_non_null(strstr(error.text, fixture->path));
     assert_int_equal(stat(fixture->path, &status), -1);
 }
