@@ -183,8 +183,12 @@ static void describe_quarter(const struct binning *binning, size_t bin, struct g
                  human_duration(&low, from));
         set_text(group->more_tag, sizeof(group->more_tag), "cpu_seconds:>=%.3f", from);
     } else {
-        set_text(group->words, sizeof(group->words), "%s to %s of CPU time",
-                 human_duration(&low, from), human_duration(&high, to));
+        if (from > 0)
+            set_text(group->words, sizeof(group->words), "%s to %s of CPU time",
+                     human_duration(&low, from), human_duration(&high, to));
+        else
+            set_text(group->words, sizeof(group->words), "less than %s of CPU time",
+                     human_duration(&high, to));
         set_text(group->more_tag, sizeof(group->more_tag), "cpu_seconds:%.3f-%.3f", from, to);
     }
 }
