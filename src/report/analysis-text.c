@@ -115,7 +115,7 @@ static int compare_patterns(const void *a, const void *b)
 static void append_pattern(const struct pattern *pattern, double day,
                            const struct report_style *style, struct text *out)
 {
-    struct human first, last, times;
+    struct human last, times;
 
     text_append_string(out, "  ");
     style_begin(style, TINT_BOLD, out);
@@ -124,11 +124,10 @@ static void append_pattern(const struct pattern *pattern, double day,
     if (real_is_known(pattern->confidence))
         text_printf(out, ", confidence %.2f", pattern->confidence);
     if (pattern->occurrences > 1)
-        text_printf(out, ", %s times from %s to %s", figure_count(&times, pattern->occurrences),
-                    figure_clock(&first, pattern->first_seen, day),
-                    figure_clock(&last, pattern->last_seen, day));
+        text_printf(out, ", %s times, the last", figure_count(&times, pattern->occurrences));
     else
-        text_printf(out, ", at %s", figure_clock(&last, pattern->last_seen, day));
+        text_append_char(out, ',');
+    text_printf(out, " at %s", figure_clock(&last, pattern->last_seen, day));
     text_append_char(out, '\n');
     if (pattern->description) {
         text_append_string(out, "      ");

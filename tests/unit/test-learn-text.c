@@ -107,7 +107,7 @@ static void test_analysis(void **state _unused_)
         "\n"
         "patterns (2)\n"
         "  [memory_vs_failure] 1-2GB, confidence 0.81, at 14:03:22\n"
-        "  [memory_leak] make, confidence 0.60, 1,200 times from Jul 12 14:03 to 14:02:22\n"
+        "  [memory_leak] make, confidence 0.60, 1,200 times, the last at 14:02:22\n"
         "      it grew\\nand grew\n"
         "      → look for what it keeps\n");
 }
