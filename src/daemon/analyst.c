@@ -1,10 +1,8 @@
 #include "daemon/analyst.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "engine/store-writer.h"
@@ -23,7 +21,7 @@ struct analyst {
     uint64_t done;
     uint64_t failed;
     double last_at;
-    char error[sizeof(((struct answer *)0)->message)]; /* empty: the last one did not fail */
+    char error[512]; /* empty: the last one did not fail */
 };
 
 /* ---- in the asker's thread ---- */

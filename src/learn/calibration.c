@@ -100,6 +100,8 @@ static void judge_type(const struct learn_numbers *numbers, struct run_need *nee
 
     qsort(needs, count, sizeof(*needs), compare_ends);
     for (size_t i = 0; i < count; i++) {
+        if (needs[i].ended_at <= needs[i].started_at)
+            continue; /* its clock was set: it would count as one of those before it */
         size_t before = count_ended(needs, count, needs[i].started_at);
         size_t used = MIN(before, numbers->estimate_runs_max);
         if (estimate_of_needs(needs + before - used, used, scratch, &estimate) == 0)

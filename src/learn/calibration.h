@@ -11,7 +11,7 @@
 #include "model/run-digest.h"
 
 struct typed_need {
-    const char *job_type; /* in the arena, the same for the same type */
+    const char *job_type; /* in the arena */
     struct run_need need;
 };
 

@@ -121,6 +121,17 @@ static void test_runs_at_the_same_time_know_nothing_of_each_other(void **state _
     assert_int_equal(list.items[0].memory.held, 1);
 }
 
+/* It must not be held against itself. */
+static void test_a_run_that_ended_before_it_began(void **state _unused_)
+{
+    for (int i = 0; i < 3; i++) {
+        struct run_digest run = digest_of("make", 100);
+        run.job.ended_at = run.job.started_at - 3600;
+        add(&run);
+    }
+    assert_int_equal(judge().count, 0);
+}
+
 static void test_a_run_killed_for_memory(void **state _unused_)
 {
     add_run("make", 100);
@@ -183,6 +194,7 @@ int main(void)
         TEST(test_estimates_that_hold),
         TEST(test_memory_that_always_grows_never_holds),
         TEST(test_runs_at_the_same_time_know_nothing_of_each_other),
+        TEST(test_a_run_that_ended_before_it_began),
         TEST(test_a_run_killed_for_memory),
         TEST(test_many_types),
         TEST(test_only_the_latest_count),
