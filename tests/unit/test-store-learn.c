@@ -199,6 +199,27 @@ static void test_what_sonde_has_not_written(void **state)
     assert_int_equal(visit(*state, &filter), -EBADMSG);
 }
 
+/* Whose runs do not say where their system calls come from. */
+static void test_of_version_2(void **state)
+{
+    struct store *store = fixture_open(*state);
+    const struct digest_filter filter = ALL_DIGESTS;
+
+    put_run(store, 1, OUTCOME_SUCCESS);
+    assert_int_equal(store_close(store), 0);
+    sqlite3 *handle = fixture_sqlite(*state);
+    run_sql(handle, "ALTER TABLE jobs DROP COLUMN syscall_source; PRAGMA user_version = 2");
+    sqlite3_close(handle);
+    store = fixture_open(*state);
+    put_run(store, 2, OUTCOME_SUCCESS);
+    assert_int_equal(visit(*state, &filter), 0);
+    ASSERT_SEEN(2, 1);
+    assert_int_equal(store_close(store), 0);
+    handle = fixture_sqlite(*state);
+    assert_int_equal(ask_int(handle, "SELECT count(*) FROM jobs WHERE syscall_source IS NULL"), 1);
+    sqlite3_close(handle);
+}
+
 /* ---- patterns ---- */
 
 static struct pattern make_pattern(const char *type, const char *name, double at)
@@ -330,6 +351,7 @@ int main(void)
         TEST(test_a_digest_has_what_it_promises),
         TEST(test_a_visitor_may_stop_it),
         TEST(test_what_sonde_has_not_written),
+        TEST(test_of_version_2),
         TEST(test_patterns_are_renewed),
         TEST(test_patterns_are_renewed_without_a_session),
         TEST(test_as_many_as_are_promised),
