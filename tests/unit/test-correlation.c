@@ -177,7 +177,7 @@ static void test_shuffled_outcomes_are_chance(void **state _unused_)
         with_any += analysis.correlations.count > 0;
         arena_reset(&arena);
     }
-    print_message("%u of %d shuffles gave a significant group, %u any group\n", with_significant,
+    print_message("# %u of %d shuffles gave a significant group, %u any group\n", with_significant,
                   SHUFFLES, with_any);
     assert_true(with_significant * 100 <= 8 * SHUFFLES);
     assert_true(with_any > 0); /* confidence alone would have said something */
