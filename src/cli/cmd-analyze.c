@@ -91,9 +91,9 @@ const struct command command_analyze = {
     .details =
         "Looks at the runs that ended in the last seven days: their peak memory, CPU time,\n"
         "system calls, anomalies and duration. FAIL is how often the runs of a group failed,\n"
-        "OF ALL how often all did, Q how likely it is that chance did it, all groups that were\n"
-        "looked at considered. What is found is kept as a pattern, until it no longer holds. A\n"
-        "daemon does the same once an interval.\n",
+        "OF ALL how often all did, Q which share of such findings chance alone would give, all\n"
+        "groups that were looked at considered. What is found is kept as a pattern, until it no\n"
+        "longer holds. A daemon does the same once an interval.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run,

@@ -26,7 +26,8 @@ static const struct field correlation_fields[] = {
     FIELD(p_value, FIELD_REAL,
           .meaning = "Fisher's exact test: how likely chance alone gives as much"),
     FIELD(q_value, FIELD_REAL,
-          .meaning = "the same for all groups that were tested (Benjamini and Hochberg)"),
+          .meaning = "which share of findings as unlikely as this chance alone would give, among "
+                     "all groups that were tested (Benjamini and Hochberg)"),
     FIELD(significant, FIELD_BOOL, .meaning = "q_value is 0.05 or less"),
     FIELD(context_tags, FIELD_TEXTS, .meaning = "what it is about, as name:value"),
     FIELD(suggested_action, FIELD_TEXT, .meaning = "what to do about it"),
