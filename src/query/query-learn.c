@@ -129,6 +129,7 @@ int query_calibration(struct store_reader *reader, const char *job_type, int64_t
         .since = REAL_UNKNOWN,
         .job_type = job_type,
         .uid = uid,
+        .with_chain = true,
         .limit = numbers->calibration_runs_max,
     };
     _cleanup_calibrator_ struct calibrator calibrator;

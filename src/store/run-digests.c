@@ -12,13 +12,23 @@ static const char *const names[] = {
     "peak_rss_mb", "peak_unique_mb", "total_cpu_seconds", "wall_seconds", "oom_count",
 };
 static const char *const detail_names[] = {"syscall_hotspots", "syscall_source"};
+static const char *const chain_names[] = {"chain"};
 
-static void choose_columns(const struct schema *schema, bool with_details, struct columns *into)
+static void add_columns(const struct schema *schema, const char *const *wanted, size_t count,
+                        struct columns *into)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        into->items[into->count++] = *columns_find(&schema->job, names[i]);
-    for (size_t i = 0; with_details && i < ARRAY_SIZE(detail_names); i++)
-        into->items[into->count++] = *columns_find(&schema->job, detail_names[i]);
+    for (size_t i = 0; i < count; i++)
+        into->items[into->count++] = *columns_find(&schema->job, wanted[i]);
+}
+
+static void choose_columns(const struct schema *schema, const struct digest_filter *filter,
+                           struct columns *into)
+{
+    add_columns(schema, names, ARRAY_SIZE(names), into);
+    if (filter->with_details)
+        add_columns(schema, detail_names, ARRAY_SIZE(detail_names), into);
+    if (filter->with_chain)
+        add_columns(schema, chain_names, ARRAY_SIZE(chain_names), into);
 }
 
 /* The anomalies' types stand behind the columns. */
@@ -116,7 +126,7 @@ int run_digests_visit(struct database *database, const struct schema *schema,
     struct columns columns = {0};
     sqlite3_stmt *rows = NULL;
 
-    choose_columns(schema, filter->with_details, &columns);
+    choose_columns(schema, filter, &columns);
     int r = prepare(database, &columns, filter, &rows);
     if (r == 0)
         r = visit_rows(database, &columns, rows, visit, context);

@@ -180,6 +180,7 @@ struct digest_filter {
     const char *job_type;
     int64_t uid;       /* whose; INT_UNKNOWN: anybody's */
     bool with_details; /* system calls and anomalies, too */
+    bool with_chain;   /* how a failure came about */
     size_t limit;      /* the latest ones to begin; 0: all */
 };
 

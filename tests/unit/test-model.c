@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "model/event.h"
 #include "model/analysis.h"
 #include "model/calibration.h"
+#include "model/event.h"
 #include "model/field-format.h"
 #include "model/gap.h"
 #include "model/job.h"
@@ -17,9 +17,9 @@
 #include "model/snapshot.h"
 
 static const struct record *const all_records[] = {
-    &process_metric_record, &snapshot_record,      &gpu_metric_record, &job_progress_record,
-    &job_usage_record,      &process_event_record, &anomaly_record,    &job_record,
-    &sheet_record,          &job_profile_record,   &pattern_record,    &run_summary_record,
+    &process_metric_record, &snapshot_record,      &gpu_metric_record,  &job_progress_record,
+    &job_usage_record,      &process_event_record, &anomaly_record,     &job_record,
+    &sheet_record,          &job_profile_record,   &pattern_record,     &run_summary_record,
     &correlation_record,    &analysis_record,      &calibration_record,
 };
 

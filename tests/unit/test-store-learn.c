@@ -16,8 +16,12 @@ static void put_run(struct store *store, int number, int outcome)
 {
     char run_id[32], name[JOB_ID_NUMBERED_MAX_BYTES];
     struct tally calls[] = {{"read", 60}, {"wait4", 40}};
+    struct process_event end;
     struct job job;
 
+    init_event(&end);
+    end.event_type = EVENT_OOM;
+    end.timestamp = 1000 + number;
     snprintf(run_id, sizeof(run_id), "run-%d", number);
     record_init(&job_record, &job);
     job.run_id = job.job_id = run_id;
@@ -29,6 +33,7 @@ static void put_run(struct store *store, int number, int outcome)
         return;
     job.outcome = outcome;
     job.cause = "because";
+    job.chain = (struct process_event_list){&end, 1};
     job.ended_at = job.started_at + 10;
     job.profile.peak_rss_mb = number;
     job.profile.peak_unique_mb = number + 0.5;
@@ -60,6 +65,7 @@ static struct {
     size_t count;
     size_t anomalies;
     bool has_calls;
+    bool has_chain;
     size_t stop_at;
 } seen;
 
@@ -71,6 +77,7 @@ static int note(void *context _unused_, const struct run_digest *run)
     seen.numbers[seen.count++] = (int)job->profile.peak_rss_mb;
     seen.anomalies += run->anomaly_types.count;
     seen.has_calls = job->profile.syscall_hotspots.count > 0;
+    seen.has_chain = job->chain.count == 1 && job->chain.items[0].event_type == EVENT_OOM;
     return seen.count == seen.stop_at ? -EDOM : 0;
 }
 
@@ -127,6 +134,11 @@ static void test_digests_of_runs_that_have_ended(void **state)
     assert_int_equal(visit(*state, &filter), 0);
     ASSERT_SEEN(3);
     assert_false(seen.has_calls);
+    assert_false(seen.has_chain);
+    filter.with_chain = true;
+    assert_int_equal(visit(*state, &filter), 0);
+    ASSERT_SEEN(3);
+    assert_true(seen.has_chain);
     assert_int_equal(store_close(store), 0);
 }
 
@@ -200,7 +212,7 @@ static void test_what_sonde_has_not_written(void **state)
 }
 
 /* Whose runs do not say where their system calls come from. */
-static void test_of_version_2(void **state)
+static void test_of_version_3(void **state)
 {
     struct store *store = fixture_open(*state);
     const struct digest_filter filter = ALL_DIGESTS;
@@ -208,7 +220,7 @@ static void test_of_version_2(void **state)
     put_run(store, 1, OUTCOME_SUCCESS);
     assert_int_equal(store_close(store), 0);
     sqlite3 *handle = fixture_sqlite(*state);
-    run_sql(handle, "ALTER TABLE jobs DROP COLUMN syscall_source; PRAGMA user_version = 2");
+    run_sql(handle, "ALTER TABLE jobs DROP COLUMN syscall_source; PRAGMA user_version = 3");
     sqlite3_close(handle);
     store = fixture_open(*state);
     put_run(store, 2, OUTCOME_SUCCESS);
@@ -351,7 +363,7 @@ int main(void)
         TEST(test_a_digest_has_what_it_promises),
         TEST(test_a_visitor_may_stop_it),
         TEST(test_what_sonde_has_not_written),
-        TEST(test_of_version_2),
+        TEST(test_of_version_3),
         TEST(test_patterns_are_renewed),
         TEST(test_patterns_are_renewed_without_a_session),
         TEST(test_as_many_as_are_promised),
