@@ -21,6 +21,7 @@ static void put_run(struct store *store, int number, int outcome)
 
     init_event(&end);
     end.event_type = EVENT_OOM;
+    end.pid = 5;
     end.timestamp = 1000 + number;
     snprintf(run_id, sizeof(run_id), "run-%d", number);
     record_init(&job_record, &job);
