@@ -12,6 +12,8 @@
 #include "base/cleanup.h"
 #include "base/fd-io.h"
 #include "base/text.h"
+#include "model/analysis.h"
+#include "model/calibration.h"
 #include "model/config.h"
 #include "model/daemon-status.h"
 #include "model/estimate.h"
@@ -24,6 +26,7 @@
 #include "report/earlier-runs.h"
 #include "report/job-report.h"
 #include "report/machine-report.h"
+#include "report/run-diff.h"
 #include "rpc/method.h"
 #include "store/schema.h"
 
@@ -67,6 +70,9 @@ static void append_fields(struct text *out)
         &job_report_record,     &earlier_runs_record,
         &machine_report_record, &resource_estimate_record,
         &daemon_status_record,  &memory_point_record,
+        &analysis_record,       &correlation_record,
+        &calibration_record,    &run_diff_record,
+        &run_difference_record,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(records); i++)

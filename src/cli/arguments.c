@@ -101,7 +101,7 @@ int arguments_parse(int argc, char **argv, const struct command_option *options,
                     bool stops_at_word, struct arguments *ret, char *error, size_t error_size)
 {
     const struct parser parser = {options, count, error, error_size};
-    int at = 0;
+    int at = 0, ends_at = -1;
 
     *ret = (struct arguments){.words = argv};
     while (at < argc) {
@@ -109,6 +109,7 @@ int arguments_parse(int argc, char **argv, const struct command_option *options,
         bool ends_options = strcmp(argv[at], "--") == 0;
 
         if (ends_options || (!is_option && stops_at_word)) {
+            ends_at = ends_options ? ret->count : -1;
             for (at += ends_options; at < argc; at++)
                 ret->words[ret->count++] = argv[at];
             break;
@@ -122,6 +123,7 @@ int arguments_parse(int argc, char **argv, const struct command_option *options,
             return taken;
         at += taken;
     }
+    ret->before_dashes = ends_at < 0 ? ret->count : ends_at;
     ret->words[ret->count] = NULL; /* in place of an argument, or of argv's own NULL */
     return 0;
 }

@@ -18,6 +18,7 @@ struct command_option {
 struct arguments {
     int count; /* words that are no options */
     char **words;
+    int before_dashes; /* how many of them stand before a `--`; `count` if there is none */
     struct {
         const char *name;
         const char *value;

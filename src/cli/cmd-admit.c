@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "cli/ask-admission.h"
 #include "cli/load-config.h"
+#include "cli/option-values.h"
 #include "cli/output.h"
 
 struct request {
@@ -19,19 +20,18 @@ struct request {
 static int read_request(const struct arguments *arguments, struct request *ret)
 {
     const char *timeout = arguments_value(arguments, "timeout");
-    const char *reason;
     uint64_t timeout_ns;
 
     *ret = (struct request){
-        .job_type = arguments_value(arguments, "type"),
         .waits = arguments_has(arguments, "wait"),
         .timeout_sec = REAL_UNKNOWN,
     };
     if (arguments->count)
         return command_misused(&command_admit, "takes no words, found '%s'; did you mean --type?",
                                arguments->words[0]);
-    if (ret->job_type && job_id_check(ret->job_type, &reason) < 0)
-        return command_misused(&command_admit, "--type: '%s' %s", ret->job_type, reason);
+    int status = option_type(&command_admit, arguments, &ret->job_type);
+    if (status)
+        return status;
     if (timeout && !ret->waits)
         return command_misused(&command_admit, "--timeout needs --wait");
     if (timeout && number_parse_duration(timeout, &timeout_ns) < 0)

@@ -19,16 +19,16 @@ static int read_filter(const struct arguments *arguments, double now, struct job
     *ret = JOB_FILTER_ALL;
     ret->limit = DEFAULT_LIMIT;
     ret->job_id = arguments_value(arguments, "job");
-    ret->job_type = arguments_value(arguments, "type");
     if (arguments->count)
         return command_misused(&command_jobs, "takes no words, found '%s'; did you mean --job?",
                                arguments->words[0]);
     if (ret->job_id && job_id_check(ret->job_id, &reason) < 0)
         return command_misused(&command_jobs, "--job: '%s' %s", ret->job_id, reason);
-    if (ret->job_type && job_id_check(ret->job_type, &reason) < 0)
-        return command_misused(&command_jobs, "--type: '%s' %s", ret->job_type, reason);
 
-    int status = option_span(&command_jobs, arguments, now, &ret->since, &ret->until);
+    int status = option_type(&command_jobs, arguments, &ret->job_type);
+    if (status)
+        return status;
+    status = option_span(&command_jobs, arguments, now, &ret->since, &ret->until);
     if (status == 0)
         status = option_word(&command_jobs, arguments, "outcome",
                              record_find(&job_record, "outcome"), &ret->outcome);

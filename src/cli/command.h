@@ -27,8 +27,11 @@ struct command {
 };
 
 extern const struct command command_admit;
+extern const struct command command_analyze;
 extern const struct command command_config;
 extern const struct command command_daemon;
+extern const struct command command_diff;
+extern const struct command command_estimate;
 extern const struct command command_events;
 extern const struct command command_jobs;
 extern const struct command command_ps;

@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "model/job.h"
 
 /* Of a value that is wrong: enough to know it again. */
 #define VALUE_SHOWN 60
@@ -47,6 +48,18 @@ int option_span(const struct command *command, const struct arguments *arguments
     if (until)
         return refuse(command, "until", until, "is before --since; exchange them");
     return refuse(command, "since", since, "is in the future");
+}
+
+int option_type(const struct command *command, const struct arguments *arguments, const char **ret)
+{
+    const char *text = arguments_value(arguments, "type"), *reason;
+
+    if (!text)
+        return 0;
+    if (job_id_check(text, &reason) < 0)
+        return refuse(command, "type", text, reason);
+    *ret = text;
+    return 0;
 }
 
 int option_limit(const struct command *command, const struct arguments *arguments, size_t *ret)

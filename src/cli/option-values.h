@@ -16,6 +16,8 @@ int option_time(const struct command *command, const struct arguments *arguments
 /* --since and --until, in this order of time. */
 int option_span(const struct command *command, const struct arguments *arguments, double now,
                 double *ret_since, double *ret_until);
+/* --type */
+int option_type(const struct command *command, const struct arguments *arguments, const char **ret);
 /* --limit */
 int option_limit(const struct command *command, const struct arguments *arguments, size_t *ret);
 /* One of the names of an enumeration. */

@@ -1,4 +1,4 @@
-#include "cli/reader.h"
+#include "cli/reader-parts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,23 +12,8 @@
 
 /* What the method table allows at once. */
 #define DAEMON_LIMIT_MAX 10000
-/* A week of a busy machine is read in some ten seconds. */
-#define LONG_TIMEOUT_MSEC 60000
 /* Whoever misspells a job means one of late. */
 #define SIMILAR_AMONG 1000
-
-/* Beside 0 and errors: the daemon has not answered, and the own database is open. */
-#define ASK_STORE 1
-
-struct reader {
-    struct client *client;      /* NULL: there is none, or it has failed */
-    struct store_reader *store; /* NULL: not opened, or there is none */
-    char *database_path;        /* NULL: there is none */
-    enum reader_source answered;
-    char error[512];
-    char note[512];
-    struct client_error unasked; /* empty: all daemons that are there can be */
-};
 
 #define NO_DATA_IN "no data yet in '%s'"
 
@@ -66,7 +51,7 @@ static int open_store(struct reader *reader, struct store_error *error)
                                  : -ENOENT;
 }
 
-static bool has_store(struct reader *reader)
+bool reader_has_store(struct reader *reader)
 {
     struct store_error error = {""};
 
@@ -227,7 +212,7 @@ static int refused(struct reader *reader, const char *method, const struct rpc_r
 }
 
 /* 0, ASK_STORE, -ENOENT (there is no such run) or another negative errno. */
-static int ask(struct reader *reader, const char *method, const struct text *params,
+int reader_ask(struct reader *reader, const char *method, const struct text *params,
                struct arena *arena, struct rpc_reply *ret)
 {
     int r = text_error(params);
@@ -242,7 +227,7 @@ static int ask(struct reader *reader, const char *method, const struct text *par
     return ret->error ? refused(reader, method, ret) : 0;
 }
 
-static int decode(struct reader *reader, const struct record *record, const char *json,
+int reader_decode(struct reader *reader, const struct record *record, const char *json,
                   size_t length, struct arena *arena, void *ret)
 {
     struct decode_error error = {""};
@@ -258,18 +243,18 @@ static int decode(struct reader *reader, const struct record *record, const char
     return r < 0 ? say(reader, r, "%s", strerror(-r)) : 0;
 }
 
-static int ask_for_record(struct reader *reader, const char *method, const struct text *params,
-                          const struct record *record, struct arena *arena, void *ret)
+int reader_ask_record(struct reader *reader, const char *method, const struct text *params,
+                      const struct record *record, struct arena *arena, void *ret)
 {
     struct rpc_reply reply;
 
-    int r = ask(reader, method, params, arena, &reply);
-    return r ? r : decode(reader, record, reply.result, reply.result_length, arena, ret);
+    int r = reader_ask(reader, method, params, arena, &reply);
+    return r ? r : reader_decode(reader, record, reply.result, reply.result_length, arena, ret);
 }
 
 /* Records come in objects: the list is put into one. */
-static int ask_for_list(struct reader *reader, const char *method, const struct text *params,
-                        const struct record *record, struct arena *arena, struct any_list *ret)
+int reader_ask_list(struct reader *reader, const char *method, const struct text *params,
+                    const struct record *record, struct arena *arena, struct any_list *ret)
 {
     struct {
         struct any_list items;
@@ -281,7 +266,7 @@ static int ask_for_list(struct reader *reader, const char *method, const struct 
     _cleanup_text_ struct text wrapped = {0};
     struct rpc_reply reply;
 
-    int r = ask(reader, method, params, arena, &reply);
+    int r = reader_ask(reader, method, params, arena, &reply);
     if (r)
         return r;
     text_append_string(&wrapped, "{\"list\":");
@@ -290,7 +275,7 @@ static int ask_for_list(struct reader *reader, const char *method, const struct 
     r = text_error(&wrapped);
     if (r < 0)
         return say(reader, r, "%s", strerror(-r));
-    r = decode(reader, &wrapping, wrapped.bytes, wrapped.length, arena, &answer);
+    r = reader_decode(reader, &wrapping, wrapped.bytes, wrapped.length, arena, &answer);
     if (r == 0)
         *ret = answer.items;
     return r;
@@ -388,7 +373,7 @@ static int check_limit(struct reader *reader, size_t limit)
 /* ---- questions ---- */
 
 /* Before each question: who is asked first. */
-static int begin(struct reader *reader)
+int reader_begin(struct reader *reader)
 {
     reader->answered = reader->client ? READER_DAEMON : READER_STORE;
     if (!reader->client) /* without either, the words of the failure still stand */
@@ -398,7 +383,7 @@ static int begin(struct reader *reader)
 }
 
 /* After the own database was asked: whose words an error is told in. */
-static int end(struct reader *reader, int r)
+int reader_end(struct reader *reader, int r)
 {
     const char *words = store_reader_error(reader->store);
 
@@ -416,7 +401,7 @@ static bool is_nothing(int r)
 }
 
 /* The own database knows more of it than the daemon, which answered with `r`. */
-static void note_own(struct reader *reader, int r)
+void reader_note_own(struct reader *reader, int r)
 {
     if (r == -EPERM)
         note(reader, "%s; this is from '%s'", reader->error, reader->database_path);
@@ -436,7 +421,7 @@ static int jobs_of_daemon(struct reader *reader, const struct job_filter *filter
     if (r)
         return r;
     write_jobs_params(filter, &params);
-    r = ask_for_list(reader, "job.list", &params, &job_record, arena, &list);
+    r = reader_ask_list(reader, "job.list", &params, &job_record, arena, &list);
     if (r == 0)
         *ret = (struct job_list){.items = list.items, .count = list.count};
     return r;
@@ -447,15 +432,15 @@ int reader_jobs(struct reader *reader, const struct job_filter *filter, double n
 {
     struct job_list own = {0};
 
-    int r = begin(reader);
+    int r = reader_begin(reader);
     if (r == 0)
         r = jobs_of_daemon(reader, filter, arena, ret);
     if (r == ASK_STORE)
-        return end(reader, query_jobs(reader->store, filter, now, arena, ret));
-    if (r == 0 && !ret->count && has_store(reader) &&
+        return reader_end(reader, query_jobs(reader->store, filter, now, arena, ret));
+    if (r == 0 && !ret->count && reader_has_store(reader) &&
         query_jobs(reader->store, filter, now, arena, &own) == 0 && own.count) {
         *ret = own;
-        note_own(reader, r);
+        reader_note_own(reader, r);
     }
     return r;
 }
@@ -477,7 +462,7 @@ static int events_of_daemon(struct reader *reader, const char *job,
         return 0;
     }
     write_events_params(job, filter, &params);
-    r = ask_for_list(reader, "events.list", &params, &process_event_record, arena, &list);
+    r = reader_ask_list(reader, "events.list", &params, &process_event_record, arena, &list);
     if (r == 0)
         *ret = (struct process_event_list){.items = list.items, .count = list.count};
     return r;
@@ -488,15 +473,15 @@ int reader_events(struct reader *reader, const char *job, const struct event_fil
 {
     struct process_event_list own = {0};
 
-    int r = begin(reader);
+    int r = reader_begin(reader);
     if (r == 0)
         r = events_of_daemon(reader, job, filter, arena, ret);
     if (r == ASK_STORE)
-        return end(reader, query_events(reader->store, job, filter, arena, ret));
-    if ((is_nothing(r) || (r == 0 && !ret->count)) && has_store(reader) &&
+        return reader_end(reader, query_events(reader->store, job, filter, arena, ret));
+    if ((is_nothing(r) || (r == 0 && !ret->count)) && reader_has_store(reader) &&
         query_events(reader->store, job, filter, arena, &own) == 0 && (own.count || r < 0)) {
         *ret = own;
-        note_own(reader, r);
+        reader_note_own(reader, r);
         return 0;
     }
     return r;
@@ -513,21 +498,22 @@ static int report_of_daemon(struct reader *reader, const char *name, struct aren
     json_write_begin_object(&json);
     write_text(&json, "job", name);
     json_write_end_object(&json);
-    return ask_for_record(reader, "report.job", &params, &job_report_record, arena, ret);
+    return reader_ask_record(reader, "report.job", &params, &job_report_record, arena, ret);
 }
 
 int reader_job_report(struct reader *reader, const char *name, double now, struct arena *arena,
                       struct job_report *ret)
 {
-    int r = begin(reader);
+    int r = reader_begin(reader);
 
     if (r == 0)
         r = report_of_daemon(reader, name, arena, ret);
     if (r == ASK_STORE)
-        return end(reader, query_job_report(reader->store, name, INT_UNKNOWN, now, arena, ret));
-    if (is_nothing(r) && has_store(reader) &&
+        return reader_end(reader,
+                          query_job_report(reader->store, name, INT_UNKNOWN, now, arena, ret));
+    if (is_nothing(r) && reader_has_store(reader) &&
         query_job_report(reader->store, name, INT_UNKNOWN, now, arena, ret) == 0) {
-        note_own(reader, r);
+        reader_note_own(reader, r);
         return 0;
     }
     return r;
@@ -544,7 +530,7 @@ static int machine_of_daemon(struct reader *reader, double since, double until, 
     write_real(&json, "until", until);
     json_write_end_object(&json);
     client_set_timeout(reader->client, LONG_TIMEOUT_MSEC);
-    return ask_for_record(reader, "report.machine", &params, &machine_report_record, arena, ret);
+    return reader_ask_record(reader, "report.machine", &params, &machine_report_record, arena, ret);
 }
 
 int reader_machine_report(struct reader *reader, double since, double until, double now,
@@ -552,35 +538,60 @@ int reader_machine_report(struct reader *reader, double since, double until, dou
 {
     struct machine_report own;
 
-    int r = begin(reader);
+    int r = reader_begin(reader);
     if (r == 0)
         r = machine_of_daemon(reader, since, until, arena, ret);
     if (r == ASK_STORE)
-        return end(reader, query_machine_report(reader->store, since, until, now, arena, ret));
-    if ((is_nothing(r) || (r == 0 && machine_report_is_empty(ret))) && has_store(reader) &&
+        return reader_end(reader,
+                          query_machine_report(reader->store, since, until, now, arena, ret));
+    if ((is_nothing(r) || (r == 0 && machine_report_is_empty(ret))) && reader_has_store(reader) &&
         query_machine_report(reader->store, since, until, now, arena, &own) == 0 &&
         !machine_report_is_empty(&own)) {
         *ret = own;
-        note_own(reader, r);
+        reader_note_own(reader, r);
         return 0;
     }
+    return r;
+}
+
+/* The runs of late, by whoever answers. */
+static int read_latest(struct reader *reader, struct arena *arena, struct job_list *ret)
+{
+    struct job_filter filter = JOB_FILTER_ALL;
+
+    filter.limit = SIMILAR_AMONG;
+    int r = reader_begin(reader);
+    if (r == 0)
+        r = jobs_of_daemon(reader, &filter, arena, ret);
+    if (r == ASK_STORE)
+        return reader_end(reader, store_read_jobs(reader->store, &filter, arena, ret));
+    return r;
+}
+
+int reader_similar_type(struct reader *reader, const char *job_type, struct arena *arena,
+                        const char **ret)
+{
+    struct suggestion near = {0};
+    struct job_list jobs = {0};
+
+    int r = read_latest(reader, arena, &jobs);
+    for (size_t i = 0; r == 0 && i < jobs.count; i++)
+        if (jobs.items[i].job_type)
+            suggestion_consider(&near, job_type, strlen(job_type), jobs.items[i].job_type,
+                                strlen(jobs.items[i].job_type));
+    if (r == 0)
+        *ret = near.name;
     return r;
 }
 
 int reader_similar_job(struct reader *reader, const char *name, struct arena *arena,
                        const char **ret)
 {
-    struct job_filter filter = JOB_FILTER_ALL;
     struct suggestion near = {0};
     struct job_list jobs = {0};
     size_t length = strcspn(name, "~");
 
-    filter.limit = SIMILAR_AMONG;
-    int r = begin(reader);
-    if (r == 0)
-        r = jobs_of_daemon(reader, &filter, arena, &jobs);
-    if (r == ASK_STORE)
-        return end(reader, query_similar_job(reader->store, name, arena, ret));
+    int r = read_latest(reader, arena, &jobs);
     for (size_t i = 0; r == 0 && i < jobs.count; i++)
         suggestion_consider(&near, name, length, jobs.items[i].job_id,
                             strlen(jobs.items[i].job_id));

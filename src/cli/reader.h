@@ -52,5 +52,16 @@ int reader_job_report(struct reader *reader, const char *name, double now, struc
                       struct job_report *ret);
 int reader_machine_report(struct reader *reader, double since, double until, double now,
                           struct arena *arena, struct machine_report *ret);
+/* *ret_renewal is due only if the own database has answered; a daemon sees to it by itself. */
+int reader_analysis(struct reader *reader, const struct analysis_request *request,
+                    struct arena *arena, struct analysis *ret, struct pattern_renewal *ret_renewal);
+/* -ENODATA: there are no finished runs of that type. */
+int reader_estimate(struct reader *reader, const char *job_type, struct arena *arena,
+                    struct resource_estimate *ret);
+int reader_calibration(struct reader *reader, const char *job_type, struct arena *arena,
+                       struct calibration_list *ret);
 int reader_similar_job(struct reader *reader, const char *name, struct arena *arena,
                        const char **ret);
+/* The same for the type of a job. */
+int reader_similar_type(struct reader *reader, const char *job_type, struct arena *arena,
+                        const char **ret);

@@ -47,6 +47,7 @@ static void on_work(uv_work_t *work)
 
     question->is_written = asker->writer && store_writer_wait(asker->writer, question->wait_ns);
     question->now = ns_to_sec(clock_real_ns());
+    question->writer = asker->writer;
     if (question->ask && open_reader(asker, question) == 0)
         question->ask(question);
 }

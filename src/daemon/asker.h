@@ -35,12 +35,14 @@ struct question {
     ask_fn ask;       /* NULL: that is all */
     struct answer *answer;
     struct store_reader *reader; /* the asker's, while it is asked */
+    struct store_writer *writer; /* the same; NULL: nothing is stored */
     double now;
     struct arena arena;
     struct resource_estimate estimate; /* for those who go on with it in the loop */
     bool has_estimate;
-    bool is_name_taken;   /* the same */
-    uint64_t start_ticks; /* from the answer, for them too */
+    bool is_name_taken;      /* the same */
+    uint64_t start_ticks;    /* from the answer, for them too */
+    int64_t min_sample_size; /* that an analysis takes */
 
     answered_fn on_answered;
     void *context;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "daemon/adoption.h"
+#include "daemon/analyst.h"
 #include "daemon/asker.h"
 #include "daemon/instance-lock.h"
 #include "daemon/manager.h"
@@ -173,6 +174,11 @@ static int keep_places(const struct config *old, struct config *new)
     return new->storage_path &&new->jsonl_path ? 0 : -ENOMEM;
 }
 
+static uint64_t analysis_interval_ms(const struct config *config)
+{
+    return (uint64_t)(config->correlation.interval_minutes * 60000);
+}
+
 /* All of it, or nothing. */
 static int apply(struct daemon *daemon, struct config *config)
 {
@@ -191,6 +197,8 @@ static int apply(struct daemon *daemon, struct config *config)
     if (daemon->writer &&
         store_writer_configure(daemon->writer, &config->redact, &config->retention) < 0)
         log_fields(LOG_LEVEL_ERROR, "redact and retention stay as they were: no memory left", NULL);
+    analyst_configure(daemon->analyst, analysis_interval_ms(config),
+                      config->correlation.min_sample_size);
     rules_free(daemon->rules);
     daemon->rules = TAKE_PTR(rules);
     config_free(daemon->config);
@@ -428,6 +436,16 @@ static int start_askers(struct daemon *daemon)
     return r < 0 ? r : asker_start(&daemon->loop, daemon->writer, path, &daemon->clerk);
 }
 
+static int start_analyst(struct daemon *daemon)
+{
+    const struct analyst_options options = {
+        .asker = daemon->asker,
+        .every_ms = analysis_interval_ms(daemon->config),
+        .min_sample_size = daemon->config->correlation.min_sample_size,
+    };
+    return analyst_start(&daemon->loop, &options, &daemon->analyst);
+}
+
 static int failed(const char *what, int error)
 {
     if (error < 0)
@@ -471,6 +489,8 @@ static int start_parts(struct daemon *daemon)
         r = failed("cannot sample", start_engine(daemon));
     if (r == 0)
         r = failed("cannot ask the store", start_askers(daemon));
+    if (r == 0)
+        r = failed("cannot learn", start_analyst(daemon));
     return r < 0 ? r : start_server(daemon);
 }
 
@@ -499,6 +519,7 @@ static void stop_parts(struct daemon *daemon)
 {
     struct store_report report;
 
+    analyst_close(TAKE_PTR(daemon->analyst));
     asker_stop(TAKE_PTR(daemon->asker));
     asker_stop(TAKE_PTR(daemon->clerk));
     /* What lives now is what the next daemon looks for. */

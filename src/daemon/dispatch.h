@@ -23,8 +23,9 @@ struct answer {
     struct asker *asker;
     void (*ask)(struct question *question);
     void (*then)(struct daemon *daemon, struct question *question);
-    uint64_t wait_ns;     /* for what is to be written first */
-    uint64_t start_ticks; /* for `then`: of the process that the request tells of */
+    uint64_t wait_ns;        /* for what is to be written first */
+    uint64_t start_ticks;    /* for `then`: of the process that the request tells of */
+    int64_t min_sample_size; /* of an analysis */
 };
 
 /* The store is to be asked before it is answered. */
@@ -70,6 +71,8 @@ HANDLER(method_pressure_can_start_sheet);
 HANDLER(method_pressure_should_accept_job);
 HANDLER(method_pressure_report_rate_limit);
 HANDLER(method_estimate_job);
+HANDLER(method_estimate_calibration);
+HANDLER(method_analyze_run);
 HANDLER(method_report_job);
 HANDLER(method_report_machine);
 HANDLER(method_events_list);

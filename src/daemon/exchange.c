@@ -95,6 +95,7 @@ static bool handle(struct exchange *exchange, const struct rpc_request *request)
                                            .wait_ns = answer->wait_ns,
                                            .start_ticks = answer->start_ticks,
                                            .answer = answer,
+                                           .min_sample_size = answer->min_sample_size,
                                            .on_answered = on_answered,
                                            .context = exchange};
     asker_ask(answer->asker, &exchange->question);

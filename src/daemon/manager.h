@@ -13,6 +13,7 @@
 #include "probe/bpf/kernel-probe.h"
 #include "store/store.h"
 
+struct analyst;
 struct asker;
 struct server;
 
@@ -38,6 +39,7 @@ struct daemon {
     struct store_reader *reader; /* the loop's own; NULL: not asked for yet */
     struct asker *asker;         /* for reports, which may take their time */
     struct asker *clerk; /* for what is asked or waited for in a moment, when jobs begin and end */
+    struct analyst *analyst;
     struct server *server;
     struct live live;
     struct job_desk desk;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
+#include "daemon/analyst.h"
 #include "daemon/manager.h"
 #include "daemon/server.h"
 
@@ -174,6 +175,18 @@ static void fill_losses(const struct daemon *daemon, const struct store_report *
     };
 }
 
+static int fill_analysis(const struct daemon *daemon, struct arena *arena,
+                         struct daemon_status *status)
+{
+    struct analyst_counts counts;
+
+    analyst_counts(daemon->analyst, &counts);
+    status->last_analysis_at = counts.last_at;
+    if (counts.last_error)
+        status->analysis_error = arena_strdup(arena, counts.last_error);
+    return !counts.last_error || status->analysis_error ? 0 : -ENOMEM;
+}
+
 static int64_t count_active_sheets(const struct daemon *daemon)
 {
     const struct run *run = NULL;
@@ -227,5 +240,7 @@ int status_fill(struct daemon *daemon, struct arena *arena, struct daemon_status
         r = fill_exactness(daemon, arena, ret);
     if (r == 0)
         r = fill_store(daemon, arena, ret);
+    if (r == 0)
+        r = fill_analysis(daemon, arena, ret);
     return r < 0 ? r : fill_gaps(daemon, arena, &ret->gaps);
 }

@@ -70,7 +70,8 @@ static int own_field(const struct field *field, void *member, struct arena *aren
     case FIELD_INT:
     case FIELD_REAL:
     case FIELD_CHAR:
-    case FIELD_ENUM: return 0;
+    case FIELD_ENUM:
+    case FIELD_BOOL: return 0;
     case FIELD_TEXT: return own_text(member, arena);
     case FIELD_RECORD: return own_fields(field->record, member, arena);
     case FIELD_RECORDS:

@@ -61,6 +61,36 @@ struct store_message *store_message_of_settings(const struct text_list *redact,
     return message;
 }
 
+static int copy_patterns(const struct pattern_list *from, struct arena *arena,
+                         struct pattern_list *into)
+{
+    int r = 0;
+
+    into->items = arena_alloc(arena, (from->count + 1) * sizeof(*into->items));
+    if (!into->items)
+        return -ENOMEM;
+    for (; into->count < from->count && r == 0; into->count++)
+        r = record_copy(&pattern_record, &from->items[into->count], arena,
+                        &into->items[into->count]);
+    return r;
+}
+
+struct store_message *store_message_of_patterns(const char *pattern_type,
+                                                const struct pattern_list *patterns)
+{
+    struct store_message *message = message_new(STORE_MESSAGE_PATTERNS);
+
+    if (!message)
+        return NULL;
+    message->pattern_type = arena_strdup(&message->arena, pattern_type);
+    if (!message->pattern_type ||
+        copy_patterns(patterns, &message->arena, &message->patterns) < 0) {
+        store_message_free(message);
+        return NULL;
+    }
+    return message;
+}
+
 void store_message_free(struct store_message *message)
 {
     if (!message)
@@ -73,6 +103,11 @@ void store_message_free(struct store_message *message)
 size_t store_message_bytes(const struct store_message *message)
 {
     return sizeof(*message) + arena_bytes(&message->arena);
+}
+
+bool store_message_may_be_lost(const struct store_message *message)
+{
+    return message->kind == STORE_MESSAGE_TICK || message->kind == STORE_MESSAGE_PATTERNS;
 }
 
 /* The store has the run by its run_id: under which name is its own business. */
@@ -91,6 +126,8 @@ int store_message_write(struct store_message *message, struct store *store)
     case STORE_MESSAGE_BEGIN_JOB: return store_begin_job(store, &message->job, message->job_id);
     case STORE_MESSAGE_FINISH_JOB: return finish_job(&message->job, store);
     case STORE_MESSAGE_SHEET: return store_write_sheet(store, &message->sheet);
+    case STORE_MESSAGE_PATTERNS:
+        return store_renew_patterns(store, message->pattern_type, &message->patterns);
     case STORE_MESSAGE_CONFIGURE:
         store_configure(store, &message->redact, &message->retention);
         return 0;

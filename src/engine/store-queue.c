@@ -45,6 +45,17 @@ struct store_message *store_queue_first(const struct store_queue *queue)
     return TAILQ_FIRST(&queue->messages);
 }
 
+struct store_message *store_queue_take_patterns(struct store_queue *queue)
+{
+    struct store_message *first = store_queue_first(queue), *message = first;
+
+    while (message && (message == first || message->kind != STORE_MESSAGE_PATTERNS))
+        message = TAILQ_NEXT(message, neighbours);
+    if (message)
+        store_queue_remove(queue, message);
+    return message;
+}
+
 void store_queue_remove(struct store_queue *queue, struct store_message *message)
 {
     TAILQ_REMOVE(&queue->messages, message, neighbours);

@@ -35,6 +35,9 @@ void store_queue_push(struct store_queue *queue, struct store_message *message);
 
 /* NULL: there is none. */
 struct store_message *store_queue_first(const struct store_queue *queue);
+/* Patterns that wait, and that newer ones take the place of: the caller's. NULL: there are none.
+ * The first message stays, because it may be on its way. */
+struct store_message *store_queue_take_patterns(struct store_queue *queue);
 /* It is the caller's then. */
 void store_queue_remove(struct store_queue *queue, struct store_message *message);
 

@@ -141,6 +141,20 @@ int store_writer_configure(struct store_writer *writer, const struct text_list *
     return push(writer, store_message_of_settings(redact, retention));
 }
 
+int store_writer_renew_patterns(struct store_writer *writer, const char *pattern_type,
+                                const struct pattern_list *patterns)
+{
+    struct store_message *message = store_message_of_patterns(pattern_type, patterns);
+
+    if (!message)
+        return -ENOMEM;
+    pthread_mutex_lock(&writer->lock);
+    struct store_message *older = store_queue_take_patterns(&writer->queue);
+    pthread_mutex_unlock(&writer->lock);
+    store_message_free(older);
+    return push(writer, message);
+}
+
 /* ---- in the thread: writing ---- */
 
 /* Asked by the store: ticks go before retention, and so does whoever wants to be gone. */
@@ -343,7 +357,7 @@ static int persist(struct store_writer *writer, struct store_message *message)
         if (is_hopeless || (was_stopping && was_last_try(writer, r)))
             return r;
         if (!is_passing(r) && tries >= TRIES_MAX)
-            return message->kind == STORE_MESSAGE_TICK ? 1 : r;
+            return store_message_may_be_lost(message) ? 1 : r;
         begin_trouble(writer, r, writer->error.text);
         pause_after(writer, r, was_stopping);
     }
@@ -383,14 +397,14 @@ static bool must_hurry(struct store_writer *writer)
 /* 0 or a negative errno, after which storing is given up. */
 static int write_next(struct store_writer *writer, struct store_message *message)
 {
-    bool is_left_out = message->kind == STORE_MESSAGE_TICK && must_hurry(writer);
+    bool is_left_out = store_message_may_be_lost(message) && must_hurry(writer);
     int r = is_left_out ? 1 : persist(writer, message);
     if (r < 0)
         return r;
 
     pthread_mutex_lock(&writer->lock);
     store_queue_remove(&writer->queue, message);
-    if (r == 1)
+    if (r == 1 && message->box)
         store_queue_lose(&writer->queue, message->box);
     else
         writer->report.stored += message->box && message->box->tick.snapshot;

@@ -6,8 +6,8 @@
  * takes; what was noticed in it is kept until then. A database that is damaged, foreign or out of
  * reach is given up for good, with the reason.
  *
- * All of it is called from one thread, but for store_writer_ask(); none of it waits but
- * store_writer_stop(), for a time that is bounded, and store_writer_hold(). */
+ * All of it is called from one thread, except as said; none of it waits but store_writer_stop(),
+ * for a time that is bounded, and store_writer_hold(). */
 #pragma once
 
 #include "engine/tick-box.h"
@@ -80,6 +80,11 @@ int store_writer_sheet(struct store_writer *writer, const struct sheet *sheet);
 /* See store_configure(); both are copied. 0 or -ENOMEM. */
 int store_writer_configure(struct store_writer *writer, const struct text_list *redact,
                            const struct retention_config *retention);
+
+/* See store_renew_patterns(); both are copied, and take the place of those that still wait. For any
+ * thread. 0 or -ENOMEM. */
+int store_writer_renew_patterns(struct store_writer *writer, const char *pattern_type,
+                                const struct pattern_list *patterns);
 
 /* Until the store is open and all that was handed over is written, or `max_ns` have passed: who
  * tells of something and then asks for it should find it. Whether it is written. For any thread. */

@@ -7,11 +7,9 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
+#include "learn/numbers.h"
 #include "model/cause.h"
 #include "stats/quantile.h"
-
-/* How many runs make half of the confidence that there can be. */
-#define CONFIDENCE_RUNS 5
 
 static bool has_finished(const struct job *run)
 {
@@ -66,120 +64,122 @@ static bool was_killed_for_memory(const struct job *run)
     return false;
 }
 
-/* ---- figures of one run ---- */
-
-typedef double (*figure_fn)(const struct job *run);
-
-/* Of all processes together, as admission counts it. A short run may have ended before a sample saw
- * it at its largest; the kernel's figure of its largest process is then nearer to it. */
-static double peak_memory_mb(const struct job *run)
+bool run_need_of(const struct job *run, struct run_need *ret)
 {
-    return fmax(run->profile.peak_unique_mb, run->profile.peak_rss_mb);
-}
-
-static double cpu_seconds(const struct job *run)
-{
-    return run->profile.total_cpu_seconds;
-}
-
-static double duration_seconds(const struct job *run)
-{
-    if (real_is_known(run->profile.wall_seconds))
-        return run->profile.wall_seconds;
-    return run->ended_at - run->started_at;
+    if (!has_finished(run))
+        return false;
+    *ret = (struct run_need){
+        .started_at = run->started_at,
+        .ended_at = run->ended_at,
+        /* Of all processes together, as admission counts it. A short run may have ended before a
+         * sample saw it at its largest; the kernel's figure of its largest process is then nearer
+         * to it. */
+        .memory_mb = fmax(run->profile.peak_unique_mb, run->profile.peak_rss_mb),
+        .cpu_seconds = run->profile.total_cpu_seconds,
+        .duration_seconds = job_duration_seconds(run),
+        .outcome = run->outcome,
+        .was_killed_for_memory = was_killed_for_memory(run),
+    };
+    return true;
 }
 
 /* ---- figures of all of them ---- */
 
 struct spread {
     size_t count;
-    double p25;
-    double p50;
-    double p75;
-    double p95;
+    double low;
+    double usual;
+    double high;
+    double most;
 };
 
-/* `values` has room for all. */
-static struct spread spread_of(const struct job_list *runs, figure_fn figure, double *values)
+/* Of the figure that lies at `offset`; `values` has room for all. */
+static struct spread spread_of(const struct run_need *needs, size_t count, size_t offset,
+                               double *values)
 {
+    const struct learn_numbers *numbers = &learn_numbers_default;
     struct spread spread = {
-        .p25 = REAL_UNKNOWN, .p50 = REAL_UNKNOWN, .p75 = REAL_UNKNOWN, .p95 = REAL_UNKNOWN};
+        .low = REAL_UNKNOWN, .usual = REAL_UNKNOWN, .high = REAL_UNKNOWN, .most = REAL_UNKNOWN};
     double bound = REAL_UNKNOWN;
 
-    for (size_t i = 0; i < runs->count; i++) {
-        const struct job *run = &runs->items[i];
-        double value = figure(run);
-        if (!has_finished(run) || !real_is_known(value))
+    for (size_t i = 0; i < count; i++) {
+        double value = *(const double *)((const char *)&needs[i] + offset);
+        if (!real_is_known(value))
             continue;
-        if (was_killed_for_memory(run))
+        if (needs[i].was_killed_for_memory)
             bound = fmax(bound, value);
         else
             values[spread.count++] = value;
     }
     if (spread.count) {
-        spread.p25 = quantile(values, spread.count, 0.25);
-        spread.p50 = quantile(values, spread.count, 0.50);
-        spread.p75 = quantile(values, spread.count, 0.75);
-        spread.p95 = quantile(values, spread.count, 0.95);
+        spread.low = quantile(values, spread.count, numbers->percentile_low);
+        spread.usual = quantile(values, spread.count, numbers->percentile_usual);
+        spread.high = quantile(values, spread.count, numbers->percentile_high);
+        spread.most = quantile(values, spread.count, numbers->percentile_most);
     }
-    spread.p95 = fmax(spread.p95, bound);
+    spread.most = fmax(spread.most, bound);
     return spread;
 }
 
 static double confidence_of(const struct spread *memory)
 {
     double runs = (double)memory->count;
-    double range = memory->p75 - memory->p25;
+    double range = memory->high - memory->low;
 
-    if (!memory->count || (range > 0 && memory->p50 <= 0))
+    if (!memory->count || (range > 0 && memory->usual <= 0))
         return 0;
-    double unlikeness = range > 0 ? range / memory->p50 : 0;
-    return runs / (runs + CONFIDENCE_RUNS) / (1 + unlikeness);
+    double unlikeness = range > 0 ? range / memory->usual : 0;
+    return runs / (runs + learn_numbers_default.estimate_half_runs) / (1 + unlikeness);
 }
 
 /* How many there are to learn from, and what became of them. */
-static void count_runs(const struct job_list *runs, struct resource_estimate *estimate,
-                       size_t *ret_finished)
+static void count_runs(const struct run_need *needs, size_t count,
+                       struct resource_estimate *estimate)
 {
     size_t known = 0, failed = 0;
 
-    *ret_finished = 0;
     estimate->sample_size = 0;
-    for (size_t i = 0; i < runs->count; i++) {
-        const struct job *run = &runs->items[i];
-        if (!has_finished(run))
-            continue;
-        ++*ret_finished;
-        estimate->sample_size += !was_killed_for_memory(run);
-        known += run->outcome != OUTCOME_UNKNOWN;
-        failed += run->outcome == OUTCOME_FAILURE;
+    for (size_t i = 0; i < count; i++) {
+        estimate->sample_size += !needs[i].was_killed_for_memory;
+        known += needs[i].outcome != OUTCOME_UNKNOWN;
+        failed += needs[i].outcome == OUTCOME_FAILURE;
     }
     estimate->failure_rate = known ? (double)failed / (double)known : REAL_UNKNOWN;
 }
 
+int estimate_of_needs(const struct run_need *needs, size_t count, double *scratch,
+                      struct resource_estimate *ret)
+{
+    if (!count)
+        return -ENODATA;
+    const struct spread memory =
+        spread_of(needs, count, offsetof(struct run_need, memory_mb), scratch);
+    const struct spread cpu =
+        spread_of(needs, count, offsetof(struct run_need, cpu_seconds), scratch);
+    const struct spread duration =
+        spread_of(needs, count, offsetof(struct run_need, duration_seconds), scratch);
+
+    record_init(&resource_estimate_record, ret);
+    count_runs(needs, count, ret);
+    ret->peak_memory_mb_p50 = memory.usual;
+    ret->estimated_peak_memory_mb = ret->peak_memory_mb_p95 = memory.most;
+    ret->estimated_cpu_seconds = ret->cpu_seconds_p50 = cpu.usual;
+    ret->cpu_seconds_p95 = cpu.most;
+    ret->estimated_duration_seconds = ret->duration_seconds_p50 = duration.usual;
+    ret->duration_seconds_p95 = duration.most;
+    ret->confidence = confidence_of(&memory);
+    return 0;
+}
+
 int estimate_make(const struct job_list *runs, struct resource_estimate *ret)
 {
-    struct resource_estimate estimate;
-    size_t finished;
+    size_t room = MAX(runs->count, (size_t)1), count = 0;
+    _cleanup_free_ struct run_need *needs = malloc(room * sizeof(*needs));
+    _cleanup_free_ double *scratch = malloc(room * sizeof(*scratch));
 
-    record_init(&resource_estimate_record, &estimate);
-    count_runs(runs, &estimate, &finished);
-    if (!finished)
-        return -ENODATA;
-    _cleanup_free_ double *values = malloc(runs->count * sizeof(*values));
-    if (!values)
+    if (!needs || !scratch)
         return -ENOMEM;
-
-    const struct spread memory = spread_of(runs, peak_memory_mb, values);
-    const struct spread cpu = spread_of(runs, cpu_seconds, values);
-    const struct spread duration = spread_of(runs, duration_seconds, values);
-    estimate.peak_memory_mb_p50 = memory.p50;
-    estimate.estimated_peak_memory_mb = estimate.peak_memory_mb_p95 = memory.p95;
-    estimate.estimated_cpu_seconds = estimate.cpu_seconds_p50 = cpu.p50;
-    estimate.cpu_seconds_p95 = cpu.p95;
-    estimate.estimated_duration_seconds = estimate.duration_seconds_p50 = duration.p50;
-    estimate.duration_seconds_p95 = duration.p95;
-    estimate.confidence = confidence_of(&memory);
-    *ret = estimate;
-    return 0;
+    for (size_t i = 0; i < runs->count; i++)
+        count += run_need_of(&runs->items[i], &needs[count]);
+    return estimate_of_needs(needs, count, scratch, ret);
 }

@@ -65,6 +65,11 @@ static const struct field daemon_status_fields[] = {
     FIELD(snapshots, FIELD_INT, .unit = UNIT_COUNT, .meaning = "taken since it started"),
     FIELD(last_snapshot_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.001,
           .meaning = "when the last one was taken"),
+    FIELD(last_analysis_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.001,
+          .meaning = "when finished runs were last analyzed on the interval; null: not yet"),
+    FIELD(analysis_error, FIELD_TEXT,
+          .meaning = "why they could not be the last time; null: they "
+                     "could"),
     FIELD(rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001, .meaning = "its own memory"),
     FIELD(cpu_percent, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01,
           .meaning = "its own CPU"),

@@ -42,6 +42,8 @@ struct daemon_status {
     int pressure_level; /* enum pressure */
     int64_t snapshots;  /* taken */
     double last_snapshot_at;
+    double last_analysis_at;
+    const char *analysis_error;
     double rss_mb;
     double cpu_percent;
     double collect_ms;

@@ -11,7 +11,8 @@ static void field_init(const struct field *field, void *value)
     case FIELD_REAL: *(double *)value = REAL_UNKNOWN; break;
     case FIELD_TEXT: *(const char **)value = NULL; break;
     case FIELD_CHAR: *(char *)value = '\0'; break;
-    case FIELD_ENUM: *(int *)value = 0; break;
+    case FIELD_ENUM:
+    case FIELD_BOOL: *(int *)value = 0; break;
     case FIELD_RECORD: record_init(field->record, value); break;
     case FIELD_RECORDS:
     case FIELD_KEYED:
@@ -76,6 +77,7 @@ const char *field_type_name(enum field_type type)
         [FIELD_TEXT] = "text",
         [FIELD_CHAR] = "character",
         [FIELD_ENUM] = "word",
+        [FIELD_BOOL] = "true or false",
         [FIELD_RECORD] = "object",
         [FIELD_RECORDS] = "list of objects",
         [FIELD_KEYED] = "object of objects",

@@ -6,7 +6,8 @@
  * member in a struct and one line in its table.
  *
  * Unknown is not zero. A value that could not be read is INT_UNKNOWN, REAL_UNKNOWN, a NULL text, a
- * NUL character or an enumerator 0, and null in JSON; record_init() makes all fields so. */
+ * NUL character or an enumerator 0 (which unknown truth is, too), and null in JSON; record_init()
+ * makes all fields so. */
 #pragma once
 
 #include <math.h>
@@ -32,12 +33,24 @@ static inline bool real_is_known(double value)
     return !isnan(value);
 }
 
+enum truth {
+    TRUTH_UNKNOWN,
+    TRUTH_NO,
+    TRUTH_YES,
+};
+
+static inline int truth_of(bool value)
+{
+    return value ? TRUTH_YES : TRUTH_NO;
+}
+
 enum field_type {
     FIELD_INT,     /* int64_t */
     FIELD_REAL,    /* double */
     FIELD_TEXT,    /* const char *, valid UTF-8 */
     FIELD_CHAR,    /* char */
     FIELD_ENUM,    /* int, names in `names`, 0 unknown */
+    FIELD_BOOL,    /* int, enum truth: true or false in JSON */
     FIELD_RECORD,  /* a struct in place, described by `record` */
     FIELD_RECORDS, /* LIST() of structs described by `record` */
     FIELD_KEYED,   /* the same, in JSON an object keyed by the first field of the record */

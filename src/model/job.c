@@ -7,8 +7,9 @@
 #include "base/macros.h"
 #include "base/utf8.h"
 #include "base/uuid.h"
+#include "model/process.h"
 
-static const char *const outcome_names[] = {
+const char *const outcome_names[OUTCOME_COUNT] = {
     [OUTCOME_UNKNOWN_YET] = NULL,  [OUTCOME_RUNNING] = "running", [OUTCOME_SUCCESS] = "success",
     [OUTCOME_FAILURE] = "failure", [OUTCOME_UNKNOWN] = "unknown",
 };
@@ -89,6 +90,8 @@ static const struct field job_profile_fields[] = {
     FIELD(gap_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.001,
           .meaning = "time within the run that no sample covers"),
     FIELD(collector, FIELD_TEXT, .meaning = "where the facts come from"),
+    FIELD(syscall_source, FIELD_ENUM, .names = syscall_source_names,
+          .name_count = SYSCALL_SOURCE_COUNT, .meaning = "where the system call figures come from"),
 #undef FIELD
 };
 const struct record job_profile_record =
@@ -107,7 +110,7 @@ static const struct field job_fields[] = {
           .meaning = "when it started"),
     FIELD(ended_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
           .meaning = "when it ended"),
-    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = ARRAY_SIZE(outcome_names),
+    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = OUTCOME_COUNT,
           .meaning = "running, success, failure or unknown"),
     FIELD(exit_code, FIELD_INT, .meaning = "exit status, if it ended by itself"),
     FIELD(signal_num, FIELD_INT, .meaning = "the signal that ended it, if one did"),
@@ -132,7 +135,7 @@ static const struct field sheet_fields[] = {
           .meaning = "when it started"),
     FIELD(ended_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
           .meaning = "when it ended"),
-    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = ARRAY_SIZE(outcome_names),
+    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = OUTCOME_COUNT,
           .meaning = "running, success, failure or unknown"),
     FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
           .meaning = "RSS of its largest process"),
@@ -171,7 +174,7 @@ static const struct field run_summary_fields[] = {
     FIELD(job_id, FIELD_TEXT, .required = true, .meaning = "the job"),
     FIELD(job_type, FIELD_TEXT, .meaning = "what runs of the same work share"),
     FIELD(sheet_num, FIELD_INT, .meaning = "the step, if it is one"),
-    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = ARRAY_SIZE(outcome_names),
+    FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = OUTCOME_COUNT,
           .meaning = "running, success, failure or unknown"),
     FIELD(exit_code, FIELD_INT, .meaning = "exit status, if the command ended by itself"),
     FIELD(signal_num, FIELD_INT, .meaning = "the signal that ended it, if one did"),
@@ -365,4 +368,10 @@ void job_type_format(const char *const *argv, const char *cwd, char *into, size_
 const char *outcome_name(int outcome)
 {
     return outcome_names[outcome];
+}
+
+double job_duration_seconds(const struct job *job)
+{
+    return real_is_known(job->profile.wall_seconds) ? job->profile.wall_seconds
+                                                    : job->ended_at - job->started_at;
 }

@@ -15,7 +15,10 @@ enum outcome {
     OUTCOME_SUCCESS,
     OUTCOME_FAILURE,
     OUTCOME_UNKNOWN,
+    OUTCOME_COUNT,
 };
+
+extern const char *const outcome_names[OUTCOME_COUNT];
 
 /* How far a figure that stands for a whole run can be trusted. */
 enum exactness {
@@ -72,6 +75,7 @@ struct job_profile {
     int64_t num_samples;
     double gap_seconds;
     const char *collector;
+    int syscall_source; /* enum syscall_source; shares of time of different ones do not compare */
 };
 
 /* One run of a job. */
@@ -173,3 +177,6 @@ void job_type_format(const char *const *argv, const char *cwd, char *into, size_
 void job_id_format(const char *const *argv, unsigned random16, char *into, size_t size);
 
 const char *outcome_name(int outcome);
+
+/* From start to end, by the monotonic clock where that was read. */
+double job_duration_seconds(const struct job *job);

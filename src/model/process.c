@@ -5,7 +5,7 @@
 #include "base/macros.h"
 #include "base/utf8.h"
 
-static const char *const syscall_source_names[] = {
+const char *const syscall_source_names[SYSCALL_SOURCE_COUNT] = {
     [SYSCALLS_UNKNOWN] = NULL,
     [SYSCALLS_SAMPLED] = "sampled",
     [SYSCALLS_BPF] = "bpf",
@@ -74,8 +74,7 @@ static const struct field process_metric_fields[] = {
     FIELD(gpu_memory_mb, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_MB, .cost = COST_TRACED,
           .origin = "gpu", .resolution = 0.01, .meaning = "GPU memory of the process"),
     FIELD(syscall_source, FIELD_ENUM, .origin = "tracer", .names = syscall_source_names,
-          .name_count = ARRAY_SIZE(syscall_source_names),
-          .meaning = "where the system call figures come from"),
+          .name_count = SYSCALL_SOURCE_COUNT, .meaning = "where the system call figures come from"),
 };
 
 const struct record process_metric_record =

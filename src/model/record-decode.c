@@ -103,6 +103,15 @@ static int decode_enum(struct decoder *decoder, const struct place *place,
     return refuse(decoder, place, "a known word", json);
 }
 
+static int decode_bool(struct decoder *decoder, const struct place *place, const json_t *json,
+                       int *ret)
+{
+    if (!json_is_boolean(json))
+        return refuse(decoder, place, "true or false", json);
+    *ret = truth_of(json_is_true(json));
+    return 0;
+}
+
 /* Room for `count` items in the arena; an empty list still gets an address, because NULL means
  * unknown to some fields. */
 static void *list_room(struct decoder *decoder, size_t count, size_t item_size)
@@ -211,6 +220,7 @@ static int decode_field(struct decoder *decoder, const struct place *place,
     case FIELD_TEXT: return decode_text(decoder, place, json, value);
     case FIELD_CHAR: return decode_char(decoder, place, json, value);
     case FIELD_ENUM: return decode_enum(decoder, place, field, json, value);
+    case FIELD_BOOL: return decode_bool(decoder, place, json, value);
     case FIELD_RECORD: return decode_object(decoder, place, field->record, json, value);
     case FIELD_RECORDS:
         return decode_array(decoder, place, json, field->record->size, decode_object, field->record,

@@ -20,6 +20,14 @@ static void encode_int(int64_t value, struct json_writer *json)
         json_write_null(json);
 }
 
+static void encode_bool(int truth, struct json_writer *json)
+{
+    if (truth == TRUTH_UNKNOWN)
+        json_write_null(json);
+    else
+        json_write_bool(json, truth == TRUTH_YES);
+}
+
 static void encode_records(const struct record *record, const struct any_list *list,
                            struct json_writer *json)
 {
@@ -93,6 +101,7 @@ void field_encode(const struct field *field, const void *value, struct json_writ
         break;
     }
     case FIELD_ENUM: json_write_string(json, field_enum_name(field, *(const int *)value)); break;
+    case FIELD_BOOL: encode_bool(*(const int *)value, json); break;
     case FIELD_RECORD: record_encode(field->record, value, json); break;
     case FIELD_RECORDS: encode_records(field->record, value, json); break;
     case FIELD_KEYED: encode_keyed(field->record, value, json); break;

@@ -4,10 +4,8 @@
 
 #include "base/macros.h"
 #include "learn/estimate.h"
+#include "learn/numbers.h"
 #include "query/query.h"
-
-/* Enough for a p95, few enough to follow a job that changes. */
-#define ESTIMATE_RUNS_MAX 200
 
 /* Of each outcome as many as there may be in all, so that runs that go on, or were lost, do not
  * crowd out those that tell something. */
@@ -23,7 +21,7 @@ static int read_finished(struct store_reader *reader, const char *job_type, int6
     for (size_t i = 0; i < ARRAY_SIZE(outcomes) && r == 0; i++) {
         filter.outcome = outcomes[i];
         /* which of these were lost shows only then */
-        filter.limit = outcomes[i] == OUTCOME_UNKNOWN ? 0 : ESTIMATE_RUNS_MAX;
+        filter.limit = outcomes[i] == OUTCOME_UNKNOWN ? 0 : learn_numbers_default.estimate_runs_max;
         r = store_read_jobs(reader, &filter, arena, &lists[i]);
     }
     return r;
@@ -57,6 +55,6 @@ int query_estimate(struct store_reader *reader, const char *job_type, int64_t ui
             if (!was_lost(&lists[i].items[k]))
                 runs.items[runs.count++] = lists[i].items[k];
     qsort(runs.items, runs.count, sizeof(*runs.items), compare_latest_first);
-    runs.count = MIN(runs.count, (size_t)ESTIMATE_RUNS_MAX);
+    runs.count = MIN(runs.count, learn_numbers_default.estimate_runs_max);
     return estimate_make(&runs, ret);
 }

@@ -1,11 +1,6 @@
 #include <errno.h>
-#include <string.h>
 
-#include "base/suggest.h"
 #include "query/query.h"
-
-/* Whoever misspells a job means one of late. */
-#define SIMILAR_AMONG 1000
 
 /* Only the asking tells how long it has lasted. */
 static void add_wall_so_far(struct job *job, double now)
@@ -61,23 +56,4 @@ int query_events(struct store_reader *reader, const char *job, const struct even
         narrowed.run_id = found.run_id;
     }
     return store_read_events(reader, &narrowed, arena, ret);
-}
-
-int query_similar_job(struct store_reader *reader, const char *name, struct arena *arena,
-                      const char **ret)
-{
-    struct job_filter filter = JOB_FILTER_ALL;
-    struct suggestion near = {0};
-    struct job_list jobs;
-    size_t length = strcspn(name, "~");
-
-    filter.limit = SIMILAR_AMONG;
-    int r = store_read_jobs(reader, &filter, arena, &jobs);
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < jobs.count; i++)
-        suggestion_consider(&near, name, length, jobs.items[i].job_id,
-                            strlen(jobs.items[i].job_id));
-    *ret = near.name;
-    return 0;
 }

@@ -16,7 +16,7 @@
 #define LAST_MEMORY_POINTS  8
 
 #define RUNS_WITHIN_MAX 20
-/* Enough for a median, few enough not to be felt. */
+/* Enough to tell what is usual, few enough not to be felt. */
 #define EARLIER_RUNS_MAX 50
 
 #define MACHINE_EVENTS_MAX    30
@@ -153,20 +153,35 @@ static int read_runs_within(struct store_reader *reader, const struct job *job, 
     return query_jobs(reader, &filter, now, arena, ret);
 }
 
+/* Of each outcome as many, so that a type that has been failing for long is still held against what
+ * went well. */
 static int read_earlier_runs(struct store_reader *reader, const struct job *job,
                              struct arena *arena, struct earlier_runs *ret)
 {
+    static const int outcomes[] = {OUTCOME_SUCCESS, OUTCOME_FAILURE};
     struct job_filter filter = JOB_FILTER_ALL;
     struct job_list jobs = {0};
 
     if (!job->job_type)
         return 0;
+    jobs.items =
+        arena_alloc(arena, ARRAY_SIZE(outcomes) * (EARLIER_RUNS_MAX + 1) * sizeof(*jobs.items));
+    if (!jobs.items)
+        return -ENOMEM;
     filter.job_type = job->job_type;
     filter.uid = job->uid; /* what others call by that name need not be the same */
     filter.until = job->started_at;
     filter.limit = EARLIER_RUNS_MAX + 1; /* itself among them */
-    int r = store_read_jobs(reader, &filter, arena, &jobs);
-    return r < 0 ? r : earlier_runs_make(&jobs, job->run_id, ret);
+    for (size_t i = 0; i < ARRAY_SIZE(outcomes); i++) {
+        struct job_list some = {0};
+        filter.outcome = outcomes[i];
+        int r = store_read_jobs(reader, &filter, arena, &some);
+        if (r < 0)
+            return r;
+        for (size_t k = 0; k < some.count; k++)
+            jobs.items[jobs.count++] = some.items[k];
+    }
+    return earlier_runs_make(&jobs, job, arena, ret);
 }
 
 int query_job_report(struct store_reader *reader, const char *name, int64_t viewer, double now,

@@ -3,6 +3,8 @@
  * store_reader_error() has the words, except as said. */
 #pragma once
 
+#include "model/analysis.h"
+#include "model/calibration.h"
 #include "model/estimate.h"
 #include "report/job-report.h"
 #include "report/machine-report.h"
@@ -35,6 +37,25 @@ int query_machine_report(struct store_reader *reader, double since, double until
 int query_estimate(struct store_reader *reader, const char *job_type, int64_t uid,
                    struct arena *arena, struct resource_estimate *ret);
 
-/* A job_id that `name` may have been meant for; NULL: none. */
-int query_similar_job(struct store_reader *reader, const char *name, struct arena *arena,
-                      const char **ret);
+/* How often such estimates would have held, by type, or of one; the most runs first. */
+int query_calibration(struct store_reader *reader, const char *job_type, int64_t uid,
+                      struct arena *arena, struct calibration_list *ret);
+
+struct analysis_request {
+    double now;
+    int64_t min_sample_size;
+    const char *job_type; /* NULL: runs of all types */
+    int64_t uid;          /* whose; INT_UNKNOWN: everybody's */
+};
+
+/* What an analysis leaves to be stored: see store_renew_patterns(). */
+struct pattern_renewal {
+    bool is_due; /* else what is stored stays as it is */
+    struct pattern_list patterns;
+};
+
+/* Which resource use goes with failure, by the runs of the last seven days. Its patterns are all
+ * that are stored, as they will be after the renewal; of some runs only (of a type or a user),
+ * those that they show, which are not to be stored. */
+int query_analysis(struct store_reader *reader, const struct analysis_request *request,
+                   struct arena *arena, struct analysis *ret, struct pattern_renewal *ret_renewal);

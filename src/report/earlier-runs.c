@@ -1,69 +1,185 @@
 #include "report/earlier-runs.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/macros.h"
-#include "stats/order.h"
+#include "report/figures.h"
+#include "report/profile-figures.h"
+#include "report/table.h"
+#include "stats/robust.h"
+
+/* From here on a value is an outlier (Iglewicz and Hoaglin, see stats/robust.h), … */
+#define UNUSUAL_Z 3.5
+/* … if it is off by so much as well: of runs that are much alike, one soon lies far out. */
+#define UNUSUAL_RATIO 0.1
+
+static const struct field difference_fields[] = {
+#define FIELD(member, type, ...) FIELD_OF(struct run_difference, member, type, __VA_ARGS__)
+    FIELD(figure, FIELD_TEXT, .required = true, .meaning = "the field of the profile"),
+    FIELD(value, FIELD_REAL, .resolution = 0.000001, .meaning = "of this run, in its unit"),
+    FIELD(median, FIELD_REAL, .resolution = 0.000001,
+          .meaning = "of the earlier runs that succeeded"),
+    FIELD(robust_z, FIELD_REAL, .resolution = 0.001,
+          .meaning = "deviations from the median, by the median distance to it; null: the earlier "
+                     "ones are all the same"),
+    FIELD(sample_size, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how many of them it is known of"),
+    FIELD(unusual, FIELD_BOOL, .meaning = "3.5 deviations off or more, and a tenth of the median"),
+#undef FIELD
+};
+const struct record run_difference_record =
+    RECORD_OF(struct run_difference, "RunDifference", difference_fields);
 
 static const struct field fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct earlier_runs, member, type, __VA_ARGS__)
-    FIELD(runs, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how many are compared with"),
+    FIELD(runs, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how many have ended with an outcome"),
     FIELD(failures, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how many of them failed"),
-    FIELD(median_wall_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
-          .meaning = "from start to end"),
-    FIELD(median_cpu_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
-          .meaning = "CPU time of all their processes"),
-    FIELD(median_peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
-          .meaning = "RSS of their largest process"),
+    FIELD(figures, FIELD_RECORDS, .record = &run_difference_record,
+          .meaning = "how this run differs from those that succeeded; empty: there are fewer than "
+                     "5, or it goes on"),
 #undef FIELD
 };
 const struct record earlier_runs_record = RECORD_OF(struct earlier_runs, "EarlierRuns", fields);
 
-static bool is_comparable(const struct job *job, const char *run_id)
+/* ---- how it differs ---- */
+
+static bool is_other(const struct job *job, const struct job *run, int outcome)
 {
-    return (job->outcome == OUTCOME_SUCCESS || job->outcome == OUTCOME_FAILURE) &&
-           strcmp(job->run_id, run_id) != 0;
+    return job->outcome == outcome && strcmp(job->run_id, run->run_id) != 0;
 }
 
-/* Of a figure of the profile, over the runs where it is known. `values` has room for all. */
-static double median_of(const struct job_list *jobs, const char *run_id, size_t offset,
-                        double *values)
+static bool is_unusual(const struct run_difference *difference, double worth_telling)
 {
+    double off = fabs(difference->value - difference->median);
+
+    return (fabs(difference->robust_z) >= UNUSUAL_Z || !real_is_known(difference->robust_z)) &&
+           off >= UNUSUAL_RATIO * fabs(difference->median) && off >= worth_telling;
+}
+
+/* false: nothing can be said. `values` has room for all. */
+static bool compare(const struct profile_figure *figure, const struct job_list *jobs,
+                    const struct job *run, double *values, struct run_difference *ret)
+{
+    double value = profile_figure_value(figure, &run->profile);
     size_t count = 0;
 
     for (size_t i = 0; i < jobs->count; i++) {
-        const struct job *job = &jobs->items[i];
-        double value = *(const double *)((const char *)&job->profile + offset);
-        if (is_comparable(job, run_id) && real_is_known(value))
-            values[count++] = value;
+        double other = profile_figure_value(figure, &jobs->items[i].profile);
+        if (is_other(&jobs->items[i], run, OUTCOME_SUCCESS) && real_is_known(other))
+            values[count++] = other;
     }
-    if (!count)
-        return REAL_UNKNOWN;
-    double upper = order_kth_largest(values, count, (count + 1) / 2);
-    return count % 2 ? upper : (upper + order_kth_largest(values, count, count / 2 + 1)) / 2;
+    if (count < EARLIER_RUNS_MIN || !real_is_known(value))
+        return false;
+    struct robust_spread spread = robust_spread(values, count);
+    double z = robust_z(&spread, value);
+    *ret = (struct run_difference){
+        .figure = figure->name,
+        .value = value,
+        .median = spread.median,
+        .robust_z = isinf(z) ? REAL_UNKNOWN : z,
+        .sample_size = (int64_t)count,
+    };
+    ret->unusual = truth_of(is_unusual(ret, figure->worth_telling));
+    return true;
 }
 
-int earlier_runs_make(const struct job_list *jobs, const char *run_id, struct earlier_runs *ret)
+static int compare_all(const struct job_list *jobs, const struct job *run, struct arena *arena,
+                       struct run_difference_list *ret)
 {
+    size_t count;
+    const struct profile_figure *figures = profile_figures(&count);
     _cleanup_free_ double *values = malloc(MAX(jobs->count, (size_t)1) * sizeof(*values));
+    struct run_difference_list list = {.items = arena_alloc(arena, count * sizeof(*list.items))};
 
-    if (!values)
+    if (!values || !list.items)
         return -ENOMEM;
-    *ret = (struct earlier_runs){
-        .median_wall_seconds =
-            median_of(jobs, run_id, offsetof(struct job_profile, wall_seconds), values),
-        .median_cpu_seconds =
-            median_of(jobs, run_id, offsetof(struct job_profile, total_cpu_seconds), values),
-        .median_peak_rss_mb =
-            median_of(jobs, run_id, offsetof(struct job_profile, peak_rss_mb), values),
-    };
-    for (size_t i = 0; i < jobs->count; i++) {
-        bool counts = is_comparable(&jobs->items[i], run_id);
-        ret->runs += counts;
-        ret->failures += counts && jobs->items[i].outcome == OUTCOME_FAILURE;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (figures[i].worth_telling > 0)
+            list.count += compare(&figures[i], jobs, run, values, &list.items[list.count]);
+    *ret = list;
     return 0;
+}
+
+int earlier_runs_make(const struct job_list *jobs, const struct job *run, struct arena *arena,
+                      struct earlier_runs *ret)
+{
+    struct earlier_runs earlier = {0};
+
+    for (size_t i = 0; i < jobs->count; i++) {
+        bool has_failed = is_other(&jobs->items[i], run, OUTCOME_FAILURE);
+        earlier.runs += has_failed || is_other(&jobs->items[i], run, OUTCOME_SUCCESS);
+        earlier.failures += has_failed;
+    }
+    int r = run->outcome == OUTCOME_RUNNING ? 0 : compare_all(jobs, run, arena, &earlier.figures);
+    if (r == 0)
+        *ret = earlier;
+    return r;
+}
+
+/* ---- as text ---- */
+
+static const struct profile_figure *find_figure(const char *name)
+{
+    size_t count;
+    const struct profile_figure *figures = profile_figures(&count);
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(figures[i].name, name) == 0)
+            return &figures[i];
+    return NULL;
+}
+
+static void add_row(struct table *table, const struct profile_figure *figure,
+                    const struct run_difference *difference, const struct job *run)
+{
+    bool is_unusual = difference->unusual == TRUTH_YES;
+    enum tint tint = is_unusual ? TINT_BAD : TINT_NONE;
+    _cleanup_text_ struct text own = {0}, off = {0};
+    struct human usual;
+
+    profile_figure_append(figure, &run->profile, &own);
+    difference_append(difference->value, difference->median, &off);
+    table_add(table, figure->title);
+    table_add_text(table, tint, &own);
+    table_add(table, profile_figure_format(figure, &usual, difference->median));
+    table_add_text(table, tint, &off);
+    if (real_is_known(difference->robust_z))
+        table_printf(table, "%+.1f", difference->robust_z);
+    else
+        table_add(table, NULL);
+    table_printf(table, "%lld", (long long)difference->sample_size);
+    table_add_tinted(table, tint, is_unusual ? "unusual" : "usual");
+}
+
+void earlier_runs_format(const struct earlier_runs *earlier, const struct job *run,
+                         const struct report_style *style, struct text *out)
+{
+    static const struct table_column columns[] = {
+        {.title = ""},
+        {.title = "THIS RUN", .is_figure = true},
+        {.title = "MEDIAN", .is_figure = true},
+        {.title = "DIFFERENCE", .is_figure = true},
+        {.title = "Z", .is_figure = true, .drop_rank = 2},
+        {.title = "RUNS", .is_figure = true, .drop_rank = 1},
+        {.title = "VERDICT"},
+    };
+    _cleanup_table_ struct table table = TABLE(columns, .indent = 2);
+    struct human runs, failures;
+
+    if (!earlier->figures.count)
+        return;
+    for (size_t i = 0; i < earlier->figures.count; i++) {
+        const struct run_difference *difference = &earlier->figures.items[i];
+        const struct profile_figure *figure = find_figure(difference->figure);
+        bool is_nothing = !(difference->value > 0) && !(difference->median > 0);
+        if (figure && !is_nothing) /* else it is of a newer daemon, or not worth a line */
+            add_row(&table, figure, difference, run);
+    }
+    style_heading(style, "against earlier runs of its type that succeeded", out);
+    text_printf(out, " (of %s, %s failed)\n", figure_count(&runs, earlier->runs),
+                figure_count(&failures, earlier->failures));
+    table_format(&table, style, out);
 }

@@ -433,56 +433,6 @@ static void append_hotspots(const struct job_profile *profile, const struct repo
     table_format(&table, style, out);
 }
 
-/* ---- earlier runs ---- */
-
-/* "+21 %", "12 times". */
-static void add_difference(struct table *table, double value, double usual)
-{
-    double ratio = value / usual;
-
-    if (!real_is_known(ratio) || !(usual > 0))
-        table_add(table, NULL);
-    else if (ratio >= 10)
-        table_printf(table, "%.0f times", ratio);
-    else
-        table_printf(table, "%+.0f %%", (ratio - 1) * 100);
-}
-
-static void append_comparison(const struct job_report *report, const struct report_style *style,
-                              struct text *out)
-{
-    static const struct table_column columns[] = {
-        {.title = ""},
-        {.title = "THIS RUN", .is_figure = true},
-        {.title = "MEDIAN", .is_figure = true},
-        {.title = "DIFFERENCE", .is_figure = true},
-    };
-    _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
-    const struct earlier_runs *earlier = &report->earlier_runs;
-    const struct job_profile *profile = &report->job.profile;
-    struct human figure, failures;
-
-    if (earlier->runs <= 0 || report->job.outcome == OUTCOME_RUNNING)
-        return;
-    table_add(&table, "memory");
-    table_add(&table, human_mb(&figure, profile->peak_rss_mb));
-    table_add(&table, human_mb(&figure, earlier->median_peak_rss_mb));
-    add_difference(&table, profile->peak_rss_mb, earlier->median_peak_rss_mb);
-    table_add(&table, "CPU");
-    table_add(&table, figure_duration(&figure, profile->total_cpu_seconds));
-    table_add(&table, figure_duration(&figure, earlier->median_cpu_seconds));
-    add_difference(&table, profile->total_cpu_seconds, earlier->median_cpu_seconds);
-    table_add(&table, "wall");
-    table_add(&table, figure_duration(&figure, profile->wall_seconds));
-    table_add(&table, figure_duration(&figure, earlier->median_wall_seconds));
-    add_difference(&table, profile->wall_seconds, earlier->median_wall_seconds);
-
-    style_heading(style, "earlier runs of its type", out);
-    text_printf(out, " (%s, %s failed)\n", figure_count(&figure, earlier->runs),
-                figure_count(&failures, earlier->failures));
-    table_format(&table, style, out);
-}
-
 int job_report_format(const struct job_report *report, const struct report_style *style,
                       struct text *out)
 {
@@ -499,6 +449,6 @@ int job_report_format(const struct job_report *report, const struct report_style
     append_hotspots(&report->job.profile, style, out);
     append_anomalies(report, style, out);
     append_gaps(report, style, out);
-    append_comparison(report, style, out);
+    earlier_runs_format(&report->earlier_runs, &report->job, style, out);
     return text_error(out);
 }

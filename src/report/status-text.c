@@ -150,6 +150,20 @@ static void append_snapshots(const struct daemon_status *status, double now,
     text_append_char(out, '\n');
 }
 
+static void append_analysis(const struct daemon_status *status, double now,
+                            const struct report_style *style, struct text *out)
+{
+    struct human last;
+
+    if (status->analysis_error) {
+        style_label("NO ANALYSIS", out);
+        append_tinted(style, TINT_BAD, status->analysis_error, out);
+        text_append_char(out, '\n');
+    } else if (real_is_known(status->last_analysis_at)) {
+        append_line("analysis", figure_clock(&last, status->last_analysis_at, now), out);
+    }
+}
+
 static void append_store(const struct daemon_status *status, const struct report_style *style,
                          struct text *out)
 {
@@ -230,6 +244,7 @@ int daemon_status_format(const struct daemon_status *status, double now,
     append_now(status, style, out);
     append_cost(status, out);
     append_snapshots(status, now, style, out);
+    append_analysis(status, now, style, out);
     append_store(status, style, out);
     append_losses(&status->losses, style, out);
     append_gaps(&status->gaps, now, style, out);

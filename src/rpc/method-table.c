@@ -207,6 +207,14 @@ static const struct rpc_param estimate_params[] = {
     JOB_TYPE("job_type", .is_required = true, .meaning = "the type"),
 };
 
+static const struct rpc_param calibration_params[] = {
+    JOB_TYPE("job_type", .meaning = "one type; not given: all of them"),
+};
+
+static const struct rpc_param analyze_params[] = {
+    JOB_TYPE("job_type", .meaning = "runs of one type; what they show is not kept"),
+};
+
 static const struct rpc_param report_job_params[] = {
     WHICH_RUN("job", .meaning = "`JOB`, `JOB~1` (the run before the latest) or a run_id; not "
                                 "given: the latest run of all"),
@@ -300,6 +308,16 @@ const struct rpc_method rpc_methods[RPC_METHOD_COUNT] = {
     [RPC_ESTIMATE_JOB] = {"estimate.job", "What the next run of a type will need.",
                           TAKES(estimate_params),
                           .answer = "a ResourceEstimate; null without any finished run"},
+    [RPC_ESTIMATE_CALIBRATION] = {"estimate.calibration",
+                                  "How often such estimates would have held, by the caller's own "
+                                  "runs.",
+                                  TAKES(calibration_params),
+                                  .answer = "a list of Calibration, the most runs first"},
+    [RPC_ANALYZE_RUN] = {"analyze.run",
+                         "Which resource use goes with failure, by the runs of the last 7 days: "
+                         "root and the daemon's owner learn of all, others of their own.",
+                         TAKES(analyze_params),
+                         .answer = "an Analysis; what all runs show is kept as patterns"},
     [RPC_REPORT_JOB] = {"report.job", "Everything worth knowing about one run.",
                         TAKES(report_job_params), .answer = "a JobReport"},
     [RPC_REPORT_MACHINE] = {"report.machine", "What happened on the machine within a time.",

@@ -8,6 +8,7 @@
 #include "base/json-writer.h"
 #include "base/macros.h"
 #include "model/record-json.h"
+#include "model/tally-parse.h"
 #include "store/rows.h"
 #include "store/text-pool.h"
 
@@ -171,6 +172,7 @@ int64_t column_code(const struct column *column, const void *object)
     case FIELD_REAL: return real_to_steps(*(const double *)value, column->steps_per_unit);
     case FIELD_CHAR: return *(const char *)value ? *(const char *)value : INT_UNKNOWN;
     case FIELD_ENUM: return *(const int *)value;
+    case FIELD_BOOL: return *(const int *)value ? *(const int *)value == TRUTH_YES : INT_UNKNOWN;
     case FIELD_TALLY: return tally_hash(value);
     default: return INT_UNKNOWN;
     }
@@ -288,6 +290,7 @@ int column_bind(const struct column *column, const void *object, struct text_poo
         const char text[] = {*(const char *)value, '\0'};
         return bind_string(*text ? text : NULL, statement, at);
     }
+    case FIELD_BOOL: column_bind_code(statement, at, column_code(column, object)); return 0;
     case FIELD_ENUM:
         return bind_string(field_enum_name(column->field, *(const int *)value), statement, at);
     default: return bind_list(column, value, pool, statement, at);
@@ -333,6 +336,11 @@ static int read_list(const struct column *column, sqlite3_stmt *statement, int a
     int r = row_find_text(statement, at, &json);
     if (r < 0 || !json)
         return r;
+    if (field->type == FIELD_TALLY) {
+        r = tally_parse_plain(json, arena, (void *)((char *)object + column->offset));
+        if (r != 0)
+            return MIN(r, 0);
+    }
     text_printf(&text, "{\"%s\":%s}", field->name, json);
     if (text_error(&text) < 0)
         return -ENOMEM;
@@ -359,6 +367,11 @@ int column_read(const struct column *column, sqlite3_stmt *statement, int at, st
         return r;
     }
     case FIELD_ENUM: return read_enum(column->field, statement, at, value);
+    case FIELD_BOOL: {
+        int64_t code = row_read_int(statement, at);
+        *(int *)value = int_is_known(code) ? truth_of(code != 0) : TRUTH_UNKNOWN;
+        return 0;
+    }
     default: return read_list(column, statement, at, arena, object);
     }
 }

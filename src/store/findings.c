@@ -288,6 +288,41 @@ static int keep_pattern(struct findings *findings, const struct anomaly *anomaly
     return r < 0 ? r : put_pattern(findings, &pattern, findings->put_pattern);
 }
 
+/* ---- the patterns of an analysis ---- */
+
+/* Of the type, all that are not in the list. */
+static int delete_others(struct findings *findings, const char *pattern_type,
+                         const struct pattern_list *patterns)
+{
+    _cleanup_text_ struct text sql = {0};
+    sqlite3_stmt *delete = NULL;
+
+    text_append_string(&sql,
+                       "DELETE FROM patterns WHERE pattern_type = ? AND pattern_name NOT IN (");
+    for (size_t i = 0; i < patterns->count; i++)
+        text_append_string(&sql, i ? ", ?" : "?");
+    text_append_char(&sql, ')');
+    int r = database_prepare_text(findings->database, &sql, &delete);
+    if (r < 0)
+        return r;
+    sqlite3_bind_text(delete, 1, pattern_type, -1, SQLITE_STATIC);
+    for (size_t i = 0; i < patterns->count; i++)
+        sqlite3_bind_text(delete, (int)i + 2, patterns->items[i].pattern_name, -1, SQLITE_STATIC);
+    r = database_run(findings->database, delete);
+    sqlite3_finalize(delete);
+    return r;
+}
+
+int findings_renew_patterns(struct findings *findings, const char *pattern_type,
+                            const struct pattern_list *patterns)
+{
+    int r = prepare_patterns(findings);
+
+    for (size_t i = 0; i < patterns->count && r == 0; i++)
+        r = put_pattern(findings, &patterns->items[i], findings->put_pattern);
+    return r < 0 ? r : delete_others(findings, pattern_type, patterns);
+}
+
 /* ---- anomalies ---- */
 
 static int prepare_anomalies(struct findings *findings)

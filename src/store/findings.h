@@ -40,6 +40,10 @@ int findings_write_anomaly(struct findings *findings, const struct anomaly *anom
 /* Whether there may be any that this session has left open. */
 bool findings_have_anomalies(const struct findings *findings);
 
+/* See store_renew_patterns(). */
+int findings_renew_patterns(struct findings *findings, const char *pattern_type,
+                            const struct pattern_list *patterns);
+
 /* By (pattern_type, pattern_name). */
 int findings_put_pattern(struct findings *findings, const struct pattern *pattern);
 int findings_delete_pattern(struct findings *findings, const char *pattern_type,

@@ -13,6 +13,7 @@
 #include "store/orphans.h"
 #include "store/place.h"
 #include "store/rows.h"
+#include "store/run-digests.h"
 #include "store/sample-reader.h"
 #include "store/session.h"
 #include "store/store.h"
@@ -371,6 +372,17 @@ int store_read_sheets(struct store_reader *reader, const char *run_id, struct ar
     int r = answer(reader, &question, sizeof(struct sheet), read_sheet, arena, &list);
     if (r == 0)
         *ret = (struct sheet_list){.items = list.items, .count = list.count};
+    return r;
+}
+
+int store_visit_digests(struct store_reader *reader, const struct digest_filter *filter,
+                        digest_fn visit, void *context)
+{
+    int r = begin_transaction(reader);
+
+    if (r == 0)
+        r = run_digests_visit(&reader->database, &reader->schema, filter, visit, context);
+    end_transaction(reader);
     return r;
 }
 

@@ -609,6 +609,15 @@ int store_delete_pattern(struct store *store, const char *pattern_type, const ch
                                                                   pattern_name));
 }
 
+int store_renew_patterns(struct store *store, const char *pattern_type,
+                         const struct pattern_list *patterns)
+{
+    int r = begin_transaction(store);
+    return r < 0 ? r
+                 : end_transaction(
+                       store, findings_renew_patterns(&store->findings, pattern_type, patterns));
+}
+
 /* ---- upkeep ---- */
 
 void store_configure(struct store *store, const struct text_list *redact,

@@ -19,6 +19,7 @@
 #include "model/job.h"
 #include "model/machine-use.h"
 #include "model/pattern.h"
+#include "model/run-digest.h"
 #include "model/snapshot.h"
 
 /* What went wrong, in words that name the file, the cause and the fix; no newline. */
@@ -117,6 +118,15 @@ void store_configure(struct store *store, const struct text_list *redact,
 /* By (pattern_type, pattern_name): made or replaced. */
 int store_write_pattern(struct store *store, const struct pattern *pattern);
 int store_delete_pattern(struct store *store, const char *pattern_type, const char *pattern_name);
+/* All that holds of a type now, PATTERNS_RENEWED_MAX at most: what is there already keeps when it
+ * was first seen and is seen once more, what is not in the list has expired and is deleted. */
+int store_renew_patterns(struct store *store, const char *pattern_type,
+                         const struct pattern_list *patterns);
+#define PATTERNS_RENEWED_MAX 10000
+/* The same for whoever has nothing else to write, and opens no session for it. The database must be
+ * there. */
+int store_renew_patterns_at(const char *path, const char *pattern_type,
+                            const struct pattern_list *patterns, struct store_error *error);
 
 /* Lets go of what is older than the configuration wants, in many short transactions; may be cut off
  * at any point and run again. 0, 1 if should_stop() cut it short, or a negative errno. */
@@ -164,6 +174,22 @@ struct job_filter {
 /* Latest first. */
 int store_read_jobs(struct store_reader *reader, const struct job_filter *filter,
                     struct arena *arena, struct job_list *ret);
+
+struct digest_filter {
+    double since; /* runs that ended then or later; REAL_UNKNOWN: all that have ended */
+    const char *job_type;
+    int64_t uid;       /* whose; INT_UNKNOWN: anybody's */
+    bool with_details; /* system calls and anomalies, too */
+    bool with_chain;   /* how a failure came about */
+    size_t limit;      /* the latest ones to begin; 0: all */
+};
+
+typedef int (*digest_fn)(void *context, const struct run_digest *run);
+
+/* Tells `visit` of each run that has ended, the latest to begin first. What it is given is gone
+ * when it returns; a negative errno of it ends the visit and is returned. */
+int store_visit_digests(struct store_reader *reader, const struct digest_filter *filter,
+                        digest_fn visit, void *context);
 
 int store_read_sheets(struct store_reader *reader, const char *run_id, struct arena *arena,
                       struct sheet_list *ret);

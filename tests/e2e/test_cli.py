@@ -6,8 +6,8 @@ import re
 
 import harness
 
-VERBS = ("run", "ps", "jobs", "report", "events", "admit", "daemon", "status", "config",
-         "version")
+VERBS = ("run", "ps", "jobs", "report", "events", "diff", "analyze", "estimate", "admit", "daemon",
+         "status", "config", "version")
 
 
 class Help(harness.TestCase):

@@ -337,14 +337,26 @@ class Reports(StoredTestCase):
         self.assertIn(f"\n  part of    {outer['run_id']}\n", self.text("report", "inner"))
 
     def test_earlier_runs(self):
-        for status in (0, 1, 0):
+        for status in (0, 1, 0, 0, 0, 0):
             self.store("usual", "sh", "-c", f"exit {status}", status=status,
                        options=["--type", "usual"])
         earlier = self.json("report", "usual")["earlier_runs"]
-        self.assertEqual((earlier["runs"], earlier["failures"]), (2, 1))
-        self.assertGreater(earlier["median_wall_seconds"], 0)
-        self.assertIn("\nearlier runs of its type (2, 1 failed)\n", self.text("report", "usual"))
-        self.assertEqual(self.json("report", "usual~2")["earlier_runs"]["runs"], 0)
+        self.assertEqual((earlier["runs"], earlier["failures"]), (5, 1))
+        self.assertEqual(earlier["figures"], [])  # four are too few
+        self.assertNotIn("earlier runs", self.text("report", "usual"))
+        self.store("usual", *self.victim("alloc", "64", "10"), options=["--type", "usual"])
+        earlier = self.json("report", "usual")["earlier_runs"]
+        self.assertEqual((earlier["runs"], earlier["failures"]), (6, 1))
+        memory = next(figure for figure in earlier["figures"]
+                      if figure["figure"] == "peak_rss_mb")
+        self.assertTrue(memory["unusual"])
+        self.assertEqual(memory["sample_size"], 5)
+        self.assertGreater(memory["value"], 64)
+        self.assertLess(memory["median"], 16)
+        self.assertRegex(self.text("report", "usual"),
+                         r"\nagainst earlier runs of its type that succeeded \(of 6, 1 failed\)\n"
+                         r".*\n  memory .*unusual\n")
+        self.assertEqual(self.json("report", "usual~6")["earlier_runs"]["runs"], 0)
 
     def test_two_at_once(self):
         first = self.start_sonde("--job", "same", "--", *self.victim("named", "x"))

@@ -258,6 +258,7 @@ static void random_value(struct chance *random, const struct field *field, struc
     case FIELD_TEXT: *(const char **)value = random_text(random, arena); break;
     case FIELD_CHAR: *(char *)value = "RSDZTI\0"[random_below(random, 7)]; break;
     case FIELD_ENUM: *(int *)value = (int)random_below(random, field->name_count); break;
+    case FIELD_BOOL: *(int *)value = (int)random_below(random, TRUTH_YES + 1); break;
     case FIELD_RECORD: random_record(random, field->record, arena, value); break;
     case FIELD_TALLY: *(struct tally_list *)value = random_tally(random, arena); break;
     case FIELD_KEYED: *(struct any_list *)value = (struct any_list){0}; break;
@@ -504,7 +505,8 @@ bool field_is_known(const struct field *field, const void *object)
     case FIELD_REAL: return isfinite(*(const double *)value);
     case FIELD_TEXT: return *(const char *const *)value;
     case FIELD_CHAR: return *(const char *)value;
-    case FIELD_ENUM: return *(const int *)value;
+    case FIELD_ENUM:
+    case FIELD_BOOL: return *(const int *)value;
     case FIELD_TALLY: return ((const struct tally_list *)value)->items;
     case FIELD_RECORD: return true;
     default: return ((const struct any_list *)value)->count;
@@ -515,7 +517,8 @@ static size_t value_size(const struct field *field)
 {
     switch (field->type) {
     case FIELD_CHAR: return sizeof(char);
-    case FIELD_ENUM: return sizeof(int);
+    case FIELD_ENUM:
+    case FIELD_BOOL: return sizeof(int);
     case FIELD_INT:
     case FIELD_REAL:
     case FIELD_TEXT: return sizeof(int64_t);
@@ -596,7 +599,8 @@ static bool same_value(const struct field *field, const void *a, const void *b)
     case FIELD_REAL: return same_real(field, *(const double *)a, *(const double *)b);
     case FIELD_TEXT: return same_text(*(const char *const *)a, *(const char *const *)b);
     case FIELD_CHAR: return *(const char *)a == *(const char *)b;
-    case FIELD_ENUM: return *(const int *)a == *(const int *)b;
+    case FIELD_ENUM:
+    case FIELD_BOOL: return *(const int *)a == *(const int *)b;
     case FIELD_RECORD: return same_record(field->record, a, b);
     case FIELD_TALLY: return same_tally(field, a, b);
     default: return same_list(field, a, b);

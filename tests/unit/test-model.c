@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "model/analysis.h"
+#include "model/calibration.h"
 #include "model/event.h"
 #include "model/field-format.h"
 #include "model/gap.h"
@@ -15,9 +17,10 @@
 #include "model/snapshot.h"
 
 static const struct record *const all_records[] = {
-    &process_metric_record, &snapshot_record,      &gpu_metric_record, &job_progress_record,
-    &job_usage_record,      &process_event_record, &anomaly_record,    &job_record,
-    &sheet_record,          &job_profile_record,   &pattern_record,    &run_summary_record,
+    &process_metric_record, &snapshot_record,      &gpu_metric_record,  &job_progress_record,
+    &job_usage_record,      &process_event_record, &anomaly_record,     &job_record,
+    &sheet_record,          &job_profile_record,   &pattern_record,     &run_summary_record,
+    &correlation_record,    &analysis_record,      &calibration_record,
 };
 
 /* ---- the tables themselves ---- */
@@ -138,6 +141,7 @@ static void random_record(const struct record *record, char *object, int depth)
         case FIELD_TEXT: *(const char **)value = random_text(); break;
         case FIELD_CHAR: *(char *)value = "RSDZT"[rand() % 5]; break;
         case FIELD_ENUM: *(int *)value = 1 + rand() % ((int)field->name_count - 1); break;
+        case FIELD_BOOL: *(int *)value = truth_of(rand() % 2); break;
         case FIELD_RECORD: random_record(field->record, value, depth + 1); break;
         default: random_list(field, value, depth);
         }

@@ -120,6 +120,7 @@ static void store_job(const struct scene *scene, const char *job_id, const char 
     record_init(&job_record, &job);
     job.run_id = run_id;
     job.job_id = job_id;
+    job.job_type = "type";
     job.started_at = WORLD_START;
     job.outcome = OUTCOME_RUNNING;
     assert_int_equal(store_begin_job(store, &job, name), 0);
@@ -380,6 +381,109 @@ static void test_what_the_daemon_does_not_know_is_looked_for(void **state)
 
 /* ---- the same from both ---- */
 
+/* ---- what was learned ---- */
+
+static const struct analysis_request want_analysis = {
+    .now = NOW, .min_sample_size = 1, .uid = INT_UNKNOWN};
+
+static void test_learning_of_the_daemon(void **state)
+{
+    struct scene *scene = *state;
+    struct fake_daemon *daemon = fake_daemon_start(scene->socket, answer, scene);
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, false);
+    struct calibration_list calibrations = {0};
+    struct resource_estimate estimate;
+    struct pattern_renewal renewal;
+    struct analysis analysis;
+
+    scene->jobs = "{\"as_of\":5,\"runs\":12,\"correlations\":[{\"pattern_name\":\"x\","
+                  "\"significant\":true}]}";
+    assert_int_equal(reader_analysis(reader, &want_analysis, &scene->arena, &analysis, &renewal),
+                     0);
+    assert_string_equal(scene->asked, "analyze.run");
+    assert_int_equal(analysis.runs, 12);
+    assert_int_equal(analysis.correlations.items[0].significant, TRUTH_YES);
+    assert_false(renewal.is_due); /* the daemon has seen to it */
+
+    scene->jobs = "{\"confidence\":0.5,\"sample_size\":7}";
+    assert_int_equal(reader_estimate(reader, "make all", &scene->arena, &estimate), 0);
+    assert_string_equal(scene->asked, "estimate.job job_type=make all");
+    assert_int_equal(estimate.sample_size, 7);
+    assert_false(real_is_known(estimate.peak_memory_mb_p95));
+    scene->jobs = "null";
+    assert_int_equal(reader_estimate(reader, "make all", &scene->arena, &estimate), -ENODATA);
+
+    scene->jobs = "[{\"job_type\":\"make\",\"memory\":{\"checked\":3,\"held\":2}}]";
+    assert_int_equal(reader_calibration(reader, "make", &scene->arena, &calibrations), 0);
+    assert_string_equal(scene->asked, "estimate.calibration job_type=make");
+    assert_int_equal(calibrations.count, 1);
+    assert_int_equal(calibrations.items[0].memory.held, 2);
+    assert_int_equal(reader_calibration(reader, NULL, &scene->arena, &calibrations), 0);
+    assert_string_equal(scene->asked, "estimate.calibration");
+    fake_daemon_stop(daemon);
+}
+
+static void test_learning_that_the_daemon_knows_nothing_of(void **state)
+{
+    struct scene *scene = *state;
+    struct fake_daemon *daemon = fake_daemon_start(scene->socket, answer, scene);
+    struct resource_estimate estimate;
+    struct pattern_renewal renewal;
+    struct analysis analysis;
+
+    store_job(scene, "own", "run-1");
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
+    scene->jobs = "{\"as_of\":5,\"runs\":0}";
+    assert_int_equal(reader_analysis(reader, &want_analysis, &scene->arena, &analysis, &renewal),
+                     0);
+    assert_int_equal(analysis.runs, 1);
+    assert_int_equal(analysis.verdict, VERDICT_ALL_ALIKE);
+    assert_true(renewal.is_due);
+    assert_int_equal(reader_source(reader), READER_STORE);
+    assert_non_null(strstr(reader_note(reader), "knows nothing of it"));
+
+    scene->jobs = "null";
+    assert_int_equal(reader_estimate(reader, "type", &scene->arena, &estimate), 0);
+    assert_int_equal(estimate.sample_size, 1);
+    assert_int_equal(reader_source(reader), READER_STORE);
+    assert_int_equal(reader_estimate(reader, "typo", &scene->arena, &estimate), -ENODATA);
+    fake_daemon_stop(daemon);
+}
+
+/* One of before this was learned. */
+static void test_learning_with_an_old_daemon(void **state)
+{
+    struct scene *scene = *state;
+    struct fake_daemon *daemon = fake_daemon_start(scene->socket, answer, scene);
+    struct calibration_list calibrations = {0};
+    struct pattern_renewal renewal;
+    struct analysis analysis;
+
+    store_job(scene, "own", "run-1");
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
+    scene->error = RPC_METHOD_NOT_FOUND;
+    assert_int_equal(reader_analysis(reader, &want_analysis, &scene->arena, &analysis, &renewal),
+                     0);
+    assert_int_equal(analysis.runs, 1);
+    assert_non_null(strstr(reader_note(reader), "does not know 'analyze.run'"));
+    assert_int_equal(reader_calibration(reader, NULL, &scene->arena, &calibrations), 0);
+    assert_int_equal(calibrations.count, 0);
+    fake_daemon_stop(daemon);
+}
+
+static void test_a_type_that_was_meant(void **state)
+{
+    struct scene *scene = *state;
+    const char *similar = NULL;
+
+    store_job(scene, "own", "run-1");
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
+    assert_int_equal(reader_similar_type(reader, "typo", &scene->arena, &similar), 0);
+    assert_string_equal(similar, "type");
+    assert_int_equal(reader_similar_type(reader, "elephant", &scene->arena, &similar), 0);
+    assert_null(similar);
+}
+
 static void encode(const struct record *record, const void *object, struct text *out)
 {
     struct json_writer json = {.out = out};
@@ -451,6 +555,10 @@ int main(void)
         TEST(test_what_is_another_user_s),
         TEST(test_what_the_daemon_does_not_know_is_looked_for),
         TEST(test_records_come_through_the_wire_as_they_were),
+        TEST(test_learning_of_the_daemon),
+        TEST(test_learning_that_the_daemon_knows_nothing_of),
+        TEST(test_learning_with_an_old_daemon),
+        TEST(test_a_type_that_was_meant),
         TEST(test_a_report_is_the_same_from_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 #include "unit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -393,42 +394,108 @@ static void test_lists(void **state _unused_)
     assert_non_null(strstr(out.bytes, "the disk is full\n"));
 }
 
-static void test_earlier_runs(void **state _unused_)
-{
-    struct job_report report = make_full_report();
-    struct job jobs[6];
-    _cleanup_text_ struct text out = {0};
-    char ids[ARRAY_SIZE(jobs)][8];
+#define EARLIER_MAX 16
 
-    for (size_t i = 0; i < ARRAY_SIZE(jobs); i++) {
+/* So many that went well, the i-th took 10 + i/10 s and 50 MB; the first failed, and so on. */
+static struct job_list earlier_jobs(size_t count, const char *own_run_id)
+{
+    static struct job jobs[EARLIER_MAX];
+    static char ids[EARLIER_MAX][8];
+
+    for (size_t i = 0; i < count; i++) {
         record_init(&job_record, &jobs[i]);
         snprintf(ids[i], sizeof(ids[i]), "run-%zu", i);
         jobs[i].run_id = ids[i];
         jobs[i].outcome = OUTCOME_SUCCESS;
-        jobs[i].profile.wall_seconds = 10 + (double)i; /* 10, 11, 12, 13 count */
+        jobs[i].profile.wall_seconds = 10 + (double)i / 10;
         jobs[i].profile.peak_rss_mb = 50;
+        jobs[i].profile.read_bytes = 4096;
     }
-    jobs[1].outcome = OUTCOME_FAILURE;
-    jobs[1].profile.peak_rss_mb = REAL_UNKNOWN;
-    jobs[4].outcome = OUTCOME_RUNNING;
-    jobs[5].run_id = report.job.run_id;
-    const struct job_list list = {jobs, ARRAY_SIZE(jobs)};
-    assert_int_equal(earlier_runs_make(&list, report.job.run_id, &report.earlier_runs), 0);
-    assert_int_equal(report.earlier_runs.runs, 4);
-    assert_int_equal(report.earlier_runs.failures, 1);
-    assert_true(report.earlier_runs.median_wall_seconds == 11.5);
-    assert_true(report.earlier_runs.median_peak_rss_mb == 50);
-    assert_false(real_is_known(report.earlier_runs.median_cpu_seconds));
-    assert_non_null(strstr(format(&report, &plain, &out),
-                           "\nearlier runs of its type (4, 1 failed)\n"
-                           "          THIS RUN   MEDIAN  DIFFERENCE\n"
-                           "  memory  812.4 MB  50.0 MB    16 times\n"
-                           "  CPU      23.40 s        -           -\n"
-                           "  wall     12.30 s  11.50 s        +7 %\n"));
+    jobs[count].run_id = own_run_id; /* itself, one that failed, and one that goes on */
+    jobs[count].outcome = OUTCOME_SUCCESS;
+    jobs[count + 1] = jobs[0];
+    jobs[count + 1].run_id = "failed";
+    jobs[count + 1].outcome = OUTCOME_FAILURE;
+    jobs[count + 1].profile.wall_seconds = 10000;
+    jobs[count + 2] = jobs[0];
+    jobs[count + 2].run_id = "running";
+    jobs[count + 2].outcome = OUTCOME_RUNNING;
+    return (struct job_list){jobs, count + 3};
+}
 
-    assert_int_equal(earlier_runs_make(&(struct job_list){0}, "x", &report.earlier_runs), 0);
-    assert_int_equal(report.earlier_runs.runs, 0);
+static const struct run_difference *find_difference(const struct earlier_runs *earlier,
+                                                    const char *figure)
+{
+    for (size_t i = 0; i < earlier->figures.count; i++)
+        if (strcmp(earlier->figures.items[i].figure, figure) == 0)
+            return &earlier->figures.items[i];
+    return NULL;
+}
+
+static void test_earlier_runs(void **state _unused_)
+{
+    struct job_report report = make_full_report();
+    _cleanup_text_ struct text out = {0};
+    struct arena arena = {0};
+    struct earlier_runs *earlier = &report.earlier_runs;
+
+    report.job.profile.read_bytes = 100000; /* many times as much, and still nothing */
+    struct job_list list = earlier_jobs(7, report.job.run_id);
+    assert_int_equal(earlier_runs_make(&list, &report.job, &arena, earlier), 0);
+    assert_int_equal(earlier->runs, 8);
+    assert_int_equal(earlier->failures, 1);
+    const struct run_difference *wall = find_difference(earlier, "wall_seconds");
+    assert_true(wall->value == 12.3 && fabs(wall->median - 10.3) < 1e-9);
+    assert_true(fabs(wall->robust_z - 2.0 / (0.2 * 1.4826)) < 1e-6);
+    assert_int_equal(wall->sample_size, 7);
+    assert_int_equal(wall->unusual, TRUTH_YES);
+    /* All of them the same: there is no z, but it is unusual all the same. */
+    const struct run_difference *memory = find_difference(earlier, "peak_rss_mb");
+    assert_false(real_is_known(memory->robust_z));
+    assert_int_equal(memory->unusual, TRUTH_YES);
+    assert_int_equal(find_difference(earlier, "read_bytes")->unusual, TRUTH_NO);
+    assert_null(find_difference(earlier, "total_cpu_seconds")); /* nobody knows it */
+    assert_non_null(strstr(format(&report, &plain, &out),
+                           "\nagainst earlier runs of its type that succeeded (of 8, 1 failed)\n"
+                           "          THIS RUN   MEDIAN  DIFFERENCE     Z  RUNS  VERDICT\n"
+                           "  memory  812.4 MB  50.0 MB    16 times     -     7  unusual\n"
+                           "  wall     12.30 s  10.30 s       +19 %  +6.7     7  unusual\n"
+                           "  read      0.1 MB   0.0 MB    24 times     -     7  usual\n"));
+
+    /* Far out, but by less than a tenth. */
+    report.job.profile.wall_seconds = 11.3;
+    assert_int_equal(earlier_runs_make(&list, &report.job, &arena, earlier), 0);
+    wall = find_difference(earlier, "wall_seconds");
+    assert_true(wall->robust_z > 3.3);
+    assert_int_equal(wall->unusual, TRUTH_NO);
+    arena_done(&arena);
+}
+
+/* Of a few runs nothing is said, nor of one that goes on. */
+static void test_too_few_earlier_runs(void **state _unused_)
+{
+    struct job_report report = make_full_report();
+    _cleanup_text_ struct text out = {0};
+    struct arena arena = {0};
+
+    struct job_list list = earlier_jobs(4, report.job.run_id);
+    assert_int_equal(earlier_runs_make(&list, &report.job, &arena, &report.earlier_runs), 0);
+    assert_int_equal(report.earlier_runs.runs, 5);
+    assert_int_equal(report.earlier_runs.figures.count, 0);
     assert_null(strstr(format(&report, &plain, &out), "earlier runs"));
+
+    list = earlier_jobs(5, report.job.run_id);
+    assert_int_equal(earlier_runs_make(&list, &report.job, &arena, &report.earlier_runs), 0);
+    assert_true(report.earlier_runs.figures.count > 0);
+    assert_non_null(strstr(format(&report, &plain, &out), "earlier runs"));
+
+    report.job.outcome = OUTCOME_RUNNING;
+    assert_int_equal(earlier_runs_make(&list, &report.job, &arena, &report.earlier_runs), 0);
+    assert_int_equal(report.earlier_runs.figures.count, 0);
+    assert_int_equal(
+        earlier_runs_make(&(struct job_list){0}, &report.job, &arena, &report.earlier_runs), 0);
+    assert_int_equal(report.earlier_runs.runs, 0);
+    arena_done(&arena);
 }
 
 #define HOSTILE "x\033[2J\n\r\b\u202e\x9b \xff"
@@ -875,6 +942,7 @@ int main(void)
         cmocka_unit_test(test_unknown_everywhere),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_earlier_runs),
+        cmocka_unit_test(test_too_few_earlier_runs),
         cmocka_unit_test(test_hostile_texts),
         cmocka_unit_test(test_absurd_figures),
         cmocka_unit_test(test_colours),

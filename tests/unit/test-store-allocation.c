@@ -225,6 +225,9 @@ static int write_findings(struct scene *scene)
         r = store_write_pattern(scene->store, &pattern);
     if (r == 0)
         r = store_delete_pattern(scene->store, "RESOURCE_ANOMALY", name);
+    if (r == 0)
+        r = store_renew_patterns(scene->store, "RESOURCE_CORRELATION",
+                                 &(struct pattern_list){&pattern, 1});
     return r;
 }
 

@@ -12,6 +12,7 @@
 #include "base/macros.h"
 #include "base/text.h"
 #include "store-world.h"
+#include "store/schema.h"
 
 #define RUN "01900000-0000-7000-8000-00000000000a"
 
@@ -398,7 +399,7 @@ static void check_schema_is_new(const struct store_fixture *fixture)
     store_fixture_tear_down((void **)&other);
     handle = fixture_sqlite(fixture);
     assert_int_equal(ask_int(handle, sql), 1);
-    assert_int_equal(ask_int(handle, "PRAGMA user_version"), 3);
+    assert_int_equal(ask_int(handle, "PRAGMA user_version"), SCHEMA_VERSION);
     sqlite3_close(handle);
 }
 

@@ -27,6 +27,7 @@ enum call {
     CALL_BEGIN,
     CALL_FINISH,
     CALL_SHEET,
+    CALL_PATTERNS,
     CALL_CONFIGURE,
     CALL_MAKE_ROOM,
     CALL_RETAIN,
@@ -233,6 +234,16 @@ int store_finish_job(struct store *store _unused_, const struct job *job)
 int store_write_sheet(struct store *store _unused_, const struct sheet *sheet)
 {
     return fail_or_note(CALL_SHEET, (struct entry){.id = sheet->sheet_num});
+}
+
+int store_renew_patterns(struct store *store _unused_, const char *pattern_type,
+                         const struct pattern_list *patterns)
+{
+    struct entry entry = {.id = (int64_t)patterns->count};
+
+    snprintf(entry.text, sizeof(entry.text), "%s %s", pattern_type,
+             patterns->items[0].pattern_name);
+    return fail_or_note(CALL_PATTERNS, entry);
 }
 
 /* Tells the words, which must still be there when the next tick is written. */
@@ -1129,6 +1140,58 @@ static void test_tick_that_cannot_be_written_is_left_out(void **state _unused_)
                    "writing again; 1 snapshot (1.00 s) was not stored");
 }
 
+static void renew_patterns(struct store_writer *writer, const char *name)
+{
+    char copied[16];
+    struct pattern pattern;
+
+    snprintf(copied, sizeof(copied), "%s", name);
+    record_init(&pattern_record, &pattern);
+    pattern.pattern_name = copied;
+    assert_int_equal(
+        store_writer_renew_patterns(writer, "TYPE", &(struct pattern_list){&pattern, 1}), 0);
+    memset(copied, 'x', sizeof(copied) - 1);
+}
+
+static void test_patterns_that_cannot_be_written_are_left_out(void **state _unused_)
+{
+    struct store_report report;
+
+    make_fail(CALL_PATTERNS, -EIO, UINT_MAX);
+    struct store_writer *writer = start();
+    renew_patterns(writer, "never");
+    send_ticks(writer, 1, 2);
+    AWAIT(last_id() == 2);
+    make_fail(CALL_PATTERNS, 0, 0);
+    renew_patterns(writer, "later");
+    finish_job(writer);
+    store_writer_stop(writer, &report);
+    assert_int_equal(report.stored, 2);
+    assert_int_equal(report.dropped, 0);
+    assert_string_equal(report.error, "");
+    ASSERT_CALLS(CALL_PATTERNS, 1);
+    ASSERT_CALLS(CALL_FINISH, 1);
+}
+
+/* However long the disk hangs, and however often somebody asks. */
+static void test_of_patterns_only_the_latest_wait(void **state _unused_)
+{
+    struct store_report report;
+
+    SET(is_blocked, true);
+    struct store_writer *writer = start();
+    send_ticks(writer, 1, 1);
+    AWAIT(fake.is_waiting);
+    for (int i = 0; i < 100; i++)
+        renew_patterns(writer, i < 99 ? "old" : "new");
+    SET(is_blocked, false);
+    store_writer_stop(writer, &report);
+    ASSERT_CALLS(CALL_PATTERNS, 1);
+    for (size_t i = 0; i < fake.entries.count; i++)
+        if (fake.entries.items[i].call == CALL_PATTERNS)
+            assert_string_equal(fake.entries.items[i].text, "TYPE new");
+}
+
 static void test_job_that_cannot_be_written_ends_it(void **state _unused_)
 {
     struct store_writer *writer = start();
@@ -1259,6 +1322,8 @@ int main(void)
         cmocka_unit_test_setup(test_foreign_file_is_given_up, setup),
         cmocka_unit_test_setup(test_damage_on_the_way_is_given_up, setup),
         cmocka_unit_test_setup(test_tick_that_cannot_be_written_is_left_out, setup),
+        cmocka_unit_test_setup(test_patterns_that_cannot_be_written_are_left_out, setup),
+        cmocka_unit_test_setup(test_of_patterns_only_the_latest_wait, setup),
         cmocka_unit_test_setup(test_job_that_cannot_be_written_ends_it, setup),
         cmocka_unit_test_setup(test_hanging_disk_is_left_to_itself, setup),
         cmocka_unit_test_setup(test_retains_at_start_and_then_now_and_again, setup),

@@ -1,0 +1,100 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/load-config.h"
+#include "cli/open-reader.h"
+#include "cli/option-values.h"
+#include "cli/output.h"
+#include "report/analysis-text.h"
+
+static int read_request(const struct arguments *arguments, struct analysis_request *ret)
+{
+    if (arguments->count)
+        return command_misused(&command_analyze, "takes no words, found '%s'; did you mean --type?",
+                               arguments->words[0]);
+    *ret = (struct analysis_request){.now = ns_to_sec(clock_real_ns()), .uid = INT_UNKNOWN};
+    return option_type(&command_analyze, arguments, &ret->job_type);
+}
+
+/* The answer stands, kept or not. */
+static void keep_patterns(const struct reader *reader, const struct pattern_renewal *renewal)
+{
+    struct store_error error = {""};
+
+    if (renewal->is_due && store_renew_patterns_at(reader_place(reader), CORRELATION_PATTERN,
+                                                   &renewal->patterns, &error) < 0)
+        log_note("what was found is not kept: %s", error.text);
+}
+
+static bool has_something(const struct analysis *analysis)
+{
+    return analysis->runs > 0 || analysis->runs_without_outcome > 0 || analysis->patterns.count > 0;
+}
+
+static int print(const struct arguments *arguments, const struct reader *reader,
+                 const struct analysis *analysis)
+{
+    const struct report_style style = output_style(SIZE_MAX);
+    _cleanup_text_ struct text out = {0};
+
+    if (arguments_has(arguments, "json")) {
+        tell_source(reader);
+        return output_json(&command_analyze, &analysis_record, analysis);
+    }
+    if (!has_something(analysis)) {
+        text_printf(&out, "analyze: %s", analysis->message);
+        return tell_nothing(reader, text_string(&out));
+    }
+    tell_source(reader);
+    analysis_format(analysis, &style, &out);
+    return output_text(&command_analyze, &out);
+}
+
+static int run(const struct command_context *context, struct arguments *arguments)
+{
+    _cleanup_(reader_closep) struct reader *reader = NULL;
+    _cleanup_(arena_done) struct arena arena = {0};
+    _cleanup_config_ struct config *config = NULL;
+    struct analysis_request request;
+    struct pattern_renewal renewal;
+    struct analysis analysis;
+
+    int status = read_request(arguments, &request);
+    if (status)
+        return status;
+    if (load_config(context, &config) < 0)
+        return EXIT_USAGE;
+    request.min_sample_size = config->correlation.min_sample_size;
+    status = open_reader(&command_analyze, context, &reader);
+    if (status)
+        return status;
+    int r = reader_analysis(reader, &request, &arena, &analysis, &renewal);
+    if (r < 0)
+        return reader_failed(&command_analyze, reader, r);
+    keep_patterns(reader, &renewal);
+    return print(arguments, reader, &analysis);
+}
+
+static const struct command_option options[] = {
+    {"type", 't', "TYPE", "look at the runs of one type only, and keep nothing of it"},
+    {"json", 0, NULL, "an Analysis as JSON"},
+};
+
+const struct command command_analyze = {
+    .name = "analyze",
+    .summary = "Find which resource use goes with failure, and show what was learned.",
+    .usage = "analyze [--type TYPE] [--json]",
+    .details =
+        "Looks at the runs that ended in the last seven days: their peak memory, CPU time,\n"
+        "system calls, anomalies and duration. FAIL is how often the runs of a group failed,\n"
+        "OF ALL how often all did, Q which share of such findings chance alone would give, all\n"
+        "groups that were looked at considered. What is found is kept as a pattern, until it no\n"
+        "longer holds. A daemon does the same once an interval.\n",
+    .options = options,
+    .option_count = ARRAY_SIZE(options),
+    .run = run,
+};

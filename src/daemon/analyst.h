@@ -1,0 +1,33 @@
+/* Analyses finished runs once an interval, the first time after one, in the asker's thread. One
+ * that fails is told of and counted, and the next one comes when it is due. */
+#pragma once
+
+#include "daemon/asker.h"
+
+struct analyst;
+
+struct analyst_options {
+    struct asker *asker;
+    uint64_t every_ms;
+    int64_t min_sample_size;
+};
+
+struct analyst_counts {
+    uint64_t done;
+    uint64_t failed;
+    double last_at;         /* of the last that was done; REAL_UNKNOWN: there is none */
+    const char *last_error; /* of the last one, if it failed; NULL: it did not */
+};
+
+/* 0 or -ENOMEM. */
+int analyst_start(uv_loop_t *loop, const struct analyst_options *options, struct analyst **ret);
+/* The asker stays; an interval that has changed begins now. */
+void analyst_configure(struct analyst *analyst, uint64_t every_ms, int64_t min_sample_size);
+void analyst_counts(const struct analyst *analyst, struct analyst_counts *ret);
+/* It is gone once the asker has no question of its own any more: before asker_stop(). NULL is fine.
+ */
+void analyst_close(struct analyst *analyst);
+
+/* In the asker's thread: an analysis of what the peer may see, written as the answer; what it found
+ * is handed to the store's writer if that was everything. */
+void analyst_ask(struct question *question);

@@ -1,0 +1,120 @@
+#include "learn/history.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/macros.h"
+
+/* They are there to wait: how long is said of others, not of the run. */
+static const char *const waiting_calls[] = {
+    "wait4",        "waitid",          "futex",           "futex_waitv",  "poll",
+    "ppoll",        "select",          "pselect6",        "epoll_wait",   "epoll_pwait",
+    "epoll_pwait2", "nanosleep",       "clock_nanosleep", "pause",        "rt_sigsuspend",
+    "sigsuspend",   "rt_sigtimedwait", "restart_syscall", "io_getevents", "io_pgetevents",
+};
+
+void history_init(struct history *history, const struct learn_numbers *numbers)
+{
+    *history = (struct history){.numbers = numbers};
+}
+
+void history_done(struct history *history)
+{
+    VEC_DONE(&history->runs);
+    VEC_DONE(&history->calls);
+    VEC_DONE(&history->anomalies);
+    arena_done(&history->arena);
+}
+
+/* ---- names ---- */
+
+/* The number of a name, from 0; -E2BIG: it is one too many; or -ENOMEM. */
+static int find_name(struct history *history, struct name_list *names, size_t max, const char *name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (strcmp(names->items[i], name) == 0)
+            return (int)i;
+    if (names->count == max)
+        return -E2BIG;
+    const char *kept = arena_strdup(&history->arena, name);
+    if (!kept || VEC_PUSH(names, kept) < 0)
+        return -ENOMEM;
+    return (int)names->count - 1;
+}
+
+/* The first letter is looked at first, because a million names are asked for in an analysis. */
+static bool is_waiting(const char *call)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(waiting_calls); i++)
+        if (waiting_calls[i][0] == call[0] && strcmp(waiting_calls[i], call) == 0)
+            return true;
+    return false;
+}
+
+/* ---- runs ---- */
+
+/* Shares are of the time in all calls but those that wait: a shell, or anything with threads, would
+ * seem to do nothing but wait otherwise. */
+static int note_calls(struct history *history, const struct job_profile *profile,
+                      struct past_run *run)
+{
+    const struct tally_list *calls = &profile->syscall_hotspots;
+    double all = 0;
+    size_t count = 0;
+
+    run->has_calls = calls->items;
+    run->call_source = (uint8_t)profile->syscall_source;
+    for (size_t i = 0; i < calls->count; i++)
+        if (calls->items[i].value > 0 && !is_waiting(calls->items[i].name))
+            all += calls->items[i].value;
+    for (size_t i = 0; i < calls->count && count < RUN_CALLS_MAX; i++) {
+        const struct tally *call = &calls->items[i];
+        if (!(call->value * 100 > history->numbers->syscall_share_pct * all) ||
+            is_waiting(call->name))
+            continue;
+        int number = find_name(history, &history->calls, CALL_NAMES_MAX, call->name);
+        if (number == -ENOMEM)
+            return number;
+        if (number >= 0)
+            run->calls[count++] = (uint16_t)(number + 1);
+    }
+    return 0;
+}
+
+static int note_anomalies(struct history *history, const struct text_list *types,
+                          struct past_run *run)
+{
+    for (size_t i = 0; i < types->count; i++) {
+        int number = find_name(history, &history->anomalies, ANOMALY_NAMES_MAX, types->items[i]);
+        if (number == -ENOMEM)
+            return number;
+        if (number >= 0)
+            run->anomalies |= UINT32_C(1) << number;
+    }
+    return 0;
+}
+
+int history_add(struct history *history, const struct run_digest *digest)
+{
+    const struct job *job = &digest->job;
+    bool has_failed = job->outcome == OUTCOME_FAILURE;
+
+    if (!has_failed && job->outcome != OUTCOME_SUCCESS) {
+        history->without_outcome += job->outcome == OUTCOME_UNKNOWN;
+        return 0;
+    }
+    struct past_run run = {
+        .memory_mb = job->profile.peak_rss_mb,
+        .cpu_seconds = job->profile.total_cpu_seconds,
+        .duration_seconds = job_duration_seconds(job),
+        .has_failed = has_failed,
+    };
+    int r = note_calls(history, &job->profile, &run);
+    if (r == 0)
+        r = note_anomalies(history, &digest->anomaly_types, &run);
+    if (r == 0)
+        r = VEC_PUSH(&history->runs, run);
+    if (r == 0)
+        history->failures += has_failed;
+    return r;
+}

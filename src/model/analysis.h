@@ -1,0 +1,59 @@
+/* Analysis: what resource use goes with failure, as one look at the finished runs has found. */
+#pragma once
+
+#include "model/field.h"
+#include "model/pattern.h"
+
+#define CORRELATION_PATTERN "RESOURCE_CORRELATION"
+
+/* Runs that have something in common, and how they fared against the others. */
+struct correlation {
+    const char *pattern_name; /* "[memory_vs_failure] 1-2GB" */
+    const char *description;
+    const char *figure; /* memory, cpu, syscall, anomaly or duration */
+    const char *group;  /* "1-2GB" */
+    int64_t runs;
+    int64_t failures;
+    double failure_rate;
+    double rate_low; /* 95 % interval */
+    double rate_high;
+    double baseline_rate; /* of all runs where the figure is known, these among them */
+    double deviation;     /* of the rate from the baseline: negative where they fail less often */
+    double share;         /* of those runs */
+    double confidence;
+    double p_value;
+    double q_value;
+    int significant; /* enum truth */
+    struct text_list context_tags;
+    const char *suggested_action;
+};
+
+struct correlation_list LIST(struct correlation);
+
+enum verdict {
+    VERDICT_UNKNOWN,
+    VERDICT_FOUND,
+    VERDICT_NOTHING_FOUND,
+    VERDICT_TOO_FEW_RUNS,
+    VERDICT_NO_OUTCOMES, /* runs have ended, and of none is it known how */
+    VERDICT_ALL_ALIKE,   /* all have failed, or none */
+};
+
+struct analysis {
+    double as_of;
+    double since;
+    int verdict; /* enum verdict */
+    const char *message;
+    int64_t runs; /* with a known outcome */
+    int64_t failures;
+    double failure_rate;
+    int64_t runs_without_outcome;
+    int64_t runs_left_out; /* older ones, when there are too many; unknown: some */
+    int64_t min_sample_size;
+    int64_t groups_tested;
+    struct correlation_list correlations; /* the least likely to be chance first */
+    struct pattern_list patterns;         /* all that are kept, anomalies among them */
+};
+
+extern const struct record correlation_record;
+extern const struct record analysis_record;

@@ -1,0 +1,107 @@
+#include "report/estimate-text.h"
+
+#include <stdio.h>
+
+#include "base/macros.h"
+#include "report/figures.h"
+#include "report/table.h"
+
+#define INDENT 2
+
+/* ---- an estimate ---- */
+
+static void append_type(const char *job_type, const struct resource_estimate *estimate,
+                        const struct report_style *style, struct text *out)
+{
+    struct human runs;
+
+    style_begin(style, TINT_BOLD, out);
+    style_visible(job_type, out);
+    style_end(style, TINT_BOLD, out);
+    text_printf(out, ": by %s finished run%s", figure_count(&runs, estimate->sample_size),
+                estimate->sample_size == 1 ? "" : "s");
+    if (!estimate->sample_size)
+        text_append_string(out, ", because all were killed for memory");
+    if (real_is_known(estimate->failure_rate))
+        text_printf(out, "; %.0f %% of all failed", 100 * estimate->failure_rate);
+    text_append_char(out, '\n');
+}
+
+int estimate_format(const char *job_type, const struct resource_estimate *estimate,
+                    const struct report_style *style, struct text *out)
+{
+    static const struct table_column columns[] = {
+        {.title = ""},
+        {.title = "USUAL (P50)", .is_figure = true},
+        {.title = "AT MOST (P95)", .is_figure = true},
+    };
+    _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
+    bool is_sure = estimate->confidence >= ESTIMATE_MIN_CONFIDENCE;
+    struct human figure;
+
+    append_type(job_type, estimate, style, out);
+    table_add(&table, "memory");
+    table_add(&table, human_mb(&figure, estimate->peak_memory_mb_p50));
+    table_add(&table, human_mb(&figure, estimate->peak_memory_mb_p95));
+    table_add(&table, "CPU");
+    table_add(&table, figure_duration(&figure, estimate->cpu_seconds_p50));
+    table_add(&table, figure_duration(&figure, estimate->cpu_seconds_p95));
+    table_add(&table, "wall");
+    table_add(&table, figure_duration(&figure, estimate->duration_seconds_p50));
+    table_add(&table, figure_duration(&figure, estimate->duration_seconds_p95));
+    table_format(&table, style, out);
+    style_label("confidence", out);
+    text_printf(out, "%.2f, ", estimate->confidence);
+    style_begin(style, is_sure ? TINT_GOOD : TINT_DOUBTFUL, out);
+    text_append_string(out, is_sure ? "enough" : "not enough");
+    style_end(style, is_sure ? TINT_GOOD : TINT_DOUBTFUL, out);
+    text_append_string(out, " for `sonde admit` to go by\n");
+    return text_error(out);
+}
+
+/* ---- how estimates have held ---- */
+
+/* "19 of 20, 95 %" */
+static void add_held(struct table *table, const struct held_rate *rate)
+{
+    enum tint tint = TINT_NONE;
+    _cleanup_text_ struct text words = {0};
+    struct human held, checked;
+
+    if (rate->checked <= 0) {
+        table_add(table, NULL);
+        return;
+    }
+    /* What is certainly worse than was said. */
+    if (rate->rate_high < 0.95)
+        tint = TINT_DOUBTFUL;
+    text_printf(&words, "%s of %s, %.0f %%", figure_count(&held, rate->held),
+                figure_count(&checked, rate->checked), 100 * rate->rate);
+    table_add_text(table, tint, &words);
+}
+
+int calibration_format(const struct calibration_list *calibrations,
+                       const struct report_style *style, struct text *out)
+{
+    static const struct table_column columns[] = {
+        {.title = "TYPE", .cut_to = 12},
+        {.title = "MEMORY", .is_figure = true},
+        {.title = "WHEN SURE", .is_figure = true},
+        {.title = "CPU", .is_figure = true, .drop_rank = 1},
+        {.title = "WALL", .is_figure = true, .drop_rank = 2},
+    };
+    _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
+
+    for (size_t i = 0; i < calibrations->count; i++) {
+        const struct calibration *calibration = &calibrations->items[i];
+        table_add(&table, calibration->job_type);
+        add_held(&table, &calibration->memory);
+        add_held(&table, &calibration->memory_when_sure);
+        add_held(&table, &calibration->cpu);
+        add_held(&table, &calibration->duration);
+    }
+    text_append_string(out, "how many runs kept within the p95 of the runs before them; 95 % is the"
+                            " aim\n");
+    table_format(&table, style, out);
+    return text_error(out);
+}

@@ -1,0 +1,93 @@
+#include "report/profile-figures.h"
+
+#include <math.h>
+
+#include "base/macros.h"
+#include "report/figures.h"
+
+#define NO_EXACTNESS SIZE_MAX
+
+#define FIGURE(member, title_, unit_, exactness, worth)                                            \
+    {                                                                                              \
+        .name = #member, .title = (title_), .unit = (unit_),                                       \
+        .offset = offsetof(struct job_profile, member), .exactness_offset = (exactness),           \
+        .worth_telling = (worth),                                                                  \
+    }
+#define EXACTNESS(member) offsetof(struct run_exactness, member)
+
+/* Less than a page table, a scheduler's tick or a directory's entry is not worth a word. */
+static const struct profile_figure figures[] = {
+    FIGURE(peak_rss_mb, "memory", PROFILE_MB, EXACTNESS(peak_rss_mb), 1),
+    FIGURE(peak_total_mb, "together", PROFILE_MB, EXACTNESS(peak_total_mb), 0),
+    FIGURE(peak_unique_mb, "not shared", PROFILE_MB, EXACTNESS(peak_unique_mb), 1),
+    FIGURE(total_cpu_seconds, "CPU", PROFILE_SECONDS, EXACTNESS(cpu_seconds), 0.01),
+    FIGURE(user_seconds, "user", PROFILE_SECONDS, EXACTNESS(user_seconds), 0),
+    FIGURE(system_seconds, "system", PROFILE_SECONDS, EXACTNESS(system_seconds), 0),
+    FIGURE(max_cpu_pct, "max CPU", PROFILE_PERCENT, NO_EXACTNESS, 0),
+    FIGURE(wall_seconds, "wall", PROFILE_SECONDS, NO_EXACTNESS, 0.01),
+    FIGURE(process_spawn_count, "processes", PROFILE_COUNT, EXACTNESS(processes), 1),
+    FIGURE(failed_exit_count, "failed", PROFILE_COUNT, NO_EXACTNESS, 0),
+    FIGURE(kill_count, "killed", PROFILE_COUNT, NO_EXACTNESS, 0),
+    FIGURE(oom_count, "OOM kills", PROFILE_COUNT, NO_EXACTNESS, 0),
+    FIGURE(signal_count, "signals", PROFILE_COUNT, NO_EXACTNESS, 0),
+    FIGURE(zombie_count, "zombies", PROFILE_COUNT, NO_EXACTNESS, 0),
+    FIGURE(read_bytes, "read", PROFILE_BYTES, NO_EXACTNESS, BYTES_PER_MB),
+    FIGURE(write_bytes, "written", PROFILE_BYTES, NO_EXACTNESS, BYTES_PER_MB),
+    FIGURE(gap_seconds, "gaps", PROFILE_SECONDS, NO_EXACTNESS, 0),
+    FIGURE(num_samples, "samples", PROFILE_COUNT, NO_EXACTNESS, 0),
+};
+
+const struct profile_figure *profile_figures(size_t *ret_count)
+{
+    *ret_count = ARRAY_SIZE(figures);
+    return figures;
+}
+
+double profile_figure_value(const struct profile_figure *figure, const struct job_profile *profile)
+{
+    const void *value = (const char *)profile + figure->offset;
+
+    if (figure->unit != PROFILE_COUNT && figure->unit != PROFILE_BYTES)
+        return *(const double *)value;
+    int64_t count = *(const int64_t *)value;
+    return int_is_known(count) ? (double)count : REAL_UNKNOWN;
+}
+
+const char *profile_figure_format(const struct profile_figure *figure, struct human *buffer,
+                                  double value)
+{
+    switch (figure->unit) {
+    case PROFILE_MB: return human_mb(buffer, value);
+    case PROFILE_SECONDS: return figure_duration(buffer, value);
+    case PROFILE_PERCENT: return figure_percent(buffer, value);
+    case PROFILE_BYTES: return human_mb(buffer, value / BYTES_PER_MB);
+    case PROFILE_COUNT: break;
+    }
+    return figure_tally(buffer, value);
+}
+
+void profile_figure_append(const struct profile_figure *figure, const struct job_profile *profile,
+                           struct text *out)
+{
+    double value = profile_figure_value(figure, profile);
+    struct human buffer;
+
+    if (real_is_known(value) && figure->exactness_offset != NO_EXACTNESS)
+        text_append_string(out, exactness_mark(*(const int *)((const char *)&profile->exactness +
+                                                              figure->exactness_offset)));
+    text_append_string(out, profile_figure_format(figure, &buffer, value));
+}
+
+void difference_append(double value, double usual, struct text *out)
+{
+    double ratio = value / usual;
+
+    if (!isfinite(ratio) || !(usual > 0))
+        return;
+    if (ratio >= 10)
+        text_printf(out, "%.0f times", ratio);
+    else if (fabs(ratio - 1) < 0.005) /* which would be shown as 0, with a sign */
+        text_append_string(out, "same");
+    else
+        text_printf(out, "%+.0f %%", (ratio - 1) * 100);
+}

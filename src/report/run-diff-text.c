@@ -1,0 +1,207 @@
+/* Two runs side by side as text: how they ended, what they were where that differs, what they used,
+ * their steps and system calls. */
+#include <math.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "report/figures.h"
+#include "report/profile-figures.h"
+#include "report/run-diff.h"
+#include "report/table.h"
+
+#define INDENT      2
+#define CALLS_SHOWN 10
+
+/* ---- what they were ---- */
+
+static void append_ending(const struct job *job, struct text *out)
+{
+    struct human name;
+
+    style_visible(outcome_name(job->outcome), out);
+    if (job->outcome == OUTCOME_FAILURE && int_is_known(job->signal_num))
+        text_printf(out, ", %s", figure_signal(&name, job->signal_num));
+    else if (job->outcome == OUTCOME_FAILURE && int_is_known(job->exit_code))
+        text_printf(out, ", status %lld", (long long)job->exit_code);
+}
+
+static void append_run(const char *label, const struct job *job, const struct report_style *style,
+                       struct text *out)
+{
+    _cleanup_text_ struct text ending = {0};
+    struct human moment;
+
+    style_label(label, out);
+    style_begin(style, TINT_BOLD, out);
+    style_visible(job->job_id, out);
+    style_end(style, TINT_BOLD, out);
+    text_append_string(out, ": ");
+    append_ending(job, &ending);
+    style_begin(style, outcome_tint(job->outcome), out);
+    text_append_string(out, text_string(&ending));
+    style_end(style, outcome_tint(job->outcome), out);
+    text_printf(out, ", %s, ", figure_moment(&moment, job->started_at));
+    style_visible(job->run_id, out);
+    text_append_char(out, '\n');
+}
+
+static bool is_same(const char *left, const char *right)
+{
+    return left == right || (left && right && strcmp(left, right) == 0);
+}
+
+/* Once where it is the same, else of both. */
+static void append_texts(const char *label, const char *left, const char *right, struct text *out)
+{
+    if (!left && !right)
+        return;
+    style_label(label, out);
+    style_visible(left, out);
+    if (!is_same(left, right)) {
+        text_append_char(out, '\n');
+        style_label("", out);
+        style_visible(right, out);
+    }
+    text_append_char(out, '\n');
+}
+
+static void append_list(const struct text_list *list, struct text *out)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        text_append_string(out, i ? ", " : "");
+        style_visible(list->items[i], out);
+    }
+    if (!list->count)
+        text_append_string(out, "none");
+}
+
+static void append_anomalies(const struct run_diff *diff, struct text *out)
+{
+    if (!diff->left_anomalies.count && !diff->right_anomalies.count)
+        return;
+    style_label("anomalies", out);
+    append_list(&diff->left_anomalies, out);
+    text_append_string(out, "; ");
+    append_list(&diff->right_anomalies, out);
+    text_append_char(out, '\n');
+}
+
+static void append_what(const struct run_diff *diff, const struct report_style *style,
+                        struct text *out)
+{
+    const struct job *left = &diff->left, *right = &diff->right;
+
+    append_run("left", left, style, out);
+    append_run("right", right, style, out);
+    append_texts("type", left->job_type, right->job_type, out);
+    append_texts("command", left->command, right->command, out);
+    append_texts("where", left->cwd, right->cwd, out);
+    if (!is_same(left->host, right->host))
+        append_texts("host", left->host, right->host, out);
+    if (left->cause || right->cause)
+        append_texts("cause", left->cause ? left->cause : "-", right->cause ? right->cause : "-",
+                     out);
+    append_anomalies(diff, out);
+}
+
+/* ---- what they used ---- */
+
+static void append_figures(const struct run_diff *diff, const struct report_style *style,
+                           struct text *out)
+{
+    static const struct table_column columns[] = {
+        {.title = ""},
+        {.title = "LEFT", .is_figure = true},
+        {.title = "RIGHT", .is_figure = true},
+        {.title = "DIFFERENCE", .is_figure = true},
+    };
+    _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
+    size_t count;
+    const struct profile_figure *figures = profile_figures(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        double left = profile_figure_value(&figures[i], &diff->left.profile);
+        double right = profile_figure_value(&figures[i], &diff->right.profile);
+        _cleanup_text_ struct text one = {0}, other = {0}, off = {0};
+        if (!(left > 0) && !(right > 0)) /* nothing, or nothing known, on both sides */
+            continue;
+        profile_figure_append(&figures[i], &diff->left.profile, &one);
+        profile_figure_append(&figures[i], &diff->right.profile, &other);
+        difference_append(right, left, &off);
+        table_add(&table, figures[i].title);
+        table_add_text(&table, TINT_NONE, &one);
+        table_add_text(&table, TINT_NONE, &other);
+        table_add_text(&table, TINT_NONE, &off);
+    }
+    text_append_char(out, '\n');
+    table_format(&table, style, out);
+}
+
+static void append_sheets(const struct run_diff *diff, const struct report_style *style,
+                          struct text *out)
+{
+    static const struct table_column columns[] = {
+        {.title = "SHEET", .is_figure = true},
+        {.title = "NAME", .is_optional = true, .cut_to = 12},
+        {.title = "LEFT"},
+        {.title = "RIGHT"},
+        {.title = "WALL", .is_figure = true, .drop_rank = 1},
+        {.title = "WALL", .is_figure = true, .drop_rank = 1},
+        {.title = "MEMORY", .is_figure = true},
+        {.title = "MEMORY", .is_figure = true},
+    };
+    _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
+
+    if (!diff->sheets.count)
+        return;
+    for (size_t i = 0; i < diff->sheets.count; i++) {
+        const struct sheet_pair *pair = &diff->sheets.items[i];
+        struct human figure;
+        table_printf(&table, "%lld", (long long)pair->sheet_num);
+        table_add(&table, pair->name);
+        table_add_tinted(&table, outcome_tint(pair->left_outcome),
+                         outcome_name(pair->left_outcome));
+        table_add_tinted(&table, outcome_tint(pair->right_outcome),
+                         outcome_name(pair->right_outcome));
+        table_add(&table, figure_duration(&figure, pair->left_wall_seconds));
+        table_add(&table, figure_duration(&figure, pair->right_wall_seconds));
+        table_add(&table, human_mb(&figure, pair->left_peak_rss_mb));
+        table_add(&table, human_mb(&figure, pair->right_peak_rss_mb));
+    }
+    style_heading(style, "sheets", out);
+    text_append_char(out, '\n');
+    table_format(&table, style, out);
+}
+
+static void append_calls(const struct run_diff *diff, const struct report_style *style,
+                         struct text *out)
+{
+    static const struct table_column columns[] = {
+        {.title = "SYSCALL", .cut_to = 24},
+        {.title = "LEFT", .is_figure = true},
+        {.title = "RIGHT", .is_figure = true},
+    };
+    _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
+
+    if (!diff->syscalls.count)
+        return;
+    for (size_t i = 0; i < diff->syscalls.count && i < CALLS_SHOWN; i++) {
+        const struct call_pair *pair = &diff->syscalls.items[i];
+        struct human figure;
+        table_add(&table, pair->name);
+        table_add(&table, figure_percent(&figure, pair->left_pct));
+        table_add(&table, figure_percent(&figure, pair->right_pct));
+    }
+    style_heading(style, "system calls", out);
+    text_append_string(out, " (share of their time)\n");
+    table_format(&table, style, out);
+}
+
+int run_diff_format(const struct run_diff *diff, const struct report_style *style, struct text *out)
+{
+    append_what(diff, style, out);
+    append_figures(diff, style, out);
+    append_sheets(diff, style, out);
+    append_calls(diff, style, out);
+    return text_error(out);
+}

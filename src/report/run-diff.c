@@ -1,0 +1,239 @@
+#include "report/run-diff.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "report/profile-figures.h"
+
+/* ---- the records ---- */
+
+static const struct field figure_pair_fields[] = {
+#define FIELD(member, type, ...) FIELD_OF(struct figure_pair, member, type, __VA_ARGS__)
+    FIELD(figure, FIELD_TEXT, .required = true, .meaning = "the field of the profile"),
+    FIELD(left, FIELD_REAL, .resolution = 0.000001, .meaning = "of the first run, in its unit"),
+    FIELD(right, FIELD_REAL, .resolution = 0.000001, .meaning = "of the second"),
+    FIELD(difference, FIELD_REAL, .resolution = 0.000001, .meaning = "right less left"),
+    FIELD(ratio, FIELD_REAL, .resolution = 0.0001, .meaning = "right to left; null if that is 0"),
+#undef FIELD
+};
+static const struct record figure_pair_record =
+    RECORD_OF(struct figure_pair, "FigurePair", figure_pair_fields);
+
+static const struct field sheet_pair_fields[] = {
+#define FIELD(member, type, ...) FIELD_OF(struct sheet_pair, member, type, __VA_ARGS__)
+#define OUTCOME(member, ...)                                                                       \
+    FIELD(member, FIELD_ENUM, .names = outcome_names, .name_count = OUTCOME_COUNT, __VA_ARGS__)
+    FIELD(sheet_num, FIELD_INT, .required = true, .meaning = "the step"),
+    FIELD(name, FIELD_TEXT, .meaning = "in the conductor's words"),
+    OUTCOME(left_outcome, .meaning = "of the first run; null: it has no such step"),
+    OUTCOME(right_outcome, .meaning = "of the second"),
+    FIELD(left_wall_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
+          .meaning = "from start to end"),
+    FIELD(right_wall_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
+          .meaning = "from start to end"),
+    FIELD(left_peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
+          .meaning = "RSS of its largest process"),
+    FIELD(right_peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
+          .meaning = "RSS of its largest process"),
+#undef OUTCOME
+#undef FIELD
+};
+static const struct record sheet_pair_record =
+    RECORD_OF(struct sheet_pair, "SheetPair", sheet_pair_fields);
+
+static const struct field call_pair_fields[] = {
+#define FIELD(member, type, ...) FIELD_OF(struct call_pair, member, type, __VA_ARGS__)
+    FIELD(name, FIELD_TEXT, .required = true, .meaning = "the system call"),
+    FIELD(left_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01,
+          .meaning = "its share of the time in the first run"),
+    FIELD(right_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01,
+          .meaning = "in the second"),
+#undef FIELD
+};
+static const struct record call_pair_record =
+    RECORD_OF(struct call_pair, "CallPair", call_pair_fields);
+
+static const struct field fields[] = {
+#define FIELD(member, type, ...) FIELD_OF(struct run_diff, member, type, __VA_ARGS__)
+    FIELD(as_of, FIELD_REAL, .required = true, .unit = UNIT_EPOCH, .resolution = 0.001,
+          .meaning = "when it was asked for"),
+    FIELD(left, FIELD_RECORD, .record = &job_record, .meaning = "the first run"),
+    FIELD(right, FIELD_RECORD, .record = &job_record, .meaning = "the second"),
+    FIELD(figures, FIELD_RECORDS, .record = &figure_pair_record,
+          .meaning = "those of which either is known"),
+    FIELD(sheets, FIELD_RECORDS, .record = &sheet_pair_record,
+          .meaning = "steps that either has, by number"),
+    FIELD(syscalls, FIELD_RECORDS, .record = &call_pair_record,
+          .meaning = "the largest difference first"),
+    FIELD(left_anomalies, FIELD_TEXTS, .meaning = "types of what was noticed in the first run"),
+    FIELD(right_anomalies, FIELD_TEXTS, .meaning = "in the second"),
+#undef FIELD
+};
+const struct record run_diff_record = RECORD_OF(struct run_diff, "RunDiff", fields);
+
+/* ---- figures ---- */
+
+static int pair_figures(const struct job_profile *left, const struct job_profile *right,
+                        struct arena *arena, struct figure_pair_list *ret)
+{
+    size_t count;
+    const struct profile_figure *figures = profile_figures(&count);
+    struct figure_pair_list list = {.items = arena_alloc(arena, count * sizeof(*list.items))};
+
+    if (!list.items)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        double a = profile_figure_value(&figures[i], left);
+        double b = profile_figure_value(&figures[i], right);
+        if (!real_is_known(a) && !real_is_known(b))
+            continue;
+        list.items[list.count++] = (struct figure_pair){
+            .figure = figures[i].name,
+            .left = a,
+            .right = b,
+            .difference = b - a,
+            .ratio = a != 0 ? b / a : REAL_UNKNOWN,
+        };
+    }
+    *ret = list;
+    return 0;
+}
+
+/* ---- steps ---- */
+
+static struct sheet_pair *get_pair(struct sheet_pair_list *list, int64_t number)
+{
+    size_t at = 0;
+
+    while (at < list->count && list->items[at].sheet_num < number)
+        at++;
+    if (at < list->count && list->items[at].sheet_num == number)
+        return &list->items[at];
+    memmove(&list->items[at + 1], &list->items[at], (list->count - at) * sizeof(*list->items));
+    list->count++;
+    record_init(&sheet_pair_record, &list->items[at]);
+    list->items[at].sheet_num = number;
+    return &list->items[at];
+}
+
+static double sheet_wall(const struct sheet *sheet, double as_of)
+{
+    bool goes_on = sheet->outcome == OUTCOME_RUNNING && !real_is_known(sheet->ended_at);
+
+    return (goes_on ? as_of : sheet->ended_at) - sheet->started_at;
+}
+
+static int pair_sheets(const struct job_report *left, const struct job_report *right,
+                       struct arena *arena, struct sheet_pair_list *ret)
+{
+    size_t room = left->sheets.count + right->sheets.count + 1;
+    struct sheet_pair_list list = {.items = arena_alloc(arena, room * sizeof(*list.items))};
+
+    if (!list.items)
+        return -ENOMEM;
+    for (size_t i = 0; i < left->sheets.count; i++) {
+        const struct sheet *sheet = &left->sheets.items[i];
+        struct sheet_pair *pair = get_pair(&list, sheet->sheet_num);
+        pair->name = sheet->name;
+        pair->left_outcome = sheet->outcome;
+        pair->left_wall_seconds = sheet_wall(sheet, left->as_of);
+        pair->left_peak_rss_mb = sheet->peak_rss_mb;
+    }
+    for (size_t i = 0; i < right->sheets.count; i++) {
+        const struct sheet *sheet = &right->sheets.items[i];
+        struct sheet_pair *pair = get_pair(&list, sheet->sheet_num);
+        pair->name = sheet->name ? sheet->name : pair->name;
+        pair->right_outcome = sheet->outcome;
+        pair->right_wall_seconds = sheet_wall(sheet, right->as_of);
+        pair->right_peak_rss_mb = sheet->peak_rss_mb;
+    }
+    *ret = list;
+    return 0;
+}
+
+/* ---- system calls ---- */
+
+static struct call_pair *get_call(struct call_pair_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].name, name) == 0)
+            return &list->items[i];
+    list->items[list->count] = (struct call_pair){.name = name};
+    return &list->items[list->count++];
+}
+
+static int compare_calls(const void *a, const void *b)
+{
+    const struct call_pair *left = a, *right = b;
+    double one = fabs(left->right_pct - left->left_pct);
+    double other = fabs(right->right_pct - right->left_pct);
+
+    return one != other ? (one > other ? -1 : 1) : strcmp(left->name, right->name);
+}
+
+/* Where only one knows its calls, there is nothing to hold against them. */
+static int pair_calls(const struct tally_list *left, const struct tally_list *right,
+                      struct arena *arena, struct call_pair_list *ret)
+{
+    struct call_pair_list list = {
+        .items = arena_alloc(arena, (left->count + right->count + 1) * sizeof(*list.items))};
+
+    if (!list.items)
+        return -ENOMEM;
+    for (size_t i = 0; i < left->count && right->items; i++)
+        get_call(&list, left->items[i].name)->left_pct = left->items[i].value;
+    for (size_t i = 0; i < right->count && left->items; i++)
+        get_call(&list, right->items[i].name)->right_pct = right->items[i].value;
+    qsort(list.items, list.count, sizeof(*list.items), compare_calls);
+    *ret = list;
+    return 0;
+}
+
+/* ---- anomalies ---- */
+
+static bool has_text(const struct text_list *list, const char *text)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i], text) == 0)
+            return true;
+    return false;
+}
+
+static int list_types(const struct anomaly_list *anomalies, struct arena *arena,
+                      struct text_list *ret)
+{
+    struct text_list list = {.items =
+                                 arena_alloc(arena, (anomalies->count + 1) * sizeof(*list.items))};
+
+    if (!list.items)
+        return -ENOMEM;
+    for (size_t i = 0; i < anomalies->count; i++)
+        if (!has_text(&list, anomalies->items[i].anomaly_type))
+            list.items[list.count++] = anomalies->items[i].anomaly_type;
+    *ret = list;
+    return 0;
+}
+
+int run_diff_make(const struct job_report *left, const struct job_report *right,
+                  struct arena *arena, struct run_diff *ret)
+{
+    struct run_diff diff = {
+        .as_of = fmax(left->as_of, right->as_of), .left = left->job, .right = right->job};
+
+    int r = pair_figures(&left->job.profile, &right->job.profile, arena, &diff.figures);
+    if (r == 0)
+        r = pair_sheets(left, right, arena, &diff.sheets);
+    if (r == 0)
+        r = pair_calls(&left->job.profile.syscall_hotspots, &right->job.profile.syscall_hotspots,
+                       arena, &diff.syscalls);
+    if (r == 0)
+        r = list_types(&left->anomalies, arena, &diff.left_anomalies);
+    if (r == 0)
+        r = list_types(&right->anomalies, arena, &diff.right_anomalies);
+    if (r == 0)
+        *ret = diff;
+    return r;
+}

@@ -1,0 +1,42 @@
+/* Patterns written by whoever is no writer otherwise. */
+#include "store/findings.h"
+#include "store/place.h"
+#include "store/store.h"
+
+static int renew(struct database *database, const char *pattern_type,
+                 const struct pattern_list *patterns)
+{
+    struct schema schema;
+    struct findings findings;
+
+    schema_init(&schema);
+    int r = schema_bring_up(&schema, database);
+    if (r == 0)
+        r = database_begin(database);
+    if (r < 0)
+        return r;
+    findings_init(&findings, database, &schema, 0);
+    r = database_end(database, findings_renew_patterns(&findings, pattern_type, patterns));
+    findings_done(&findings);
+    return r;
+}
+
+int store_renew_patterns_at(const char *path, const char *pattern_type,
+                            const struct pattern_list *patterns, struct store_error *error)
+{
+    const struct place_options wanted = {.path = path};
+    _cleanup_place_ struct place place = {0};
+    struct place_error place_error;
+    struct database database = {0};
+
+    int r = place_prepare(&wanted, &place, &place_error);
+    if (r < 0)
+        database_fail_with(&database, r, "%s", place_error.text);
+    else
+        r = database_open(place.path, DATABASE_WRITE, &database);
+    if (r == 0)
+        r = renew(&database, pattern_type, patterns);
+    *error = database.error;
+    database_close(&database);
+    return r;
+}

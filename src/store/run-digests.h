@@ -1,0 +1,8 @@
+/* Runs as learning wants them: see store_visit_digests(). */
+#pragma once
+
+#include "store/schema.h"
+
+/* Within a transaction. 0 or a negative errno. */
+int run_digests_visit(struct database *database, const struct schema *schema,
+                      const struct digest_filter *filter, digest_fn visit, void *context);

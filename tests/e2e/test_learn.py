@@ -1,0 +1,374 @@
+#!/usr/bin/env python3
+"""What is learned of runs: which resource use goes with failure, what the next run will need, how a
+run differs; by real jobs under a real daemon, and without one."""
+import contextlib
+import json
+import os
+import sqlite3
+
+import daemon
+import harness
+
+INVALID_PARAMS = -32602
+LARGE = "[memory_vs_failure] 256-512MB"
+
+
+class LearnTestCase(daemon.TestCase):
+    def text(self, *words, status=0):
+        result = self.run_program(harness.SONDE, *words)
+        self.assertEqual(result.status, status, result)
+        return result.stdout.decode()
+
+    def words(self, *words, status=1):
+        """What is said on standard error when there is no answer."""
+        result = self.run_program(harness.SONDE, *words)
+        self.assertEqual(result.status, status, result)
+        self.assertEqual(result.stdout, b"")
+        return result.stderr
+
+    def json(self, *words):
+        return harness.strict_json(self.text(*words, "--json"))
+
+    def patterns(self):
+        path = os.path.join(self.environment["SONDE_STATE_DIR"], "monitor.db")
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            return {name: (kind, times, first, last) for kind, name, times, first, last in
+                    database.execute("SELECT pattern_type, pattern_name, occurrences, first_seen,"
+                                     " last_seen FROM patterns")}
+
+    def correlation(self, analysis, name):
+        return next(found for found in analysis["correlations"] if found["pattern_name"] == name)
+
+
+# ---- real jobs ----
+
+
+class RealJobs(LearnTestCase):
+    @harness.needs_program("stress-ng")
+    @harness.needs_memory(1024)
+    def test_a_planted_cause(self):
+        """30 jobs; of those that take more than 256 MB five of six fail, of the others one in
+        twelve."""
+        with daemon.Daemon(self, interval=0.1) as sonde:
+            for i in range(6):
+                self.run_large(280 + 10 * i, fails=i != 2)
+            for i in range(12):
+                self.run_small(i, fails=i == 4)
+                self.run_stress_ng(16 + i)
+            analysis = self.json("analyze")
+            self.assertEqual((analysis["runs"], analysis["failures"]), (30, 6))
+            self.assertEqual(analysis["verdict"], "found")
+            found = self.correlation(analysis, LARGE)
+            self.assertEqual((found["runs"], found["failures"]), (6, 5))
+            self.assertTrue(found["significant"], found)
+            self.assertLess(found["p_value"], 0.001)
+            self.assertLess(found["rate_low"], 5 / 6)
+            self.assertGreater(found["rate_high"], 5 / 6)
+            self.assertIn("memory_bin:256-512MB", found["context_tags"])
+            self.assertIn(LARGE, [pattern["pattern_name"] for pattern in analysis["patterns"]])
+            self.check_text()
+            self.check_kept(sonde)
+            self.check_estimate(sonde)
+
+    def run_large(self, megabytes, fails):
+        status = 1 if fails else 0
+        program = " ".join(self.victim("alloc", str(megabytes), "10"))
+        result = self.run_program(harness.SONDE, "run", "-q", "--type", "load", "--", "sh", "-c",
+                                  f"{program}; exit {status}")
+        self.assertEqual(result.status, status, result)
+
+    def run_small(self, number, fails):
+        result = self.run_program(harness.SONDE, "run", "-q", "--type", "small", "--", "sh", "-c",
+                                  f"test {number} -ge 0 && exit {int(fails)}")
+        self.assertEqual(result.status, int(fails), result)
+
+    def run_stress_ng(self, megabytes):
+        result = self.run_program(harness.SONDE, "run", "-q", "--type", "stress", "--",
+                                  "stress-ng", "--vm", "1", "--vm-bytes", f"{megabytes}M",
+                                  "--vm-ops", "1", "--quiet")
+        self.assertEqual(result.status, 0, result)
+
+    def check_text(self):
+        text = self.text("analyze")
+        self.assertRegex(text, r"^30 runs ended with a known outcome in the last 7 days, 6 failed"
+                               r" \(20 %\)\n")
+        self.assertRegex(text, r"\n  memory  +256-512MB +6 +83 % .* significant\n")
+        self.assertIn("runs with a peak RSS of 256-512MB fail more often: 5 of 6 (83 %), against"
+                      " 20 % of all 30\n", text)
+
+    def check_kept(self, sonde):
+        """Running again updates, and does not duplicate."""
+        before = self.patterns()
+        self.assertEqual(before[LARGE][0], "RESOURCE_CORRELATION")
+        sonde.rpc("analyze.run")
+        harness.wait_until(lambda: self.patterns()[LARGE][1] > before[LARGE][1],
+                           "it is found once more")
+        after = self.patterns()
+        self.assertEqual(set(after), set(before))
+        self.assertEqual(after[LARGE][2], before[LARGE][2])
+        self.assertGreater(after[LARGE][3], before[LARGE][3])
+
+    def check_estimate(self, sonde):
+        estimate = self.json("estimate", "load")
+        self.assertEqual(estimate["sample_size"], 6)
+        self.assertAlmostEqual(estimate["failure_rate"], 5 / 6, delta=0.001)
+        self.assertEqual(estimate, sonde.rpc("estimate.job", job_type="load"))
+        self.run_large(310, fails=False)
+        run = self.json("jobs", "--type", "load", "--limit", "1")[0]
+        peak = run["profile"]["peak_rss_mb"]
+        self.assertGreater(peak, 310)
+        self.assertLess(peak, estimate["peak_memory_mb_p95"])
+        self.assertGreater(peak, 0.8 * estimate["peak_memory_mb_p95"])
+        calibration = self.json("estimate", "--calibration", "load")
+        self.assertEqual(calibration[0]["job_type"], "load")
+        self.assertEqual(calibration[0]["runs"], 6)
+        self.assertRegex(self.text("estimate", "load"),
+                         r"^load: by 7 finished runs; 71 % of all failed\n.*\n  memory +3..\.. MB")
+
+
+# ---- made-up jobs, told of over RPC ----
+
+
+class ToldJobs(LearnTestCase):
+    def tell(self, link, memory_mb, outcome="success", job_type="told", **figures):
+        run_id = link.call("job.start", job_id=f"job-{job_type}", job_type=job_type)["run_id"]
+        link.call("job.finish", job_id=run_id, outcome=outcome, peak_rss_mb=memory_mb, **figures)
+        return run_id
+
+    def tell_planted(self, link, job_type="told"):
+        for i in range(20):
+            self.tell(link, 3000 if i < 5 else 100, "failure" if i < 5 else "success", job_type)
+
+    def test_what_cannot_be_told(self):
+        with daemon.Daemon(self) as sonde:
+            self.assertIn("too few runs: 0 with a known outcome, and 5 are needed",
+                          self.words("analyze"))
+            self.assertEqual(self.json("analyze")["verdict"], "too_few_runs")
+            link = sonde.connect()
+            self.tell(link, 100, "unknown")
+            self.assertIn("of none is it known how", self.text("analyze"))
+            for _ in range(5):
+                self.tell(link, 100)
+            self.assertIn("none of 5 runs failed: there is nothing to compare",
+                          self.text("analyze"))
+            self.tell(link, 100, "failure")
+            self.assertIn("no resource use goes with failure", self.text("analyze"))
+            self.assertEqual(self.json("analyze")["correlations"], [])
+            self.assertEqual(sonde.error("analyze.run", job_type="~"), INVALID_PARAMS)
+
+    def test_min_sample_size(self):
+        config = "profiler:\n  correlation:\n    min_sample_size: 21\n"
+        with daemon.Daemon(self, config=config) as sonde:
+            link = sonde.connect()
+            self.tell_planted(link)
+            analysis = sonde.rpc("analyze.run")
+            self.assertEqual((analysis["verdict"], analysis["min_sample_size"]),
+                             ("too_few_runs", 21))
+            sonde.configure("profiler:\n  correlation:\n    min_sample_size: 20\n")
+            sonde.rpc("daemon.reload")
+            self.assertEqual(sonde.rpc("analyze.run")["verdict"], "found")
+
+    def test_one_type_is_not_kept(self):
+        with daemon.Daemon(self) as sonde:
+            link = sonde.connect()
+            self.tell_planted(link)
+            for i in range(10):
+                self.tell(link, 100, "failure" if i % 2 else "success", "other")
+            analysis = self.json("analyze", "--type", "told")
+            self.assertEqual(analysis["runs"], 20)
+            self.assertEqual(self.correlation(analysis, "[memory_vs_failure] >2GB")["runs"], 5)
+            self.assertEqual(self.patterns(), {})
+            self.assertEqual(self.json("analyze")["runs"], 30)
+            harness.wait_until(lambda: "[memory_vs_failure] >2GB" in self.patterns(), "it is kept")
+
+    def test_expired(self):
+        """What no longer holds is gone; anomalies stay."""
+        with daemon.Daemon(self) as sonde:
+            link = sonde.connect()
+            self.tell_planted(link)
+            self.json("analyze")
+            harness.wait_until(lambda: "[memory_vs_failure] >2GB" in self.patterns(), "it is kept")
+            for _ in range(60):
+                self.tell(link, 3000)
+            for _ in range(10):
+                self.tell(link, 100, "failure")
+            names = [pattern["pattern_name"] for pattern in self.json("analyze")["patterns"]]
+            self.assertNotIn("[memory_vs_failure] >2GB", names)
+            harness.wait_until(lambda: "[memory_vs_failure] >2GB" not in self.patterns(),
+                               "it is gone")
+
+    @harness.needs_root()
+    def test_others_learn_of_their_own(self):
+        """Another user's runs are in no answer, and its analyses change nothing."""
+        socket = self.path("run/sonde.sock")
+        self.environment["SONDE_SOCKET"] = socket
+        with daemon.Daemon(self, config="daemon:\n  access: everyone\n") as sonde:
+            self.tell_planted(sonde.connect(), "secret-of-root")
+            sonde.rpc("analyze.run")
+            harness.wait_until(self.patterns, "patterns are kept")
+            kept = self.patterns()
+            os.setegid(harness.NOBODY)
+            os.seteuid(harness.NOBODY)
+            try:
+                other = daemon.Rpc(socket)
+            finally:
+                os.seteuid(0)
+                os.setegid(0)
+            with other:
+                analysis = other.call("analyze.run")
+                self.assertEqual((analysis["runs"], analysis["patterns"]), (0, []))
+                self.assertIsNone(other.call("estimate.job", job_type="secret-of-root"))
+                self.assertEqual(other.call("estimate.calibration"), [])
+                for i in range(8):
+                    self.tell(other, 3000 if i < 4 else 100, "failure" if i < 4 else "success",
+                              "own")
+                analysis = other.call("analyze.run")
+                self.assertEqual(analysis["runs"], 8)
+                self.assertEqual(self.correlation(analysis, "[memory_vs_failure] >2GB")["runs"], 4)
+                self.assertNotIn("secret-of-root", json.dumps(analysis))
+                self.assertEqual(other.call("estimate.job", job_type="own")["sample_size"], 8)
+            self.assertEqual({name: what[1] for name, what in self.patterns().items()},
+                             {name: what[1] for name, what in kept.items()})
+            self.assertEqual(sonde.rpc("analyze.run")["runs"], 28)
+
+    def test_admission_goes_by_it(self):
+        """Only once it is sure."""
+        config = "limits:\n  max_memory_mb: 2000\n"
+        with daemon.Daemon(self, config=config) as sonde:
+            link = sonde.connect()
+            for i in range(5):
+                self.assertEqual(self.run_program(harness.SONDE, "admit", "--type",
+                                                  "told").status, 0, i)
+                self.tell(link, 5000)
+            result = self.run_program(harness.SONDE, "admit", "--type", "told")
+            self.assertEqual(result.status, 75, result)
+            self.assertIn(b"4.88 GB", result.stdout)
+            self.assertEqual(self.run_program(harness.SONDE, "admit").status, 0)
+
+    def test_anomalies_are_patterns_too(self):
+        config = ("profiler:\n  anomaly:\n    fd_exhaustion_threshold: 1\n"
+                  "    fd_exhaustion_ratio: 0.0001\n")
+        with daemon.Daemon(self, config=config) as sonde:
+            process = self.start_sonde("--job", "files", "--type", "files", "--",
+                                       *self.victim("busy"))
+
+            def kept():
+                return [pattern for pattern in sonde.rpc("analyze.run")["patterns"]
+                        if pattern["pattern_name"] == "[fd_exhaustion] files"]
+
+            harness.wait_until(kept, "an anomaly is kept")
+            self.assertEqual(kept()[0]["pattern_type"], "RESOURCE_ANOMALY")
+            self.assertIn("[fd_exhaustion] files", self.text("analyze"))
+            process.terminate()
+            self.finish(process)
+
+
+# ---- without a daemon ----
+
+
+class Alone(LearnTestCase):
+    def store(self, job, *command, status=0, options=()):
+        result = self.run_program(harness.SONDE, "run", "-q", "--job", job, *options, "--",
+                                  *command)
+        self.assertEqual(result.status, status, result)
+
+    def test_nothing_yet(self):
+        for words in (("analyze",), ("estimate", "x"), ("diff", "x")):
+            self.assertIn("no data yet in", self.words(*words))
+        self.store("one", "true")
+        self.assertIn("no data: there are no finished runs of the type 'x'",
+                      self.words("estimate", "x"))
+        self.assertIn("no two finished runs", self.words("estimate", "--calibration"))
+        self.assertEqual(self.json("estimate", "--calibration"), [])
+
+    def test_analysis_is_kept(self):
+        for i in range(6):
+            self.store("good", "true")
+            self.store("bad", "sh", "-c", "sleep 0.02; sleep 0.02; sleep 0.02; exit 1", status=1)
+        first = self.json("analyze")
+        self.assertEqual((first["runs"], first["failures"]), (12, 6))
+        self.assertTrue(first["patterns"])
+        second = self.json("analyze")
+        for pattern in second["patterns"]:
+            self.assertEqual(pattern["occurrences"], 2, pattern)
+        self.assertEqual({name: what[1] for name, what in self.patterns().items()},
+                         {pattern["pattern_name"]: 2 for pattern in second["patterns"]})
+
+    @harness.needs_root()
+    def test_what_cannot_be_kept_is_told_all_the_same(self):
+        """A database that cannot be written, as on a disk that is mounted so."""
+        for i in range(6):
+            self.store("job", "sh", "-c", f"exit {i % 2}", status=i % 2)
+        self.json("analyze")  # and lets go of the log
+        state = self.environment["SONDE_STATE_DIR"]
+        mount = f"mount --bind -o ro {state} {state} && mount -o remount,bind,ro {state}"
+        result = self.run_program("unshare", "--mount", "sh", "-c",
+                                  f"{mount} && exec {harness.SONDE} analyze --json")
+        if "mount" in result.stderr and result.status != 0:
+            self.skipTest("cannot mount here")
+        self.assertEqual(result.status, 0, result)
+        self.assertEqual(harness.strict_json(result.stdout.decode())["runs"], 6)
+        self.assertIn("what was found is not kept: ", result.stderr)
+
+    def test_type_of_a_command(self):
+        os.mkdir(self.path("parser"))
+        for _ in range(2):
+            self.run_program(harness.SONDE, "run", "-q", "--", "true", "check",
+                             cwd=self.path("parser"))
+        jobs = self.json("jobs", "--type", "true check @parser")
+        self.assertEqual(len(jobs), 2)
+        self.assertEqual(jobs[0]["job_type"], "true check @parser")
+        result = self.run_program(harness.SONDE, "estimate", "--json", "--", "true", "-x", "check",
+                                  cwd=self.path("parser"))
+        self.assertEqual(harness.strict_json(result.stdout.decode())["sample_size"], 2)
+        self.assertEqual(self.json("estimate", "true check @parser")["sample_size"], 2)
+        self.assertIn("did you mean 'true check @parser'?",
+                      self.words("estimate", "true chek @parser"))
+        self.assertIn("true check @parser", self.text("jobs"))
+
+    def test_usage(self):
+        for words, reason in (
+                (("analyze", "x"), "takes no words"),
+                (("analyze", "--type", "a~b"), "--type: 'a~b' contains '~'"),
+                (("estimate",), "name a type"),
+                (("estimate", "a", "b"), "one word too many"),
+                (("estimate", "a", "--", "b"), "not both"),
+                (("estimate", ""), "is empty"),
+                (("diff",), "takes two runs, found 0"),
+                (("diff", "a", "b", "c"), "takes two runs, found 3"),
+                (("diff", "a~1"), "name a second run")):
+            with self.subTest(words=words):
+                self.assertIn(reason, self.words(*words, status=2))
+
+    def test_diff(self):
+        self.store("job", *self.victim("alloc", "10", "10"))
+        self.store("job", "sh", "-c", "exit 3", status=3)
+        self.store("big", *self.victim("alloc", "100", "10"))
+        diff = self.json("diff", "job~1", "job")
+        self.assertEqual((diff["left"]["outcome"], diff["right"]["outcome"]),
+                         ("success", "failure"))
+        memory = next(pair for pair in diff["figures"] if pair["figure"] == "peak_rss_mb")
+        self.assertGreater(memory["left"], 10)
+        self.assertLess(memory["right"], memory["left"])
+        self.assertAlmostEqual(memory["difference"], memory["right"] - memory["left"], delta=0.01)
+        self.assertAlmostEqual(memory["ratio"], memory["right"] / memory["left"], delta=0.001)
+        self.assertEqual(self.json("diff", "job")["left"]["run_id"], diff["left"]["run_id"])
+        by_id = self.json("diff", diff["right"]["run_id"], "big")
+        self.assertEqual(by_id["left"]["run_id"], diff["right"]["run_id"])
+        text = self.text("diff", "job", "big")
+        self.assertRegex(text, r"^  left +job: failure, status 3, .*\n  right +big: success, ")
+        self.assertRegex(text, r"\n  cause +exit status 3\n +-\n")
+        self.assertRegex(text, r"\n  memory +\S+ MB +1..\.. MB +\d+ times\n")
+        self.assertIn("there is no run 'job~2'", self.words("diff", "job~2", "job"))
+        self.assertIn("did you mean 'big'?", self.words("diff", "job", "bigg"))
+
+    def test_hostile_names(self):
+        self.store("evil", "sh", "-c", "exit 1 # \x1b[31m", status=1)
+        self.store("evil", "true")
+        for words in (("diff", "evil"), ("estimate", "--calibration"), ("analyze",)):
+            result = self.run_program(harness.SONDE, *words)
+            self.assertNotIn(b"\x1b", result.stdout + result.stderr.encode())
+
+
+if __name__ == "__main__":
+    harness.main()
