@@ -63,12 +63,11 @@ static void halve(struct series *series)
 
 void series_add(struct series *series, const struct sonde_sample *sample)
 {
+    if (series->pending_count == 0 && series->count == series->capacity)
+        halve(series);
     series->pending =
         series->pending_count ? merge(&series->pending, series->pending_count, sample, 1) : *sample;
-    series->pending_count++;
-    if (series->pending_count == series->stride && series->count == series->capacity)
-        halve(series);
-    if (series->pending_count < series->stride)
+    if (++series->pending_count < series->stride)
         return;
     series->kept[series->count++] = series->pending;
     series->pending_count = 0;
