@@ -135,8 +135,7 @@ class Examples(InstalledTestCase):
             int map_get(void) { return 1; }
             int text_append(void) { return 1; }
             int record_encode(void) { return 1; }
-            int target_new(void) { return 1; }
-            """ % (SOURCE / "examples/monitor.c"))
+            int target_new(void) { return 1; }\n""" % (SOURCE / "examples/monitor.c"))
         libraries = [word for word in self.pkg_config("--static", "--libs")
                      if word not in ("-lsonde", "-Wl,-Bstatic", "-Wl,-Bdynamic")]
         program = self.build(COMPILERS[0], source, *self.pkg_config("--cflags"),

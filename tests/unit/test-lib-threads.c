@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "base/macros.h"
 #include "lib-world.h"
 
 #define THREADS    8
@@ -18,15 +19,22 @@
 #define CYCLES     10000
 #define FORKS      200
 
-/* Sanitizers take memory and files of their own. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_SANITIZED 1
+#if defined(__has_feature)
+#define HAS_FEATURE(feature) __has_feature(feature)
+#else
+#define HAS_FEATURE(feature) 0
 #endif
+/* AddressSanitizer's allocator has locks that a child finds held by threads that it does not have:
+ * what is tested of forks cannot be tested with it. (glibc's lets go of its own.) */
+#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
+#define HAS_ASAN 1
+#else
+#define HAS_ASAN 0
 #endif
-#ifndef IS_SANITIZED
+/* Neither this one nor the other counts bytes as glibc does. */
+#if HAS_ASAN || defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
+#define IS_SANITIZED 1
+#else
 #define IS_SANITIZED 0
 #endif
 
@@ -102,9 +110,8 @@ static void run_threads(void *(*function)(void *), void *shared)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
-static void test_own_monitors(void **state)
+static void test_own_monitors(void **state _unused_)
 {
-    (void)state;
     int before = count_fds();
     run_threads(own_monitors, NULL);
     assert_int_equal(count_fds(), before);
@@ -124,9 +131,8 @@ static void *shared_monitor(void *monitor)
     return NULL;
 }
 
-static void test_shared_monitor(void **state)
+static void test_shared_monitor(void **state _unused_)
 {
-    (void)state;
     struct sonde_monitor *monitor = fast_monitor(SONDE_DESCENDANTS);
     run_threads(shared_monitor, monitor);
     assert_int_equal(sonde_monitor_is_running(monitor), 0);
@@ -141,9 +147,8 @@ static void cycle(void)
     sonde_monitor_free(monitor);
 }
 
-static void test_cycles_leak_nothing(void **state)
+static void test_cycles_leak_nothing(void **state _unused_)
 {
-    (void)state;
     for (int i = 0; i < 10; i++)
         cycle(); /* threads leave their stacks to the next */
     int fds = count_fds();
@@ -216,9 +221,8 @@ static void fork_storm(unsigned flags, bool with_gpu)
     sonde_monitor_free(monitor);
 }
 
-static void test_forks(void **state)
+static _unused_ void test_forks(void **state _unused_)
 {
-    (void)state;
     fork_storm(0, false);
     fork_storm(SONDE_DESCENDANTS, false);
     fork_storm(0, true);
@@ -230,7 +234,9 @@ int main(void)
         cmocka_unit_test(test_own_monitors),
         cmocka_unit_test(test_shared_monitor),
         cmocka_unit_test(test_cycles_leak_nothing),
+#if !HAS_ASAN
         cmocka_unit_test(test_forks),
+#endif
     };
     return cmocka_run_group_tests_name("lib-threads", tests, NULL, NULL);
 }
