@@ -30,13 +30,17 @@
 /* A process that has used no CPU time has neither grown nor forked, but orphans may have come to
  * it: once in so many looks it is looked at all the same. */
 #define IDLE_LOOKS 16
+/* Of a process without children, what costs most to read (state, threads, the time of children that
+ * came and went) is looked at once in so many looks, and when it ends, by its parent. */
+#define LEAF_LOOKS 4
 
 struct watched {
     struct process_files *files;
     struct process_reading reading; /* the last one */
     uint64_t arg_start;             /* moves with every exec */
     int children_fd;                /* -1: not kept */
-    unsigned idle_looks;
+    unsigned brief_looks;           /* since the last close one */
+    bool has_children;
     bool was_there_before; /* the first look */
     bool is_read;          /* `reading` holds */
     bool lives;
@@ -93,18 +97,25 @@ static int watch(struct target *target, pid_t pid)
     return 0;
 }
 
+struct search {
+    struct target *target;
+    bool has_found;
+};
+
 /* Without memory for it, a child is found again at the next look. */
 static int find_child(void *context, pid_t pid)
 {
-    struct target *target = context;
+    struct search *search = context;
 
-    if (!map_get(&target->by_pid, (uint64_t)pid))
-        watch(target, pid);
+    search->has_found = true;
+    if (!map_get(&search->target->by_pid, (uint64_t)pid))
+        watch(search->target, pid);
     return 0;
 }
 
 static int find_children(struct target *target, struct watched *it)
 {
+    struct search search = {.target = target};
     int64_t threads = it->reading.threads;
 
     if (it->children_fd < 0 && threads <= 1 && target->tree.kept < target->tree.budget) {
@@ -114,8 +125,10 @@ static int find_children(struct target *target, struct watched *it)
         else if (it->children_fd != -EMFILE && it->children_fd != -ENFILE)
             return it->children_fd;
     }
-    return process_children_read(target->root_fd, it->files->pid, threads, it->children_fd,
-                                 find_child, target);
+    int r = process_children_read(target->root_fd, it->files->pid, threads, it->children_fd,
+                                  find_child, &search);
+    it->has_children = search.has_found;
+    return r;
 }
 
 /* ---- one process ---- */
@@ -172,29 +185,41 @@ static void keep_reading(struct watched *it, const struct process_reading *readi
         it->reading.ignores_sigchld = before.ignores_sigchld;
 }
 
-/* Its clock and its memory, and nothing else: all that matters of this process itself, and of one
- * that has done nothing since the last look, whose memory may have been taken from it all the same.
- * False if that is not enough. */
-static bool look_briefly(struct target *target, struct watched *it, bool thorough,
-                         int64_t *ret_risen)
+/* Whether its clock and its memory are enough this time: of this process itself they are, and of
+ * one that has done nothing since the last look, whose memory may have been taken from it all the
+ * same; or not much, by what it is. A file that is not kept may be another's by now. */
+static bool is_brief_enough(const struct target *target, struct watched *it, bool is_idle)
 {
-    bool is_own = !target->with_descendants && it->files->pid == target->own_pid;
+    if (!target->with_descendants && it->files->pid == target->own_pid)
+        return true;
+    if (it->files->fds[FILE_STATM] < 0)
+        return false;
+    if (is_idle)
+        return ++it->brief_looks < IDLE_LOOKS;
+    return !it->has_children && it->reading.threads <= 1 && ++it->brief_looks < LEAF_LOOKS;
+}
+
+/* 1, 0 if that is not enough, or a negative errno. */
+static int look_briefly(struct target *target, struct watched *it, bool thorough,
+                        int64_t *ret_risen)
+{
     struct process_reading reading;
 
     if (!it->is_read || !it->lives || process_files_glance(&target->tree, it->files, &reading) < 0)
-        return false;
-    bool is_idle =
-        !thorough && reading.cpu_ns == it->reading.cpu_ns && ++it->idle_looks < IDLE_LOOKS;
-    if (!is_own && !is_idle)
-        return false;
+        return 0;
+    bool is_idle = reading.cpu_ns == it->reading.cpu_ns;
+    bool is_alone = !target->with_descendants;
+    if ((thorough && !is_alone) || !is_brief_enough(target, it, is_idle))
+        return 0;
 
-    process_files_memory(&target->tree, it->files, NULL,
-                         !is_idle && peak_is_due(it, &reading, thorough), &reading);
+    bool with_peak = thorough || (!is_idle && peak_is_due(it, &reading, false));
+    process_files_memory(&target->tree, it->files, NULL, with_peak, &reading);
     if (!int_is_known(reading.rss_bytes))
-        return false;
+        return 0;
     *ret_risen = risen_peak(it, &reading, false);
     keep_reading(it, &reading);
-    return true;
+    int r = is_alone || is_idle ? 0 : find_children(target, it);
+    return r < 0 ? r : 1;
 }
 
 /* 0, -ESRCH (it is gone) or another negative errno. */
@@ -211,7 +236,7 @@ static int look_closely(struct target *target, struct watched *it, bool thorough
     bool is_new_image = it->arg_start && stat.arg_start && it->arg_start != stat.arg_start;
     if (stat.arg_start)
         it->arg_start = stat.arg_start;
-    it->idle_looks = 0;
+    it->brief_looks = 0;
     *ret_risen = INT_UNKNOWN;
     if (!is_zombie(&stat)) {
         bool with_peak = is_new_image || peak_is_due(it, &reading, thorough);
@@ -226,14 +251,14 @@ static int look_closely(struct target *target, struct watched *it, bool thorough
 
 static int look_at(struct target *target, struct watched *it, bool thorough, int64_t *ret_risen)
 {
-    if (look_briefly(target, it, thorough, ret_risen))
-        return 0;
-    int r = look_closely(target, it, thorough, ret_risen);
+    int r = look_briefly(target, it, thorough, ret_risen);
+    if (r == 0)
+        r = look_closely(target, it, thorough, ret_risen);
     /* No descriptor or no memory to read it with: it is as it was. But a kernel that does not list
      * children never will. */
     if (r < 0 && r != -ESRCH && r != -EOPNOTSUPP && it->is_read)
         return 0;
-    return r;
+    return MIN(r, 0);
 }
 
 /* ---- all of them ---- */
