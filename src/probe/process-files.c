@@ -106,7 +106,7 @@ void process_files_free(struct proc_tree *tree, struct process_files *files)
 
 static int open_below(const struct proc_tree *tree, pid_t pid, const char *name, int flags)
 {
-    char path[sizeof("4194304/") + PATH_SIZE + 4];
+    char path[PATH_SIZE];
 
     snprintf(path, sizeof(path), "%d/%s", (int)pid, name);
     int fd = openat(tree->root_fd, path, flags | O_CLOEXEC);

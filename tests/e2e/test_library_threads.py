@@ -15,6 +15,7 @@ class Threads(harness.TestCase):
     def test_thread_sanitizer(self):
         sources = [path for folder in FOLDERS
                    for path in sorted(glob.glob(f"{SOURCE}/src/{folder}/*.c"))]
+        sources.append(f"{SOURCE}/src/probe/bpf/kernel-probe-absent.c")
         program = self.path("threads")
         done = subprocess.run(
             ["clang", "-g", "-O1", "-fsanitize=thread", "-std=gnu17", "-D_GNU_SOURCE",
