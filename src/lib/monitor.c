@@ -26,18 +26,12 @@
 #include "base/vec.h"
 #include "lib/errors.h"
 #include "lib/gpu-feed.h"
+#include "lib/options.h"
 #include "lib/series.h"
 #include "lib/target.h"
 #include "lib/thread.h"
 #include "lib/window.h"
 #include "probe/gpu/gpu.h"
-
-#define INTERVAL_MIN_SEC     0.001
-#define INTERVAL_MAX_SEC     3600.0
-#define INTERVAL_DEFAULT_SEC 0.1
-#define SAMPLES_MIN          16u
-#define SAMPLES_MAX          (1u << 24)
-#define SAMPLES_DEFAULT      8192u
 
 /* A tick does not wait longer for a GPU than half its interval, or this. The first sample and the
  * last do: there is no other one after them. */
@@ -52,12 +46,7 @@ struct phase {
 };
 
 struct sonde_monitor {
-    uint64_t interval_ns;
-    pid_t pid; /* 0: this process, whichever that is */
-    unsigned flags;
-    unsigned gpu_index;
-    struct sonde_gpu_source gpu_source;
-    bool has_gpu_source;
+    struct monitor_options options;
 
     _Atomic pid_t owner; /* the process that the rest is of */
 
@@ -107,12 +96,13 @@ static void clear_data(struct sonde_monitor *monitor)
  * that can be had was not held: what it guards is whole. */
 static void start_from_nothing(struct sonde_monitor *monitor)
 {
-    if (pthread_mutex_trylock(&monitor->taking) == 0)
+    if (pthread_mutex_trylock(&monitor->taking) == 0) {
         target_free(monitor->target);
+        gpu_feed_forget(monitor->gpu);
+    }
     if (pthread_mutex_trylock(&monitor->data) == 0)
         VEC_DONE(&monitor->phases);
     memset(&monitor->phases, 0, sizeof(monitor->phases));
-    gpu_feed_forget(monitor->gpu);
     monitor->target = NULL;
     monitor->gpu = NULL;
     monitor->is_started = false;
@@ -219,7 +209,7 @@ static int take(struct sonde_monitor *monitor, bool thorough, uint64_t gpu_patie
 
 static uint64_t tick_patience_ns(const struct sonde_monitor *monitor)
 {
-    return MIN(monitor->interval_ns / 2, GPU_TICK_NS);
+    return MIN(monitor->options.interval_ns / 2, GPU_TICK_NS);
 }
 
 /* ---- the sampler ---- */
@@ -246,13 +236,13 @@ static void tick(struct sonde_monitor *monitor)
 /* The schedule is fixed: what was missed is counted, and not made up for. */
 static uint64_t next_due(struct sonde_monitor *monitor, uint64_t due_ns)
 {
-    uint64_t now_ns = clock_mono_ns(), next_ns = due_ns + monitor->interval_ns;
+    uint64_t now_ns = clock_mono_ns(), next_ns = due_ns + monitor->options.interval_ns;
 
     if (next_ns > now_ns)
         return next_ns;
-    uint64_t missed = (now_ns - next_ns) / monitor->interval_ns + 1;
+    uint64_t missed = (now_ns - next_ns) / monitor->options.interval_ns + 1;
     monitor->missed += missed;
-    return next_ns + missed * monitor->interval_ns;
+    return next_ns + missed * monitor->options.interval_ns;
 }
 
 static void *run_sampler(void *argument)
@@ -260,7 +250,8 @@ static void *run_sampler(void *argument)
     struct sonde_monitor *monitor = argument;
 
     pthread_mutex_lock(&monitor->data);
-    uint64_t due_ns = monitor->last.mono_ns + monitor->interval_ns;
+    /* Not before now: the first sample may have waited for a GPU. */
+    uint64_t due_ns = MAX(monitor->last.mono_ns + monitor->options.interval_ns, clock_mono_ns());
     while (!monitor->is_over && !wait_until(monitor, due_ns)) {
         uint64_t late_ns = clock_mono_ns() - due_ns;
         pthread_mutex_unlock(&monitor->data);
@@ -277,53 +268,18 @@ static void *run_sampler(void *argument)
 
 /* ---- making one ---- */
 
-static int check_options(const struct sonde_options *options, struct sonde_error *error)
-{
-    const unsigned known = SONDE_DESCENDANTS | SONDE_RESET_PEAK | SONDE_BUILTIN_GPU;
-
-    if (options->size != sizeof(*options))
-        return error_set(error, -EINVAL, "size: %zu is not that of struct sonde_options (%zu)",
-                         options->size, sizeof(*options));
-    if (options->interval_sec != 0 &&
-        !(options->interval_sec >= INTERVAL_MIN_SEC && options->interval_sec <= INTERVAL_MAX_SEC))
-        return error_set(error, -EINVAL, "interval_sec: %g is not within %g to %g",
-                         options->interval_sec, INTERVAL_MIN_SEC, INTERVAL_MAX_SEC);
-    if (options->pid < 0)
-        return error_set(error, -EINVAL, "pid: %d is no process", options->pid);
-    if (options->flags & ~known)
-        return error_set(error, -EINVAL, "flags: 0x%x is not known", options->flags & ~known);
-    if (options->max_samples &&
-        (options->max_samples < SAMPLES_MIN || options->max_samples > SAMPLES_MAX))
-        return error_set(error, -EINVAL, "max_samples: %u is not within %u to %u",
-                         options->max_samples, SAMPLES_MIN, SAMPLES_MAX);
-    if (options->gpu_source && (options->flags & SONDE_BUILTIN_GPU))
-        return error_set(error, -EINVAL, "gpu_source: not together with SONDE_BUILTIN_GPU");
-    return 0;
-}
-
 int sonde_monitor_new(const struct sonde_options *options, struct sonde_monitor **ret,
                       struct sonde_error *error)
 {
-    static const struct sonde_options defaults = SONDE_OPTIONS_INIT;
+    struct monitor_options checked;
 
-    if (!options)
-        options = &defaults;
-    int r = check_options(options, error);
+    int r = options_read(options, &checked, error);
     if (r < 0)
         return r;
-
     _cleanup_free_ struct sonde_monitor *monitor = calloc(1, sizeof(*monitor));
-    if (!monitor || series_init(&monitor->series,
-                                options->max_samples ? options->max_samples : SAMPLES_DEFAULT) < 0)
+    if (!monitor || series_init(&monitor->series, checked.max_samples) < 0)
         return error_set(error, -ENOMEM, "out of memory");
-    double interval_sec = options->interval_sec != 0 ? options->interval_sec : INTERVAL_DEFAULT_SEC;
-    monitor->interval_ns = (uint64_t)(interval_sec * 1e9);
-    monitor->pid = options->pid;
-    monitor->flags = options->flags;
-    monitor->gpu_index = options->gpu_index;
-    monitor->has_gpu_source = options->gpu_source != NULL;
-    if (options->gpu_source)
-        monitor->gpu_source = *options->gpu_source;
+    monitor->options = checked;
     atomic_init(&monitor->owner, getpid());
     init_locks(monitor);
     clear_data(monitor);
@@ -347,26 +303,9 @@ void sonde_monitor_free(struct sonde_monitor *monitor)
 
 /* ---- start and stop ---- */
 
-static int explain(struct sonde_error *error, int r, pid_t pid)
-{
-    switch (r) {
-    case -ESRCH: return error_set(error, r, "pid %d: there is no such process", (int)pid);
-    case -EXDEV: return error_set(error, r, "/proc is not mounted, or shows another pid namespace");
-    case -EOPNOTSUPP:
-        return error_set(error, r, "this kernel does not list children (CONFIG_PROC_CHILDREN)");
-    case -EMFILE:
-    case -ENFILE: return error_set(error, r, "too many open files; raise the limit (ulimit -n)");
-    case -EACCES:
-    case -EPERM: return error_set(error, r, "pid %d: no permission to look at it", (int)pid);
-    case -EAGAIN: return error_set(error, r, "no room for one more thread (ulimit -u)");
-    case -ENOMEM: return error_set(error, r, "out of memory");
-    default: return error_set(error, r, "pid %d: %s", (int)pid, strerrordesc_np(-r));
-    }
-}
-
 static int reset_peak(struct sonde_monitor *monitor, struct sonde_error *error)
 {
-    if (!(monitor->flags & SONDE_RESET_PEAK))
+    if (!(monitor->options.flags & SONDE_RESET_PEAK))
         return 0;
     int r = target_reset_peak(monitor->target);
     return r < 0 ? error_set(error, r, "the peak cannot be reset (clear_refs): %s",
@@ -379,7 +318,7 @@ static int reset_peak_first(struct sonde_monitor *monitor, struct sonde_error *e
 {
     struct look unused;
 
-    if (monitor->flags & SONDE_RESET_PEAK)
+    if (monitor->options.flags & SONDE_RESET_PEAK)
         target_look(monitor->target, true, &unused);
     return reset_peak(monitor, error);
 }
@@ -387,21 +326,22 @@ static int reset_peak_first(struct sonde_monitor *monitor, struct sonde_error *e
 /* Opens what is to be looked at, and takes the first sample. With `taking` held. */
 static int begin(struct sonde_monitor *monitor, struct sonde_error *error)
 {
-    pid_t pid = monitor->pid ? monitor->pid : getpid();
-    bool wants_gpu = monitor->has_gpu_source || (monitor->flags & SONDE_BUILTIN_GPU);
+    pid_t pid = monitor->options.pid ? monitor->options.pid : getpid();
+    bool wants_gpu =
+        monitor->options.has_gpu_source || (monitor->options.flags & SONDE_BUILTIN_GPU);
     struct taken taken;
 
-    int r = target_new(pid, monitor->flags & SONDE_DESCENDANTS, &monitor->target);
+    int r = target_new(pid, monitor->options.flags & SONDE_DESCENDANTS, &monitor->target);
     if (r == 0 && wants_gpu)
-        r = gpu_feed_new(monitor->has_gpu_source ? &monitor->gpu_source : NULL, monitor->gpu_index,
-                         &monitor->gpu);
+        r = gpu_feed_new(monitor->options.has_gpu_source ? &monitor->options.gpu_source : NULL,
+                         monitor->options.gpu_index, &monitor->gpu);
     if (r < 0)
-        return explain(error, r, pid);
+        return error_explain(error, r, pid);
     r = reset_peak_first(monitor, error);
     if (r < 0)
         return r;
     r = take(monitor, true, GPU_EDGE_NS, &taken);
-    return r < 0 ? explain(error, r, pid) : 0;
+    return r < 0 ? error_explain(error, r, pid) : 0;
 }
 
 /* Gives back all that `begin` has opened. With `taking` held. */
@@ -425,7 +365,7 @@ static int start(struct sonde_monitor *monitor, struct sonde_error *error)
     if (r == 0) {
         r = thread_start(&monitor->thread, "sonde", run_sampler, monitor);
         if (r < 0)
-            explain(error, r, 0);
+            error_explain(error, r, 0);
     }
     if (r < 0)
         end(monitor);
@@ -547,7 +487,7 @@ static int mark(struct sonde_monitor *monitor, const char *name, struct sonde_er
         return r;
     r = take(monitor, true, tick_patience_ns(monitor), &taken);
     if (r < 0)
-        return explain(error, r, monitor->pid ? monitor->pid : getpid());
+        return error_explain(error, r, monitor->options.pid ? monitor->options.pid : getpid());
     r = reset_peak(monitor, error);
     if (r < 0)
         return r;
