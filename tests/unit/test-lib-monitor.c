@@ -206,8 +206,8 @@ static void test_bounded(void **state _unused_)
     for (size_t i = 0; i < count; i++)
         highest = fmax(highest, samples[i].rss_mb);
     assert_near(highest, summary.peak_rss_mb, 0.6); /* of this CPU's own counters */
-    assert_near(samples[count - 1].timestamp - samples[0].timestamp, summary.duration_sec,
-                summary.duration_sec / 4);
+    double span = samples[count - 1].timestamp - samples[0].timestamp;
+    assert_true(span > 0 && span < summary.duration_sec + 1e-6);
     sonde_free(samples);
 }
 
