@@ -603,52 +603,6 @@ static void test_descendants(void **state _unused_)
     gate_close(&gate);
 }
 
-/* A grandchild is asleep when its parent dies; then it works, and is reaped by its grandparent. */
-static void adopting_family(struct gate *gate)
-{
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    gate_wait(gate);
-    pid_t child = fork();
-    if (child == 0) {
-        if (fork() == 0) {
-            gate_wait(gate);
-            burn(0.3);
-            _exit(0);
-        }
-        nap_ms(100); /* both are seen */
-        _exit(0);
-    }
-    waitpid(child, NULL, 0);
-    gate_tell(gate);
-    waitpid(-1, NULL, 0);
-    gate_tell(gate);
-    gate_wait(gate);
-}
-
-static void test_orphans_are_counted_once(void **state _unused_)
-{
-    struct sonde_options options = options_of(0.01);
-    struct rusage usage;
-    struct gate gate;
-
-    gate_open(&gate, adopting_family);
-    options.pid = gate.pid;
-    options.flags = SONDE_DESCENDANTS;
-    _cleanup_monitor_ struct sonde_monitor *monitor = new_monitor(&options);
-    assert_int_equal(sonde_monitor_start(monitor, NULL), 0);
-    gate_step(&gate); /* its parent is gone */
-    gate_step(&gate); /* it has worked, and is gone */
-    int64_t taken = summary_of(monitor).num_samples;
-    AWAIT(summary_of(monitor).num_samples > taken + 40);
-    assert_int_equal(sonde_monitor_stop(monitor), 0);
-    assert_int_equal(write(gate.in[1], "x", 1), 1);
-    assert_int_equal(wait4(gate.pid, NULL, 0, &usage), gate.pid);
-    double used = rusage_seconds(&usage);
-    assert_true(used > 0.3);
-    assert_near(summary_of(monitor).cpu_seconds, used, 0.05 * used + 0.02);
-    gate_close(&gate);
-}
-
 static void alone(struct gate *gate)
 {
     gate_wait(gate);
@@ -784,7 +738,6 @@ int main(void)
         cmocka_unit_test(test_gpu),
         cmocka_unit_test(test_stuck_gpu),
         cmocka_unit_test(test_descendants),
-        cmocka_unit_test(test_orphans_are_counted_once),
         cmocka_unit_test(test_one_other_process),
         cmocka_unit_test(test_leader_that_ended),
         cmocka_unit_test(test_no_signal_is_taken),
