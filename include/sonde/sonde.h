@@ -88,7 +88,8 @@ struct sonde_summary {
 /* Where figures of a GPU come from. A function that is NULL, or that fails (returns a negative
  * number), makes its figure unknown in that sample. They are called from one thread that does
  * nothing else, once a sample and never after sonde_monitor_stop() has returned: one that is slow
- * delays no sample, but has its own figures missing. `context` is handed to each. */
+ * delays no sample, but has its own figures missing. They must not start, stop, mark or free the
+ * monitor themselves. `context` is handed to each. */
 struct sonde_gpu_source {
     void *context;
     int (*utilization)(void *context, double *ret_pct);

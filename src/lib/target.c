@@ -50,7 +50,6 @@ struct watched {
 
 struct target {
     pid_t own_pid;
-    pid_t pid;
     bool with_descendants;
     int root_fd;
     struct proc_tree tree;
@@ -397,7 +396,6 @@ int target_new(pid_t pid, bool with_descendants, struct target **ret)
 
     target->root_fd = -1;
     target->own_pid = getpid();
-    target->pid = pid;
     target->with_descendants = with_descendants;
     target->is_first_look = true;
     int r = ledger_new(-1, &target->ledger); /* none of them is reaped by us */
