@@ -1,6 +1,6 @@
 # The front door. meson and ninja do the work; this installs what is missing and calls them.
 #
-#   make           build/sonde
+#   make           build/sonde and libsonde
 #   make run       build, run a real job under sonde, show its report
 #   make test      the whole test suite, with gcc, and with clang under ASan and UBSan
 #   make test-faults  the store killed, failed by the disk and filled up, a quarter of an hour of it

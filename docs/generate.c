@@ -22,6 +22,7 @@
 #include "model/job.h"
 #include "model/machine-use.h"
 #include "model/pattern.h"
+#include "model/resource-summary.h"
 #include "model/snapshot.h"
 #include "report/earlier-runs.h"
 #include "report/job-report.h"
@@ -60,19 +61,33 @@ static void append_record(const struct record *record, struct text *out)
 static void append_fields(struct text *out)
 {
     static const struct record *const records[] = {
-        &process_metric_record, &snapshot_record,
-        &gpu_metric_record,     &job_progress_record,
-        &job_usage_record,      &process_event_record,
-        &anomaly_record,        &job_record,
-        &sheet_record,          &job_profile_record,
-        &pattern_record,        &gap_record,
-        &run_summary_record,    &machine_use_record,
-        &job_report_record,     &earlier_runs_record,
-        &machine_report_record, &resource_estimate_record,
-        &daemon_status_record,  &memory_point_record,
-        &analysis_record,       &correlation_record,
-        &calibration_record,    &run_diff_record,
+        &process_metric_record,
+        &snapshot_record,
+        &gpu_metric_record,
+        &job_progress_record,
+        &job_usage_record,
+        &process_event_record,
+        &anomaly_record,
+        &job_record,
+        &sheet_record,
+        &job_profile_record,
+        &pattern_record,
+        &gap_record,
+        &run_summary_record,
+        &machine_use_record,
+        &job_report_record,
+        &earlier_runs_record,
+        &machine_report_record,
+        &resource_estimate_record,
+        &daemon_status_record,
+        &memory_point_record,
+        &analysis_record,
+        &correlation_record,
+        &calibration_record,
+        &run_diff_record,
         &run_difference_record,
+        &resource_sample_record,
+        &resource_summary_record,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(records); i++)

@@ -161,6 +161,19 @@ void json_write_decimal(struct json_writer *json, double value, unsigned decimal
     }
 }
 
+/* printf puts the decimal point of the program's locale, which may be any text; JSON has its own. */
+static void append_real(struct text *out, const char *digits)
+{
+    bool is_in_point = false;
+
+    for (; *digits; digits++) {
+        bool is_number = strchr("0123456789+-e", *digits) != NULL;
+        if (is_number || !is_in_point)
+            text_append_char(out, is_number ? *digits : '.');
+        is_in_point = !is_number;
+    }
+}
+
 void json_write_real(struct json_writer *json, double value)
 {
     char shortest[32];
@@ -177,5 +190,5 @@ void json_write_real(struct json_writer *json, double value)
             break;
     }
     before_value(json);
-    text_append_string(json->out, shortest);
+    append_real(json->out, shortest);
 }

@@ -98,6 +98,8 @@ struct field {
     const char *title; /* column heading; NULL: not shown in columns */
     unsigned width;    /* columns on a screen */
     bool required;     /* decoding fails without it, or with null */
+    bool is_announced; /* decoding fails without it; null is unknown, as elsewhere */
+    bool is_left_out;  /* in JSON, rather than null, while it is unknown; reals only */
     const char *const *names;
     size_t name_count;
     const struct record *record;

@@ -115,8 +115,12 @@ void record_encode(const struct record *record, const void *object, struct json_
 {
     json_write_begin_object(json);
     for (size_t i = 0; i < record->field_count; i++) {
-        json_write_key(json, record->fields[i].name);
-        field_encode(&record->fields[i], (const char *)object + record->fields[i].offset, json);
+        const struct field *field = &record->fields[i];
+        const void *value = (const char *)object + field->offset;
+        if (field->is_left_out && !real_is_known(*(const double *)value))
+            continue;
+        json_write_key(json, field->name);
+        field_encode(field, value, json);
     }
     json_write_end_object(json);
 }

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd-io.h"
+#include "base/number.h"
 #include "probe/proc-io.h"
 #include "probe/proc-limits.h"
 #include "probe/proc-statm.h"
@@ -34,6 +35,41 @@ static const char *const file_names[PROCESS_FILE_COUNT] = {
 
 /* Whether these are many depends on the limit, which is worth a look then. */
 #define MANY_FDS 32
+
+/* Whether the tree is that of our own pid namespace: its `self` must be us. */
+static bool tree_is_live(int root_fd)
+{
+    char target[32];
+    int64_t pid;
+    ssize_t length = readlinkat(root_fd, "self", target, sizeof(target) - 1);
+
+    if (length <= 0)
+        return false;
+    target[length] = '\0';
+    return number_parse_int(target, &pid) == 0 && pid == getpid();
+}
+
+static bool fd_size_counts(int root_fd)
+{
+    struct stat st;
+
+    /* We have descriptors open, so that a kernel which counts them gives more than 0. */
+    return fstatat(root_fd, "self/fd", &st, 0) == 0 && st.st_size > 0;
+}
+
+void proc_tree_init(struct proc_tree *tree, int root_fd, unsigned descriptor_budget)
+{
+    bool is_live = tree_is_live(root_fd);
+
+    *tree = (struct proc_tree){
+        .root_fd = root_fd,
+        .is_live = is_live,
+        .fd_size_counts = is_live && fd_size_counts(root_fd),
+        .budget = descriptor_budget,
+        .ns_per_tick = NS_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK),
+        .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+    };
+}
 
 struct process_files *process_files_new(pid_t pid)
 {
@@ -293,6 +329,12 @@ static void fill_through_thread(struct proc_tree *tree, struct process_files *fi
     reading->open_fds = count_fds(tree, files, name);
 }
 
+/* Whether the process shows nothing but its other threads have it all. */
+static bool lives_in_threads(const struct proc_stat *stat)
+{
+    return stat->state == 'Z' && stat->threads > 1;
+}
+
 static void fill_memory_and_fds(struct proc_tree *tree, struct process_files *files,
                                 const struct proc_stat *stat, struct process_reading *reading)
 {
@@ -303,7 +345,7 @@ static void fill_memory_and_fds(struct proc_tree *tree, struct process_files *fi
         reading->rss_bytes = reading->shared_bytes = reading->open_fds = 0;
         return;
     }
-    if (stat->state == 'Z' && stat->threads > 1) {
+    if (lives_in_threads(stat)) {
         fill_through_thread(tree, files, reading);
         return;
     }
@@ -439,4 +481,46 @@ int process_files_finish(struct proc_tree *tree, struct process_files *files,
     reading->fd_limit = files->fd_limit;
     reading->command = files->command.text;
     return 0;
+}
+
+/* ---- looking often, at little ---- */
+
+int process_files_glance(const struct proc_tree *tree, const struct process_files *files,
+                         struct process_reading *ret)
+{
+    struct process_reading reading;
+
+    reading_init(&reading);
+    read_cpu_time(tree, files, &reading);
+    if (!int_is_known(reading.cpu_ns))
+        return -ESRCH;
+    reading.pid = files->pid;
+    reading.start_ticks = files->start_ticks;
+    *ret = reading;
+    return 0;
+}
+
+void process_files_memory(struct proc_tree *tree, struct process_files *files,
+                          const struct proc_stat *stat, bool with_peak,
+                          struct process_reading *reading)
+{
+    char bytes[FILE_SIZE];
+
+    if (stat && lives_in_threads(stat))
+        fill_through_thread(tree, files, reading);
+    else
+        fill_from_statm(tree, bytes, read_file(tree, files, FILE_STATM, bytes, sizeof(bytes)),
+                        reading);
+    /* No process that lives has nothing: one that is on its way out has let go of it. */
+    if (reading->rss_bytes == 0)
+        reading->rss_bytes = reading->shared_bytes = INT_UNKNOWN;
+    if (with_peak)
+        fill_status(tree, files, true, reading);
+}
+
+int process_files_reset_peak(const struct proc_tree *tree, const struct process_files *files)
+{
+    /* CLEAR_REFS_MM_HIWATER_RSS, Documentation/filesystems/proc.rst */
+    _cleanup_close_ int fd = open_below(tree, files->pid, "clear_refs", O_WRONLY);
+    return fd < 0 ? as_gone(fd) : fd_write_all(fd, "5", 1);
 }

@@ -30,6 +30,9 @@ struct proc_tree {
     uint64_t page_bytes;
 };
 
+/* `root_fd` stays the caller's. */
+void proc_tree_init(struct proc_tree *tree, int root_fd, unsigned descriptor_budget);
+
 struct process_files {
     pid_t pid;
     uint64_t start_ticks; /* 0 until the first reading */
@@ -61,3 +64,19 @@ int process_files_begin(struct proc_tree *tree, struct process_files *files,
 int process_files_finish(struct proc_tree *tree, struct process_files *files,
                          const struct proc_stat *stat, bool with_extras,
                          struct process_reading *reading);
+
+/* For whoever looks often, at few processes and at little of them; nothing is allocated.
+ *
+ * The CPU time alone: -ESRCH if that cannot be asked for, perhaps because the process is gone.
+ * While it has not moved, the process has done nothing, nor grown, nor forked. */
+int process_files_glance(const struct proc_tree *tree, const struct process_files *files,
+                         struct process_reading *ret);
+
+/* RSS and, if asked for, the high-water mark, into a reading that was begun; `stat` is NULL if that
+ * was by a glance. What cannot be read is unknown, and so is the memory of a zombie. */
+void process_files_memory(struct proc_tree *tree, struct process_files *files,
+                          const struct proc_stat *stat, bool with_peak,
+                          struct process_reading *reading);
+
+/* Resets the high-water mark to what the process has now, for everyone. 0 or a negative errno. */
+int process_files_reset_peak(const struct proc_tree *tree, const struct process_files *files);

@@ -2,11 +2,8 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -28,27 +25,6 @@ struct procfs {
     unsigned generation;
 };
 
-/* Whether the tree is that of our own pid namespace: its `self` must be us. */
-static bool tree_is_live(int root_fd)
-{
-    char target[32];
-    int64_t pid;
-    ssize_t length = readlinkat(root_fd, "self", target, sizeof(target) - 1);
-
-    if (length <= 0)
-        return false;
-    target[length] = '\0';
-    return number_parse_int(target, &pid) == 0 && pid == getpid();
-}
-
-static bool fd_size_counts(int root_fd)
-{
-    struct stat st;
-
-    /* We have descriptors open, so that a kernel which counts them gives more than 0. */
-    return fstatat(root_fd, "self/fd", &st, 0) == 0 && st.st_size > 0;
-}
-
 int procfs_new(const char *root, unsigned descriptor_budget, struct procfs **ret)
 {
     _cleanup_(procfs_freep) struct procfs *procfs = calloc(1, sizeof(*procfs));
@@ -58,16 +34,7 @@ int procfs_new(const char *root, unsigned descriptor_budget, struct procfs **ret
     procfs->directory = opendir(root);
     if (!procfs->directory)
         return -errno;
-    int root_fd = dirfd(procfs->directory);
-    bool is_live = tree_is_live(root_fd);
-    procfs->tree = (struct proc_tree){
-        .root_fd = root_fd,
-        .is_live = is_live,
-        .fd_size_counts = is_live && fd_size_counts(root_fd),
-        .budget = descriptor_budget,
-        .ns_per_tick = NS_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK),
-        .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
-    };
+    proc_tree_init(&procfs->tree, dirfd(procfs->directory), descriptor_budget);
     *ret = TAKE_PTR(procfs);
     return 0;
 }

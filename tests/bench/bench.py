@@ -94,7 +94,8 @@ class Workshop:
         if "probe" in layers:
             sources += kernel_collector_sources()
         command = [peer("cc", "gcc"), "-O2", "-g", "-std=gnu17", "-D_GNU_SOURCE",
-                   '-DSONDE_VERSION="bench"', "-I", SOURCE, "-I", BUILT, "-o", self.path(name),
+                   '-DSONDE_VERSION="bench"', "-I", SOURCE, "-I", BUILT,
+                   "-I", os.path.join(SOURCE, "..", "include"), "-o", self.path(name),
                    *sources, *(f"-l{library}" for library in libraries)]
         done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:

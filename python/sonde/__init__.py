@@ -1,0 +1,35 @@
+"""What a program uses while it runs: CPU, memory and GPU, sampled in the background.
+
+    with sonde.ResourceMonitor() as monitor:
+        work()
+    print(monitor.summary)
+
+    print(sonde.run(["make", "-j4"]).peak_rss_mb)
+
+The samples are taken by libsonde in a thread of its own, which does not need the interpreter: a
+program that holds the GIL for seconds is sampled all the same. Unknown is None, never 0.
+"""
+from ._command import CommandSummary, run
+from ._gpu import Gpu, GpuProfiler, OlderGpuProfiler, gpu_count
+from ._library import LibraryNotFoundError, library_version
+from ._monitor import Phase, ResourceMonitor, Timing
+from ._records import FieldError, ResourceSample, ResourceSummary
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CommandSummary",
+    "FieldError",
+    "Gpu",
+    "GpuProfiler",
+    "LibraryNotFoundError",
+    "OlderGpuProfiler",
+    "Phase",
+    "ResourceMonitor",
+    "ResourceSample",
+    "ResourceSummary",
+    "Timing",
+    "gpu_count",
+    "library_version",
+    "run",
+]

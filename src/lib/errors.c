@@ -1,0 +1,35 @@
+#include "lib/errors.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int error_set(struct sonde_error *error, int r, const char *format, ...)
+{
+    va_list arguments;
+
+    if (!error)
+        return r;
+    va_start(arguments, format);
+    vsnprintf(error->text, sizeof(error->text), format, arguments);
+    va_end(arguments);
+    return r;
+}
+
+int error_explain(struct sonde_error *error, int r, pid_t pid)
+{
+    switch (r) {
+    case -ESRCH: return error_set(error, r, "pid %d: there is no such process", (int)pid);
+    case -EXDEV: return error_set(error, r, "/proc is not mounted, or shows another pid namespace");
+    case -EOPNOTSUPP:
+        return error_set(error, r, "this kernel does not list children (CONFIG_PROC_CHILDREN)");
+    case -EMFILE:
+    case -ENFILE: return error_set(error, r, "too many open files; raise the limit (ulimit -n)");
+    case -EACCES:
+    case -EPERM: return error_set(error, r, "pid %d: no permission to look at it", (int)pid);
+    case -EAGAIN: return error_set(error, r, "no room for one more thread (ulimit -u)");
+    case -ENOMEM: return error_set(error, r, "out of memory");
+    default: return error_set(error, r, "pid %d: %s", (int)pid, strerrordesc_np(-r));
+    }
+}

@@ -1,0 +1,606 @@
+/* The monitor: a thread that takes samples by the clock, and callers who start, stop, mark and ask.
+ *
+ *     start, mark, stop ──┐
+ *                         ├── take() ── target (the processes) ── commit() ── series, windows
+ *     the sampler's tick ─┘        └─── gpu feed (a thread of its own)
+ *
+ * Three locks, taken in this order:
+ *   control   start and stop, one at a time
+ *   taking    one look at a time, so that samples are in the order of their times
+ *   data      what was sampled; never held while anything is read or waited for, so that whoever
+ *             asks gets an answer at once
+ *
+ * After a fork the child has the memory but not the threads, and locks that nobody will ever let go
+ * of. Every function looks whose process it is in, and starts from nothing if it is another. */
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/macros.h"
+#include "base/utf8.h"
+#include "base/vec.h"
+#include "lib/errors.h"
+#include "lib/gpu-feed.h"
+#include "lib/options.h"
+#include "lib/series.h"
+#include "lib/target.h"
+#include "lib/thread.h"
+#include "lib/window.h"
+#include "probe/gpu/gpu.h"
+
+/* A tick does not wait longer for a GPU than half its interval, or this. The first sample and the
+ * last do: there is no other one after them. */
+#define GPU_TICK_NS (NS_PER_SEC / 4)
+#define GPU_EDGE_NS NS_PER_SEC
+
+#define BEING_RESET 0 /* no process has this pid */
+
+struct phase {
+    char name[SONDE_PHASE_NAME_SIZE];
+    struct window window;
+};
+
+struct sonde_monitor {
+    struct monitor_options options;
+
+    _Atomic pid_t owner; /* the process that the rest is of */
+
+    pthread_mutex_t control;
+    bool is_started; /* there is a thread to join */
+    pthread_t thread;
+
+    pthread_mutex_t taking;
+    struct target *target; /* NULL: not started */
+    struct gpu_feed *gpu;  /* NULL: none is wanted */
+
+    pthread_mutex_t data;
+    pthread_cond_t wake;
+    bool is_sampling; /* between start and stop */
+    bool is_stopping;
+    bool is_over; /* nobody is left to look at */
+    bool has_last;
+    struct look last;
+    struct series series;
+    struct window whole;
+    struct VEC(struct phase) phases;
+    bool in_phase; /* the last one goes on */
+    uint64_t ticks, missed, late_ns, max_late_ns;
+};
+
+/* ---- after a fork ---- */
+
+static void init_locks(struct sonde_monitor *monitor)
+{
+    pthread_mutex_init(&monitor->control, NULL);
+    pthread_mutex_init(&monitor->taking, NULL);
+    pthread_mutex_init(&monitor->data, NULL);
+    cond_init(&monitor->wake);
+}
+
+static void clear_data(struct sonde_monitor *monitor)
+{
+    monitor->is_sampling = monitor->is_stopping = monitor->is_over = false;
+    monitor->has_last = monitor->in_phase = false;
+    monitor->ticks = monitor->missed = monitor->late_ns = monitor->max_late_ns = 0;
+    series_clear(&monitor->series);
+    window_init(&monitor->whole);
+    monitor->phases.count = 0;
+}
+
+/* What a thread was changing when the process forked is in no state to be freed, and lost. A lock
+ * that can be had was not held: what it guards is whole. */
+static void start_from_nothing(struct sonde_monitor *monitor)
+{
+    if (pthread_mutex_trylock(&monitor->taking) == 0) {
+        target_free(monitor->target);
+        gpu_feed_forget(monitor->gpu);
+    }
+    if (pthread_mutex_trylock(&monitor->data) == 0)
+        VEC_DONE(&monitor->phases);
+    memset(&monitor->phases, 0, sizeof(monitor->phases));
+    monitor->target = NULL;
+    monitor->gpu = NULL;
+    monitor->is_started = false;
+    clear_data(monitor);
+    init_locks(monitor);
+}
+
+static void notice_fork(struct sonde_monitor *monitor)
+{
+    pid_t me = getpid(), owner = atomic_load(&monitor->owner);
+
+    if (owner == me)
+        return;
+    if (owner != BEING_RESET &&
+        atomic_compare_exchange_strong(&monitor->owner, &owner, BEING_RESET)) {
+        start_from_nothing(monitor);
+        atomic_store(&monitor->owner, me);
+        return;
+    }
+    while (atomic_load(&monitor->owner) != me) /* another thread of the child was first */
+        sched_yield();
+}
+
+/* ---- samples ---- */
+
+static double real_mb(int64_t bytes)
+{
+    return int_is_known(bytes) ? (double)bytes / BYTES_PER_MB : REAL_UNKNOWN;
+}
+
+static double cpu_percent(const struct sonde_monitor *monitor, const struct look *look)
+{
+    const struct look *last = &monitor->last;
+
+    if (!monitor->has_last || !int_is_known(look->cpu_ns) || !int_is_known(last->cpu_ns) ||
+        look->mono_ns <= last->mono_ns)
+        return REAL_UNKNOWN;
+    return 100.0 * (double)(look->cpu_ns - last->cpu_ns) / (double)(look->mono_ns - last->mono_ns);
+}
+
+static struct window *open_phase(struct sonde_monitor *monitor)
+{
+    return monitor->in_phase ? &monitor->phases.items[monitor->phases.count - 1].window : NULL;
+}
+
+/* With `data` held. */
+static void commit(struct sonde_monitor *monitor, const struct look *look,
+                   const struct gpu_figures *gpu)
+{
+    const struct sonde_sample sample = {
+        .timestamp = ns_to_sec(look->mono_ns),
+        .cpu_percent = cpu_percent(monitor, look),
+        .rss_mb = real_mb(look->rss_bytes),
+        .gpu_util = gpu->util,
+        .gpu_mem_mb = gpu->mem_mb,
+        .gpu_clock_mhz = gpu->clock_mhz,
+        .gpu_power_w = gpu->power_w,
+    };
+    struct window *phase = open_phase(monitor);
+
+    series_add(&monitor->series, &sample);
+    window_add(&monitor->whole, look, gpu);
+    if (phase)
+        window_add(phase, look, gpu);
+    monitor->last = *look;
+    monitor->has_last = true;
+}
+
+/* With `data` held: nobody lives any more. What they used to the end still counts. */
+static void commit_end(struct sonde_monitor *monitor, const struct look *look)
+{
+    struct window *phase = open_phase(monitor);
+
+    window_add_rest(&monitor->whole, look);
+    if (phase)
+        window_add_rest(phase, look);
+    monitor->is_over = true;
+}
+
+struct taken {
+    struct look look;
+    struct gpu_figures gpu;
+};
+
+/* Takes a sample, with `taking` held. -ESRCH: nobody is left, which is noted. */
+static int take(struct sonde_monitor *monitor, bool thorough, uint64_t gpu_patience_ns,
+                struct taken *ret)
+{
+    *ret = (struct taken){.gpu = GPU_FIGURES_UNKNOWN};
+    if (monitor->gpu)
+        gpu_feed_ask(monitor->gpu);
+    int r = target_look(monitor->target, thorough, &ret->look);
+    if (r == 0 && monitor->gpu)
+        gpu_feed_answer(monitor->gpu, gpu_patience_ns, &ret->gpu);
+
+    pthread_mutex_lock(&monitor->data);
+    if (r == 0)
+        commit(monitor, &ret->look, &ret->gpu);
+    else if (r == -ESRCH)
+        commit_end(monitor, &ret->look);
+    pthread_mutex_unlock(&monitor->data);
+    return r;
+}
+
+static uint64_t tick_patience_ns(const struct sonde_monitor *monitor)
+{
+    return MIN(monitor->options.interval_ns / 2, GPU_TICK_NS);
+}
+
+/* ---- the sampler ---- */
+
+/* With `data` held. Whether it is time to stop. */
+static bool wait_until(struct sonde_monitor *monitor, uint64_t due_ns)
+{
+    while (!monitor->is_stopping &&
+           cond_wait_until(&monitor->wake, &monitor->data, due_ns) != -ETIMEDOUT)
+        ;
+    return monitor->is_stopping;
+}
+
+static void tick(struct sonde_monitor *monitor)
+{
+    struct taken taken;
+
+    pthread_mutex_lock(&monitor->taking);
+    /* Reading fails without memory or descriptors: there is a next time. */
+    take(monitor, false, tick_patience_ns(monitor), &taken);
+    pthread_mutex_unlock(&monitor->taking);
+}
+
+/* The schedule is fixed: what was missed is counted, and not made up for. */
+static uint64_t next_due(struct sonde_monitor *monitor, uint64_t due_ns)
+{
+    uint64_t now_ns = clock_mono_ns(), next_ns = due_ns + monitor->options.interval_ns;
+
+    if (next_ns > now_ns)
+        return next_ns;
+    uint64_t missed = (now_ns - next_ns) / monitor->options.interval_ns + 1;
+    monitor->missed += missed;
+    return next_ns + missed * monitor->options.interval_ns;
+}
+
+static void *run_sampler(void *argument)
+{
+    struct sonde_monitor *monitor = argument;
+
+    pthread_mutex_lock(&monitor->data);
+    /* Not before now: the first sample may have waited for a GPU. */
+    uint64_t due_ns = MAX(monitor->last.mono_ns + monitor->options.interval_ns, clock_mono_ns());
+    while (!monitor->is_over && !wait_until(monitor, due_ns)) {
+        uint64_t late_ns = clock_mono_ns() - due_ns;
+        pthread_mutex_unlock(&monitor->data);
+        tick(monitor);
+        pthread_mutex_lock(&monitor->data);
+        monitor->ticks++;
+        monitor->late_ns += late_ns;
+        monitor->max_late_ns = MAX(monitor->max_late_ns, late_ns);
+        due_ns = next_due(monitor, due_ns);
+    }
+    pthread_mutex_unlock(&monitor->data);
+    return NULL;
+}
+
+/* ---- making one ---- */
+
+int sonde_monitor_new(const struct sonde_options *options, struct sonde_monitor **ret,
+                      struct sonde_error *error)
+{
+    struct monitor_options checked;
+
+    int r = options_read(options, &checked, error);
+    if (r < 0)
+        return r;
+    _cleanup_free_ struct sonde_monitor *monitor = calloc(1, sizeof(*monitor));
+    if (!monitor || series_init(&monitor->series, checked.max_samples) < 0)
+        return error_set(error, -ENOMEM, "out of memory");
+    monitor->options = checked;
+    atomic_init(&monitor->owner, getpid());
+    init_locks(monitor);
+    clear_data(monitor);
+    *ret = TAKE_PTR(monitor);
+    return 0;
+}
+
+void sonde_monitor_free(struct sonde_monitor *monitor)
+{
+    if (!monitor)
+        return;
+    sonde_monitor_stop(monitor);
+    pthread_mutex_destroy(&monitor->control);
+    pthread_mutex_destroy(&monitor->taking);
+    pthread_mutex_destroy(&monitor->data);
+    pthread_cond_destroy(&monitor->wake);
+    VEC_DONE(&monitor->phases);
+    series_done(&monitor->series);
+    free(monitor);
+}
+
+/* ---- start and stop ---- */
+
+static int reset_peak(struct sonde_monitor *monitor, struct sonde_error *error)
+{
+    if (!(monitor->options.flags & SONDE_RESET_PEAK))
+        return 0;
+    int r = target_reset_peak(monitor->target);
+    return r < 0 ? error_set(error, r, "the peak cannot be reset (clear_refs): %s",
+                             strerrordesc_np(-r))
+                 : 0;
+}
+
+/* The descendants must be known before their peaks can be reset. */
+static int reset_peak_first(struct sonde_monitor *monitor, struct sonde_error *error)
+{
+    struct look unused;
+
+    if (monitor->options.flags & SONDE_RESET_PEAK)
+        target_look(monitor->target, true, &unused);
+    return reset_peak(monitor, error);
+}
+
+/* Opens what is to be looked at, and takes the first sample. With `taking` held. */
+static int begin(struct sonde_monitor *monitor, struct sonde_error *error)
+{
+    pid_t pid = monitor->options.pid ? monitor->options.pid : getpid();
+    bool wants_gpu =
+        monitor->options.has_gpu_source || (monitor->options.flags & SONDE_BUILTIN_GPU);
+    struct taken taken;
+
+    int r = target_new(pid, monitor->options.flags & SONDE_DESCENDANTS, &monitor->target);
+    if (r == 0 && wants_gpu)
+        r = gpu_feed_new(monitor->options.has_gpu_source ? &monitor->options.gpu_source : NULL,
+                         monitor->options.gpu_index, &monitor->gpu);
+    if (r < 0)
+        return error_explain(error, r, pid);
+    r = reset_peak_first(monitor, error);
+    if (r < 0)
+        return r;
+    r = take(monitor, true, GPU_EDGE_NS, &taken);
+    return r < 0 ? error_explain(error, r, pid) : 0;
+}
+
+/* Gives back all that `begin` has opened. With `taking` held. */
+static void end(struct sonde_monitor *monitor)
+{
+    gpu_feed_close(monitor->gpu);
+    target_free(monitor->target);
+    monitor->gpu = NULL;
+    monitor->target = NULL;
+}
+
+/* With `control` held. */
+static int start(struct sonde_monitor *monitor, struct sonde_error *error)
+{
+    pthread_mutex_lock(&monitor->data);
+    clear_data(monitor);
+    pthread_mutex_unlock(&monitor->data);
+
+    pthread_mutex_lock(&monitor->taking);
+    int r = begin(monitor, error);
+    if (r == 0) {
+        r = thread_start(&monitor->thread, "sonde", run_sampler, monitor);
+        if (r < 0)
+            error_explain(error, r, 0);
+    }
+    if (r < 0)
+        end(monitor);
+    pthread_mutex_unlock(&monitor->taking);
+    monitor->is_started = r == 0;
+    pthread_mutex_lock(&monitor->data);
+    if (r == 0)
+        monitor->is_sampling = true;
+    else
+        clear_data(monitor); /* a sample may have been taken already */
+    pthread_mutex_unlock(&monitor->data);
+    return r;
+}
+
+/* Ends the sampler, which may have ended by itself. With `control` held. */
+static void stop(struct sonde_monitor *monitor)
+{
+    struct taken taken;
+
+    pthread_mutex_lock(&monitor->data);
+    monitor->is_sampling = false;
+    monitor->is_stopping = true;
+    pthread_cond_signal(&monitor->wake);
+    pthread_mutex_unlock(&monitor->data);
+    pthread_join(monitor->thread, NULL);
+    monitor->is_started = false;
+
+    pthread_mutex_lock(&monitor->taking);
+    if (!monitor->is_over)
+        take(monitor, true, GPU_EDGE_NS, &taken);
+    end(monitor);
+    pthread_mutex_unlock(&monitor->taking);
+}
+
+int sonde_monitor_start(struct sonde_monitor *monitor, struct sonde_error *error)
+{
+    int r;
+
+    notice_fork(monitor);
+    pthread_mutex_lock(&monitor->control);
+    if (monitor->is_started && !sonde_monitor_is_running(monitor))
+        stop(monitor);
+    if (monitor->is_started)
+        r = error_set(error, -EALREADY, "the monitor is running; stop it first");
+    else
+        r = start(monitor, error);
+    pthread_mutex_unlock(&monitor->control);
+    return r;
+}
+
+int sonde_monitor_stop(struct sonde_monitor *monitor)
+{
+    notice_fork(monitor);
+    pthread_mutex_lock(&monitor->control);
+    if (monitor->is_started)
+        stop(monitor);
+    pthread_mutex_unlock(&monitor->control);
+    return 0;
+}
+
+int sonde_monitor_is_running(struct sonde_monitor *monitor)
+{
+    notice_fork(monitor);
+    pthread_mutex_lock(&monitor->data);
+    bool is_running = monitor->is_sampling && !monitor->is_over;
+    pthread_mutex_unlock(&monitor->data);
+    return is_running;
+}
+
+/* ---- phases ---- */
+
+static int check_name(const char *name, struct sonde_error *error)
+{
+    size_t length = strlen(name);
+
+    if (length == 0)
+        return error_set(error, -EINVAL, "name: it is empty");
+    if (length >= SONDE_PHASE_NAME_SIZE)
+        return error_set(error, -EINVAL, "name: it has %zu bytes; %d are allowed", length,
+                         SONDE_PHASE_NAME_SIZE - 1);
+    if (!utf8_valid(name, length))
+        return error_set(error, -EINVAL, "name: it is not UTF-8");
+    return 0;
+}
+
+/* Makes room first, so that nothing fails once the sample is taken. With `data` held. */
+static int make_room(struct sonde_monitor *monitor, struct sonde_error *error)
+{
+    if (monitor->phases.count >= SONDE_PHASES_MAX)
+        return error_set(error, -ENOSPC, "there have been %d phases", SONDE_PHASES_MAX);
+    if (VEC_RESERVE(&monitor->phases, monitor->phases.count + 1) < 0)
+        return error_set(error, -ENOMEM, "out of memory");
+    return 0;
+}
+
+/* With `data` held. The sample between two phases belongs to both. */
+static void turn_page(struct sonde_monitor *monitor, const char *name, const struct taken *taken)
+{
+    monitor->in_phase = name != NULL;
+    if (!name)
+        return;
+    struct phase *phase = &monitor->phases.items[monitor->phases.count++];
+    memcpy(phase->name, name, strlen(name) + 1);
+    window_init(&phase->window);
+    window_add(&phase->window, &taken->look, &taken->gpu);
+}
+
+/* With `taking` held. */
+static int mark(struct sonde_monitor *monitor, const char *name, struct sonde_error *error)
+{
+    struct taken taken;
+
+    if (!monitor->target)
+        return error_set(error, -ESRCH, "the monitor is not running");
+    pthread_mutex_lock(&monitor->data);
+    int r = name ? make_room(monitor, error) : 0;
+    pthread_mutex_unlock(&monitor->data);
+    if (r < 0)
+        return r;
+    r = take(monitor, true, tick_patience_ns(monitor), &taken);
+    if (r < 0)
+        return error_explain(error, r, monitor->options.pid ? monitor->options.pid : getpid());
+    r = reset_peak(monitor, error);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&monitor->data);
+    turn_page(monitor, name, &taken);
+    pthread_mutex_unlock(&monitor->data);
+    return 0;
+}
+
+int sonde_monitor_mark(struct sonde_monitor *monitor, const char *name, struct sonde_error *error)
+{
+    notice_fork(monitor);
+    int r = name ? check_name(name, error) : 0;
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&monitor->taking);
+    r = mark(monitor, name, error);
+    pthread_mutex_unlock(&monitor->taking);
+    return r;
+}
+
+/* ---- what was sampled ---- */
+
+int sonde_monitor_samples(struct sonde_monitor *monitor, struct sonde_sample **ret,
+                          size_t *ret_count)
+{
+    struct sonde_sample *samples = NULL;
+
+    notice_fork(monitor);
+    pthread_mutex_lock(&monitor->data);
+    size_t count = series_count(&monitor->series);
+    if (count) {
+        samples = calloc(count, sizeof(*samples));
+        if (samples)
+            series_copy(&monitor->series, samples);
+    }
+    pthread_mutex_unlock(&monitor->data);
+    if (count && !samples)
+        return -ENOMEM;
+    *ret = samples;
+    *ret_count = count;
+    return 0;
+}
+
+int sonde_monitor_summary(struct sonde_monitor *monitor, struct sonde_summary *ret)
+{
+    notice_fork(monitor);
+    pthread_mutex_lock(&monitor->data);
+    window_sum_up(&monitor->whole, ret);
+    pthread_mutex_unlock(&monitor->data);
+    return 0;
+}
+
+/* With `data` held, into room for all. */
+static void copy_phases(const struct sonde_monitor *monitor, struct sonde_phase *into)
+{
+    for (size_t i = 0; i < monitor->phases.count; i++) {
+        const struct phase *phase = &monitor->phases.items[i];
+        memcpy(into[i].name, phase->name, sizeof(into[i].name));
+        into[i].timestamp = ns_to_sec(phase->window.first_ns);
+        window_sum_up(&phase->window, &into[i].summary);
+    }
+}
+
+int sonde_monitor_phases(struct sonde_monitor *monitor, struct sonde_phase **ret, size_t *ret_count)
+{
+    struct sonde_phase *phases = NULL;
+
+    notice_fork(monitor);
+    pthread_mutex_lock(&monitor->data);
+    size_t count = monitor->phases.count;
+    if (count) {
+        phases = calloc(count, sizeof(*phases));
+        if (phases)
+            copy_phases(monitor, phases);
+    }
+    pthread_mutex_unlock(&monitor->data);
+    if (count && !phases)
+        return -ENOMEM;
+    *ret = phases;
+    *ret_count = count;
+    return 0;
+}
+
+int sonde_monitor_timing(struct sonde_monitor *monitor, struct sonde_timing *ret)
+{
+    notice_fork(monitor);
+    pthread_mutex_lock(&monitor->data);
+    *ret = (struct sonde_timing){
+        .ticks = monitor->ticks,
+        .missed = monitor->missed,
+        .mean_late_us =
+            monitor->ticks ? (double)monitor->late_ns / 1e3 / (double)monitor->ticks : REAL_UNKNOWN,
+        .max_late_us = monitor->ticks ? (double)monitor->max_late_ns / 1e3 : REAL_UNKNOWN,
+    };
+    pthread_mutex_unlock(&monitor->data);
+    return 0;
+}
+
+/* ---- the rest ---- */
+
+int sonde_gpu_count(void)
+{
+    struct gpu_set *gpus = NULL;
+
+    if (gpu_set_new(&gpus) < 0)
+        return 0;
+    int count = (int)gpu_set_count(gpus);
+    gpu_set_free(gpus);
+    return count;
+}
+
+const char *sonde_version(void)
+{
+    return SONDE_VERSION;
+}

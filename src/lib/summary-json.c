@@ -1,0 +1,66 @@
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "lib/errors.h"
+#include "model/record-json.h"
+#include "model/resource-summary.h"
+
+/* More than this is no summary, whatever it is. */
+#define JSON_MAX_BYTES (1024 * 1024)
+
+/* What must be known could not be read back as null. */
+static bool can_be_written(const struct sonde_summary *summary)
+{
+    const struct record *record = &resource_summary_record;
+
+    for (size_t i = 0; i < record->field_count; i++) {
+        const struct field *field = &record->fields[i];
+        const void *value = (const char *)summary + field->offset;
+        if (field->required && field->type == FIELD_REAL && !isfinite(*(const double *)value))
+            return false;
+    }
+    return summary->num_samples >= 0;
+}
+
+int sonde_summary_to_json(const struct sonde_summary *summary, char **ret)
+{
+    struct text text = {0};
+    struct json_writer json = {.out = &text};
+
+    if (!can_be_written(summary))
+        return -EINVAL;
+    record_encode(&resource_summary_record, summary, &json);
+    int r = text_error(&text);
+    if (r < 0) {
+        text_done(&text);
+        return r;
+    }
+    *ret = text.bytes;
+    return 0;
+}
+
+int sonde_summary_from_json(const char *json, size_t length, struct sonde_summary *ret,
+                            struct sonde_error *error)
+{
+    struct arena arena = {0}; /* stays empty: there is no text in a summary */
+    struct sonde_summary summary;
+    struct decode_error why;
+
+    if (length > JSON_MAX_BYTES)
+        return error_set(error, -EBADMSG, "longer than %d bytes", JSON_MAX_BYTES);
+    int r = record_decode(&resource_summary_record, json, length, &arena, &summary, &why);
+    if (r == -EBADMSG)
+        return error_set(error, r, "%s", why.text);
+    if (r < 0)
+        return error_set(error, r, "out of memory");
+    if (summary.num_samples < 0)
+        return error_set(error, -EBADMSG, "num_samples: expected 0 or more, found less");
+    *ret = summary;
+    return 0;
+}
+
+void sonde_free(void *memory)
+{
+    free(memory);
+}

@@ -1,0 +1,433 @@
+#include "lib/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "model/field.h"
+#include "probe/process-children.h"
+#include "probe/process-files.h"
+#include "sample/ledger.h"
+
+#define PROC_ROOT "/proc"
+
+/* We are guests in somebody's program: a quarter of its descriptors at most, and no more than this.
+ * A process takes four. */
+#define BUDGET_SHARE 4
+#define BUDGET_MAX   4096
+
+/* The high-water mark costs as much as all the rest together. It stays until it is read, unless the
+ * process ends; in this much CPU time it cannot rise by more than a fraction of what it could
+ * between two samples. */
+#define PEAK_CPU_NS (10 * NS_PER_MSEC)
+
+/* A process that has used no CPU time has neither grown nor forked, but orphans may have come to
+ * it: once in so many looks it is looked at all the same. */
+#define IDLE_LOOKS 16
+/* Of a process without children, what costs most to read (state, threads, the time of children that
+ * came and went) is looked at once in so many looks, and when it ends, by its parent. */
+#define LEAF_LOOKS 4
+
+struct watched {
+    struct process_files *files;
+    struct process_reading reading; /* the last one */
+    uint64_t arg_start;             /* moves with every exec */
+    int children_fd;                /* -1: not kept */
+    unsigned brief_looks;           /* since the last close one */
+    bool has_children;
+    bool was_there_before; /* the first look */
+    bool is_read;          /* `reading` holds */
+    bool lives;
+    int64_t peak_bytes; /* the high-water mark when it was last read */
+    int64_t peak_cpu_ns;
+};
+
+struct target {
+    pid_t own_pid;
+    bool with_descendants;
+    int root_fd;
+    struct proc_tree tree;
+    struct VEC(struct watched *) watched; /* the process first, parents before their children */
+    struct map by_pid;
+    struct ledger *ledger;
+    struct run run; /* that they are of, for the ledger */
+    bool is_first_look;
+};
+
+/* ---- who is watched ---- */
+
+static void watched_free(struct target *target, struct watched *it)
+{
+    if (it->children_fd >= 0) {
+        close_fd(it->children_fd);
+        target->tree.kept--;
+    }
+    process_files_free(&target->tree, it->files);
+    free(it);
+}
+
+static int watch(struct target *target, pid_t pid)
+{
+    struct watched *it = calloc(1, sizeof(*it));
+    if (!it)
+        return -ENOMEM;
+    *it = (struct watched){
+        .files = process_files_new(pid),
+        .children_fd = -1,
+        .was_there_before = target->is_first_look,
+        .peak_bytes = INT_UNKNOWN,
+        .peak_cpu_ns = INT_UNKNOWN,
+    };
+    int r = it->files ? VEC_RESERVE(&target->watched, target->watched.count + 1) : -ENOMEM;
+    if (r == 0)
+        r = map_put(&target->by_pid, (uint64_t)pid, it);
+    if (r < 0) {
+        watched_free(target, it);
+        return r;
+    }
+    target->watched.items[target->watched.count++] = it;
+    target->run.processes++;
+    return 0;
+}
+
+struct search {
+    struct target *target;
+    bool has_found;
+};
+
+/* Without memory for it, a child is found again at the next look. */
+static int find_child(void *context, pid_t pid)
+{
+    struct search *search = context;
+
+    search->has_found = true;
+    if (!map_get(&search->target->by_pid, (uint64_t)pid))
+        watch(search->target, pid);
+    return 0;
+}
+
+static int find_children(struct target *target, struct watched *it)
+{
+    struct search search = {.target = target};
+    int64_t threads = it->reading.threads;
+
+    if (it->children_fd < 0 && threads <= 1 && target->tree.kept < target->tree.budget) {
+        it->children_fd = process_children_open(target->root_fd, it->files->pid);
+        if (it->children_fd >= 0)
+            target->tree.kept++;
+        else if (it->children_fd != -EMFILE && it->children_fd != -ENFILE)
+            return it->children_fd;
+    }
+    int r = process_children_read(target->root_fd, it->files->pid, threads, it->children_fd,
+                                  find_child, &search);
+    it->has_children = search.has_found;
+    return r;
+}
+
+/* ---- one process ---- */
+
+static bool is_zombie(const struct proc_stat *stat)
+{
+    return stat->state == 'Z' && stat->threads <= 1;
+}
+
+static bool peak_is_due(const struct watched *it, const struct process_reading *reading,
+                        bool thorough)
+{
+    return thorough || !int_is_known(it->peak_cpu_ns) ||
+           reading->cpu_ns - it->peak_cpu_ns >= (int64_t)PEAK_CPU_NS;
+}
+
+/* What the high-water mark tells of the time since it was last read: it counts if it has risen, or
+ * if all of the memory is from that time. One that was there before has one from before. */
+static int64_t risen_peak(struct watched *it, const struct process_reading *reading,
+                          bool is_new_image)
+{
+    int64_t before = it->peak_bytes, now = reading->peak_rss_bytes;
+
+    if (!int_is_known(now))
+        return INT_UNKNOWN;
+    it->peak_bytes = now;
+    it->peak_cpu_ns = reading->cpu_ns;
+    if (is_new_image)
+        return now;
+    if (!int_is_known(before))
+        return it->was_there_before ? INT_UNKNOWN : now;
+    return now > before ? now : INT_UNKNOWN;
+}
+
+static void keep_reading(struct watched *it, const struct process_reading *reading)
+{
+    const struct process_reading before = it->reading;
+
+    it->reading = *reading;
+    it->lives = true;
+    if (!it->is_read)
+        return;
+    /* What a glance does not tell is as it was. */
+    if (!reading->state) {
+        it->reading.ppid = before.ppid;
+        it->reading.state = before.state;
+        it->reading.threads = before.threads;
+        it->reading.user_ns = before.user_ns;
+        it->reading.system_ns = before.system_ns;
+        it->reading.reaped_user_ns = before.reaped_user_ns;
+        it->reading.reaped_system_ns = before.reaped_system_ns;
+    }
+    if (!int_is_known(reading->peak_rss_bytes))
+        it->reading.ignores_sigchld = before.ignores_sigchld;
+}
+
+/* Whether its clock and its memory are enough this time: of this process itself they are, and of
+ * one that has done nothing since the last look, whose memory may have been taken from it all the
+ * same; or not much, by what it is. A file that is not kept may be another's by now. */
+static bool is_brief_enough(const struct target *target, struct watched *it, bool is_idle)
+{
+    if (!target->with_descendants && it->files->pid == target->own_pid)
+        return true;
+    if (it->files->fds[FILE_STATM] < 0)
+        return false;
+    if (is_idle)
+        return ++it->brief_looks < IDLE_LOOKS;
+    return !it->has_children && it->reading.threads <= 1 && ++it->brief_looks < LEAF_LOOKS;
+}
+
+/* 1, 0 if that is not enough, or a negative errno. */
+static int look_briefly(struct target *target, struct watched *it, bool thorough,
+                        int64_t *ret_risen)
+{
+    struct process_reading reading;
+
+    if (!it->is_read || !it->lives || process_files_glance(&target->tree, it->files, &reading) < 0)
+        return 0;
+    bool is_idle = reading.cpu_ns == it->reading.cpu_ns;
+    bool is_alone = !target->with_descendants;
+    if ((thorough && !is_alone) || !is_brief_enough(target, it, is_idle))
+        return 0;
+
+    bool with_peak = thorough || (!is_idle && peak_is_due(it, &reading, false));
+    process_files_memory(&target->tree, it->files, NULL, with_peak, &reading);
+    if (!int_is_known(reading.rss_bytes))
+        return 0;
+    *ret_risen = risen_peak(it, &reading, false);
+    keep_reading(it, &reading);
+    int r = is_alone || is_idle ? 0 : find_children(target, it);
+    return r < 0 ? r : 1;
+}
+
+/* 0, -ESRCH (it is gone) or another negative errno. */
+static int look_closely(struct target *target, struct watched *it, bool thorough,
+                        int64_t *ret_risen)
+{
+    struct process_reading reading;
+    struct proc_stat stat;
+
+    int r = process_files_begin(&target->tree, it->files, &stat, &reading);
+    if (r < 0)
+        return r == -EAGAIN ? -ESRCH : r;
+    /* Not visible to this user, the address is 0. */
+    bool is_new_image = it->arg_start && stat.arg_start && it->arg_start != stat.arg_start;
+    if (stat.arg_start)
+        it->arg_start = stat.arg_start;
+    it->brief_looks = 0;
+    *ret_risen = INT_UNKNOWN;
+    if (!is_zombie(&stat)) {
+        bool with_peak = is_new_image || peak_is_due(it, &reading, thorough);
+        process_files_memory(&target->tree, it->files, &stat, with_peak, &reading);
+        *ret_risen = risen_peak(it, &reading, is_new_image);
+    }
+    keep_reading(it, &reading);
+    it->is_read = true;
+    it->lives = !is_zombie(&stat);
+    return target->with_descendants ? find_children(target, it) : 0;
+}
+
+static int look_at(struct target *target, struct watched *it, bool thorough, int64_t *ret_risen)
+{
+    int r = look_briefly(target, it, thorough, ret_risen);
+    if (r == 0)
+        r = look_closely(target, it, thorough, ret_risen);
+    /* No descriptor or no memory to read it with: it is as it was. But a kernel that does not list
+     * children never will. */
+    if (r < 0 && r != -ESRCH && r != -EOPNOTSUPP && it->is_read)
+        return 0;
+    return MIN(r, 0);
+}
+
+/* ---- all of them ---- */
+
+/* Whoever has lost its parent has another one by now, whose account its own will go to. */
+static void look_closely_at_orphans(struct target *target, pid_t parent)
+{
+    for (size_t i = 0; i < target->watched.count; i++)
+        if (target->watched.items[i]->reading.ppid == parent)
+            target->watched.items[i]->brief_looks = IDLE_LOOKS;
+}
+
+static void drop_gone(struct target *target)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < target->watched.count; i++)
+        if (!target->watched.items[i]->is_read)
+            look_closely_at_orphans(target, target->watched.items[i]->files->pid);
+    for (size_t i = 0; i < target->watched.count; i++) {
+        struct watched *it = target->watched.items[i];
+        if (it->is_read) {
+            target->watched.items[kept++] = it;
+            continue;
+        }
+        map_remove(&target->by_pid, (uint64_t)it->files->pid);
+        watched_free(target, it);
+    }
+    target->watched.count = kept;
+}
+
+/* Those that turn up meanwhile are looked at in the same turn. */
+static int look_at_all(struct target *target, bool thorough, struct look *look)
+{
+    for (size_t i = 0; i < target->watched.count; i++) {
+        struct watched *it = target->watched.items[i];
+        int64_t risen = INT_UNKNOWN;
+
+        int r = look_at(target, it, thorough, &risen);
+        if (r == -ESRCH) {
+            it->is_read = it->lives = false;
+            continue;
+        }
+        if (r < 0 && (i == 0 || r == -EOPNOTSUPP))
+            return r;
+        if (r < 0)
+            continue; /* one that was never read, and cannot be */
+        look->risen_bytes = MAX(look->risen_bytes, risen);
+        if (target->with_descendants) {
+            r = ledger_observe(target->ledger, &target->run, &it->reading);
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
+
+static bool anybody_lives(const struct target *target)
+{
+    for (size_t i = 0; i < target->watched.count; i++)
+        if (target->watched.items[i]->lives)
+            return true;
+    return false;
+}
+
+static void sum_up(const struct target *target, bool is_alive, struct look *look)
+{
+    const struct watched *first = target->watched.count ? target->watched.items[0] : NULL;
+
+    if (!target->with_descendants) {
+        look->cpu_ns = first && first->is_read ? first->reading.cpu_ns : INT_UNKNOWN;
+        look->rss_bytes = is_alive ? first->reading.rss_bytes : INT_UNKNOWN;
+        look->mono_ns = first && first->is_read ? first->reading.mono_ns : look->mono_ns;
+        return;
+    }
+    /* Many take a while to look at: the middle of it is as good for all. */
+    look->mono_ns += (clock_mono_ns() - look->mono_ns) / 2;
+    const struct run_usage *usage = ledger_find(target->ledger, &target->run);
+    if (!usage)
+        return;
+    look->cpu_ns = (int64_t)usage->cpu.total_ns;
+    if (is_alive)
+        look->rss_bytes = usage->rss_bytes;
+}
+
+int target_look(struct target *target, bool thorough, struct look *ret)
+{
+    struct look look = {.mono_ns = clock_mono_ns(),
+                        .cpu_ns = INT_UNKNOWN,
+                        .rss_bytes = INT_UNKNOWN,
+                        .risen_bytes = INT_UNKNOWN};
+
+    ledger_begin(target->ledger);
+    int r = look_at_all(target, thorough, &look);
+    if (r < 0)
+        return r;
+    ledger_end(target->ledger);
+    target->is_first_look = false;
+    bool is_alive = anybody_lives(target);
+    sum_up(target, is_alive, &look);
+    drop_gone(target);
+    *ret = look;
+    return is_alive ? 0 : -ESRCH;
+}
+
+int target_reset_peak(struct target *target)
+{
+    for (size_t i = 0; i < target->watched.count; i++) {
+        struct watched *it = target->watched.items[i];
+        int r = process_files_reset_peak(&target->tree, it->files);
+        if (r < 0 && r != -ESRCH)
+            return r;
+        /* All that it shows from now on is from now on. */
+        it->peak_bytes = it->peak_cpu_ns = INT_UNKNOWN;
+        it->was_there_before = false;
+    }
+    return 0;
+}
+
+/* ---- beginning and end ---- */
+
+static unsigned descriptor_budget(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 0;
+    return (unsigned)MIN(limit.rlim_cur / BUDGET_SHARE, (rlim_t)BUDGET_MAX);
+}
+
+int target_new(pid_t pid, bool with_descendants, struct target **ret)
+{
+    _cleanup_(target_freep) struct target *target = calloc(1, sizeof(*target));
+    if (!target)
+        return -ENOMEM;
+
+    target->root_fd = -1;
+    target->own_pid = getpid();
+    target->with_descendants = with_descendants;
+    target->is_first_look = true;
+    int r = ledger_new(-1, &target->ledger); /* none of them is reaped by us */
+    if (r < 0)
+        return r;
+    target->root_fd = open(PROC_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (target->root_fd < 0)
+        return errno == ENOENT ? -EXDEV : -errno;
+    proc_tree_init(&target->tree, target->root_fd, descriptor_budget());
+    if (!target->tree.is_live)
+        return -EXDEV;
+    r = watch(target, pid);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(target);
+    return 0;
+}
+
+void target_free(struct target *target)
+{
+    if (!target)
+        return;
+    for (size_t i = 0; i < target->watched.count; i++)
+        watched_free(target, target->watched.items[i]);
+    VEC_DONE(&target->watched);
+    map_done(&target->by_pid);
+    ledger_free(target->ledger);
+    close_fd(target->root_fd);
+    free(target);
+}
+
+void target_freep(struct target **target)
+{
+    target_free(*target);
+}

@@ -1,0 +1,37 @@
+#include "lib/thread.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "base/clock.h"
+
+int thread_start(pthread_t *ret, const char *name, void *(*function)(void *), void *argument)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int r = -pthread_create(ret, NULL, function, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (r == 0)
+        pthread_setname_np(*ret, name);
+    return r;
+}
+
+void cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+int cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns)
+{
+    const struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NS_PER_SEC),
+                                      .tv_nsec = (long)(deadline_ns % NS_PER_SEC)};
+
+    return pthread_cond_timedwait(cond, lock, &deadline) == ETIMEDOUT ? -ETIMEDOUT : 0;
+}

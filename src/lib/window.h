@@ -1,0 +1,34 @@
+/* A stretch of time and what was used in it: sums that each point is added to, so that a summary is
+ * exact however few samples are kept. No clock, no I/O. */
+#pragma once
+
+#include "lib/gpu-figures.h"
+#include "lib/look.h"
+#include "sonde/sonde.h"
+
+/* A mean of what is known. */
+struct mean {
+    double sum;
+    uint64_t count;
+};
+
+struct window {
+    uint64_t count;
+    uint64_t first_ns, last_ns;
+    int64_t first_cpu_ns, last_cpu_ns;
+    int64_t first_rss_bytes, last_rss_bytes;
+    int64_t peak_rss_bytes;
+    double peak_gpu_mem_mb;
+    struct mean rss_bytes;
+    struct mean gpu_util;
+    struct mean gpu_clock_mhz;
+    struct mean gpu_power_w;
+};
+
+void window_init(struct window *window);
+void window_add(struct window *window, const struct look *look, const struct gpu_figures *gpu);
+
+/* CPU time and a peak that became known when there was nothing left to sample. */
+void window_add_rest(struct window *window, const struct look *look);
+
+void window_sum_up(const struct window *window, struct sonde_summary *ret);

@@ -1,0 +1,271 @@
+/* What a monitor looks at, look by look, while the test says what happens in between. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+#include "lib-world.h"
+#include "lib/target.h"
+#include "model/field.h"
+
+/* ---- a family that does as it is told ---- */
+
+/* A parent, its child and its grandchild; each waits for letters on a pipe of its own, and says
+ * when it has done what they mean: 'b' uses CPU time, 'm' takes memory and gives it back, 'k' keeps
+ * it, 'x' ends. The parent reaps whoever ends. */
+enum { PARENT, CHILD, GRANDCHILD, MEMBERS };
+
+#define BURN_MS 200
+
+struct family {
+    pid_t parent;
+    int orders[MEMBERS][2];
+    int done[2];
+};
+
+static void burn_ms(long ms)
+{
+    struct timespec ts;
+    uint64_t until_ns = 0;
+
+    for (;;) {
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+        uint64_t now_ns = (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
+        if (!until_ns)
+            until_ns = now_ns + (uint64_t)ms * NS_PER_MSEC;
+        if (now_ns >= until_ns)
+            return;
+    }
+}
+
+static void say_done(const struct family *family)
+{
+    if (write(family->done[1], "x", 1) != 1)
+        _exit(1);
+}
+
+static void obey(const struct family *family, int who)
+{
+    char letter;
+
+    while (read(family->orders[who][0], &letter, 1) == 1) {
+        switch (letter) {
+        case 'b': burn_ms(BURN_MS); break;
+        case 'm': hold_memory(64 * MB, 0); break;
+        case 'k': take_memory(32 * MB); break;
+        case 'r': waitpid(-1, NULL, 0); break;
+        default: _exit(0);
+        }
+        say_done(family);
+    }
+    _exit(0);
+}
+
+static void live(const struct family *family)
+{
+    for (int i = 0; i < MEMBERS; i++)
+        close(family->orders[i][1]); /* or nobody would hear of the end */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (fork() == 0) {
+        if (fork() == 0) {
+            say_done(family);
+            obey(family, GRANDCHILD);
+        }
+        obey(family, CHILD);
+    }
+    obey(family, PARENT);
+}
+
+static void await_done(const struct family *family)
+{
+    char byte;
+    assert_int_equal(read(family->done[0], &byte, 1), 1);
+}
+
+static void family_start(struct family *family)
+{
+    for (int i = 0; i < MEMBERS; i++)
+        assert_int_equal(pipe2(family->orders[i], O_CLOEXEC), 0);
+    assert_int_equal(pipe2(family->done, O_CLOEXEC), 0);
+    family->parent = fork();
+    if (family->parent == 0)
+        live(family);
+    await_done(family);
+}
+
+static void tell(const struct family *family, int who, char letter)
+{
+    assert_int_equal(write(family->orders[who][1], &letter, 1), 1);
+    if (letter == 'x') { /* and is waited for by the parent */
+        letter = 'r';
+        assert_int_equal(write(family->orders[PARENT][1], &letter, 1), 1);
+    }
+    await_done(family);
+}
+
+static void family_end(struct family *family)
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        close(family->orders[i][0]);
+        close(family->orders[i][1]);
+    }
+    assert_int_equal(waitpid(family->parent, NULL, 0), family->parent);
+    close(family->done[0]);
+    close(family->done[1]);
+}
+
+static struct look look_at(struct target *target)
+{
+    struct look look;
+
+    assert_int_equal(target_look(target, false, &look), 0);
+    return look;
+}
+
+static void assert_used(const struct look *from, const struct look *to, long ms)
+{
+    long used_ms = (long)((to->cpu_ns - from->cpu_ns) / (int64_t)NS_PER_MSEC);
+
+    /* times of children come in ticks; a little is spent on waiting */
+    if (used_ms < ms - 25 || used_ms > ms + 50)
+        fail_msg("%ld ms are not %ld", used_ms, ms);
+}
+
+/* ---- tests ---- */
+
+static void test_children_and_theirs(void **state _unused_)
+{
+    struct family family;
+    struct target *target = NULL;
+
+    family_start(&family);
+    assert_int_equal(target_new(family.parent, true, &target), 0);
+    struct look first = look_at(target);
+    tell(&family, GRANDCHILD, 'k');
+    struct look second = look_at(target);
+    assert_true(second.rss_bytes - first.rss_bytes > (int64_t)(31 * MB));
+    tell(&family, CHILD, 'b');
+    struct look third = look_at(target);
+    assert_used(&second, &third, BURN_MS);
+    assert_true(third.mono_ns > second.mono_ns);
+    target_free(target);
+    family_end(&family);
+}
+
+/* What is seen of a process, and then turns up in the account of whoever reaps it, is counted
+ * once, also if that was not its parent when it was last looked at closely. */
+static void test_orphans(void **state _unused_)
+{
+    struct family family;
+    struct target *target = NULL;
+
+    family_start(&family);
+    assert_int_equal(target_new(family.parent, true, &target), 0);
+    struct look first = look_at(target);
+    tell(&family, CHILD, 'x');
+    look_at(target);
+    tell(&family, GRANDCHILD, 'b');
+    struct look second = look_at(target);
+    assert_used(&first, &second, BURN_MS);
+    tell(&family, GRANDCHILD, 'x');
+    struct look third = first;
+    for (int i = 0; i < 40; i++) /* whatever is read less often has been read */
+        third = look_at(target);
+    assert_used(&first, &third, BURN_MS);
+    target_free(target);
+    family_end(&family);
+}
+
+/* A process that was never seen counts through its parent. */
+static void test_came_and_went(void **state _unused_)
+{
+    struct family family;
+    struct target *target = NULL;
+    struct look last;
+
+    family_start(&family);
+    assert_int_equal(target_new(family.parent, true, &target), 0);
+    struct look first = look_at(target);
+    tell(&family, GRANDCHILD, 'b');
+    tell(&family, CHILD, 'x');
+    tell(&family, GRANDCHILD, 'x');
+    assert_int_equal(target_look(target, true, &last), 0);
+    assert_used(&first, &last, BURN_MS);
+    target_free(target);
+    family_end(&family);
+}
+
+static void test_peak_between_looks(void **state _unused_)
+{
+    struct family family;
+    struct target *target = NULL;
+    struct look look;
+
+    family_start(&family);
+    assert_int_equal(target_new(family.parent, true, &target), 0);
+    look_at(target);
+    tell(&family, GRANDCHILD, 'm');
+    assert_int_equal(target_look(target, true, &look), 0);
+    assert_true(look.rss_bytes < (int64_t)(64 * MB));
+    assert_true(look.risen_bytes > (int64_t)(64 * MB));
+    assert_int_equal(target_look(target, true, &look), 0);
+    assert_false(int_is_known(look.risen_bytes)); /* told once */
+
+    /* the same again is hidden, unless it was reset */
+    tell(&family, GRANDCHILD, 'm');
+    assert_int_equal(target_look(target, true, &look), 0);
+    assert_false(look.risen_bytes > (int64_t)(70 * MB));
+    assert_int_equal(target_reset_peak(target), 0);
+    tell(&family, GRANDCHILD, 'm');
+    assert_int_equal(target_look(target, true, &look), 0);
+    assert_true(look.risen_bytes > (int64_t)(64 * MB));
+    target_free(target);
+    family_end(&family);
+}
+
+static void test_end(void **state _unused_)
+{
+    struct family family;
+    struct target *target = NULL;
+    struct look look;
+
+    family_start(&family);
+    assert_int_equal(target_new(family.parent, true, &target), 0);
+    struct look first = look_at(target);
+    tell(&family, PARENT, 'b');
+    kill(family.parent, SIGKILL);
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)family.parent, &info, WEXITED | WNOWAIT), 0);
+    /* its descendants live on */
+    assert_int_equal(target_look(target, true, &look), 0);
+    assert_used(&first, &look, BURN_MS);
+    for (int i = CHILD; i < MEMBERS; i++)
+        assert_int_equal(write(family.orders[i][1], "x", 1), 1);
+    while (target_look(target, true, &look) == 0)
+        nap_ms(1);
+    assert_int_equal(target_look(target, true, &look), -ESRCH);
+    assert_used(&first, &look, BURN_MS); /* a zombie's is known to the end */
+    assert_false(int_is_known(look.rss_bytes));
+    family_end(&family);
+    assert_int_equal(target_look(target, true, &look), -ESRCH);
+    target_free(target);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_children_and_theirs),
+        cmocka_unit_test(test_orphans),
+        cmocka_unit_test(test_came_and_went),
+        cmocka_unit_test(test_peak_between_looks),
+        cmocka_unit_test(test_end),
+    };
+    return cmocka_run_group_tests_name("lib-target", tests, NULL, NULL);
+}
