@@ -5,7 +5,7 @@
 #include "base/macros.h"
 #include "base/utf8.h"
 
-static const char *const syscall_source_names[] = {
+const char *const syscall_source_names[SYSCALL_SOURCE_COUNT] = {
     [SYSCALLS_UNKNOWN] = NULL,
     [SYSCALLS_SAMPLED] = "sampled",
     [SYSCALLS_BPF] = "bpf",
@@ -45,11 +45,11 @@ static const struct field process_metric_fields[] = {
           .meaning = "the job it belongs to"),
     FIELD(sheet_num, FIELD_INT, .origin = "jobs", .title = "SHEET", .width = 5,
           .meaning = "the step of that job"),
-    FIELD(syscall_counts, FIELD_TALLY, .unit = UNIT_COUNT, .cost = COST_TRACED, .origin = "tracer",
-          .meaning = "calls by name"),
+    FIELD(syscall_counts, FIELD_TALLY, .unit = UNIT_COUNT, .cost = COST_TRACED, .origin = "kernel",
+          .meaning = "calls by name, where they are counted"),
     FIELD(syscall_time_pct, FIELD_TALLY, .unit = UNIT_PERCENT, .cost = COST_TRACED,
-          .origin = "tracer", .resolution = 0.01,
-          .meaning = "share of wall time in system calls, by name"),
+          .origin = "kernel", .resolution = 0.01,
+          .meaning = "share of the wall time in system calls, by name"),
     FIELD(run_id, FIELD_TEXT, .origin = "jobs", .meaning = "the run of that job (UUIDv7)"),
     FIELD(start_time, FIELD_REAL, .unit = UNIT_EPOCH, .cost = COST_CORE, .origin = "stat",
           .resolution = 0.01, .meaning = "when it started"),
@@ -73,9 +73,8 @@ static const struct field process_metric_fields[] = {
           .title = "WRITE", .width = 12, .meaning = "bytes sent to storage"),
     FIELD(gpu_memory_mb, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_MB, .cost = COST_TRACED,
           .origin = "gpu", .resolution = 0.01, .meaning = "GPU memory of the process"),
-    FIELD(syscall_source, FIELD_ENUM, .origin = "tracer", .names = syscall_source_names,
-          .name_count = ARRAY_SIZE(syscall_source_names),
-          .meaning = "where the system call figures come from"),
+    FIELD(syscall_source, FIELD_ENUM, .origin = "kernel", .names = syscall_source_names,
+          .name_count = SYSCALL_SOURCE_COUNT, .meaning = "where the system call figures come from"),
 };
 
 const struct record process_metric_record =

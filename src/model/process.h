@@ -11,7 +11,10 @@ enum syscall_source {
     SYSCALLS_SAMPLED,
     SYSCALLS_BPF,
     SYSCALLS_STRACE,
+    SYSCALL_SOURCE_COUNT,
 };
+
+extern const char *const syscall_source_names[SYSCALL_SOURCE_COUNT];
 
 struct process_metric {
     int64_t pid;
