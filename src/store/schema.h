@@ -7,7 +7,7 @@
 
 #define SCHEMA_APPLICATION_ID 0x736f6e64 /* "sond" */
 /* Raised with every change of the tables or views, with a step in schema.c that leads there. */
-#define SCHEMA_VERSION 3
+#define SCHEMA_VERSION 4
 
 /* `last_tick` of a process that is still there. Small enough for 6 bytes. */
 #define TICK_OPEN      INT64_C(1000000000000)
