@@ -552,7 +552,7 @@ static void test_of_an_older_sonde(void **state)
     handle = fixture_sqlite(fixture);
     assert_int_equal(ask_int(handle, "SELECT count(*) FROM snapshots"), 140);
     assert_true(ask_int(handle, "SELECT count(*) FROM process_metrics") > 140);
-    assert_int_equal(ask_int(handle, "PRAGMA user_version"), 3);
+    assert_int_equal(ask_int(handle, "PRAGMA user_version"), 4);
     sqlite3_close(handle);
     assert_int_equal(store_close(store), 0);
     written_done(&written);

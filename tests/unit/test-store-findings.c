@@ -397,7 +397,7 @@ static void check_schema_is_new(const struct store_fixture *fixture)
     store_fixture_tear_down((void **)&other);
     handle = fixture_sqlite(fixture);
     assert_int_equal(ask_int(handle, sql), 1);
-    assert_int_equal(ask_int(handle, "PRAGMA user_version"), 3);
+    assert_int_equal(ask_int(handle, "PRAGMA user_version"), 4);
     sqlite3_close(handle);
 }
 
