@@ -192,6 +192,7 @@ static int read_request(struct arguments *arguments, struct request *ret)
     ret->job.job_type = ret->job_type;
     ret->job.wait_for_all = arguments_has(arguments, "wait");
     ret->job.is_exact = arguments_has(arguments, "exact");
+    ret->job.counts_syscalls = arguments_has(arguments, "syscalls");
     ret->summary_path = arguments_value(arguments, "summary");
     ret->is_quiet = arguments_has(arguments, "quiet");
     ret->is_stored = !arguments_has(arguments, "no-store");
@@ -265,9 +266,10 @@ static int not_started(const struct request *request, int error, int exec_errno,
     const char *command = request->job.argv[0];
 
     if (error == -EOPNOTSUPP) {
-        log_error("run: --exact needs the kernel collector, which cannot be had: %s; without "
-                  "--exact, sonde does what it can",
-                  refusal->words);
+        const char *option = request->job.counts_syscalls ? "--syscalls" : "--exact";
+        log_error("run: %s needs the kernel collector, which cannot be had: %s; without %s, sonde "
+                  "does what it can",
+                  option, refusal->words, option);
         return EXIT_OURS;
     }
     if (error != -ECHILD) {
@@ -361,6 +363,7 @@ static int run(const struct command_context *context, struct arguments *argument
     if (load_config(context, &config) < 0)
         return EXIT_OURS;
     request.job.collector = config->collector;
+    request.job.syscalls = config->syscalls;
     choose_store(context, config, &request);
     find_keeper(context, &request);
     status = open_summary(&request);
@@ -392,6 +395,7 @@ static const struct command_option options[] = {
     {"interval", 'i', "TIME", "time between samples, 10ms to 1h (default 100ms)"},
     {"admit", 'a', NULL, "wait until there is room for it (see `sonde admit`)"},
     {"exact", 'x', NULL, "start only when the kernel tells of every process, its CPU and its end"},
+    {"syscalls", 0, NULL, "count every system call, its time and its failures (see sonde-run(1))"},
     {"wait", 'w', NULL, "also wait for what the command leaves running"},
     {"summary", 's', "FILE", "write the summary to FILE as one JSON object (-: stdout)"},
     {"no-store", 0, NULL, "keep nothing of this run"},

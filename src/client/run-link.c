@@ -11,6 +11,7 @@
 #include "base/json-writer.h"
 #include "base/uuid.h"
 #include "client/client.h"
+#include "model/process.h"
 #include "model/record-json.h"
 
 /* A daemon with a full backlog is stopped, or overrun: the run is stored without it. */
@@ -166,6 +167,17 @@ static void write_exactness(struct json_writer *json, const char *key, int exact
         write_text(json, key, words[exactness]);
 }
 
+static void write_tally(struct json_writer *json, const char *key, const struct tally_list *tally)
+{
+    if (!tally->items)
+        return;
+    json_write_key(json, key);
+    json_write_begin_object(json);
+    for (size_t i = 0; i < tally->count; i++)
+        write_real(json, tally->items[i].name, tally->items[i].value);
+    json_write_end_object(json);
+}
+
 static void write_true(struct json_writer *json, const char *key)
 {
     json_write_key(json, key);
@@ -272,6 +284,12 @@ static void write_figures(struct json_writer *json, const struct job_profile *pr
     write_int(json, "left_running", profile->left_running);
     write_int(json, "num_samples", profile->num_samples);
     write_text(json, "collector", profile->collector);
+    write_tally(json, "syscall_hotspots", &profile->syscall_hotspots);
+    write_tally(json, "syscall_counts", &profile->syscall_counts);
+    write_tally(json, "syscall_seconds", &profile->syscall_seconds);
+    write_tally(json, "syscall_errors", &profile->syscall_errors);
+    write_text(json, "syscall_source", syscall_source_names[profile->syscall_source]);
+    write_exactness(json, "syscalls_exactness", exactness->syscall_hotspots);
     write_exactness(json, "cpu_exactness", exactness->cpu_seconds);
     write_exactness(json, "rss_exactness", exactness->peak_rss_mb);
     write_exactness(json, "total_exactness", exactness->peak_total_mb);

@@ -107,6 +107,7 @@ static struct engine_settings settings_of(const struct config *config, const str
         .anomaly = &config->anomaly,
         .limits = &config->limits,
         .rules = rules,
+        .syscalls = config->syscalls,
     };
 }
 

@@ -343,6 +343,18 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
     }
 }
 
+/* What the kernel has told of its system calls, where nobody who knows better has. Without memory
+ * they are unknown. */
+static void add_syscalls(struct daemon *daemon, const struct run *run, struct arena *arena,
+                         struct job_profile *profile)
+{
+    struct run_syscalls syscalls;
+
+    if (!profile->syscall_hotspots.items &&
+        engine_syscalls(daemon->engine, run, arena, &syscalls) == 0)
+        job_profile_set_syscalls(profile, &syscalls);
+}
+
 static void store_sheet(struct daemon *daemon, const struct run *run, int64_t sheet_num,
                         const char *name, int outcome, bool is_told)
 {
@@ -441,6 +453,7 @@ void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, s
 void job_desk_finish(struct daemon *daemon, struct run *run, const struct job *told)
 {
     const struct desk_entry *entry = find_entry(daemon, run);
+    _cleanup_(arena_done) struct arena arena = {0};
     struct job job = *told;
 
     engine_flush(daemon->engine); /* what has happened to it goes before its end */
@@ -452,6 +465,7 @@ void job_desk_finish(struct daemon *daemon, struct run *run, const struct job *t
     /* Of one that went on from before, the store has the sums. */
     if (!entry || !entry->is_continued)
         add_figures(daemon, run, &job.profile);
+    add_syscalls(daemon, run, &arena, &job.profile);
     if (entry && int_is_known(entry->sheet_num))
         end_own_sheet(daemon, run, entry->sheet_num, &job);
     publish_job(daemon, "job.finished", run, &job);

@@ -510,6 +510,13 @@ static void read_figures(const struct rpc_request *request, struct job_profile *
     exactness->peak_rss_mb = exactness_of(request, "rss_exactness");
     exactness->peak_total_mb = exactness->peak_unique_mb = exactness_of(request, "total_exactness");
     exactness->processes = exactness_of(request, "processes_exactness");
+    job_profile_set_syscalls(
+        profile, &(struct run_syscalls){.hotspots = rpc_tally(request, "syscall_hotspots"),
+                                        .counts = rpc_tally(request, "syscall_counts"),
+                                        .seconds = rpc_tally(request, "syscall_seconds"),
+                                        .errors = rpc_tally(request, "syscall_errors"),
+                                        .source = rpc_word(request, "syscall_source", -1) + 1,
+                                        .exactness = exactness_of(request, "syscalls_exactness")});
 }
 
 /* The most that is said of it. */

@@ -90,6 +90,22 @@ static void list_signals(const struct daemon *daemon, struct listing *exact,
         list_reason(not_exact, "kills for memory: seen as SIGKILL", why_not(daemon));
 }
 
+static void list_syscalls(const struct daemon *daemon, struct listing *exact,
+                          struct listing *not_exact)
+{
+    enum syscalls_choice choice = daemon->config->syscalls;
+    bool is_counted = choice == SYSCALLS_CHOICE_BPF && has_part(daemon, KERNEL_PART_CALL_COUNTS);
+
+    if (is_counted)
+        list_text(exact, "system calls of runs, from when they are told of: every one is counted");
+    else if (choice == SYSCALLS_CHOICE_OFF)
+        list_text(not_exact, "system calls: not looked at (profiler.syscalls is off)");
+    else if (has_part(daemon, KERNEL_PART_CALL_SAMPLES))
+        list_text(not_exact, "system calls of runs: sampled once an interval");
+    else
+        list_reason(not_exact, "system calls: not looked at", why_not(daemon));
+}
+
 static int fill_exactness(const struct daemon *daemon, struct arena *arena,
                           struct daemon_status *status)
 {
@@ -103,7 +119,7 @@ static int fill_exactness(const struct daemon *daemon, struct arena *arena,
     list_ends(daemon, &exact, &not_exact);
     list_signals(daemon, &exact, &not_exact);
     list_text(&not_exact, "sums of memory: sampled once an interval");
-    list_text(&not_exact, "system calls: not watched");
+    list_syscalls(daemon, &exact, &not_exact);
     return not_exact.error;
 }
 

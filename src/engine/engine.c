@@ -28,6 +28,7 @@
 #include "engine/kernel-account.h"
 #include "engine/lifecycle-feed.h"
 #include "engine/rule-runs.h"
+#include "engine/syscall-account.h"
 #include "engine/unseen-events.h"
 #include "loop/ticker.h"
 #include "sample/scope.h"
@@ -44,6 +45,7 @@ struct engine {
     int proc_fd;
     struct collector *collector;
     struct kernel_account kernel;
+    struct syscall_account syscalls;
     struct lifecycle_feed *feed;
     struct detector *detector;
     struct rule_runs rules;
@@ -88,6 +90,8 @@ static void on_account(void *context, struct member *member, const struct lifecy
     if (kernel_account_has_exact_ends(&engine->kernel) &&
         kernel_account_note(&engine->kernel, member, event) < 0)
         engine->counts.failed++;
+    if (syscall_account_note(&engine->syscalls, member, event) < 0)
+        engine->counts.failed_syscalls++;
 }
 
 static void on_member(void *context, struct member *member, const struct lifecycle_event *event,
@@ -212,9 +216,12 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
     engine->is_reading = true;
     int r = collector_take(engine->collector, &request, ret, ret_moment);
     engine->is_reading = false;
-    if (r == 0)
-        rule_watch_end(&engine->rules.watch);
-    return r;
+    if (r < 0)
+        return r;
+    rule_watch_end(&engine->rules.watch);
+    if (syscall_account_take(&engine->syscalls, ret_moment, engine->settings.interval_ns, *ret) < 0)
+        engine->counts.failed_syscalls++;
+    return 0;
 }
 
 static void add_event_gap(struct engine *engine, const struct moment *now, int64_t lost,
@@ -426,6 +433,17 @@ static int cover_own_spawn(struct engine *engine)
     return sampler_cover(collector_sampler(engine->collector), member->run, member->pid, NULL);
 }
 
+static int count_own_spawn(struct engine *engine)
+{
+    const struct engine_options *options = &engine->options;
+    struct member *member = registry_find(options->registry, options->spawned_pid);
+
+    if (!member || !options->counts_spawned)
+        return 0;
+    member->calls_since_ns = options->spawned_at.mono_ns;
+    return syscall_account_count(&engine->syscalls, member->run, true);
+}
+
 int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
 {
     int r = 0;
@@ -434,10 +452,14 @@ int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
     engine->kernel.registry = engine->options.registry;
     engine->kernel.collector = engine->collector;
     collector_use_kernel(engine->collector, kernel);
+    engine->syscalls.kernel = kernel;
+    engine->syscalls.registry = engine->options.registry;
     if (!kernel_account_has_events(&engine->kernel))
         return 0;
     if (!engine->counts.collected) /* from the beginning */
         r = cover_own_spawn(engine);
+    if (r == 0)
+        r = count_own_spawn(engine);
     if (r < 0)
         return r;
     if (engine->feed) {
@@ -482,6 +504,7 @@ static int apply_settings(struct engine *engine, const struct engine_settings *s
     if (settings->anomaly)
         detector_configure(engine->detector, settings->anomaly);
     rule_watch_configure(&engine->rules.watch, settings->rules);
+    engine->syscalls.choice = settings->syscalls;
     engine->settings = *settings;
     return 0;
 }
@@ -559,6 +582,7 @@ void engine_close(struct engine *engine)
     detector_free(engine->detector);
     rule_runs_done(&engine->rules);
     kernel_account_done(&engine->kernel);
+    syscall_account_done(&engine->syscalls);
     VEC_DONE(&engine->pids);
     intake_done(&engine->intake);
     unseen_events_done(&engine->unseen);
@@ -646,8 +670,10 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
     if (telling == TELL_FROM_BIRTH)
         earlier_forks_tell(&forks, &engine->intake);
     earlier_forks_done(&forks);
-    if (!engine->is_reading) /* else with the next snapshot: one reading at a time */
+    if (!engine->is_reading) { /* else with the next snapshot: one reading at a time */
         kernel_account_cover(&engine->kernel);
+        syscall_account_catch_up(&engine->syscalls);
+    }
     plan_flush(engine);
     plan_early(engine);
     return r;
@@ -670,6 +696,7 @@ void engine_end_run(struct engine *engine, struct run *run)
         detector_end_run(engine->detector, run->run_id);
     deaths_forget_run(&engine->intake.deaths, run->run_id);
     sampler_end_run(collector_sampler(engine->collector), run);
+    syscall_account_end_run(&engine->syscalls, run);
     registry_end_run(engine->options.registry, run);
 }
 
@@ -743,6 +770,12 @@ int engine_find_death(const struct engine *engine, const struct run *run, pid_t 
                       struct process_event_list *ret)
 {
     return deaths_find(&engine->intake.deaths, run->run_id, pid, exit_code, signal_num, arena, ret);
+}
+
+int engine_syscalls(const struct engine *engine, const struct run *run, struct arena *arena,
+                    struct run_syscalls *ret)
+{
+    return call_ledger_fill_run(&engine->syscalls.ledger, run, arena, ret);
 }
 
 /* ---- how it stands ---- */

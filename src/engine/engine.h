@@ -18,6 +18,7 @@
 #include "jobs/registry.h"
 #include "jobs/rules.h"
 #include "probe/connector.h"
+#include "sample/call-ledger.h"
 #include "sample/collector.h"
 
 struct engine;
@@ -29,6 +30,7 @@ struct engine_settings {
     const struct anomaly_config *anomaly; /* NULL: none are looked for */
     const struct limits_config *limits;   /* NULL: pressure is not told */
     const struct rules *rules;            /* NULL: none */
+    enum syscalls_choice syscalls;        /* with the kernel's own programs */
 };
 
 struct engine_options {
@@ -42,6 +44,8 @@ struct engine_options {
      * where the kernel tells of none, and samples are due from then on. 0: none. */
     pid_t spawned_pid;
     struct moment spawned_at;
+    bool counts_spawned; /* the kernel counts its system calls already, see kernel_probe_count_calls
+                          */
 
     /* The box is the receiver's. One that has got too full for more events, or has waited for
      * `flush_after_ms` (0: as long as it takes), comes before its time, and without a snapshot. */
@@ -64,6 +68,7 @@ struct engine_counts {
     uint64_t collected;
     uint64_t failed; /* collections */
     uint64_t failed_detections;
+    uint64_t failed_syscalls; /* looks at system calls */
     uint64_t missed_ticks;
     uint64_t event_losses; /* times that lifecycle events were lost */
 };
@@ -123,6 +128,9 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
 void engine_signalled(struct engine *engine, pid_t pid, const struct process_event *sent);
 
 const struct run_usage *engine_usage(const struct engine *engine, const struct run *run);
+/* The system calls that it has spent its time in. Lists are placed in `arena`. 0 or -ENOMEM. */
+int engine_syscalls(const struct engine *engine, const struct run *run, struct arena *arena,
+                    struct run_syscalls *ret);
 
 /* Why the run ended so: see deaths_find(). As of the last box that was handed on. */
 int engine_find_death(const struct engine *engine, const struct run *run, pid_t pid,

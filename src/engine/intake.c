@@ -4,9 +4,14 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "engine/peek.h"
 #include "model/process.h"
+#include "model/syscall-profile.h"
+
+/* Of a process that has ended, in words; its rows and its run have all of them. */
+#define CALLS_DESCRIBED 3
 
 void intake_done(struct intake *intake)
 {
@@ -103,6 +108,16 @@ static double mb_or_unknown(int64_t bytes)
     return int_is_known(bytes) ? (double)bytes / BYTES_PER_MB : REAL_UNKNOWN;
 }
 
+/* NULL: there is no memory for words. */
+static const char *describe_calls(struct tick_box *box, const struct syscall_profile *calls)
+{
+    _cleanup_text_ struct text words = {0};
+
+    text_append_string(&words, "system calls: ");
+    syscall_profile_format(calls, CALLS_DESCRIBED, &words);
+    return text_error(&words) == 0 ? arena_strdup(&box->arena, text_string(&words)) : NULL;
+}
+
 static void take_exit(struct intake *intake, struct owner owner,
                       const struct lifecycle_event *event, double timestamp)
 {
@@ -114,6 +129,8 @@ static void take_exit(struct intake *intake, struct owner owner,
     if (int_is_known(event->cpu_ns))
         end->cpu_seconds = ns_to_sec((uint64_t)event->cpu_ns);
     end->peak_rss_mb = mb_or_unknown(event->peak_rss_bytes);
+    if (event->calls && !end->details)
+        end->details = describe_calls(intake->box, event->calls);
 }
 
 /* A command line is for its own user, and for root: others get the short name. */

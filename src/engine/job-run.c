@@ -393,34 +393,56 @@ static int prepare(struct job_runner *runner)
     return r;
 }
 
+static bool has_what_it_takes(const struct job_runner *runner)
+{
+    const struct kernel_probe *kernel = runner->kernel;
+    bool is_exact = kernel_probe_has(kernel, KERNEL_PART_EVENTS) &&
+                    kernel_probe_has(kernel, KERNEL_PART_FINAL_CPU);
+
+    return (is_exact || !runner->options->is_exact) &&
+           (!runner->options->counts_syscalls || kernel_probe_has(kernel, KERNEL_PART_CALL_COUNTS));
+}
+
 /* 0, or -EOPNOTSUPP with the reason. */
 static int open_kernel(struct job_runner *runner, struct kernel_refusal *refusal)
 {
     const struct kernel_probe_options options = {.wants_all = false};
 
-    if (!runner->options->is_exact)
+    if (!runner->options->is_exact && !runner->options->counts_syscalls)
         return 0;
     if (kernel_probe_open(&options, &runner->kernel, refusal) < 0)
         return -EOPNOTSUPP;
-    if (kernel_probe_has(runner->kernel, KERNEL_PART_EVENTS) &&
-        kernel_probe_has(runner->kernel, KERNEL_PART_FINAL_CPU))
+    if (has_what_it_takes(runner))
         return 0;
     *refusal = (struct kernel_refusal){0};
     snprintf(refusal->words, sizeof(refusal->words), "%s", kernel_probe_refusal(runner->kernel));
     return -EOPNOTSUPP;
 }
 
-/* What sonde forks while it carries the tag itself is born with it. */
+static int begin_counting(struct job_runner *runner)
+{
+    int r = kernel_probe_count_calls(runner->kernel, true);
+
+    return r < 0 ? r : kernel_probe_count_calls_of(runner->kernel, getpid(), COUNT_FROM_EXEC);
+}
+
+/* What sonde forks while it carries the tag itself is born with it, and so with counting. */
 static int spawn_tagged(struct job_runner *runner, int *ret_exec_errno)
 {
     const uint32_t tag = runner->run->tag;
+    bool is_counting = runner->options->counts_syscalls;
 
+    int r = is_counting ? begin_counting(runner) : 0;
+    if (r < 0)
+        return r;
     if (runner->kernel)
         kernel_probe_tag(runner->kernel, getpid(), tag);
-    int r = spawn_command(runner->options->argv, &runner->original_signals, &runner->command_pid,
-                          ret_exec_errno);
+    r = spawn_command(runner->options->argv, &runner->original_signals, &runner->command_pid,
+                      ret_exec_errno);
     if (runner->kernel)
         kernel_probe_tag(runner->kernel, getpid(), 0);
+    if (is_counting)
+        kernel_probe_leave_calls_of(runner->kernel, getpid());
     return r;
 }
 
@@ -477,13 +499,15 @@ static int start_sampling(struct job_runner *runner)
     const struct engine_options options = {
         .settings = {.interval_ns = runner->options->interval_ns,
                      .scope = SCOPE_ALL,
-                     .anomaly = runner->options->anomaly},
+                     .anomaly = runner->options->anomaly,
+                     .syscalls = runner->options->syscalls},
         .only_jobs = true,
         .registry = runner->registry,
         .connector = TAKE_PTR(runner->connector),
         .kernel = runner->kernel,
         .spawned_pid = runner->command_pid,
         .spawned_at = runner->started,
+        .counts_spawned = runner->options->counts_syscalls,
         .wants_events = true, /* they tell why it failed, stored or not */
         .on_tick = on_tick,
         .context = runner,
@@ -611,6 +635,8 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
         facts->saw_every_process = engine_saw_every_process(runner->engine);
         facts->collector = engine_collector(runner->engine);
         find_death(runner, &ret->arena);
+        /* Without memory they are unknown. */
+        engine_syscalls(runner->engine, runner->run, &ret->arena, &facts->syscalls);
     }
     /* The command itself was there even if nothing could be noted. */
     facts->processes = MAX(runner->run->processes, (uint64_t)1);

@@ -28,6 +28,8 @@ struct job_run_options {
     bool wait_for_all; /* not only for the command but for all that it left running */
     enum collector_choice collector;
     bool is_exact; /* the kernel collector is there before the command starts, or nothing is run */
+    enum syscalls_choice syscalls;
+    bool counts_syscalls; /* every one, from the command's first on; as is_exact */
 
     /* Where it is kept, how long, and what is hidden; who writes is filled in here. NULL: nothing
      * is kept. Trouble with it is told of, and does not concern the command. */

@@ -135,6 +135,11 @@ static void fill_profile(const struct run_summary *summary, struct job_profile *
     profile->max_cpu_pct = summary->max_cpu_pct;
     profile->left_running = (int64_t)summary->left_running.count;
     profile->collector = summary->collector;
+    profile->syscall_hotspots = summary->syscall_hotspots;
+    profile->syscall_counts = summary->syscall_counts;
+    profile->syscall_source = summary->syscall_source;
+    profile->syscall_seconds = summary->syscall_seconds;
+    profile->syscall_errors = summary->syscall_errors;
 }
 
 void run_record_end(const struct run_summary *summary, double ended_at, struct job *ret)

@@ -221,6 +221,12 @@ int run_summary_make(const struct run_facts *facts, const struct job_run_options
     ret->gap_seconds = facts->gap_seconds;
     ret->max_cpu_pct = facts->max_cpu_pct;
     ret->collector = facts->collector;
+    ret->syscall_hotspots = facts->syscalls.hotspots;
+    ret->syscall_counts = facts->syscalls.counts;
+    ret->syscall_source = facts->syscalls.source;
+    ret->syscall_seconds = facts->syscalls.seconds;
+    ret->syscall_errors = facts->syscalls.errors;
+    ret->exactness.syscall_hotspots = facts->syscalls.exactness;
     fill_cpu(facts, ret);
     fill_memory(facts, ret);
     int r = fill_outcome(facts, arena, ret);

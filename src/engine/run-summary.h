@@ -9,6 +9,7 @@
 #include "engine/job-run.h"
 #include "jobs/registry.h"
 #include "model/snapshot.h"
+#include "sample/call-ledger.h"
 #include "sample/ledger.h"
 
 /* A signal that came to sonde and was passed on to the command. */
@@ -33,7 +34,8 @@ struct run_facts {
     double gap_seconds;
     double max_cpu_pct; /* of one interval; unknown: there was none */
     uint64_t failed_samples;
-    const char *collector; /* that processes were read with in the end */
+    const char *collector;        /* that processes were read with in the end */
+    struct run_syscalls syscalls; /* lists are the caller's */
 
     const struct run_usage *usage;   /* NULL: nothing was sampled */
     const struct registry *registry; /* its members are what is left */

@@ -30,6 +30,8 @@ struct member {
     bool is_covered; /* its end will be told with all that it has used, and those of its children */
     bool was_born;   /* … because the kernel has told of its birth */
     bool is_counted; /* it was told */
+    /* Since when its system calls are counted, with those of all that it forks; 0: they are not. */
+    uint64_t calls_since_ns;
 };
 
 struct registry;

@@ -49,7 +49,9 @@ const struct config_key config_keys[] = {
     KEY("profiler.strace_full_on_demand", strace_full_on_demand, CONFIG_BOOL, .fallback = "true",
         .meaning = "allow full traces when they are asked for"),
     KEY("profiler.syscalls", syscalls, CONFIG_CHOICE, .fallback = "auto", NAMES(syscalls_names),
-        .meaning = "where figures of system calls come from; `auto`: sampled, `bpf`: exact"),
+        .meaning =
+            "system calls of runs; `auto`: sampled at each interval, `bpf`: every one counted, "
+            "which slows all calls on the machine while a run goes on"),
     KEY("profiler.gpu_enabled", gpu_enabled, CONFIG_SWITCH, .fallback = "auto",
         .meaning = "read GPUs; `auto`: if a device is there"),
     KEY("profiler.storage_path", storage_path, CONFIG_PATH,

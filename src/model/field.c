@@ -92,3 +92,11 @@ const char *field_enum_name(const struct field *field, int value)
 {
     return value > 0 && (size_t)value < field->name_count ? field->names[value] : NULL;
 }
+
+const struct tally *tally_find(const struct tally_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].name, name) == 0)
+            return &list->items[i];
+    return NULL;
+}

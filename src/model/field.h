@@ -132,6 +132,9 @@ struct any_list LIST(void);
 
 void record_init(const struct record *record, void *object);
 
+/* NULL: there is none of that name. */
+const struct tally *tally_find(const struct tally_list *list, const char *name);
+
 const struct field *record_find(const struct record *record, const char *name);
 
 /* Digits after the point that show a value at the field's resolution; -1 for all of them. */

@@ -27,7 +27,7 @@ static const struct field run_exactness_fields[] = {
              .name_count = ARRAY_SIZE(exactness_names),                                            \
              .meaning = "exact, sampled or lower_bound")
     FIELD(cpu_seconds),   FIELD(user_seconds),   FIELD(system_seconds), FIELD(peak_rss_mb),
-    FIELD(peak_total_mb), FIELD(peak_unique_mb), FIELD(processes),
+    FIELD(peak_total_mb), FIELD(peak_unique_mb), FIELD(processes),      FIELD(syscall_hotspots),
 #undef FIELD
 };
 static const struct record run_exactness_record =
@@ -92,6 +92,9 @@ static const struct field job_profile_fields[] = {
     FIELD(collector, FIELD_TEXT, .meaning = "where the facts come from"),
     FIELD(syscall_source, FIELD_ENUM, .names = syscall_source_names,
           .name_count = SYSCALL_SOURCE_COUNT, .meaning = "where the system call figures come from"),
+    FIELD(syscall_seconds, FIELD_TALLY, .unit = UNIT_SECONDS, .resolution = 0.000001,
+          .meaning = "wall time from entry to return, of all threads together, by name"),
+    FIELD(syscall_errors, FIELD_TALLY, .unit = UNIT_COUNT, .meaning = "calls that failed, by name"),
 #undef FIELD
 };
 const struct record job_profile_record =
@@ -209,6 +212,14 @@ static const struct field run_summary_fields[] = {
           .meaning = "largest CPU of one interval"),
     FIELD(anomalies, FIELD_RECORDS, .record = &anomaly_record, .meaning = "what was noticed"),
     FIELD(collector, FIELD_TEXT, .meaning = "where the facts come from"),
+    FIELD(syscall_hotspots, FIELD_TALLY, .unit = UNIT_PERCENT, .resolution = 0.01,
+          .meaning = "share of system call time, by name"),
+    FIELD(syscall_counts, FIELD_TALLY, .unit = UNIT_COUNT, .meaning = "calls by name"),
+    FIELD(syscall_source, FIELD_ENUM, .names = syscall_source_names,
+          .name_count = SYSCALL_SOURCE_COUNT, .meaning = "where the system call figures come from"),
+    FIELD(syscall_seconds, FIELD_TALLY, .unit = UNIT_SECONDS, .resolution = 0.000001,
+          .meaning = "wall time from entry to return, of all threads together, by name"),
+    FIELD(syscall_errors, FIELD_TALLY, .unit = UNIT_COUNT, .meaning = "calls that failed, by name"),
     FIELD(exactness, FIELD_RECORD, .record = &run_exactness_record,
           .meaning = "how far each figure can be trusted"),
 #undef FIELD
@@ -374,4 +385,14 @@ double job_duration_seconds(const struct job *job)
 {
     return real_is_known(job->profile.wall_seconds) ? job->profile.wall_seconds
                                                     : job->ended_at - job->started_at;
+}
+
+void job_profile_set_syscalls(struct job_profile *profile, const struct run_syscalls *syscalls)
+{
+    profile->syscall_hotspots = syscalls->hotspots;
+    profile->syscall_counts = syscalls->counts;
+    profile->syscall_seconds = syscalls->seconds;
+    profile->syscall_errors = syscalls->errors;
+    profile->syscall_source = syscalls->source;
+    profile->exactness.syscall_hotspots = syscalls->exactness;
 }

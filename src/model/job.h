@@ -36,6 +36,7 @@ struct run_exactness {
     int peak_total_mb;
     int peak_unique_mb;
     int processes;
+    int syscall_hotspots; /* and the counts */
 };
 
 /* What a whole run used. */
@@ -76,7 +77,21 @@ struct job_profile {
     double gap_seconds;
     const char *collector;
     int syscall_source; /* enum syscall_source; shares of time of different ones do not compare */
+    struct tally_list syscall_seconds;
+    struct tally_list syscall_errors;
 };
+
+/* What is known of a run's system calls, all unknown if nothing is. */
+struct run_syscalls {
+    struct tally_list hotspots; /* shares of time */
+    struct tally_list counts;   /* null where they were sampled, as are the next */
+    struct tally_list seconds;
+    struct tally_list errors;
+    int source;    /* enum syscall_source */
+    int exactness; /* enum exactness */
+};
+
+void job_profile_set_syscalls(struct job_profile *profile, const struct run_syscalls *syscalls);
 
 /* One run of a job. */
 struct job {
@@ -144,6 +159,11 @@ struct run_summary {
     double max_cpu_pct;
     struct anomaly_list anomalies;
     const char *collector;
+    struct tally_list syscall_hotspots;
+    struct tally_list syscall_counts;
+    int syscall_source; /* enum syscall_source */
+    struct tally_list syscall_seconds;
+    struct tally_list syscall_errors;
     struct run_exactness exactness;
 };
 

@@ -15,6 +15,8 @@ enum lifecycle_kind {
     LIFECYCLE_OOM,    /* the kernel kills a process for its memory */
 };
 
+struct syscall_profile;
+
 struct lifecycle_event {
     enum lifecycle_kind kind;
     pid_t pid;       /* the process */
@@ -33,6 +35,7 @@ struct lifecycle_event {
     int64_t peak_rss_bytes;
     int64_t read_bytes;
     int64_t write_bytes;
+    const struct syscall_profile *calls; /* on exit: all that it has called; NULL: not counted */
 
     int signal_num;
     pid_t sender_pid;        /* 0: the kernel itself */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "model/process.h"
 #include "report/event-table.h"
 #include "report/figures.h"
 #include "report/job-report.h"
@@ -393,21 +394,23 @@ static int compare_tallies(const void *a, const void *b)
     return (left->value < right->value) - (left->value > right->value);
 }
 
-static const struct tally *find_tally(const struct tally_list *list, const char *name)
+/* How the shares came about, and how far they go. */
+static const char *trust_in_syscalls(const struct job_profile *profile)
 {
-    for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->items[i].name, name) == 0)
-            return &list->items[i];
-    return NULL;
+    if (profile->syscall_source == SYSCALLS_SAMPLED)
+        return " (sampled: shares of the time that was spent in them)";
+    if (profile->exactness.syscall_hotspots == LOWER_BOUND)
+        return " (counted, but not from the beginning, or not all)";
+    return profile->exactness.syscall_hotspots == EXACT ? " (every one counted)" : "";
 }
 
 static void append_hotspots(const struct job_profile *profile, const struct report_style *style,
                             struct text *out)
 {
     static const struct table_column columns[] = {
-        {.title = "SYSCALL", .cut_to = 24},
-        {.title = "TIME", .is_figure = true},
-        {.title = "CALLS", .is_figure = true},
+        {.title = "SYSCALL", .cut_to = 24},     {.title = "TIME", .is_figure = true},
+        {.title = "WALL", .is_figure = true},   {.title = "CALLS", .is_figure = true},
+        {.title = "FAILED", .is_figure = true},
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
     size_t count = profile->syscall_hotspots.count;
@@ -422,13 +425,19 @@ static void append_hotspots(const struct job_profile *profile, const struct repo
     memcpy(sorted, profile->syscall_hotspots.items, count * sizeof(*sorted));
     qsort(sorted, count, sizeof(*sorted), compare_tallies);
     for (size_t i = 0; i < count && i < HOTSPOTS_SHOWN; i++) {
-        const struct tally *calls = find_tally(&profile->syscall_counts, sorted[i].name);
+        const char *name = sorted[i].name;
+        const struct tally *calls = tally_find(&profile->syscall_counts, name);
+        const struct tally *seconds = tally_find(&profile->syscall_seconds, name);
+        const struct tally *errors = tally_find(&profile->syscall_errors, name);
         struct human figure;
-        table_add(&table, sorted[i].name);
+        table_add(&table, name);
         table_add(&table, figure_percent(&figure, sorted[i].value));
+        table_add(&table, seconds ? figure_duration(&figure, seconds->value) : NULL);
         table_add(&table, calls ? figure_tally(&figure, calls->value) : NULL);
+        table_add(&table, errors ? figure_tally(&figure, errors->value) : NULL);
     }
     style_heading(style, "system calls", out);
+    text_append_string(out, trust_in_syscalls(profile));
     text_append_char(out, '\n');
     table_format(&table, style, out);
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "model/process.h"
 #include "report/figures.h"
 #include "report/run-figures.h"
 #include "report/style.h"
@@ -9,6 +10,7 @@
 /* More of them would not make a short summary. */
 #define LEFT_RUNNING_SHOWN   5
 #define LEFT_COMMAND_COLUMNS 60
+#define SYSCALLS_SHOWN       3
 
 static void format_outcome(const struct run_summary *summary, struct text *out)
 {
@@ -55,6 +57,25 @@ static void format_processes(const struct run_summary *summary, const char *no_e
     }
 }
 
+/* "read 80.1 % (1,000,003), …": the first few, where they were counted or looked at. */
+static void format_syscalls(const struct run_summary *summary, struct text *out)
+{
+    const struct tally_list *hotspots = &summary->syscall_hotspots;
+    struct human share, calls;
+
+    if (!hotspots->count || summary->syscall_source == SYSCALLS_SAMPLED)
+        return;
+    style_label("syscalls", out);
+    for (size_t i = 0; i < hotspots->count && i < SYSCALLS_SHOWN; i++) {
+        const struct tally *count = tally_find(&summary->syscall_counts, hotspots->items[i].name);
+        text_printf(out, "%s%s %s", i ? ", " : "", hotspots->items[i].name,
+                    figure_percent(&share, hotspots->items[i].value));
+        if (count)
+            text_printf(out, " (%s)", figure_tally(&calls, count->value));
+    }
+    text_append_string(out, " of the time in them\n");
+}
+
 static void format_left_running(const struct run_summary *summary, struct text *out)
 {
     const struct left_process_list *left = &summary->left_running;
@@ -78,5 +99,6 @@ void short_summary_format(const struct run_summary *summary, const char *no_even
     format_outcome(summary, out);
     format_figures(summary, out);
     format_processes(summary, no_events, out);
+    format_syscalls(summary, out);
     format_left_running(summary, out);
 }

@@ -44,3 +44,9 @@ int rpc_word(const struct rpc_request *request, const char *name, int otherwise)
     const struct rpc_value *value = rpc_value(request, name);
     return value ? value->word : otherwise;
 }
+
+struct tally_list rpc_tally(const struct rpc_request *request, const char *name)
+{
+    const struct rpc_value *value = rpc_value(request, name);
+    return value ? value->tally : (struct tally_list){0};
+}

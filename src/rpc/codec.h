@@ -62,6 +62,7 @@ struct rpc_value {
         const char *text;
         int word;
         struct text_list texts;
+        struct tally_list tally;
     };
 };
 
@@ -93,6 +94,7 @@ int64_t rpc_int(const struct rpc_request *request, const char *name, int64_t oth
 double rpc_real(const struct rpc_request *request, const char *name, double otherwise);
 bool rpc_bool(const struct rpc_request *request, const char *name, bool otherwise);
 int rpc_word(const struct rpc_request *request, const char *name, int otherwise);
+struct tally_list rpc_tally(const struct rpc_request *request, const char *name); /* null */
 
 /* ---- answers, without a newline ---- */
 

@@ -16,6 +16,7 @@
 static const char *const end_words[] = {"success", "failure", "unknown", NULL};
 static const char *const outcome_words[] = {"running", "success", "failure", "unknown", NULL};
 static const char *const exactness_words[] = {"exact", "sampled", "lower_bound", NULL};
+static const char *const syscall_source_words[] = {"sampled", "bpf", "strace", NULL};
 static const char *const event_words[] = {"spawn", "exec", "exit", "signal", "kill", "oom", NULL};
 
 /* The order that method.h promises. */
@@ -24,6 +25,8 @@ static_assert(OUTCOME_SUCCESS == OUTCOME_RUNNING + 1 && OUTCOME_FAILURE == OUTCO
               "outcomes are in the order of their words");
 static_assert(SAMPLED == EXACT + 1 && LOWER_BOUND == EXACT + 2,
               "exactness is in the order of its words");
+static_assert(SYSCALLS_BPF == SYSCALLS_SAMPLED + 1 && SYSCALLS_STRACE == SYSCALLS_SAMPLED + 2,
+              "sources of system calls are in the order of their words");
 static_assert(EVENT_EXEC == EVENT_SPAWN + 1 && EVENT_EXIT == EVENT_SPAWN + 2 &&
                   EVENT_SIGNAL == EVENT_SPAWN + 3 && EVENT_KILL == EVENT_SPAWN + 4 &&
                   EVENT_OOM == EVENT_SPAWN + 5,
@@ -59,6 +62,10 @@ static int check_uuid(const char *text, const char **ret_reason)
 #define WORD(param, list, ...)                                                                     \
     {                                                                                              \
         .name = (param), .type = RPC_WORD, .words = (list), __VA_ARGS__                            \
+    }
+#define TALLY(param, ...)                                                                          \
+    {                                                                                              \
+        .name = (param), .type = RPC_TALLY, .max = RPC_TALLY_MAX, __VA_ARGS__                      \
     }
 #define COUNT(param, ...)     INT(param, 0, RPC_NUMBER_MAX, __VA_ARGS__)
 #define AMOUNT(param, ...)    REAL(param, 0, RPC_NUMBER_MAX, __VA_ARGS__)
@@ -150,6 +157,12 @@ static const struct rpc_param job_finish_params[] = {
     WORD("rss_exactness", exactness_words, .meaning = "of `peak_rss_mb`"),
     WORD("total_exactness", exactness_words, .meaning = "of `peak_total_mb` and `peak_unique_mb`"),
     WORD("processes_exactness", exactness_words, .meaning = "of `processes`"),
+    TALLY("syscall_hotspots", .meaning = "shares of the time in system calls, percent, by name"),
+    TALLY("syscall_counts", .meaning = "system calls by name"),
+    TALLY("syscall_seconds", .meaning = "wall time in system calls, by name"),
+    TALLY("syscall_errors", .meaning = "system calls that failed, by name"),
+    WORD("syscall_source", syscall_source_words, .meaning = "where these come from"),
+    WORD("syscalls_exactness", exactness_words, .meaning = "of these"),
 };
 
 static const struct rpc_param job_signal_params[] = {

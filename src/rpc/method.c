@@ -66,6 +66,9 @@ void rpc_param_describe(const struct rpc_param *param, struct text *out)
     case RPC_TEXT: text_printf(out, "text of at most %.0f bytes", param->max); break;
     case RPC_WORD: append_words(param, out); break;
     case RPC_TEXTS: text_printf(out, "a list of 1 to %.0f texts", param->max); break;
+    case RPC_TALLY:
+        text_printf(out, "an object of at most %.0f numbers, 0 or more, by name", param->max);
+        break;
     }
 }
 

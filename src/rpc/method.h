@@ -15,6 +15,7 @@ enum rpc_type {
     RPC_TEXT,  /* at most max bytes, not empty; valid UTF-8 without control characters */
     RPC_WORD,  /* one of `words` */
     RPC_TEXTS, /* a list of at most max texts, each of at most RPC_TEXT_MAX_BYTES; not empty */
+    RPC_TALLY, /* {name: number from 0 on}, at most max names of at most RPC_NAME_MAX_BYTES */
 };
 
 #define RPC_TEXT_MAX_BYTES 4096
@@ -26,6 +27,7 @@ enum rpc_type {
 #define RPC_WORDS_MAX_BYTES    500 /* of a cause, or details */
 #define RPC_NAME_MAX_BYTES     128 /* of a step, or of who sets a rate limit */
 #define RPC_PATTERNS_MAX       32
+#define RPC_TALLY_MAX          1024
 /* Up to here a double, which is all that many clients have, counts exactly: "no limit". */
 #define RPC_NUMBER_MAX 9007199254740991.0
 /* 64 TiB, the memory of the largest machines that the kernel knows. */
@@ -85,6 +87,7 @@ enum rpc_method_id {
  *   `outcome` of job.finish and sheet.*   success, failure, unknown: OUTCOME_SUCCESS + its index
  *   `outcome` of job.list                 running, …: OUTCOME_RUNNING + its index
  *   `…_exactness`                         exact, sampled, lower_bound: EXACT + its index
+ *   `syscall_source`                      sampled, bpf, strace: SYSCALLS_SAMPLED + its index
  *   `type` of events.list                 spawn, exec, …: EVENT_SPAWN + its index */
 
 struct rpc_method {

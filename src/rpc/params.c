@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/macros.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
 
@@ -192,9 +193,42 @@ static int decode_texts(struct check check, const json_t *json, struct text_list
     return 0;
 }
 
+static int decode_tally(const struct check *check, json_t *json, struct tally_list *ret)
+{
+    size_t count = json_object_size(json); /* 0 for what is no object */
+    struct tally_list tally = {0};
+    const char *name;
+    json_t *number;
+
+    if (!json_is_object(json) || (double)count > check->param->max) {
+        refuse(check, json);
+        if (json_is_object(json))
+            text_printf(check->problem, "; it has %zu", count);
+        return -EINVAL;
+    }
+    tally.items = arena_alloc(check->arena, MAX(count, (size_t)1) * sizeof(*tally.items));
+    if (!tally.items)
+        return -ENOMEM;
+    json_object_foreach (json, name, number) {
+        size_t length = strlen(name);
+        if (!length || length > RPC_NAME_MAX_BYTES || has_control(name, length))
+            return refuse_for(check, json, "has a name that is none");
+        if (!json_is_number(number) || !(json_number_value(number) >= 0) ||
+            json_number_value(number) > RPC_NUMBER_MAX)
+            return refuse_for(check, json, "holds what is no number from 0 on");
+        struct tally *item = &tally.items[tally.count++];
+        *item = (struct tally){.name = arena_copy(check->arena, name, length),
+                               .value = json_number_value(number)};
+        if (!item->name)
+            return -ENOMEM;
+    }
+    *ret = tally;
+    return 0;
+}
+
 /* ---- a method's parameters ---- */
 
-static int decode_value(const struct check *check, const json_t *json, struct rpc_value *ret)
+static int decode_value(const struct check *check, json_t *json, struct rpc_value *ret)
 {
     switch (check->param->type) {
     case RPC_BOOL: return decode_bool(check, json, ret);
@@ -203,6 +237,7 @@ static int decode_value(const struct check *check, const json_t *json, struct rp
     case RPC_TEXT: return decode_text(check, json, (size_t)check->param->max, &ret->text);
     case RPC_WORD: return decode_word(check, json, ret);
     case RPC_TEXTS: return decode_texts(*check, json, &ret->texts);
+    case RPC_TALLY: return decode_tally(check, json, &ret->tally);
     }
     return -EINVAL;
 }

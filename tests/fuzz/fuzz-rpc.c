@@ -37,6 +37,11 @@ static void check_values(const struct rpc_request *request)
         switch (method->params[i].type) {
         case RPC_TEXT: assert(strlen(value->text) <= method->params[i].max); break;
         case RPC_TEXTS: assert(value->texts.count > 0 && *value->texts.items[0]); break;
+        case RPC_TALLY:
+            assert(value->tally.items && value->tally.count <= RPC_TALLY_MAX);
+            for (size_t j = 0; j < value->tally.count; j++)
+                assert(*value->tally.items[j].name && value->tally.items[j].value >= 0);
+            break;
         case RPC_INT: assert((double)value->integer >= method->params[i].min); break;
         case RPC_REAL: assert(value->real <= method->params[i].max); break;
         case RPC_WORD: assert(method->params[i].words[value->word]); break;

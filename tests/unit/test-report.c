@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
+#include "model/process.h"
 #include "model/record-json.h"
 #include "report/earlier-runs.h"
 #include "report/event-table.h"
@@ -347,6 +348,7 @@ static void test_lists(void **state _unused_)
 {
     struct job_report report = make_report(OUTCOME_SUCCESS);
     struct tally shares[12], counts[1] = {{"read", 1234567}};
+    struct tally seconds = {"read", 2.5}, errors = {"read", 12};
     struct gap gaps[25];
     struct anomaly anomaly;
     _cleanup_text_ struct text out = {0};
@@ -356,6 +358,10 @@ static void test_lists(void **state _unused_)
     shares[3] = (struct tally){"read", 40.25};
     report.job.profile.syscall_hotspots = (struct tally_list){shares, ARRAY_SIZE(shares)};
     report.job.profile.syscall_counts = (struct tally_list){counts, 1};
+    report.job.profile.syscall_seconds = (struct tally_list){&seconds, 1};
+    report.job.profile.syscall_errors = (struct tally_list){&errors, 1};
+    report.job.profile.syscall_source = SYSCALLS_BPF;
+    report.job.profile.exactness.syscall_hotspots = EXACT;
     for (size_t i = 0; i < ARRAY_SIZE(gaps); i++)
         gaps[i] = (struct gap){GAP_MISSED_TICKS, START + (double)i, 2, INT_UNKNOWN, NULL};
     gaps[24] = (struct gap){GAP_NOT_STORED, START + 90000, 5, 3, "the disk is full"};
@@ -373,10 +379,10 @@ static void test_lists(void **state _unused_)
     report.anomalies = (struct anomaly_list){&anomaly, 1};
     format(&report, &plain, &out);
 
-    const char *calls = strstr(out.bytes, "\nsystem calls\n"
-                                          "  SYSCALL    TIME      CALLS\n"
-                                          "  read     40.2 %  1,234,567\n"
-                                          "  futex    11.0 %          -\n");
+    const char *calls = strstr(out.bytes, "\nsystem calls (every one counted)\n"
+                                          "  SYSCALL    TIME    WALL      CALLS  FAILED\n"
+                                          "  read     40.2 %  2.50 s  1,234,567      12\n"
+                                          "  futex    11.0 %       -          -       -\n");
     assert_non_null(calls);
     assert_null(strstr(out.bytes, "  futex     1.0 %")); /* the eleventh */
     assert_non_null(strstr(out.bytes,

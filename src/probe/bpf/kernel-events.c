@@ -14,6 +14,7 @@
 #include "base/macros.h"
 #include "model/field.h"
 #include "model/process.h"
+#include "model/syscall-profile.h"
 #include "probe/bpf/kernel-object.h"
 #include "probe/bpf/kernel-skeleton.h"
 #include "probe/proc-cmdline.h"
@@ -24,6 +25,12 @@
 
 struct ending {
     struct kernel_exit exit;
+};
+
+/* What a process that ends has called: told just before. */
+struct called {
+    uint64_t start_boot_ns;
+    struct syscall_profile profile;
 };
 
 /* ---- events as others know them ---- */
@@ -53,8 +60,16 @@ static const char *copy_name(const char *name, char into[static TASK_NAME_SIZE +
     return into;
 }
 
+static void free_called(struct called *called)
+{
+    if (called)
+        syscall_profile_done(&called->profile);
+    free(called);
+}
+
 static void tell_end(struct kernel_probe *probe, const struct kernel_exit *exit, int64_t cpu_ns)
 {
+    struct called *called = map_remove(&probe->events.called, (uint64_t)exit->head.pid);
     struct lifecycle_event event;
     char name[TASK_NAME_SIZE + 1];
 
@@ -70,7 +85,9 @@ static void tell_end(struct kernel_probe *probe, const struct kernel_exit *exit,
         event.peak_rss_bytes = exit->peak_pages * sysconf(_SC_PAGESIZE);
     event.read_bytes = (int64_t)exit->read_bytes;
     event.write_bytes = (int64_t)exit->write_bytes;
+    event.calls = called ? &called->profile : NULL;
     tell(probe, &event);
+    free_called(called);
 }
 
 /* ---- ends ---- */
@@ -144,6 +161,42 @@ static void take_exec(struct kernel_probe *probe, const struct kernel_exec *exec
     tell(probe, &event);
 }
 
+static struct called *get_called(struct kernel_probe *probe, pid_t pid)
+{
+    struct called *called = map_get(&probe->events.called, (uint64_t)pid);
+    if (called)
+        return called;
+
+    called = calloc(1, sizeof(*called));
+    if (called && map_put(&probe->events.called, (uint64_t)pid, called) < 0) {
+        free(called);
+        return NULL;
+    }
+    return called;
+}
+
+/* Of one whose end was not told of, for want of room, another process may have the pid by now. */
+static void take_calls(struct kernel_probe *probe, const struct kernel_calls *calls, size_t size)
+{
+    size_t room = (size - offsetof(struct kernel_calls, items)) / sizeof(calls->items[0]);
+    size_t count = MIN((size_t)calls->count, room);
+    struct called *called = get_called(probe, calls->head.pid);
+
+    if (called && called->start_boot_ns != calls->start_boot_ns) {
+        called->start_boot_ns = calls->start_boot_ns;
+        syscall_profile_clear(&called->profile);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct kernel_call *item = &calls->items[i];
+        const struct syscall_sum sum = {.call = item->call,
+                                        .count = item->sum.count,
+                                        .ns = item->sum.ns,
+                                        .errors = item->sum.errors};
+        if (!called || syscall_profile_add(&called->profile, &sum) < 0)
+            probe->calls.forgotten += sum.count;
+    }
+}
+
 static void take_signal(struct kernel_probe *probe, const struct kernel_signal *signal)
 {
     struct lifecycle_event event;
@@ -199,6 +252,7 @@ static int on_sample(void *context, void *data, size_t size)
     case KERNEL_DEAD: take_dead(probe, data); break;
     case KERNEL_SIGNAL: take_signal(probe, data); break;
     case KERNEL_OOM: take_oom(probe, data); break;
+    case KERNEL_CALLS: take_calls(probe, data, size); break;
     }
     return 0;
 }
@@ -274,6 +328,10 @@ void kernel_events_stop(struct kernel_probe *probe)
     for (struct ending *ending; (ending = map_next(&probe->events.ending, &position));)
         free(ending);
     map_done(&probe->events.ending);
+    position = 0;
+    for (struct called *called; (called = map_next(&probe->events.called, &position));)
+        free_called(called);
+    map_done(&probe->events.called);
     if (probe->events.ring)
         ring_buffer__free(probe->events.ring);
 }

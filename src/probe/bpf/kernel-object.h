@@ -7,6 +7,8 @@
 
 struct kernel;
 struct ring_buffer;
+struct bpf_link;
+struct bpf_map;
 
 /* The processes that were seen, for what is not read every time. */
 struct kernel_processes {
@@ -26,6 +28,15 @@ struct kernel_events {
     void *context;
     int error;
     uint64_t lost_told;
+    struct map called; /* pid → struct called: what a process that ends has called */
+};
+
+/* What looks at system calls, and counts them. */
+struct kernel_calls_state {
+    const struct thread_record *threads;  /* mapped */
+    struct bpf_link *on_call, *on_return; /* NULL: nothing is counted */
+    uint32_t generation;
+    uint64_t forgotten; /* calls that there was no memory for here */
 };
 
 struct kernel_probe {
@@ -35,6 +46,7 @@ struct kernel_probe {
     uint64_t ns_per_tick;
     struct kernel_processes processes;
     struct kernel_events events;
+    struct kernel_calls_state calls;
 };
 
 /* 0 or a negative errno. */
@@ -50,8 +62,18 @@ static inline uint64_t kernel_system_ns(uint64_t total_ns, uint64_t user_ns, uin
                    : total_ns;
 }
 
+/* The processes that the next program that goes by a list looks at; at most PROCESS_CHUNK. */
+void kernel_want_pids(struct kernel_probe *probe, const pid_t *pids, size_t count);
+
 int kernel_processes_start(struct kernel_probe *probe, const char *proc_root);
 void kernel_processes_stop(struct kernel_probe *probe);
+
+/* Maps an array that a program fills. NULL: errno tells why. */
+void *kernel_map_memory(const struct bpf_map *map, size_t item_bytes, size_t count, int protection);
+void kernel_unmap_memory(const void *memory, size_t item_bytes, size_t count);
+
+int kernel_calls_start(struct kernel_probe *probe);
+void kernel_calls_stop(struct kernel_probe *probe);
 
 int kernel_events_start(struct kernel_probe *probe);
 void kernel_events_stop(struct kernel_probe *probe);

@@ -86,3 +86,41 @@ int kernel_probe_tag(struct kernel_probe *probe _unused_, pid_t pid _unused_, ui
 {
     return -EOPNOTSUPP;
 }
+
+int kernel_probe_sample_calls(struct kernel_probe *probe _unused_, const pid_t *pids _unused_,
+                              size_t count _unused_, thread_call_fn on_thread _unused_,
+                              void *context _unused_)
+{
+    return -EOPNOTSUPP;
+}
+
+int kernel_probe_count_calls(struct kernel_probe *probe _unused_, bool is_wanted _unused_)
+{
+    return -EOPNOTSUPP;
+}
+
+bool kernel_probe_counts_calls(const struct kernel_probe *probe _unused_)
+{
+    return false;
+}
+
+int kernel_probe_count_calls_of(struct kernel_probe *probe _unused_, pid_t pid _unused_,
+                                enum counting_start start _unused_)
+{
+    return -EOPNOTSUPP;
+}
+
+void kernel_probe_leave_calls_of(struct kernel_probe *probe _unused_, pid_t pid _unused_)
+{
+}
+
+int kernel_probe_read_calls(struct kernel_probe *probe _unused_, process_calls_fn on_sum _unused_,
+                            void *context _unused_)
+{
+    return -EOPNOTSUPP;
+}
+
+uint64_t kernel_probe_lost_calls(const struct kernel_probe *probe _unused_)
+{
+    return 0;
+}

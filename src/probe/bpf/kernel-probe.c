@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -82,9 +83,13 @@ bool kernel_probe_is_allowed(struct kernel_refusal *refusal)
 /* ---- loading ---- */
 
 static const char *const part_names[] = {
-    [KERNEL_PART_PROCESSES] = "processes",       [KERNEL_PART_EVENTS] = "births and ends",
-    [KERNEL_PART_FINAL_CPU] = "final CPU times", [KERNEL_PART_SIGNALS] = "signals",
+    [KERNEL_PART_PROCESSES] = "processes",
+    [KERNEL_PART_EVENTS] = "births and ends",
+    [KERNEL_PART_FINAL_CPU] = "final CPU times",
+    [KERNEL_PART_SIGNALS] = "signals",
     [KERNEL_PART_OOM] = "kills for memory",
+    [KERNEL_PART_CALL_SAMPLES] = "current system calls",
+    [KERNEL_PART_CALL_COUNTS] = "counts of system calls",
 };
 
 const char *kernel_part_name(enum kernel_part part)
@@ -121,10 +126,16 @@ static void choose_programs(struct kernel *object, const struct attempt *attempt
         {object->progs.on_switch, has_events && parts[KERNEL_PART_FINAL_CPU]},
         {object->progs.on_signal, has_events && parts[KERNEL_PART_SIGNALS]},
         {object->progs.on_oom, has_events && parts[KERNEL_PART_OOM]},
+        {object->progs.look_at_calls,
+         parts[KERNEL_PART_PROCESSES] && parts[KERNEL_PART_CALL_SAMPLES]},
+        {object->progs.on_call, has_events && parts[KERNEL_PART_CALL_COUNTS]},
+        {object->progs.on_return, has_events && parts[KERNEL_PART_CALL_COUNTS]},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(choices); i++)
         bpf_program__set_autoload(choices[i].program, choices[i].is_wanted);
+    bpf_program__set_autoattach(object->progs.on_call, false);
+    bpf_program__set_autoattach(object->progs.on_return, false);
 }
 
 static int load(const struct kernel_probe_options *options, const struct attempt *attempt,
@@ -138,6 +149,7 @@ static int load(const struct kernel_probe_options *options, const struct attempt
     object->rodata->wants_all = options->wants_all;
     object->rodata->reads_plain_memory = attempt->reads_plain_memory;
     object->rodata->tells_final_cpu = attempt->parts[KERNEL_PART_FINAL_CPU];
+    object->rodata->can_count_calls = attempt->parts[KERNEL_PART_CALL_COUNTS];
     choose_programs(object, attempt);
     int r = kernel__load(object);
     if (r == 0)
@@ -183,15 +195,23 @@ static int load_what_works(const struct kernel_probe_options *options, struct at
     return first_error;
 }
 
+/* What a part is of no use without. */
+static enum kernel_part basis_of(enum kernel_part part)
+{
+    switch (part) {
+    case KERNEL_PART_PROCESSES:
+    case KERNEL_PART_CALL_SAMPLES: return KERNEL_PART_PROCESSES; /* the list of pids is theirs */
+    default: return KERNEL_PART_EVENTS;
+    }
+}
+
 static void note_parts(struct kernel_probe *probe, const struct attempt *attempt)
 {
     const char *missing[KERNEL_PART_COUNT];
     size_t count = 0;
 
     for (int part = 0; part < KERNEL_PART_COUNT; part++) {
-        bool needs_events = part > KERNEL_PART_EVENTS;
-        probe->has[part] =
-            attempt->parts[part] && (!needs_events || attempt->parts[KERNEL_PART_EVENTS]);
+        probe->has[part] = attempt->parts[part] && attempt->parts[basis_of(part)];
         if (!probe->has[part])
             missing[count++] = part_names[part];
     }
@@ -217,6 +237,8 @@ static int start_parts(struct kernel_probe *probe, const struct kernel_probe_opt
         r = kernel_processes_start(probe, options->proc_root ? options->proc_root : "/proc");
     if (r == 0 && probe->has[KERNEL_PART_EVENTS])
         r = kernel_events_start(probe);
+    if (r == 0 && probe->has[KERNEL_PART_CALL_SAMPLES])
+        r = kernel_calls_start(probe);
     return r;
 }
 
@@ -259,6 +281,7 @@ void kernel_probe_close(struct kernel_probe *probe)
         return;
     kernel_processes_stop(probe);
     kernel_events_stop(probe);
+    kernel_calls_stop(probe);
     kernel__destroy(probe->object);
     free(probe);
 }
@@ -266,6 +289,28 @@ void kernel_probe_close(struct kernel_probe *probe)
 void kernel_probe_closep(struct kernel_probe **probe)
 {
     kernel_probe_close(*probe);
+}
+
+/* ---- memory that is shared with programs ---- */
+
+static size_t page_align(size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) / page * page;
+}
+
+void *kernel_map_memory(const struct bpf_map *map, size_t item_bytes, size_t count, int protection)
+{
+    void *memory =
+        mmap(NULL, page_align(item_bytes * count), protection, MAP_SHARED, bpf_map__fd(map), 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void kernel_unmap_memory(const void *memory, size_t item_bytes, size_t count)
+{
+    if (memory)
+        munmap((void *)(uintptr_t)memory, page_align(item_bytes * count));
 }
 
 /* ---- what there is ---- */

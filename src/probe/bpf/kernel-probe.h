@@ -13,8 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/syscall-profile.h"
 #include "probe/lifecycle.h"
 #include "probe/procfs.h"
+#include "probe/thread-call.h"
 
 struct kernel_probe;
 
@@ -24,6 +26,8 @@ enum kernel_part {
     KERNEL_PART_FINAL_CPU, /* … with all the CPU time that they used */
     KERNEL_PART_SIGNALS,   /* with their senders */
     KERNEL_PART_OOM,
+    KERNEL_PART_CALL_SAMPLES, /* the system call that each thread is in */
+    KERNEL_PART_CALL_COUNTS,  /* all system calls counted, while somebody asks for it */
     KERNEL_PART_COUNT,
 };
 
@@ -81,3 +85,35 @@ uint64_t kernel_probe_lost(const struct kernel_probe *probe);
 /* From now on events of the process, and of all that it forks, carry the tag; 0: none any more. 0
  * or a negative errno; -ESRCH: it is gone. */
 int kernel_probe_tag(struct kernel_probe *probe, pid_t pid, uint32_t tag);
+
+/* ---- system calls ---- */
+
+/* Looks at all threads of the processes; those that are gone are left out. 0 or a negative errno.
+ */
+int kernel_probe_sample_calls(struct kernel_probe *probe, const pid_t *pids, size_t count,
+                              thread_call_fn on_thread, void *context);
+
+/* Counts the calls of processes that it is told of from now on, with all that these begin; or no
+ * longer. While it counts, every call on the machine costs a quarter of a microsecond more. What
+ * was counted before is forgotten. 0 or a negative errno. */
+int kernel_probe_count_calls(struct kernel_probe *probe, bool is_wanted);
+bool kernel_probe_counts_calls(const struct kernel_probe *probe);
+
+/* Whether what a process does before it next executes a program counts. */
+enum counting_start {
+    COUNT_FROM_NOW,
+    COUNT_FROM_EXEC,
+};
+
+/* 0 or a negative errno; -ESRCH: it is gone. */
+int kernel_probe_count_calls_of(struct kernel_probe *probe, pid_t pid, enum counting_start start);
+/* Not any more; what it has begun is counted on. */
+void kernel_probe_leave_calls_of(struct kernel_probe *probe, pid_t pid);
+
+typedef void (*process_calls_fn)(void *context, pid_t pid, const struct syscall_sum *sum);
+
+/* What living processes have called so far, in no order. Those that have ended are told of with
+ * their end (lifecycle_event.calls). 0 or a negative errno. */
+int kernel_probe_read_calls(struct kernel_probe *probe, process_calls_fn on_sum, void *context);
+/* Calls that there was no room to count, or to tell of. */
+uint64_t kernel_probe_lost_calls(const struct kernel_probe *probe);

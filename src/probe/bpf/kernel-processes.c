@@ -249,6 +249,12 @@ int kernel_probe_scan(struct kernel_probe *probe, probe_depth_fn depth, void *co
     return 0;
 }
 
+void kernel_want_pids(struct kernel_probe *probe, const pid_t *pids, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        probe->processes.wanted_pids[i] = (uint64_t)pids[i];
+}
+
 int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t count,
                            struct readings *out)
 {
@@ -258,8 +264,7 @@ int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t
     begin_reading(&probe->processes, out);
     for (size_t first = 0; first < count; first += PROCESS_CHUNK) {
         size_t chunk = MIN(count - first, (size_t)PROCESS_CHUNK);
-        for (size_t i = 0; i < chunk; i++)
-            probe->processes.wanted_pids[i] = (uint64_t)pids[first + i];
+        kernel_want_pids(probe, pids + first, chunk);
         request->limit = (uint32_t)chunk;
         int r = kernel_run(program);
         if (r == 0)
@@ -272,23 +277,6 @@ int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t
 }
 
 /* ---- start and stop ---- */
-
-static size_t page_align(size_t bytes)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return (bytes + page - 1) / page * page;
-}
-
-#define RECORDS_BYTES page_align(PROCESS_CHUNK * sizeof(struct process_record))
-#define PIDS_BYTES    page_align(PROCESS_CHUNK * sizeof(uint64_t))
-
-/* NULL: errno tells why. */
-static void *map_memory(const struct bpf_map *map, size_t bytes, int protection)
-{
-    void *memory = mmap(NULL, bytes, protection, MAP_SHARED, bpf_map__fd(map), 0);
-
-    return memory == MAP_FAILED ? NULL : memory;
-}
 
 /* What the kernel calls a process must be what /proc calls it, or nothing would fit together: in
  * another time namespace it is not. */
@@ -320,9 +308,11 @@ int kernel_processes_start(struct kernel_probe *probe, const char *proc_root)
     processes->root_fd = open(proc_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (processes->root_fd < 0)
         return -errno;
-    processes->records = map_memory(object->maps.records, RECORDS_BYTES, PROT_READ);
+    processes->records = kernel_map_memory(object->maps.records, sizeof(*processes->records),
+                                           PROCESS_CHUNK, PROT_READ);
     processes->wanted_pids =
-        map_memory(object->maps.wanted_pids, PIDS_BYTES, PROT_READ | PROT_WRITE);
+        kernel_map_memory(object->maps.wanted_pids, sizeof(*processes->wanted_pids), PROCESS_CHUNK,
+                          PROT_READ | PROT_WRITE);
     if (!processes->records || !processes->wanted_pids)
         return -errno;
     return check_identity(probe);
@@ -336,9 +326,7 @@ void kernel_processes_stop(struct kernel_probe *probe)
     for (struct known_process *known; (known = map_next(&processes->known, &position));)
         known_process_free(known);
     map_done(&processes->known);
-    if (processes->records)
-        munmap((void *)(uintptr_t)processes->records, RECORDS_BYTES);
-    if (processes->wanted_pids)
-        munmap(processes->wanted_pids, PIDS_BYTES);
+    kernel_unmap_memory(processes->records, sizeof(*processes->records), PROCESS_CHUNK);
+    kernel_unmap_memory(processes->wanted_pids, sizeof(*processes->wanted_pids), PROCESS_CHUNK);
     processes->root_fd = close_fd(processes->root_fd);
 }

@@ -67,6 +67,62 @@ struct walk_request {
 };
 STATIC_SIZE(walk_request, 40);
 
+/* ---- system calls ---- */
+
+/* A call is its number; that of a 32-bit program on a 64-bit kernel, which numbers them otherwise,
+ * is its number and CALL_COMPAT. What is out of range is CALL_OTHER. */
+#define CALL_COMPAT 1024
+#define CALL_OTHER  (CALL_COMPAT - 1)
+#define CALL_COUNT  (2 * CALL_COMPAT)
+#define CALL_NONE   0xffffffffU
+
+/* One look fills at most so many. */
+#define THREAD_CHUNK 2048
+
+struct thread_record {
+    s32 pid;
+    u32 call;      /* CALL_NONE: it is in none */
+    u32 is_on_cpu; /* then it may have returned from the call already */
+    u32 padding;
+    u64 user_ns, system_ns; /* by ticks, of the thread's whole life */
+};
+STATIC_SIZE(thread_record, 32);
+
+/* Where a look at threads begins, and where it ended. */
+struct thread_request {
+    u32 pid_count;
+    u32 at_pid;    /* of these */
+    u32 at_thread; /* of that one */
+    u32 count;     /* that were filled */
+    u32 seen;      /* threads of the process that it is at: while it looks */
+    u32 padding;
+};
+STATIC_SIZE(thread_request, 24);
+
+/* What a process has called, and how often. */
+struct call_key {
+    s32 pid;
+    u32 call;
+};
+STATIC_SIZE(call_key, 8);
+
+struct call_sum {
+    u64 count;
+    u64 ns; /* from entry to return */
+    u64 errors;
+};
+STATIC_SIZE(call_sum, 24);
+
+/* What is known of a thread that is counted. Written by sonde for the first ones. */
+struct call_state {
+    u32 generation; /* of the counting; of an earlier one: it is not counted any more */
+    u32 call;
+    u64 since_ns;       /* 0: it is in none */
+    u32 waits_for_exec; /* what it does before is not the program's */
+    u32 padding;
+};
+STATIC_SIZE(call_state, 24);
+
 /* ---- what happens to processes ---- */
 
 /* Of a command line; what is longer is cut. */
@@ -80,6 +136,7 @@ enum kernel_event_kind {
     KERNEL_DEAD, /* it has left the CPU for good: now that is known, too */
     KERNEL_SIGNAL,
     KERNEL_OOM,
+    KERNEL_CALLS, /* what a process has called, where that is counted: before its KERNEL_EXIT */
 };
 
 struct kernel_event {
@@ -153,3 +210,22 @@ struct kernel_oom {
     char trigger_name[TASK_NAME_SIZE];
 };
 STATIC_SIZE(kernel_oom, 104);
+
+/* More come in several events. */
+#define CALLS_AT_ONCE 32
+
+struct kernel_call {
+    u32 call;
+    u32 padding;
+    struct call_sum sum;
+};
+STATIC_SIZE(kernel_call, 32);
+
+struct kernel_calls {
+    struct kernel_event head;
+    u64 start_boot_ns;
+    u32 count;
+    u32 padding;
+    struct kernel_call items[CALLS_AT_ONCE]; /* as many as there are */
+};
+STATIC_SIZE(kernel_calls, 40 + CALLS_AT_ONCE * 32);

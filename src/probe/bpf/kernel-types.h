@@ -72,6 +72,10 @@ enum {
 #define SA_NOCLDWAIT      2
 #define RLIMIT_NOFILE     7
 #define TASK_NAME_SIZE    16
+#define PF_EXITING        0x00000004
+#define PF_IO_WORKER      0x00000010
+#define PF_USER_WORKER    0x00004000 /* a thread of the kernel's that looks like the process's own */
+#define TASK_HALTED       0x0000000c /* stopped, or by a tracer */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -160,7 +164,13 @@ struct sched_entity {
     u64 sum_exec_runtime;
 };
 
+struct thread_info {
+    unsigned long flags;
+    u32 status;
+};
+
 struct task_struct {
+    struct thread_info thread_info;
     unsigned int __state;
     unsigned int flags;
     int on_cpu;
@@ -195,9 +205,16 @@ struct bpf_array {
     void *pptrs[0];
 };
 
-#pragma clang attribute pop
+/* How a thread has entered the kernel. */
+struct pt_regs {
+#if defined(__TARGET_ARCH_arm64)
+    s32 syscallno;
+#else
+    unsigned long orig_ax;
+#endif
+};
 
-struct pt_regs;
+#pragma clang attribute pop
 
 struct bpf_iter_task {
     __u64 __opaque[3];

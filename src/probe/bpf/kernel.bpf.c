@@ -4,6 +4,7 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "probe/bpf/call-samples.bpf.h"
 #include "probe/bpf/lifecycle.bpf.h"
 #include "probe/bpf/processes.bpf.h"
 

@@ -24,13 +24,21 @@
     X(void, bpf_object__detach_skeleton, (struct bpf_object_skeleton * a), (a))                    \
     X(void, bpf_object__destroy_skeleton, (struct bpf_object_skeleton * a), (a))                   \
     X(int, bpf_program__set_autoload, (struct bpf_program * a, bool b), (a, b))                    \
+    X(void, bpf_program__set_autoattach, (struct bpf_program * a, bool b), (a, b))                 \
     X(int, bpf_program__fd, (const struct bpf_program *a), (a))                                    \
     X(struct bpf_link *, bpf_program__attach, (const struct bpf_program *a), (a))                  \
     X(int, bpf_link__destroy, (struct bpf_link * a), (a))                                          \
     X(int, bpf_map__fd, (const struct bpf_map *a), (a))                                            \
     X(int, bpf_map_update_elem, (int a, const void *b, const void *c, __u64 d), (a, b, c, d))      \
     X(int, bpf_map_lookup_elem, (int a, const void *b, void *c), (a, b, c))                        \
+    X(int, bpf_map_get_next_key, (int a, const void *b, void *c), (a, b, c))                       \
     X(int, bpf_map_delete_elem, (int a, const void *b), (a, b))                                    \
+    X(int, bpf_map_lookup_batch,                                                                   \
+      (int a, void *b, void *c, void *d, void *e, __u32 *f, const struct bpf_map_batch_opts *g),   \
+      (a, b, c, d, e, f, g))                                                                       \
+    X(int, bpf_map_lookup_and_delete_batch,                                                        \
+      (int a, void *b, void *c, void *d, void *e, __u32 *f, const struct bpf_map_batch_opts *g),   \
+      (a, b, c, d, e, f, g))                                                                       \
     X(int, bpf_prog_test_run_opts, (int a, struct bpf_test_run_opts *b), (a, b))                   \
     X(struct ring_buffer *, ring_buffer__new,                                                      \
       (int a, ring_buffer_sample_fn b, void *c, const struct ring_buffer_opts *d), (a, b, c, d))   \

@@ -1,16 +1,16 @@
 /* Births, programs, ends, signals and kills for memory, as they happen, through one ring buffer.
  *
  * Membership is inherited here, at the fork itself: a child that lives for a millisecond belongs to
- * its run like any other. A reader that sleeps is woken once, and then takes what has gathered: a
- * wake-up for each event would cost the observed processes a quarter of their time. What the ring
- * has no room for is counted. */
+ * its run like any other. */
 #pragma once
 
 #include "probe/bpf/kernel-types.h"
 
+#include "probe/bpf/call-counts.bpf.h"
 #include "probe/bpf/kernel-membership.bpf.h"
 #include "probe/bpf/kernel-memory.bpf.h"
 #include "probe/bpf/kernel-records.h"
+#include "probe/bpf/kernel-ring.bpf.h"
 #include "probe/bpf/kernel-threads.bpf.h"
 
 #include <bpf/bpf_core_read.h>
@@ -21,40 +21,7 @@
 const volatile bool wants_all = false;
 const volatile bool tells_final_cpu = true; /* the program on sched_switch is there, too */
 
-struct {
-    __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, 4 * 1024 * 1024);
-} ring SEC(".maps");
-
-u32 reader_sleeps; /* set by the reader, taken back by whoever wakes it */
-u64 lost_events;   /* there was no room in the ring */
-u64 lost_tags;     /* that a child should have inherited */
-
-static __always_inline u64 wake_flags(void)
-{
-    return reader_sleeps && __sync_lock_test_and_set(&reader_sleeps, 0) ? BPF_RB_FORCE_WAKEUP
-                                                                        : BPF_RB_NO_WAKEUP;
-}
-
-static __always_inline void *reserve(u64 bytes)
-{
-    void *event = bpf_ringbuf_reserve(&ring, bytes, 0);
-
-    if (!event)
-        __sync_fetch_and_add(&lost_events, 1);
-    return event;
-}
-
-static __always_inline void fill_head(struct kernel_event *head, enum kernel_event_kind kind,
-                                      struct task_struct *task, u32 tag)
-{
-    head->kind = kind;
-    head->padding = 0;
-    head->tag = tag;
-    head->mono_ns = bpf_ktime_get_ns();
-    head->pid = task->tgid;
-    head->tid = task->pid;
-}
+u64 lost_tags; /* that a child should have inherited */
 
 /* ---- births and programs ---- */
 
@@ -74,6 +41,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
     u32 parent_tag = tag_of(parent);
     u32 tag = parent_tag ? inherit(child, parent_tag) : 0;
 
+    inherit_counting(parent, child);
     if ((!parent_tag && !wants_all) || child->pid != child->tgid)
         return 0;
     struct kernel_fork *event = reserve(sizeof(*event));
@@ -149,6 +117,7 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
     u32 tag = tag_of(task);
     if (!tag && !wants_all)
         return 0;
+    tell_calls(task, tag);
     sum_threads(signal, &sums);
     s64 peak_pages = peak_of(task, signal);
     struct kernel_exit *event = reserve(sizeof(*event));

@@ -1,0 +1,199 @@
+#include "engine/syscall-account.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+
+void syscall_account_done(struct syscall_account *account)
+{
+    if (account->kernel)
+        kernel_probe_count_calls(account->kernel, false);
+    call_ledger_done(&account->ledger);
+    VEC_DONE(&account->pids);
+}
+
+static bool can_sample(const struct syscall_account *account)
+{
+    return account->kernel && account->choice != SYSCALLS_CHOICE_OFF &&
+           kernel_probe_has(account->kernel, KERNEL_PART_CALL_SAMPLES);
+}
+
+static bool can_count(const struct syscall_account *account)
+{
+    return account->kernel && kernel_probe_has(account->kernel, KERNEL_PART_CALL_COUNTS);
+}
+
+/* ---- what is counted ---- */
+
+int syscall_account_count(struct syscall_account *account, const struct run *run, bool is_whole)
+{
+    if (!can_count(account))
+        return -EOPNOTSUPP;
+    int r = kernel_probe_count_calls(account->kernel, true);
+    if (r == 0)
+        r = call_ledger_count(&account->ledger, run, is_whole);
+    if (r == 0)
+        syscall_account_catch_up(account);
+    return r;
+}
+
+static void count_new_runs(struct syscall_account *account)
+{
+    const struct run *run = NULL;
+
+    while ((run = registry_next_run(account->registry, run)))
+        if (!call_ledger_counts(&account->ledger, run) &&
+            kernel_probe_count_calls(account->kernel, true) == 0)
+            call_ledger_count(&account->ledger, run, false); /* or at the next tick */
+}
+
+/* What a member forks while it is not known to be counted is found, and counted from then on. */
+static void count_members(struct syscall_account *account)
+{
+    struct member *member = NULL;
+
+    while ((member = registry_next(account->registry, member))) {
+        if (member->calls_since_ns || member->has_ended ||
+            !call_ledger_counts_any(&account->ledger, member->run))
+            continue;
+        if (kernel_probe_count_calls_of(account->kernel, member->pid, COUNT_FROM_NOW) == 0)
+            member->calls_since_ns = clock_mono_ns();
+    }
+}
+
+void syscall_account_catch_up(struct syscall_account *account)
+{
+    if (!can_count(account))
+        return;
+    if (account->choice == SYSCALLS_CHOICE_BPF)
+        count_new_runs(account);
+    if (call_ledger_counted_runs(&account->ledger))
+        count_members(account);
+}
+
+void syscall_account_end_run(struct syscall_account *account, const struct run *run)
+{
+    bool was_counted = call_ledger_counts(&account->ledger, run);
+    struct member *member = NULL;
+
+    call_ledger_end_run(&account->ledger, run);
+    if (!was_counted)
+        return;
+    if (!call_ledger_counted_runs(&account->ledger)) {
+        kernel_probe_count_calls(account->kernel, false);
+        while ((member = registry_next(account->registry, member)))
+            member->calls_since_ns = 0;
+        return;
+    }
+    while ((member = registry_next(account->registry, member)))
+        if (member->run == run && member->calls_since_ns &&
+            !call_ledger_counts_any(&account->ledger, run->parent)) {
+            kernel_probe_leave_calls_of(account->kernel, member->pid);
+            member->calls_since_ns = 0;
+        }
+}
+
+/* ---- what is told ---- */
+
+/* The kernel counts a child whose parent it counted when it forked. */
+static void note_fork(struct syscall_account *account, struct member *child,
+                      const struct lifecycle_event *event)
+{
+    const struct member *parent = registry_find(account->registry, event->ppid);
+
+    if (!child->calls_since_ns && parent && parent->calls_since_ns &&
+        parent->calls_since_ns < event->mono_ns)
+        child->calls_since_ns = event->mono_ns;
+}
+
+int syscall_account_note(struct syscall_account *account, struct member *member,
+                         const struct lifecycle_event *event)
+{
+    if (event->kind == LIFECYCLE_FORK)
+        note_fork(account, member, event);
+    if (event->kind != LIFECYCLE_EXIT)
+        return 0;
+    return call_ledger_ended(&account->ledger, member, event->calls);
+}
+
+/* ---- ticks ---- */
+
+static int list_sampled(struct syscall_account *account)
+{
+    const struct member *member = NULL;
+
+    account->pids.count = 0;
+    while ((member = registry_next(account->registry, member)))
+        if (!member->has_ended && call_ledger_samples_any(&account->ledger, member->run) &&
+            VEC_PUSH(&account->pids, member->pid) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+static void on_thread(void *context, const struct thread_call *call)
+{
+    struct syscall_account *account = context;
+    const struct member *member = registry_find(account->registry, call->pid);
+    int r = member ? call_ledger_sample(&account->ledger, member, call) : 0;
+
+    account->error = account->error ? account->error : r;
+}
+
+static void on_sum(void *context, pid_t pid, const struct syscall_sum *sum)
+{
+    struct syscall_account *account = context;
+    const struct member *member = registry_find(account->registry, pid);
+    int r = member && !member->has_ended ? call_ledger_sum(&account->ledger, member, sum) : 0;
+
+    account->error = account->error ? account->error : r;
+}
+
+static int sample(struct syscall_account *account)
+{
+    int r = list_sampled(account);
+
+    if (r < 0 || !account->pids.count)
+        return r;
+    return kernel_probe_sample_calls(account->kernel, account->pids.items, account->pids.count,
+                                     on_thread, account);
+}
+
+static int read_counts(struct syscall_account *account)
+{
+    if (!call_ledger_counted_runs(&account->ledger))
+        return 0;
+    return kernel_probe_read_calls(account->kernel, on_sum, account);
+}
+
+static uint64_t lost_calls(const struct syscall_account *account)
+{
+    return can_count(account) ? kernel_probe_lost_calls(account->kernel) : 0;
+}
+
+static int fill(struct syscall_account *account, struct snapshot *snapshot)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < snapshot->processes.count && r == 0; i++)
+        if (snapshot->processes.items[i].run_id)
+            r = call_ledger_fill_process(&account->ledger, &snapshot->arena,
+                                         &snapshot->processes.items[i]);
+    return r;
+}
+
+int syscall_account_take(struct syscall_account *account, const struct moment *now,
+                         uint64_t interval_ns, struct snapshot *snapshot)
+{
+    if (!account->kernel || !registry_count(account->registry))
+        return 0;
+    account->error = 0;
+    syscall_account_catch_up(account);
+    call_ledger_begin(&account->ledger, now, interval_ns);
+    int r = can_sample(account) ? sample(account) : 0;
+    if (r == 0)
+        r = read_counts(account);
+    call_ledger_end(&account->ledger, lost_calls(account));
+    if (r == 0)
+        r = account->error;
+    return r < 0 ? r : fill(account, snapshot);
+}

@@ -1,0 +1,278 @@
+/* Every system call of some threads counted, with its time and whether it failed, while somebody
+ * asks for it: the two programs below cost each call on the machine a quarter of a microsecond, and
+ * are attached only then.
+ *
+ * Counted are threads that have a call_state of the current generation: those that sonde has given
+ * one, and all that these have begun since. A call counts when it returns, which exit_group never
+ * does. Sums are those of a process, and go out with its end; there are so many of them at most,
+ * and what finds no room is counted as lost. */
+#pragma once
+
+#include "probe/bpf/kernel-types.h"
+
+#include "probe/bpf/kernel-calls.bpf.h"
+#include "probe/bpf/kernel-records.h"
+#include "probe/bpf/kernel-ring.bpf.h"
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#define ERRNO_MAX     4095
+#define BITS_PER_WORD 64
+#define CALL_WORDS    (CALL_COUNT / BITS_PER_WORD)
+#define CALL_SUMS_MAX 65536
+#define CALLERS_MAX   8192
+
+/* Set before the programs are loaded: the two that count are there. */
+const volatile bool can_count_calls = true;
+
+u32 call_generation; /* 0: nothing is counted */
+u64 lost_calls;      /* that there was no room to count, or to tell of */
+u64 lost_callers;    /* threads that there was no room to count the calls of */
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct call_state);
+} calling SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, CALL_SUMS_MAX);
+    __type(key, struct call_key);
+    __type(value, struct call_sum);
+} call_sums SEC(".maps");
+
+/* Which calls there are sums of. */
+struct caller {
+    u64 used[CALL_WORDS];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, CALLERS_MAX);
+    __type(key, s32);
+    __type(value, struct caller);
+} callers SEC(".maps");
+
+/* ---- who is counted ---- */
+
+static __always_inline struct call_state *own_state_of(struct task_struct *task)
+{
+    struct call_state *state = bpf_task_storage_get(&calling, task, 0, 0);
+
+    return state && state->generation == call_generation ? state : NULL;
+}
+
+static __always_inline void begin_counting(struct task_struct *task, u32 waits_for_exec)
+{
+    struct call_state fresh = {.generation = call_generation, .waits_for_exec = waits_for_exec};
+    struct call_state *state =
+        bpf_task_storage_get(&calling, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+    if (state)
+        *state = fresh; /* it may be there from before */
+    else
+        __sync_fetch_and_add(&lost_callers, 1);
+}
+
+/* Of a process that was there before, sonde can only give one to the first thread. */
+static __always_inline struct call_state *state_of(struct task_struct *task)
+{
+    struct call_state *state = own_state_of(task);
+
+    if (state || task->pid == task->tgid || !own_state_of(task->group_leader))
+        return state;
+    begin_counting(task, 0);
+    return own_state_of(task);
+}
+
+static __always_inline void inherit_counting(struct task_struct *parent, struct task_struct *child)
+{
+    struct call_state *state = can_count_calls && call_generation ? own_state_of(parent) : NULL;
+
+    if (state)
+        begin_counting(child, state->waits_for_exec);
+}
+
+/* ---- calls ---- */
+
+SEC("tp_btf/sys_enter") int BPF_PROG(on_call, struct pt_regs *regs, long number)
+{
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+    struct call_state *state = state_of(task);
+
+    if (!state)
+        return 0;
+    state->call = call_of(task, number);
+    state->since_ns = bpf_ktime_get_ns();
+    return 0;
+}
+
+/* Makes room for a sum, and notes that it is there. */
+static __always_inline struct call_sum *add_sum(const struct call_key *key)
+{
+    struct call_sum none = {};
+    struct caller *caller = bpf_map_lookup_elem(&callers, &key->pid);
+
+    if (!caller) {
+        static const struct caller fresh;
+        bpf_map_update_elem(&callers, &key->pid, &fresh, BPF_NOEXIST);
+        caller = bpf_map_lookup_elem(&callers, &key->pid);
+    }
+    if (!caller)
+        return NULL;
+    bpf_map_update_elem(&call_sums, key, &none, BPF_NOEXIST);
+    __sync_fetch_and_or(&caller->used[key->call / BITS_PER_WORD % CALL_WORDS],
+                        1ULL << key->call % BITS_PER_WORD);
+    return bpf_map_lookup_elem(&call_sums, key);
+}
+
+/* A thread that is killed in a call comes out of it, but not back to the program. */
+static __always_inline bool never_returns(struct task_struct *task)
+{
+    return task->signal->flags & SIGNAL_GROUP_EXIT;
+}
+
+SEC("tp_btf/sys_exit") int BPF_PROG(on_return, struct pt_regs *regs, long result)
+{
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+    struct call_state *state = own_state_of(task);
+    bool is_error = result < 0 && result >= -ERRNO_MAX;
+
+    if (!state || !state->since_ns)
+        return 0;
+    u64 ns = bpf_ktime_get_ns() - state->since_ns;
+    state->since_ns = 0;
+    if (state->waits_for_exec) {
+        if (result != 0 || !is_exec(state->call))
+            return 0;
+        state->waits_for_exec = 0;
+    }
+    if (is_error && never_returns(task))
+        return 0;
+    struct call_key key = {.pid = task->tgid, .call = state->call};
+    struct call_sum *sum = bpf_map_lookup_elem(&call_sums, &key);
+    if (!sum)
+        sum = add_sum(&key);
+    if (!sum) {
+        __sync_fetch_and_add(&lost_calls, 1);
+        return 0;
+    }
+    __sync_fetch_and_add(&sum->count, 1);
+    __sync_fetch_and_add(&sum->ns, ns);
+    if (is_error)
+        __sync_fetch_and_add(&sum->errors, 1);
+    return 0;
+}
+
+/* ---- the end of a process ---- */
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, struct kernel_calls);
+} calls_to_tell SEC(".maps");
+
+struct call_walk {
+    s32 pid;
+    u32 word;
+    u64 bits; /* of that word, that are left */
+    struct caller *caller;
+};
+
+static __always_inline struct kernel_calls *get_event(void)
+{
+    u32 key = 0;
+
+    return bpf_map_lookup_elem(&calls_to_tell, &key);
+}
+
+static __always_inline void send_event(struct kernel_calls *event)
+{
+    u32 count = event->count;
+
+    event->count = 0;
+    if (!count || count > CALLS_AT_ONCE)
+        return;
+    u64 size = sizeof(*event) - (CALLS_AT_ONCE - count) * sizeof(event->items[0]);
+    event->count = count;
+    if (bpf_ringbuf_output(&ring, event, size, BPF_RB_NO_WAKEUP) < 0)
+        for (u32 i = 0; i < CALLS_AT_ONCE && i < count; i++)
+            __sync_fetch_and_add(&lost_calls, event->items[i].sum.count);
+    event->count = 0;
+}
+
+static __always_inline u32 lowest_bit(u64 word)
+{
+    u64 below = (word & -word) - 1;
+    u32 number = 0;
+
+    for (u32 width = BITS_PER_WORD / 2; width; width /= 2)
+        if (below >> width) {
+            below >>= width;
+            number += width;
+        }
+    return number + (below & 1);
+}
+
+static __always_inline void tell_sum(struct kernel_calls *event, const struct call_key *key)
+{
+    struct call_sum *sum = bpf_map_lookup_elem(&call_sums, key);
+    u32 at = event->count;
+
+    if (!sum || at >= CALLS_AT_ONCE)
+        return;
+    event->items[at].call = key->call;
+    event->items[at].padding = 0;
+    event->items[at].sum = *sum;
+    event->count = at + 1;
+    bpf_map_delete_elem(&call_sums, key);
+    if (at + 1 == CALLS_AT_ONCE)
+        send_event(event);
+}
+
+/* One word, or one bit of it. */
+static long tell_next(u32 step, struct call_walk *walk)
+{
+    struct kernel_calls *event = get_event();
+
+    if (!event)
+        return 1;
+    if (!walk->bits) {
+        if (walk->word >= CALL_WORDS)
+            return 1;
+        walk->bits = walk->caller->used[walk->word % CALL_WORDS];
+        walk->word++;
+        return 0;
+    }
+    struct call_key key = {.pid = walk->pid,
+                           .call = (walk->word - 1) * BITS_PER_WORD + lowest_bit(walk->bits)};
+    walk->bits &= walk->bits - 1;
+    tell_sum(event, &key);
+    return 0;
+}
+
+static __always_inline void tell_calls(struct task_struct *task, u32 tag)
+{
+    struct call_walk walk = {.pid = task->tgid};
+    struct kernel_calls *event;
+
+    if (!can_count_calls || !call_generation)
+        return;
+    walk.caller = bpf_map_lookup_elem(&callers, &walk.pid);
+    event = get_event();
+    if (!walk.caller || !event)
+        return;
+    fill_head(&event->head, KERNEL_CALLS, task, tag);
+    event->start_boot_ns = task->group_leader->start_boottime;
+    event->count = 0;
+    event->padding = 0;
+    bpf_loop(CALL_COUNT + CALL_WORDS, tell_next, &walk, 0);
+    send_event(event);
+    bpf_map_delete_elem(&callers, &walk.pid);
+}

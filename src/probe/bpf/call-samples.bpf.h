@@ -1,0 +1,101 @@
+/* Which system call each thread of the processes of a list is in just now: one look, and no cost to
+ * those who make calls. */
+#pragma once
+
+#include "probe/bpf/kernel-types.h"
+
+#include "probe/bpf/kernel-calls.bpf.h"
+#include "probe/bpf/kernel-records.h"
+#include "probe/bpf/processes.bpf.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+struct thread_request thread_request;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, THREAD_CHUNK);
+    __type(key, u32);
+    __type(value, struct thread_record);
+} threads SEC(".maps");
+
+/* The number lies where the thread has entered the kernel. Of one that is on no CPU it is true:
+ * that has not come out of the kernel since, and an interrupt or a fault leaves -1 there. One that
+ * is on a CPU may compute again, with the number of its last call left behind. */
+static __always_inline void fill_thread(struct task_struct *task, struct thread_record *record)
+{
+    bool was_on_cpu = task->on_cpu;
+    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+    long number = number_in(regs);
+
+    record->pid = task->tgid;
+    record->call = number == -1 ? CALL_NONE : call_of(task, number);
+    record->is_on_cpu = was_on_cpu || task->on_cpu;
+    record->user_ns = task->utime;
+    record->system_ns = task->stime;
+}
+
+/* A thread that is stopped waits for nobody's call; one of the kernel's own makes none. */
+static __always_inline bool can_be_in_call(struct task_struct *task)
+{
+    return !task->exit_state && !(task->__state & TASK_HALTED) &&
+           !(task->flags & (PF_EXITING | PF_IO_WORKER | PF_USER_WORKER | PF_KTHREAD));
+}
+
+/* False: there was no room for all of them. Numbers lie in memory, where the verifier does not
+ * follow them: it would go through the loop once for each value that they can have. */
+static __always_inline bool fill_threads(struct task_struct *process)
+{
+    struct bpf_iter_task walk;
+    struct task_struct *task;
+    bool has_room = true;
+
+    thread_request.seen = 0;
+    bpf_rcu_read_lock();
+    bpf_iter_task_new(&walk, process, BPF_TASK_ITER_PROC_THREADS);
+    while ((task = bpf_iter_task_next(&walk))) {
+        u32 number = thread_request.seen++;
+        if (number < thread_request.at_thread || !can_be_in_call(task))
+            continue;
+        u32 key = thread_request.count;
+        struct thread_record *record = bpf_map_lookup_elem(&threads, &key);
+        if (!record) {
+            thread_request.at_thread = number;
+            has_room = false;
+            break;
+        }
+        fill_thread(task, record);
+        thread_request.count = key + 1;
+    }
+    bpf_iter_task_destroy(&walk);
+    bpf_rcu_read_unlock();
+    return has_room;
+}
+
+static long look_at_process(u32 step, void *context)
+{
+    u32 key = thread_request.at_pid;
+    u64 *pid = key < thread_request.pid_count ? bpf_map_lookup_elem(&wanted_pids, &key) : NULL;
+
+    if (!pid)
+        return 1;
+    struct task_struct *task = bpf_task_from_pid(*pid);
+    if (task) {
+        bool has_room = fill_threads(task);
+        bpf_task_release(task);
+        if (!has_room)
+            return 1;
+    }
+    thread_request.at_pid = key + 1;
+    thread_request.at_thread = 0;
+    return 0;
+}
+
+SEC("syscall") int look_at_calls(void *context)
+{
+    thread_request.count = 0;
+    bpf_loop(PROCESS_CHUNK, look_at_process, NULL, 0);
+    return 0;
+}

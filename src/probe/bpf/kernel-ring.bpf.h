@@ -1,0 +1,46 @@
+/* The ring buffer that all events go through to sonde.
+ *
+ * A reader that sleeps is woken once, and then takes what has gathered: a wake-up for each event
+ * would cost the observed processes a quarter of their time. What the ring has no room for is
+ * counted. */
+#pragma once
+
+#include "probe/bpf/kernel-types.h"
+
+#include "probe/bpf/kernel-records.h"
+
+#include <bpf/bpf_helpers.h>
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 4 * 1024 * 1024);
+} ring SEC(".maps");
+
+u32 reader_sleeps; /* set by the reader, taken back by whoever wakes it */
+u64 lost_events;   /* there was no room in the ring */
+
+static __always_inline u64 wake_flags(void)
+{
+    return reader_sleeps && __sync_lock_test_and_set(&reader_sleeps, 0) ? BPF_RB_FORCE_WAKEUP
+                                                                        : BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void *reserve(u64 bytes)
+{
+    void *event = bpf_ringbuf_reserve(&ring, bytes, 0);
+
+    if (!event)
+        __sync_fetch_and_add(&lost_events, 1);
+    return event;
+}
+
+static __always_inline void fill_head(struct kernel_event *head, enum kernel_event_kind kind,
+                                      struct task_struct *task, u32 tag)
+{
+    head->kind = kind;
+    head->padding = 0;
+    head->tag = tag;
+    head->mono_ns = bpf_ktime_get_ns();
+    head->pid = task->tgid;
+    head->tid = task->pid;
+}

@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""System calls of runs: counted beside strace, sampled beside what is planted, and no cost to anybody
+where nobody asks."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+import daemon
+import harness
+from test_kernel import needs_kernel_collector, with_capabilities
+
+# More of a shared machine's moods are in a time than in a count: see Sampled.
+POINTS = 5
+
+
+def attached_programs():
+    """The names of the programs that are attached to tracepoints now, by the kernel itself."""
+    links = json.loads(subprocess.run(["bpftool", "-j", "link"], check=True,
+                                      stdout=subprocess.PIPE).stdout or "[]")
+    programs = {program["id"]: program.get("name") for program in
+                json.loads(subprocess.run(["bpftool", "-j", "prog"], check=True,
+                                          stdout=subprocess.PIPE).stdout)}
+    return [programs.get(link["prog_id"]) for link in links]
+
+
+class Syscalls(daemon.TestCase):
+    def waiter(self, *words):
+        return (os.path.join(harness.HELPERS, "waiter"), *map(str, words))
+
+    def counted(self, *words, **options):
+        """What `sonde run --syscalls` tells of a command."""
+        return self.run_job(*words, options=("--syscalls",), **options).summary
+
+    def strace_counts(self, *words):
+        """{name: calls} of a command and all that it starts, by strace, in the same world."""
+        path = self.path("strace")
+        done = self.run_program("strace", "-c", "-w", "-f", "-o", path, "--", *words)
+        self.assertEqual(done.status, 0, done)
+        rows = re.findall(r"^ *[\d.]+ +[\d.]+ +\d+ +(\d+)(?: +\d+)? +(\w+)$",
+                          self.read("strace").decode(), re.MULTILINE)
+        return {name: int(calls) for calls, name in rows if name != "total"}
+
+    def assert_trusted(self, summary, source, exactness):
+        self.assertEqual(summary["syscall_source"], source)
+        self.assertEqual(summary["exactness"]["syscall_hotspots"], exactness)
+
+    def stored(self, run_id, column):
+        return json.loads(self.job(run_id)[column])
+
+
+@needs_kernel_collector()
+@harness.needs_program("strace")
+class BesideStrace(Syscalls):
+    """The same names, as often."""
+
+    def assert_same_counts(self, *words):
+        summary = self.counted(*words)
+        self.assert_trusted(summary, "bpf", "exact")
+        self.assertEqual(summary["syscall_counts"], self.strace_counts(*words))
+        return summary
+
+    def test_a_program(self):
+        summary = self.assert_same_counts("dd", "if=/dev/zero", "of=/dev/null", "bs=1",
+                                          "count=20000", "status=none")
+        self.assertGreaterEqual(summary["syscall_counts"]["write"], 20000)
+        self.assertNotIn("exit_group", summary["syscall_counts"])
+        self.assertGreater(summary["syscall_errors"]["openat"], 0)
+
+    def test_a_script(self):
+        self.assert_same_counts("sh", "-c", "ls / >/dev/null; for i in 1 2 3; do /bin/true; done; "
+                                            "(exec sleep 0.01); cat /nowhere 2>/dev/null; :")
+
+    def test_threads(self):
+        """One of them is killed in a call by the end of the program: that call never returns. How
+        often threads have to wait for each other differs from run to run."""
+        words = self.waiter(4, 10, 3, 2)
+        summary = self.counted(*words)
+        self.assert_trusted(summary, "bpf", "exact")
+        ours, theirs = summary["syscall_counts"], self.strace_counts(*words)
+        self.assertNotIn("pause", ours)
+        for counts in (ours, theirs):
+            counts.pop("futex", None)
+        self.assertEqual(ours, theirs)
+
+    @harness.needs_program("cc")
+    def test_a_compile(self):
+        """Names of temporary files are chosen at random: where strace does not agree with itself,
+        nobody can."""
+        source = pathlib.Path(self.path("main.c"))
+        source.write_text("#include <stdio.h>\nint main(void) { puts(\"x\"); return 0; }\n",
+                          encoding="ascii")
+        target = self.path("main.o")
+
+        def fresh(count):
+            pathlib.Path(target).unlink(missing_ok=True)
+            return count("cc", "-O1", "-c", str(source), "-o", target)
+
+        by_strace = [fresh(self.strace_counts) for _ in range(2)]
+        summary = fresh(self.counted)
+        self.assert_trusted(summary, "bpf", "exact")
+        names = {name for name in by_strace[0] if by_strace[0][name] == by_strace[1].get(name)}
+        self.assertGreater(len(names), 0.8 * len(by_strace[0]))
+        self.assertEqual({name: summary["syscall_counts"].get(name) for name in names},
+                         {name: by_strace[0][name] for name in names})
+        self.assertEqual(set(summary["syscall_counts"]), set(by_strace[0]))
+
+    @unittest.skipUnless(os.uname().machine == "x86_64", "needs calls by another numbering")
+    @harness.needs_program("cc")
+    def test_calls_of_32_bits(self):
+        """getpid is 20 there, which is writev here."""
+        source = pathlib.Path(self.path("old.c"))
+        source.write_text("""
+            static long call(long number)
+            {
+                long result;
+                __asm__ volatile("int $0x80" : "=a"(result) : "a"(number) : "memory");
+                return result;
+            }
+            int main(void)
+            {
+                for (int i = 0; i < 7; i++)
+                    if (call(20) < 0) /* getpid */
+                        return 77; /* this kernel has none */
+                return 0;
+            }""", encoding="ascii")
+        program = self.path("old")
+        subprocess.run(["cc", "-o", program, str(source)], check=True)
+        if subprocess.run([program], check=False).returncode != 0:
+            self.skipTest("this kernel takes no calls of 32 bits")
+        summary = self.counted(program)
+        self.assertEqual(summary["syscall_counts"]["getpid"], 7)
+        self.assertNotIn("writev", summary["syscall_counts"])
+
+
+@needs_kernel_collector()
+class Counted(Syscalls):
+    def test_where_it_is_told(self):
+        """In the summary, in words, in the store, in the report, and with the end of a process."""
+        result = self.run_job("sh", "-c", "dd if=/dev/zero of=/dev/null bs=1 count=5000 "
+                              "status=none; :", options=("--syscalls",))
+        summary = result.summary
+        self.assertRegex(result.stderr, r"syscalls +\w+ [\d.]+ %")
+        self.assertAlmostEqual(sum(summary["syscall_hotspots"].values()), 100, delta=0.5)
+        self.assertGreater(summary["syscall_seconds"]["read"], 0)
+        run_id = summary["run_id"]
+        self.assertEqual(self.stored(run_id, "syscall_counts"), summary["syscall_counts"])
+        self.assertEqual(self.stored(run_id, "syscall_hotspots"), summary["syscall_hotspots"])
+        self.assertEqual(self.job(run_id)["exactness_syscall_hotspots"], "exact")
+        report = self.run_sonde("report", run_id).stdout.decode()
+        self.assertIn("system calls (every one counted)", report)
+        self.assertRegex(report, r"write +[\d.]+ % +\S+ m?s +5,00\d")
+        event, = self.rows("SELECT details FROM process_events WHERE run_id = ? AND event_type = "
+                           "'exit' AND details LIKE '%write%'", run_id)
+        self.assertRegex(event["details"], r"^system calls: .*\(500\d\).*; \d+ in all$")
+
+    def test_what_it_cannot_be_had_for(self):
+        """Without privileges: said, and nothing is run."""
+        refused = self.run_sonde("run", "--syscalls", "--", "touch", self.path("made"),
+                                 prefix=("setpriv", "--reuid=65534", "--regid=65534",
+                                         "--clear-groups", "--bounding-set=-all",
+                                         "--inh-caps=-all"))
+        self.assertEqual(refused.status, 125)
+        self.assertIn("--syscalls needs the kernel collector", refused.stderr)
+        self.assertFalse(os.path.exists(self.path("made")))
+
+    @harness.needs_root()
+    def test_with_two_capabilities(self):
+        os.chmod(self.directory, 0o777)
+        summary = self.run_job("true", options=("--syscalls", "--no-store"),
+                               prefix=with_capabilities()).summary
+        self.assert_trusted(summary, "bpf", "exact")
+        self.assertEqual(summary["syscall_counts"]["execve"], 1)
+
+    def test_with_a_daemon(self):
+        """The daemon keeps the run; its parent has counted, and what it tells wins."""
+        sonde = self.daemon(interval=0.2)
+        summary = self.counted("sh", "-c", "sleep 0.5; :")
+        self.await_end(summary["run_id"])
+        self.assert_trusted(summary, "bpf", "exact")
+        self.assertEqual(self.stored(summary["run_id"], "syscall_counts"),
+                         summary["syscall_counts"])
+        report = sonde.rpc("report.job", job=summary["run_id"])
+        self.assertEqual(report["job"]["profile"]["syscall_source"], "bpf")
+
+    @harness.needs_program("bpftool")
+    def test_attached_only_while_a_run_asks(self):
+        counting = {"on_call", "on_return"}
+        others = [name for name in attached_programs() if name in counting]
+        sonde = self.daemon(interval=0.2, config="profiler:\n  syscalls: bpf\n")
+
+        def count():
+            return len([name for name in attached_programs() if name in counting]) - len(others)
+
+        self.assertEqual(count(), 0)
+        run = self.start("sleep", "300")
+        run_id = sonde.rpc("job.start", job_id="asks", pid=run.pid)["run_id"]
+        self.assertEqual(count(), 2)
+        run.kill()
+        run.wait()
+        sonde.rpc("job.finish", job_id=run_id, outcome="success")
+        self.assertEqual(count(), 0)
+
+    def test_by_configuration(self):
+        """Of a process that was there before, what it does from then on: a lower bound."""
+        sonde = self.daemon(interval=0.2, config="profiler:\n  syscalls: bpf\n")
+        shell = self.start("sh", "-c", "read go; for i in 1 2 3 4 5 6 7; do /bin/true; done; "
+                                       "echo done; read end")
+        run_id = sonde.rpc("job.start", job_id="x", pid=shell.pid)["run_id"]
+        shell.stdin.write(b"go\n")
+        shell.stdin.flush()
+        self.assertEqual(shell.stdout.readline(), b"done\n")
+
+        def row():
+            return next((process for process in sonde.rpc("daemon.top")["processes"]
+                         if process["pid"] == shell.pid and process["syscall_counts"]
+                         and process["syscall_counts"].get("write")), None)
+
+        process = harness.wait_until(row, "figures of system calls")
+        self.assertEqual(process["syscall_source"], "bpf")
+        self.assertIn(process["syscall_counts"].get("vfork", 0) +
+                      process["syscall_counts"].get("clone", 0), (7,))
+        shell.communicate(b"\n", timeout=harness.DEADLINE)
+        sonde.rpc("job.finish", job_id=run_id, outcome="success")
+        self.await_end(run_id)
+        counts = self.stored(run_id, "syscall_counts")
+        self.assertEqual(counts["execve"], 7)
+        self.assertEqual(self.job(run_id)["exactness_syscall_hotspots"], "lower_bound")
+
+
+@needs_kernel_collector()
+class Sampled(Syscalls):
+    """Where nobody counts: what every thread is in, at each tick."""
+
+    def test_planted_split(self):
+        """70 to 30, 16 threads, far more than 800 samples. 37 + 16 ms is no multiple of the
+        interval. How it truly was, with timers that come late, the program has measured itself."""
+        result = self.run_job(*self.waiter(16, 40, 37, 16), options=("--exact", "--interval",
+                                                                     "10ms"))
+        hotspots = result.summary["syscall_hotspots"]
+        both = hotspots["poll"] + hotspots["clock_nanosleep"]
+        self.assertAlmostEqual(100 * hotspots["poll"] / both, result.figure("poll_pct"),
+                               delta=POINTS)
+        summary = result.summary
+        self.assert_trusted(summary, "sampled", "sampled")
+        self.assertIsNone(summary["syscall_counts"])
+        self.assertGreater(summary["num_samples"] * 16, 800)
+        self.assertIn("system calls (sampled",
+                      self.run_sonde("report", summary["run_id"]).stdout.decode())
+
+    def test_by_the_daemon(self):
+        """In rows, in the context of a process, and in the run's profile."""
+        sonde = self.daemon(interval=0.05)
+        waiter = self.start(*self.waiter(8, 100000, 37, 16))
+        run_id = sonde.rpc("job.start", job_id="x", pid=waiter.pid)["run_id"]
+
+        def row():
+            return next((process for process in sonde.rpc("daemon.top")["processes"]
+                         if process["pid"] == waiter.pid and process["syscall_time_pct"]), None)
+
+        process = harness.wait_until(row, "figures of system calls")
+        self.assertEqual(process["syscall_source"], "sampled")
+        self.assertIsNone(process["syscall_counts"])
+        context = sonde.rpc("resource.context", pid=waiter.pid)
+        self.assertRegex(context["syscall_hotspot"], r"^(poll|futex|clock_nanosleep) \d+%$")
+        waiter.kill()
+        waiter.wait()
+        sonde.rpc("job.finish", job_id=run_id, outcome="success")
+        self.await_end(run_id)
+        self.assertIn("poll", self.stored(run_id, "syscall_hotspots"))
+        job = self.job(run_id)
+        self.assertEqual((job["syscall_source"], job["exactness_syscall_hotspots"]),
+                         ("sampled", "sampled"))
+        self.assertIsNone(job["syscall_counts"])
+        status = sonde.rpc("daemon.status")
+        self.assertIn("system calls of runs: sampled once an interval", status["not_exact"])
+
+    def test_a_program_that_computes(self):
+        """It is in no call, and what was its last one is not taken for it: all waiting is that of
+        the other process, and of the shell at the end."""
+        hotspots = self.run_job("sh", "-c", "sleep 1 & i=0; while [ $i -lt 400000 ]; do i=$((i+1)); "
+                                "done; wait", options=("--exact", "--interval",
+                                                       "10ms")).summary["syscall_hotspots"]
+        waiting = ("clock_nanosleep", "wait4", "rt_sigsuspend")  # shells wait in one of the last two
+        self.assertGreater(sum(hotspots.get(name, 0) for name in waiting), 90)
+
+    def test_off(self):
+        config = self.path("off.yaml")
+        pathlib.Path(config).write_text("profiler:\n  syscalls: off\n", encoding="ascii")
+        summary = self.run_job(*self.waiter(2, 3, 37, 16),
+                               options=("--config", config, "--exact", "--interval",
+                                        "10ms")).summary
+        self.assertIsNone(summary["syscall_hotspots"])
+        self.assertIsNone(summary["syscall_source"])
+
+
+if __name__ == "__main__":
+    harness.main()
