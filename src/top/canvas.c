@@ -25,7 +25,7 @@ static const struct glyphs unicode_glyphs = {
     .up = "▲",
     .down = "▼",
     .playing = "▶",
-    .paused = "⏸",
+    .paused = "||",
     .cut = "…",
 };
 
@@ -46,7 +46,7 @@ static const struct glyphs ascii_glyphs = {
     .up = "^",
     .down = "v",
     .playing = ">",
-    .paused = "=",
+    .paused = "||",
     .cut = "~",
 };
 

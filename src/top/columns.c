@@ -6,7 +6,7 @@
 
 /* Of the screen, for the command: it tells most. */
 #define COMMAND_MIN_RATIO 0.4
-#define USER_COLUMNS        8
+#define USER_COLUMNS      8
 
 static const char *const column_names[] = {
     "pid",      "uid",         "state",       "cpu_percent",   "rss_mb", "shared_mb", "threads",

@@ -7,9 +7,11 @@
 #include "report/figures.h"
 #include "top/draw.h"
 
-#define LABEL_COLUMNS  9
-#define SYSCALLS_SHOWN 5
-#define SPARK_MAX      60
+#define DETAIL_ROWS_OF_PROCESS 8 /* with two of a command line, without its job and an anomaly */
+#define DETAIL_ROWS_OF_GROUP   6
+#define LABEL_COLUMNS          9
+#define SYSCALLS_SHOWN         5
+#define SPARK_MAX              60
 
 static void put_label(struct canvas *canvas, unsigned row, const char *label)
 {
@@ -287,6 +289,15 @@ static void name_of(const struct row *row, char *into, size_t size)
     case ROW_JOB: snprintf(into, size, "job"); break;
     default: snprintf(into, size, "other processes"); break;
     }
+}
+
+unsigned detail_rows(const struct screen *screen)
+{
+    const struct row *selected = view_selected(screen->view, screen->listing);
+
+    if (!selected || selected->kind != ROW_PROCESS)
+        return DETAIL_ROWS_OF_GROUP;
+    return DETAIL_ROWS_OF_PROCESS + (selected->alarm != NULL) + (selected->figures->job_id != NULL);
 }
 
 void draw_detail(const struct screen *screen, struct canvas *canvas, struct part part)

@@ -7,6 +7,9 @@
 #include "report/figures.h"
 #include "top/draw.h"
 
+/* From here on there is room for words beside bars. */
+#define BESIDE_COLUMNS 70
+
 /* ---- the title ---- */
 
 static void append_figure(struct text *out, const struct record *record, const char *name,
@@ -15,14 +18,20 @@ static void append_figure(struct text *out, const struct record *record, const c
     field_format(record_find(record, name), object, SIZE_MAX, out);
 }
 
-/* "up 2:14:09" */
+/* "up 2:14:09", "up 12 s" */
 static void put_uptime(const struct screen *screen, struct canvas *canvas, unsigned row)
 {
     _cleanup_text_ struct text uptime = {0};
+    double seconds =
+        screen->frame ? screen->frame->snapshot->conductor_uptime_seconds : REAL_UNKNOWN;
 
-    if (!screen->frame || !real_is_known(screen->frame->snapshot->conductor_uptime_seconds))
+    if (!real_is_known(seconds))
         return;
-    append_figure(&uptime, &snapshot_record, "conductor_uptime_seconds", screen->frame->snapshot);
+    if (seconds < 60)
+        text_printf(&uptime, "%.0f s", floor(seconds));
+    else
+        append_figure(&uptime, &snapshot_record, "conductor_uptime_seconds",
+                      screen->frame->snapshot);
     row_printf(canvas, row, LOOK_PLAIN, ", up %s", text_string(&uptime));
 }
 
@@ -225,8 +234,10 @@ static void put_load(const struct snapshot *snapshot, struct canvas *canvas, uns
 {
     const double loads[] = {snapshot->load_avg_1, snapshot->load_avg_5, snapshot->load_avg_15};
 
+    size_t shown = row_left(canvas, row) >= 50 ? ARRAY_SIZE(loads) : 1;
+
     row_put(canvas, row, LOOK_ACCENT, "Load");
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < shown; i++)
         if (real_is_known(loads[i]))
             row_printf(canvas, row, i ? LOOK_PLAIN : LOOK_BOLD, " %.2f", loads[i]);
         else
@@ -282,6 +293,8 @@ static void put_left(const struct screen *screen, struct canvas *canvas, unsigne
         put_memory(snapshot, canvas, row, width);
     else if (n - 2 < gpus->count)
         put_gpu(&gpus->items[n - 2], canvas, row, width);
+    else if (n == 2 && canvas->columns < BESIDE_COLUMNS) /* there is no room beside the bars */
+        put_trouble(screen, canvas, row);
     else if (n == 2)
         put_own_cost(snapshot, canvas, row);
 }
@@ -291,7 +304,8 @@ void draw_meters(const struct screen *screen, struct canvas *canvas, struct part
     static void (*const texts[])(const struct screen *, struct canvas *,
                                  unsigned) = {put_counts, NULL, put_trouble};
     /* Bars are for a glance: a wide screen need not be filled with them. */
-    unsigned width = canvas->columns >= 70 ? MIN(canvas->columns / 2 - 2, 60U) : canvas->columns;
+    unsigned width =
+        canvas->columns >= BESIDE_COLUMNS ? MIN(canvas->columns / 2 - 2, 60U) : canvas->columns;
 
     if (!screen->frame) {
         if (part.count)
@@ -301,7 +315,7 @@ void draw_meters(const struct screen *screen, struct canvas *canvas, struct part
     for (unsigned i = 0; i < part.count; i++) {
         unsigned row = part.at + i;
         put_left(screen, canvas, row, i, width);
-        if (canvas->columns < 70)
+        if (canvas->columns < BESIDE_COLUMNS)
             continue;
         row_pad(canvas, row, LOOK_PLAIN, width + 2);
         if (i == 1)

@@ -8,6 +8,8 @@ void draw_meters(const struct screen *screen, struct canvas *canvas, struct part
 void draw_table(const struct screen *screen, struct canvas *canvas, struct part heading,
                 struct part part);
 void draw_detail(const struct screen *screen, struct canvas *canvas, struct part part);
+/* Rows that it would fill, with its rule. */
+unsigned detail_rows(const struct screen *screen);
 void draw_timeline(const struct screen *screen, struct canvas *canvas, struct part part);
 void draw_bar(const struct screen *screen, struct canvas *canvas, struct part part);
 /* Over all the rest. */

@@ -5,7 +5,6 @@
 #define TABLE_MIN      4 /* rows that are worth a table */
 #define METERS         3
 #define GPUS_SHOWN_MAX 4
-#define DETAIL_ROWS    9
 #define DETAIL_MIN     5
 #define TIMELINE_MAX   9
 #define TIMELINE_MIN   3
@@ -42,9 +41,8 @@ struct layout layout_make(const struct layout_wish *wish)
     unsigned bar = take(&left, 1, 1, 2);
     unsigned title = take(&left, 1, 1, 3);
     unsigned meters = take(&left, 2, 1, TABLE_MIN);
-    unsigned detail = wish->with_detail
-                          ? take(&left, DETAIL_ROWS, DETAIL_MIN, MIN((unsigned)TABLE_MIN, left / 3))
-                          : 0;
+    unsigned detail = take(&left, wish->detail_rows, MIN(wish->detail_rows, (unsigned)DETAIL_MIN),
+                           MIN((unsigned)TABLE_MIN, left / 3));
     if (meters == 2)
         meters += take(&left, METERS - 2, 1, table_min);
     if (meters == METERS)

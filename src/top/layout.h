@@ -9,7 +9,7 @@ struct layout_wish {
     unsigned columns;
     unsigned gpus;
     bool with_timeline;
-    bool with_detail;
+    unsigned detail_rows; /* that there is something for; 0: no detail */
 };
 
 /* Rows of a part: from `at` on; none, if `count` is 0. */

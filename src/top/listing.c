@@ -47,7 +47,7 @@ uint64_t listing_job_key(const char *run_id, const char *job_id)
     return hash(ROW_JOB, name, strlen(name));
 }
 
-static uint64_t sheet_key(uint64_t job_key, int64_t sheet_num)
+uint64_t listing_sheet_key(uint64_t job_key, int64_t sheet_num)
 {
     return hash(job_key ^ ROW_SHEET, &sheet_num, sizeof(sheet_num));
 }
@@ -264,7 +264,7 @@ static size_t find_group(struct listing_work *work, const struct process_metric 
     size_t job = as_index(map_get(&work->by_key, key));
     if (job == NONE || !int_is_known(process->sheet_num))
         return job == NONE ? 0 : job;
-    uint64_t own_key = sheet_key(key, process->sheet_num);
+    uint64_t own_key = listing_sheet_key(key, process->sheet_num);
     size_t sheet = as_index(map_get(&work->by_key, own_key));
     return sheet != NONE ? sheet
                          : add_plain_group(work, ROW_SHEET, own_key, job, process->sheet_num);

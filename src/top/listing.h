@@ -79,6 +79,7 @@ void listing_done(struct listing *listing);
 
 uint64_t listing_process_key(const struct process_metric *process);
 uint64_t listing_job_key(const char *run_id, const char *job_id);
+uint64_t listing_sheet_key(uint64_t job_key, int64_t sheet_num);
 
 /* Whether a text has the words of a filter or a search in it, in any case. */
 bool listing_matches(const struct process_metric *process, const char *words);

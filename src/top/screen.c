@@ -9,7 +9,7 @@ struct layout screen_layout(const struct screen *screen, unsigned rows, unsigned
         .columns = columns,
         .gpus = screen->frame ? (unsigned)screen->frame->snapshot->gpus.count : 0,
         .with_timeline = screen->view->has_timeline,
-        .with_detail = screen->view->has_detail,
+        .detail_rows = screen->view->has_detail ? detail_rows(screen) : 0,
     };
     return layout_make(&wish);
 }

@@ -105,8 +105,30 @@ static bool is_bound(const struct view *view)
     return view->follows || view->has_detail;
 }
 
+/* A process says more than the job that it is in. */
+static size_t find_first_alarm(const struct listing *listing)
+{
+    size_t found = SIZE_MAX;
+
+    for (size_t i = 0; i < listing->rows.count; i++) {
+        const struct row *row = &listing->rows.items[i];
+        if (row->alarm && row->kind == ROW_PROCESS)
+            return i;
+        if (row->alarm && found == SIZE_MAX)
+            found = i;
+    }
+    return found;
+}
+
 void view_settle(struct view *view, const struct listing *listing, double now)
 {
+    size_t alarm = view->wants_alarm ? find_first_alarm(listing) : SIZE_MAX;
+
+    if (alarm != SIZE_MAX) {
+        view->wants_alarm = false;
+        select_row(view, listing, alarm);
+        return;
+    }
     size_t place = is_bound(view) ? find_key(listing, view->selected_key) : SIZE_MAX;
 
     if (place != SIZE_MAX) {
@@ -517,9 +539,10 @@ static void toggle_pause(struct view *view, struct view_effect *effect)
 static void go_to_alarm(struct view *view, const struct listing *listing, bool is_next, double now,
                         struct view_effect *effect)
 {
-    if (view->world.is_history)
+    if (view->world.is_history) {
         order(effect, FEED_ANOMALY, is_next ? 1 : -1);
-    else
+        view->wants_alarm = true;
+    } else
         find_alarm(view, listing, is_next, now);
 }
 
