@@ -24,6 +24,9 @@
 /* A daemon that does not answer that soon is as good as gone to whoever looks at a screen. */
 #define ANSWER_MSEC 2000
 #define RETRY_MSEC  500
+/* How long a daemon may be silent. */
+#define SILENCE_INTERVALS 2.0
+#define SILENCE_SECONDS   1.0
 /* Of episodes; above that only their number is known. */
 #define BOOK_MAX 1000
 /* A snapshot that comes this much sooner than wanted is still taken. */
@@ -186,9 +189,15 @@ static void learn_events(struct daemon_feed *own)
 
 /* ---- frames ---- */
 
+/* One that takes them often enough is asked only when it has been silent for too long: it may be
+ * stopped, which nothing else would tell. */
 static void plan_question(struct daemon_feed *own)
 {
-    alarm_set(own->alarm, own->feed->options->interval_ns / NS_PER_MSEC);
+    double wanted = ns_to_sec(own->feed->options->interval_ns);
+    double own_pace = own->feed->status.interval_seconds;
+    double wait = own_pace > wanted ? wanted : SILENCE_INTERVALS * wanted + SILENCE_SECONDS;
+
+    alarm_set(own->alarm, (uint64_t)(wait * 1e3));
 }
 
 static int decode_snapshot(const char *json, size_t length, bool is_wrapped, struct snapshot **ret)

@@ -202,13 +202,13 @@ static void put_counts(const struct screen *screen, struct canvas *canvas, unsig
 {
     const struct snapshot *snapshot = screen->frame->snapshot;
     size_t shown = screen->listing->shown_processes;
-    struct human figure;
+    struct human figure, of_shown;
 
     put_count(canvas, row, "Jobs", snapshot->running_jobs, LOOK_BOLD);
     put_count(canvas, row, "Sheets", snapshot->active_sheets, LOOK_BOLD);
     row_put(canvas, row, LOOK_ACCENT, "Processes ");
     if (int_is_known(snapshot->process_total) && (size_t)snapshot->process_total != shown)
-        row_printf(canvas, row, LOOK_BOLD, "%zu of ", shown);
+        row_printf(canvas, row, LOOK_BOLD, "%s of ", figure_count(&of_shown, (int64_t)shown));
     row_printf(canvas, row, LOOK_BOLD, "%s  ",
                figure_count(&figure, int_is_known(snapshot->process_total)
                                          ? snapshot->process_total
