@@ -18,7 +18,17 @@ static void append_figure(struct text *out, const struct record *record, const c
     field_format(record_find(record, name), object, SIZE_MAX, out);
 }
 
-/* "up 2:14:09", "up 12 s" */
+/* "12 s", "2:14:09": nobody wants hundredths of how long it has been. */
+static void append_since(struct text *out, double seconds)
+{
+    const struct snapshot lasted = {.conductor_uptime_seconds = seconds};
+
+    if (seconds < 60)
+        text_printf(out, "%.0f s", floor(fmax(seconds, 0)));
+    else
+        append_figure(out, &snapshot_record, "conductor_uptime_seconds", &lasted);
+}
+
 static void put_uptime(const struct screen *screen, struct canvas *canvas, unsigned row)
 {
     _cleanup_text_ struct text uptime = {0};
@@ -27,11 +37,7 @@ static void put_uptime(const struct screen *screen, struct canvas *canvas, unsig
 
     if (!real_is_known(seconds))
         return;
-    if (seconds < 60)
-        text_printf(&uptime, "%.0f s", floor(seconds));
-    else
-        append_figure(&uptime, &snapshot_record, "conductor_uptime_seconds",
-                      screen->frame->snapshot);
+    append_since(&uptime, seconds);
     row_printf(canvas, row, LOOK_PLAIN, ", up %s", text_string(&uptime));
 }
 
@@ -63,11 +69,11 @@ static void put_live(const struct screen *screen, struct canvas *canvas, unsigne
 static void put_down(const struct screen *screen, struct canvas *canvas, unsigned row)
 {
     const struct feed_status *status = screen->status;
-    struct human since;
+    _cleanup_text_ struct text since = {0};
 
+    append_since(&since, screen->now - status->down_since);
     row_printf(canvas, row, LOOK_ALARM, " %s down for %s ",
-               status->kind == FEED_DAEMON ? "daemon" : "collector",
-               human_duration(&since, fmax(floor(screen->now - status->down_since), 0)));
+               status->kind == FEED_DAEMON ? "daemon" : "collector", text_string(&since));
     row_put(canvas, row, LOOK_PLAIN, " ");
     row_visible(canvas, row, LOOK_DOUBTFUL, status->words, SIZE_MAX);
 }
