@@ -122,7 +122,7 @@ static void measure(const struct field *field, struct sorted *item)
     item->value = REAL_UNKNOWN;
     item->text = NULL;
     if (field->type == FIELD_INT && int_is_known(*(const int64_t *)at))
-        item->value = (double)*(const int64_t *)at;
+        item->value = (double)*(const int64_t *)at * (field->unit == UNIT_NONE ? -1 : 1);
     else if (field->type == FIELD_REAL)
         item->value = *(const double *)at;
     else if (field->type == FIELD_CHAR)
@@ -131,7 +131,8 @@ static void measure(const struct field *field, struct sorted *item)
         item->text = *(const char *const *)at;
 }
 
-/* Larger values first, what is unknown last; texts from A to Z. */
+/* Larger figures first, what is unknown last; texts from A to Z, and numbers that are names (of
+ * processes, of users) from the first. */
 static int compare_values(const struct sorted *a, const struct sorted *b)
 {
     if (a->text || b->text)

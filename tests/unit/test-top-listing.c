@@ -66,7 +66,6 @@ static void test_by_job(void **state)
     assert_rows(&world.frame, &wish,
                 "backup >200 nightly >sheet3 >>110 >>112 >>111 >100 others >1 >301 >300 ");
     wish = wish_of(BY_JOB, "pid", &none);
-    wish.is_ascending = true;
     assert_rows(&world.frame, &wish,
                 "backup >200 nightly >sheet3 >>110 >>111 >>112 >100 others >1 >300 >301 ");
     wish = wish_of(BY_JOB, "command", &none);
