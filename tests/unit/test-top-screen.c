@@ -275,11 +275,11 @@ static void test_the_whole_screen(void **state)
                "    112 ada      S    1.0     28.0M      1:40       0.10      python3 load.py");
     assert_true(shows(stage, "▾ backup  1 process"));
     assert_true(shows(stage, "▾ other processes  3 processes"));
-    assert_row(stage, 18,
+    assert_row(stage, 17,
                "── events ──────────────────────────────────────────────────────────────"
                "────────────────────────────");
-    assert_row(stage, 19, "00:26:35 anomaly     111 nightly        critical memory_spike: it grew");
-    assert_row(stage, 20, "00:26:38 exit        113 nightly        status 3  false");
+    assert_row(stage, 18, "00:26:35 anomaly     111 nightly        critical memory_spike: it grew");
+    assert_row(stage, 19, "00:26:38 exit        113 nightly        status 3  false");
     assert_true(shows(stage, "F1Help F3Search F4Filter F5Tree F6Sort F9Kill"));
 }
 
