@@ -76,6 +76,8 @@ static void tell_status(void *context _unused_, const struct feed_status *status
 {
     if (status->is_down)
         log_note("%s; waiting for it to come back", status->words);
+    else if (status->words[0])
+        log_note("%s; this is what sonde finds itself", status->words);
     else
         log_note("it is back");
 }

@@ -22,7 +22,7 @@
 #include "model/record-json.h"
 
 /* A daemon that does not answer that soon is as good as gone to whoever looks at a screen. */
-#define ANSWER_MSEC 2000
+#define ANSWER_MSEC 3000
 #define RETRY_MSEC  500
 /* How long a daemon may be silent. */
 #define SILENCE_INTERVALS 2.0
@@ -291,10 +291,13 @@ static int drain(struct daemon_feed *own)
 
 /* ---- its coming and going ---- */
 
-static void go_down(struct daemon_feed *own, int error)
+/* `words` may be empty. */
+static void go_down(struct daemon_feed *own, int error, const char *words)
 {
     struct feed_status *status = &own->feed->status;
-    const char *words = own->client ? client_strerror(own->client) : "";
+
+    if (own->client && *client_strerror(own->client))
+        words = client_strerror(own->client);
 
     snprintf(status->words, sizeof(status->words), "%s", *words ? words : strerror(-error));
     status->is_down = true;
@@ -312,7 +315,7 @@ static void on_readable(void *context, int fd _unused_)
     int r = drain(own);
 
     if (r < 0)
-        go_down(own, r);
+        go_down(own, r, "");
 }
 
 /* A snapshot is overdue: the daemon takes fewer than wanted, or there was none yet. */
@@ -396,12 +399,12 @@ static void on_alarm(void *context)
     if (own->client) {
         int r = ask_for_snapshot(own);
         if (r < 0)
-            go_down(own, r);
+            go_down(own, r, "");
         return;
     }
     int r = connect_daemon(own, &error);
     if (r == 0 && (r = go_live(own)) < 0)
-        go_down(own, r);
+        go_down(own, r, "");
     else if (r < 0)
         alarm_set(own->alarm, RETRY_MSEC);
 }
@@ -420,6 +423,13 @@ static void close_feed(struct feed *feed)
     free(own);
 }
 
+/* Whether it may be another time: it is busy, stopped, or just going away. */
+static bool may_come_back(int error)
+{
+    return error != -ENOENT && error != -EACCES && error != -EPERM && error != -ENAMETOOLONG &&
+           error != -ENOMEM;
+}
+
 static int open_feed(struct feed *feed, struct feed_error *error)
 {
     struct daemon_feed *own = calloc(1, sizeof(*own));
@@ -432,9 +442,12 @@ static int open_feed(struct feed *feed, struct feed_error *error)
     int r = alarm_new(feed->loop, on_alarm, own, &own->alarm);
     if (r == 0)
         r = connect_daemon(own, error);
-    if (r == 0 && (r = go_live(own)) < 0)
-        feed_fail(error, r, "%s",
-                  *client_strerror(own->client) ? client_strerror(own->client) : strerror(-r));
+    if (r == 0)
+        r = go_live(own);
+    if (r < 0 && may_come_back(r)) {
+        go_down(own, r, error->text);
+        r = 0;
+    }
     if (r < 0)
         close_feed(feed);
     return r;

@@ -94,7 +94,7 @@ static int open_source(struct feed *feed, const struct feed_source *source,
     return source->open(feed, error);
 }
 
-/* A daemon that is there and cannot be asked is a reason to say so, not to show nothing. */
+/* A daemon that is there and does not let us in is a reason to say so, not to show nothing. */
 static int open_live(struct feed *feed, struct feed_error *error)
 {
     struct feed_error words = {""};

@@ -98,7 +98,9 @@ struct feed_error {
 
 struct feed;
 
-/* The first frame may come before it returns. 0 or a negative errno, with words. */
+/* A daemon that is there and does not answer is waited for, as one that goes away later; one that
+ * does not let us in is done without. The first frame may come before it returns. 0 or a negative
+ * errno, with words. */
 int feed_open(uv_loop_t *loop, const struct feed_options *options, const struct feed_sink *sink,
               struct feed **ret, struct feed_error *error);
 void feed_close(struct feed *feed);

@@ -25,7 +25,6 @@
     X(resizeterm)                                                                                  \
     X(set_escdelay)                                                                                \
     X(start_color)                                                                                 \
-    X(tigetstr)                                                                                    \
     X(use_default_colors)                                                                          \
     X(waddnwstr)                                                                                   \
     X(wattr_set)                                                                                   \
@@ -41,5 +40,6 @@ struct curses {
 #undef MEMBER
 };
 
-/* 0, or a negative errno with the reason in words. */
+/* 0, or a negative errno with the reason in words: there is no such library, or the terminal (TERM)
+ * is not known, or can only print one line after the other. */
 int curses_table_load(const struct curses **ret, const char **ret_reason);

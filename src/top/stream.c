@@ -11,6 +11,7 @@ struct stream {
     struct text line;
     size_t lines;
     bool has_ended;
+    bool has_status;
     bool was_down;
     int result;
 };
@@ -45,7 +46,12 @@ static void on_status(void *context, const struct feed_status *status)
 {
     struct stream *stream = context;
 
-    if (status->is_down != stream->was_down)
+    bool is_news = status->is_down != stream->was_down;
+
+    if (!stream->has_status) /* why it is not the daemon's, if there is a reason */
+        is_news |= status->words[0] != '\0';
+    stream->has_status = true;
+    if (is_news)
         stream->options->on_status(stream->options->context, status);
     stream->was_down = status->is_down;
 }
@@ -83,7 +89,8 @@ int stream_frames(const struct stream_options *options, struct feed_error *error
     if (r == 0 && !stream.has_ended)
         uv_run(&stream.loop, UV_RUN_DEFAULT);
     feed_close(feed);
-    uv_run(&stream.loop, UV_RUN_DEFAULT);
+    while (uv_run(&stream.loop, UV_RUN_DEFAULT)) /* a stop that was asked for before still counts */
+        ;
     uv_loop_close(&stream.loop);
     text_done(&stream.line);
     return r < 0 ? r : stream.result;

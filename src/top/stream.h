@@ -9,7 +9,7 @@ struct stream_options {
     size_t limit;             /* lines; 0: no end */
     /* Takes a line, with its newline; other than 0 ends it. */
     int (*on_line)(void *context, const struct text *line);
-    /* A daemon has gone (is_down), or is back. */
+    /* A daemon has gone (is_down), or is back; or it cannot be asked, for the reason in `words`. */
     void (*on_status)(void *context, const struct feed_status *status);
     void *context;
 };

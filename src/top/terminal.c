@@ -99,24 +99,13 @@ static int refuse(struct terminal_error *error, int r, const char *words)
     return r;
 }
 
-/* Some terminals can only print one line after the other. */
-static bool can_place_cursor(const struct curses *curses)
-{
-    char name[] = "cup";
-    const char *sequence = curses->tigetstr(name);
-
-    return sequence && sequence != (const char *)-1;
-}
-
 static int open_screen(struct terminal *terminal, struct terminal_error *error)
 {
     const struct curses *curses = terminal->curses;
 
     terminal->screen = curses->newterm(NULL, stdout, stdin);
     if (!terminal->screen)
-        return refuse(error, -ENOTTY, "this terminal is not known; set TERM, or use --json");
-    if (!can_place_cursor(curses))
-        return refuse(error, -ENOTTY, "this terminal cannot place its cursor; use --json");
+        return refuse(error, -ENOTTY, "this terminal cannot be used; set TERM, or use --json");
     terminal->window = curses->newwin(0, 0, 0, 0);
     if (!terminal->window)
         return refuse(error, -ENOMEM, "no memory left for the screen");
@@ -143,13 +132,13 @@ int terminal_start(const struct terminal_options *options, struct terminal **ret
     }
     terminal->with_colour = options->with_colour;
     int r = curses_table_load(&terminal->curses, &reason);
-    if (r < 0) {
+    if (r == -ENOENT)
         snprintf(error->text, sizeof(error->text),
                  "the screen needs ncurses (package libncursesw6), or use --json: %s", reason);
-        free(terminal);
-        return r;
-    }
-    r = open_screen(terminal, error);
+    else if (r < 0)
+        refuse(error, r, reason);
+    else
+        r = open_screen(terminal, error);
     if (r < 0) {
         terminal_stop(terminal);
         return r;

@@ -205,7 +205,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         puppet, _, _ = self.job(sonde)
         self.top()
         puppet.exit(3)
-        row = self.await_row(f"exit    {puppet.pid:8}") if harness.has_connector() else \
+        row = self.await_row(f"exit    {puppet.pid:7}") if harness.has_connector() else \
             self.await_row("finished")
         self.assertIn("nightly", row)
         self.press("Tab")
@@ -459,8 +459,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         harness.wait_until(lambda: self.pids() == [puppet.pid], self.text)
         child = puppet.fork("child")
         harness.wait_until(lambda: set(self.pids()) == {puppet.pid, child}, self.text)
-        puppet.exit(0)
-        os.kill(child, signal.SIGKILL)
+        puppet.exit(0)  # and with it its child
         self.await_row("finished: success")
         self.await_no_row("▾ alone")
         self.assertEqual(self.finish(job).status, 0)
@@ -613,19 +612,23 @@ class Lines(daemon.TestCase):
 
     def test_daemon_that_dies_and_comes_back(self):
         sonde = self.daemon(CONFIG)
-        errors = self.path("errors")
-        with open(errors, "wb") as words:
-            top = self.start(harness.SONDE, "top", "--json", "--interval", "100ms", stderr=words)
-        pid = harness.strict_json(top.stdout.readline().decode())["daemon_pid"]
+        with open(self.path("errors"), "wb") as words, open(self.path("lines"), "wb") as lines:
+            top = self.start(harness.SONDE, "top", "--json", "--interval", "100ms", stdout=lines,
+                             stderr=words)
+
+        def pids():
+            """Of the daemons that have told, in their order."""
+            whole = self.read("lines").decode().splitlines(True)
+            told = [harness.strict_json(line)["daemon_pid"] for line in whole if line[-1] == "\n"]
+            return list(dict.fromkeys(told))
+        harness.wait_until(lambda: len(pids()) == 1, "a line")
         sonde.kill()
         harness.wait_until(lambda: b"waiting for it to come back" in self.read("errors"), "the note")
         sonde.start()
-        while harness.strict_json(top.stdout.readline().decode())["daemon_pid"] == pid:
-            pass
+        harness.wait_until(lambda: pids()[1:] == [sonde.pid], "a line of the other")
         self.assertIn(b"it is back", self.read("errors"))
-        top.stdout.close()
-        top.stdout = None
-        self.assertIn(top.wait(harness.DEADLINE), (0, -signal.SIGPIPE))
+        top.send_signal(signal.SIGINT)
+        self.assertEqual(top.wait(harness.DEADLINE), -signal.SIGINT)
 
     def test_refusals(self):
         for options, words in (
