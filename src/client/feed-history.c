@@ -441,41 +441,45 @@ static int give(struct history *own, size_t position, bool is_jump, bool is_past
     return 0;
 }
 
-/* The frame, and before it those that led to it. */
-static int jump(struct history *own, size_t position)
+/* The frames before one, which led to it. Retention may have taken some. */
+static int lead(struct history *own, size_t first, size_t position, bool is_jump)
 {
-    size_t first = position > LEAD_FRAMES ? position - LEAD_FRAMES : 0;
-    bool is_jump = true;
-    int r = 0;
-
-    for (size_t i = first; i < position && !own->feed->options->is_unpaced; i++) {
-        r = give(own, i, is_jump, true);
-        if (r == 0)
-            is_jump = false;
-        else if (r != -ENOENT)
+    for (size_t i = first; i < position; i++) {
+        int r = give(own, i, is_jump, true);
+        if (r < 0 && r != -ENOENT)
             return r;
+        is_jump &= r < 0;
     }
     own->position = position;
-    r = give(own, position, is_jump, false);
+    return give(own, position, is_jump, false);
+}
+
+static int jump(struct history *own, size_t position)
+{
+    int r = lead(own, position > LEAD_FRAMES ? position - LEAD_FRAMES : 0, position, true);
     return r < 0 ? r : tell_news(own, 0, time_at(own, position));
 }
 
-static int go_on(struct history *own, size_t position)
+static int go_on(struct history *own, size_t first, size_t position)
 {
     double before = time_at(own, own->position);
 
-    own->position = position;
-    int r = give(own, position, false, false);
+    int r = lead(own, first, position, false);
     return r < 0 ? r : tell_news(own, before, time_at(own, position));
 }
 
+static void tell_result(struct history *own, int r)
+{
+    say(own, r == -ENOENT ? 0 : r);
+    tell_status(own);
+}
+
+/* Somewhere else, with all that led there. */
 static void show(struct history *own, size_t position)
 {
     bool is_next = position > own->position && position - own->position <= LEAD_FRAMES;
-    int r = is_next ? go_on(own, position) : jump(own, position);
 
-    say(own, r == -ENOENT ? 0 : r);
-    tell_status(own);
+    tell_result(own, is_next ? go_on(own, own->position + 1, position) : jump(own, position));
 }
 
 /* ---- playing ---- */
@@ -513,8 +517,10 @@ static void on_alarm(void *context)
 
     if (own->position + 1 >= own->marks.count && read_marks(own, &added) == 0 && added)
         read_anomalies(own);
-    if (own->position + 1 < own->marks.count)
-        show(own, find_next(own));
+    if (own->position + 1 < own->marks.count) {
+        size_t next = find_next(own);
+        tell_result(own, go_on(own, next, next)); /* what is too fast to be seen is left out */
+    }
     plan(own);
 }
 

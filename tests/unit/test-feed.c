@@ -217,10 +217,11 @@ static void test_history_steps_and_jumps(void **state)
     assert_true(seen.last.snapshot->timestamp == time_of(3));
     assert_true(seen.last.snapshot->processes.items[0].rss_mb == 3);
     assert_int_equal(seen.jumps, 1); /* it is what led to it */
+    assert_int_equal(seen.past, 2);
     tell(feed, FEED_STEP, -1);
     assert_int_equal(seen.status.position, 2);
     assert_int_equal(seen.jumps, 2);
-    assert_int_equal(seen.past, 2); /* for what is drawn of the time before */
+    assert_int_equal(seen.past, 4); /* for what is drawn of the time before */
     tell(feed, FEED_STEP, -100);
     assert_int_equal(seen.status.position, 0);
     tell(feed, FEED_STEP, 1000);
