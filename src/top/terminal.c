@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
-#include "top/curses-table.h"
+#include "top/curses-loader.h"
 #include "top/keys.h"
 
 /* Long enough for the bytes of one key over a slow line, short enough for Esc to feel at once. */
@@ -131,7 +131,7 @@ int terminal_start(const struct terminal_options *options, struct terminal **ret
         return -ENOMEM;
     }
     terminal->with_colour = options->with_colour;
-    int r = curses_table_load(&terminal->curses, &reason);
+    int r = curses_load(&terminal->curses, &reason);
     if (r == -ENOENT)
         snprintf(error->text, sizeof(error->text),
                  "the screen needs ncurses (package libncursesw6), or use --json: %s", reason);

@@ -1,4 +1,4 @@
-#include "top/curses-table.h"
+#include "top/curses-loader.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -66,7 +66,7 @@ static int check_terminal(void *library, const char **ret_reason)
     return r;
 }
 
-int curses_table_load(const struct curses **ret, const char **ret_reason)
+int curses_load(const struct curses **ret, const char **ret_reason)
 {
     /* The number is that of the interface which the header describes. */
     void *library = dlopen("libncursesw.so.6", RTLD_NOW | RTLD_LOCAL);

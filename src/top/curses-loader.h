@@ -42,4 +42,4 @@ struct curses {
 
 /* 0, or a negative errno with the reason in words: there is no such library, or the terminal (TERM)
  * is not known, or can only print one line after the other. */
-int curses_table_load(const struct curses **ret, const char **ret_reason);
+int curses_load(const struct curses **ret, const char **ret_reason);
