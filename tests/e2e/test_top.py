@@ -324,6 +324,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         os.kill(pid, signal.SIGCONT)
         # A shell takes a job that was stopped for one in the background.
         self.type("fg")
+        self.await_foreground(pid)
         self.await_row("F1Help")
         for _ in range(2):
             self.press("C-z")
@@ -331,12 +332,22 @@ class Screen(tmux.TestCase, daemon.TestCase):
             self.type("echo here; stty -a")
             self.await_screen(" icanon")
             self.type("fg")
+            self.await_foreground(pid)
             self.await_row("F1Help")
             self.await_row("COMMAND")
         self.press("q")
         self.type(f"echo $? >{self.path('status')}")
         self.assertEqual(self.await_file("status"), "0\n")
         self.assertEqual(self.read("errors"), b"")
+
+    @staticmethod
+    def await_foreground(pid):
+        """The terminal's keys are its own again."""
+        def has_terminal():
+            with open(f"/proc/{pid}/stat", "rb") as stat:
+                state, _, group, _, _, foreground = stat.read().rsplit(b")", 1)[1].split()[:6]
+            return state != b"T" and group == foreground
+        harness.wait_until(has_terminal, "it is in the foreground")
 
     @staticmethod
     def is_top(pid):
