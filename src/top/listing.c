@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "model/field-format.h"
 
 #define NONE SIZE_MAX
 
@@ -317,8 +316,8 @@ static void make_groups(struct listing_work *work)
 
 /* ---- the tree ---- */
 
-/* The nearest ancestor that is shown and of the same group. A pid whose process seems younger than
- * its child belongs to a stranger; the number of steps ends a circle. */
+/* Its parent, if that is shown and of the same group. A pid whose process seems younger than its
+ * child belongs to a stranger. */
 static size_t find_parent(const struct listing_work *work, size_t index)
 {
     const struct sorted *item = &work->sorted.items[index];
@@ -491,13 +490,6 @@ static bool add_group_row(struct walk *walk, size_t index, unsigned depth)
                   });
     return !is_folded;
 }
-
-/* Indices of groups of one kind, in order. */
-struct group_order {
-    const struct listing_work *work;
-    size_t *items;
-    size_t count;
-};
 
 static int compare_groups(const void *left, const void *right, void *context)
 {

@@ -319,7 +319,7 @@ static void open_signals(struct view *view, const struct listing *listing, doubl
         return;
     }
     view->panel = PANEL_SIGNALS;
-    view->panel_selected = view->panel_first = 0;
+    view->panel_selected = 0;
 }
 
 /* ---- panels ---- */
@@ -327,7 +327,7 @@ static void open_signals(struct view *view, const struct listing *listing, doubl
 static void open_panel(struct view *view, enum panel panel)
 {
     view->panel = panel;
-    view->panel_selected = view->panel_first = 0;
+    view->panel_selected = 0;
     if (panel != PANEL_SORT)
         return;
     const struct field *fields[COLUMNS_SORTABLE_MAX];

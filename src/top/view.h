@@ -51,7 +51,6 @@ struct view {
 
     enum panel panel;
     size_t panel_selected;
-    size_t panel_first;
     enum prompt prompt;
     char input[VIEW_WORDS_MAX];
     char before_prompt[VIEW_WORDS_MAX]; /* what Esc goes back to */
