@@ -38,6 +38,7 @@ extern const struct command command_ps;
 extern const struct command command_report;
 extern const struct command command_run;
 extern const struct command command_status;
+extern const struct command command_top;
 extern const struct command command_version;
 
 /* Writes out what stands in stdout's buffer: 0, or 1 once it was said why it cannot be. */

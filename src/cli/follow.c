@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "cli/output.h"
-#include "model/record-json.h"
+#include "client/list-decode.h"
 
 #define STREAM_PARAMS                                                                              \
     "{\"events\":[\"process.*\",\"monitor.anomaly\",\"monitor.anomaly_cleared\",\"monitor.gap\","  \
@@ -165,24 +165,16 @@ static int read_stored(const struct follow *follow, double since, size_t limit, 
 /* What the daemon has not stored yet. One that does not tell has nothing to tell. */
 static void read_memory(struct follow *follow, struct arena *arena, struct process_event_list *ret)
 {
-    static const struct field field = {
-        .name = "list", .type = FIELD_RECORDS, .record = &process_event_record};
-    static const struct record record = {
-        .name = "List", .size = sizeof(*ret), .fields = &field, .field_count = 1};
-    _cleanup_text_ struct text wrapped = {0};
-    struct process_event_list events = {0};
     struct decode_error error;
     struct rpc_reply reply;
+    struct any_list list;
 
     if (client_call(follow->client, "daemon.events", MEMORY_PARAMS, arena, &reply) < 0 ||
         reply.error)
         return;
-    text_append_string(&wrapped, "{\"list\":");
-    text_append(&wrapped, reply.result, reply.result_length);
-    text_append_char(&wrapped, '}');
-    if (text_error(&wrapped) == 0 &&
-        record_decode(&record, wrapped.bytes, wrapped.length, arena, &events, &error) == 0)
-        *ret = events;
+    if (list_decode(&process_event_record, reply.result, reply.result_length, arena, &list,
+                    &error) == 0)
+        *ret = (struct process_event_list){.items = list.items, .count = list.count};
 }
 
 static void keep_latest(struct process_event_list *events, size_t limit)

@@ -10,9 +10,9 @@
 #include "cli/command.h"
 
 static const struct command *const commands[] = {
-    &command_run,    &command_ps,      &command_jobs,     &command_report, &command_events,
-    &command_diff,   &command_analyze, &command_estimate, &command_admit,  &command_daemon,
-    &command_status, &command_config,  &command_version,
+    &command_run,    &command_top,    &command_ps,      &command_jobs,     &command_report,
+    &command_events, &command_diff,   &command_analyze, &command_estimate, &command_admit,
+    &command_daemon, &command_status, &command_config,  &command_version,
 };
 
 static const struct command_option common_options[] = {

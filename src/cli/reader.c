@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
+#include "client/list-decode.h"
 #include "model/record-json.h"
 
 /* What the method table allows at once. */
@@ -227,20 +228,25 @@ int reader_ask(struct reader *reader, const char *method, const struct text *par
     return ret->error ? refused(reader, method, ret) : 0;
 }
 
+/* Whether what came could be decoded; if not, the own database has to answer. */
+static int check_decoded(struct reader *reader, int r, const struct decode_error *error)
+{
+    if (r == -EBADMSG) {
+        say(reader, 0,
+            "the daemon at '%s' answers what this sonde does not understand (%s); are "
+            "they of one version?",
+            client_socket_path(reader->client), error->text);
+        return fall_back(reader, r);
+    }
+    return r < 0 ? say(reader, r, "%s", strerror(-r)) : 0;
+}
+
 int reader_decode(struct reader *reader, const struct record *record, const char *json,
                   size_t length, struct arena *arena, void *ret)
 {
     struct decode_error error = {""};
 
-    int r = record_decode(record, json, length, arena, ret, &error);
-    if (r == -EBADMSG) {
-        say(reader, 0,
-            "the daemon at '%s' answers what this sonde does not understand (%s); are "
-            "they of one version?",
-            client_socket_path(reader->client), error.text);
-        return fall_back(reader, r);
-    }
-    return r < 0 ? say(reader, r, "%s", strerror(-r)) : 0;
+    return check_decoded(reader, record_decode(record, json, length, arena, ret, &error), &error);
 }
 
 int reader_ask_record(struct reader *reader, const char *method, const struct text *params,
@@ -252,33 +258,17 @@ int reader_ask_record(struct reader *reader, const char *method, const struct te
     return r ? r : reader_decode(reader, record, reply.result, reply.result_length, arena, ret);
 }
 
-/* Records come in objects: the list is put into one. */
 int reader_ask_list(struct reader *reader, const char *method, const struct text *params,
                     const struct record *record, struct arena *arena, struct any_list *ret)
 {
-    struct {
-        struct any_list items;
-    } answer;
-    const struct field field = {
-        .name = "list", .type = FIELD_RECORDS, .record = record, .required = true};
-    const struct record wrapping = {
-        .name = "List", .size = sizeof(answer), .fields = &field, .field_count = 1};
-    _cleanup_text_ struct text wrapped = {0};
+    struct decode_error error = {""};
     struct rpc_reply reply;
 
     int r = reader_ask(reader, method, params, arena, &reply);
     if (r)
         return r;
-    text_append_string(&wrapped, "{\"list\":");
-    text_append(&wrapped, reply.result, reply.result_length);
-    text_append_char(&wrapped, '}');
-    r = text_error(&wrapped);
-    if (r < 0)
-        return say(reader, r, "%s", strerror(-r));
-    r = reader_decode(reader, &wrapping, wrapped.bytes, wrapped.length, arena, &answer);
-    if (r == 0)
-        *ret = answer.items;
-    return r;
+    r = list_decode(record, reply.result, reply.result_length, arena, ret, &error);
+    return check_decoded(reader, r, &error);
 }
 
 /* ---- parameters ---- */

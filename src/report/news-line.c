@@ -20,7 +20,7 @@ static const char *last_word(const char *event)
     return dot ? dot + 1 : event;
 }
 
-static const char *kind_name(const struct news *news)
+const char *news_word(const struct news *news)
 {
     switch (news->kind) {
     case NEWS_ANOMALY:
@@ -44,7 +44,7 @@ static enum tint outcome_tint_of(const struct news *news)
                : TINT_BOLD;
 }
 
-static enum tint tint_of(const struct news *news)
+enum tint news_tint(const struct news *news)
 {
     switch (news->kind) {
     case NEWS_PROCESS: return event_tint(&news->process);
@@ -57,6 +57,12 @@ static enum tint tint_of(const struct news *news)
     case NEWS_SHEET: return outcome_tint_of(news);
     default: return TINT_NONE;
     }
+}
+
+/* An event is told some time after it happened. */
+double news_time(const struct news *news)
+{
+    return news->kind == NEWS_PROCESS ? news->process.timestamp : news->timestamp;
 }
 
 /* ---- what happened ---- */
@@ -143,7 +149,7 @@ static void format_sheet(const struct news *news, struct text *out)
     }
 }
 
-static void format_what(const struct news *news, struct text *out)
+void news_format_what(const struct news *news, struct text *out)
 {
     switch (news->kind) {
     case NEWS_PROCESS: event_format(&news->process, out); break;
@@ -155,7 +161,7 @@ static void format_what(const struct news *news, struct text *out)
     }
 }
 
-static const char *command_of(const struct news *news)
+const char *news_command(const struct news *news)
 {
     if (news->kind == NEWS_PROCESS)
         return news->process.command;
@@ -177,9 +183,9 @@ static void append_rest(const struct news *news, struct text *out)
 {
     _cleanup_text_ struct text what = {0};
     struct human pid;
-    const char *command = command_of(news), *job = news->job_id ? news->job_id : "-";
+    const char *command = news_command(news), *job = news->job_id ? news->job_id : "-";
 
-    format_what(news, &what);
+    news_format_what(news, &what);
     text_printf(out, "%*s  ", PID_COLUMNS, figure_pid(&pid, news_pid(news)));
     append_padded(job, what.length || command ? JOB_COLUMNS : 0, out);
     if (what.length)
@@ -196,16 +202,14 @@ void news_format(const struct news *news, double day, const struct report_style 
                  struct text *out)
 {
     _cleanup_text_ struct text rest = {0};
-    const char *kind = kind_name(news);
+    const char *kind = news_word(news);
     struct human time;
 
-    /* An event is told some time after it happened. */
-    figure_clock_ms(&time, news->kind == NEWS_PROCESS ? news->process.timestamp : news->timestamp,
-                    day);
+    figure_clock_ms(&time, news_time(news), day);
     text_printf(out, "%s  ", time.text);
-    style_begin(style, tint_of(news), out);
+    style_begin(style, news_tint(news), out);
     size_t used = append_padded(kind, KIND_COLUMNS, out);
-    style_end(style, tint_of(news), out);
+    style_end(style, news_tint(news), out);
     text_append_string(out, "  ");
 
     append_rest(news, &rest);

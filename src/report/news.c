@@ -108,6 +108,53 @@ int news_of_event(const struct process_event *event, struct arena *arena, struct
     return 0;
 }
 
+struct news news_of_anomaly(const struct anomaly *anomaly, bool is_end)
+{
+    struct news news = {
+        .event = is_end ? "monitor.anomaly_cleared" : "monitor.anomaly",
+        .timestamp = is_end ? anomaly->cleared_at : anomaly->timestamp,
+        .job_id = anomaly->job_id,
+        .sheet_num = anomaly->sheet_num,
+        .kind = NEWS_ANOMALY,
+        .anomaly = *anomaly,
+    };
+
+    if (!is_end) /* as it was told when it opened */
+        news.anomaly.cleared_at = REAL_UNKNOWN;
+    return news;
+}
+
+struct news news_of_gap(const struct gap *gap)
+{
+    return (struct news){.event = "monitor.gap",
+                         .timestamp = gap->timestamp,
+                         .sheet_num = INT_UNKNOWN,
+                         .kind = NEWS_GAP,
+                         .gap = *gap};
+}
+
+struct news news_of_job(const struct job *job, bool is_end)
+{
+    struct news news = {
+        .event = is_end ? "job.finished" : "job.started",
+        .timestamp = is_end ? job->ended_at : job->started_at,
+        .job_id = job->job_id,
+        .sheet_num = INT_UNKNOWN,
+        .kind = NEWS_JOB,
+    };
+
+    record_init(&job_news_record, &news.job);
+    news.job.run_id = job->run_id;
+    news.job.command = job->command;
+    if (is_end) {
+        news.job.outcome = outcome_name(job->outcome);
+        news.job.exit_code = job->exit_code;
+        news.job.signal_num = job->signal_num;
+        news.job.cause = job->cause;
+    }
+    return news;
+}
+
 void news_encode_event(const struct news *news, struct text *out)
 {
     const struct record record = RECORD_OF(struct news, "News", process_fields);

@@ -54,9 +54,24 @@ int news_of_event(const struct process_event *event, struct arena *arena, struct
 /* The envelope of that, without a newline. Errors are the buffer's. */
 void news_encode_event(const struct news *news, struct text *out);
 
+/* The same for what is not an event of a process: `is_end` tells of the clearing of an anomaly, or
+ * of the end of a run. Texts stay where they are. */
+struct news news_of_anomaly(const struct anomaly *anomaly, bool is_end);
+struct news news_of_gap(const struct gap *gap);
+struct news news_of_job(const struct job *job, bool is_end);
+
 /* Of which process and which run; 0 and NULL: of none. */
 int64_t news_pid(const struct news *news);
 const char *news_run_id(const struct news *news);
+
+/* Its parts, for whoever lays it out otherwise: when it happened; one word for it ("exit",
+ * "anomaly"); how well it is; what is known of it ("status 2, CPU 1.20 s"), with an error that is
+ * the buffer's; the command line, or NULL. */
+double news_time(const struct news *news);
+const char *news_word(const struct news *news);
+enum tint news_tint(const struct news *news);
+void news_format_what(const struct news *news, struct text *out);
+const char *news_command(const struct news *news);
 
 /* Time, kind, process, job, what, command; ends in a newline. A time of the day of `day` stands
  * without a date. Errors are the buffer's. */

@@ -114,13 +114,13 @@ static int read_usage(void *context, sqlite3_stmt *row, struct arena *arena, voi
     "s.id, e.host, e.pid, CASE s.is_minute WHEN 1 THEN 60.0 ELSE e.interval_seconds END, "
 #define SNAP_OWN_COUNT 4
 
-static void select_snaps(const struct schema *schema, struct text *sql)
+#define SNAP_FROM " FROM snap s JOIN sessions e ON e.id = s.session WHERE " SNAPSHOT_COUNTS
+
+static void select_snaps(const struct schema *schema, const char *which, struct text *sql)
 {
     text_append_string(sql, "SELECT " SNAP_OWN);
     columns_list(&schema->snapshot, sql, column_select, "s");
-    text_append_string(sql, " FROM snap s JOIN sessions e ON e.id = s.session"
-                            " WHERE s.timestamp >= ?1 AND " SNAPSHOT_COUNTS
-                            " ORDER BY s.timestamp, s.id LIMIT ?2");
+    text_printf(sql, SNAP_FROM " AND %s", which);
 }
 
 static int read_snap_row(const struct schema *schema, sqlite3_stmt *row, struct snapshot *snapshot)
@@ -176,7 +176,7 @@ int sample_reader_snapshots(struct sample_reader *reader, double since, size_t l
     struct VEC(struct snapshot *) list = {0};
     sqlite3_stmt *rows = NULL;
 
-    select_snaps(reader->schema, &sql);
+    select_snaps(reader->schema, "s.timestamp >= ?1 ORDER BY s.timestamp, s.id LIMIT ?2", &sql);
     int r = database_prepare_text(reader->database, &sql, &rows);
     if (r < 0)
         return r;
@@ -198,6 +198,62 @@ int sample_reader_snapshots(struct sample_reader *reader, double since, size_t l
         snapshot_list_done(&found);
     else
         *ret = found;
+    return r;
+}
+
+int sample_reader_snapshot(struct sample_reader *reader, int64_t id, struct snapshot **ret)
+{
+    _cleanup_text_ struct text sql = {0};
+    sqlite3_stmt *rows = NULL;
+
+    select_snaps(reader->schema, "s.id = ?1", &sql);
+    int r = database_prepare_text(reader->database, &sql, &rows);
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(rows, 1, id);
+    r = database_step(reader->database, rows);
+    if (r > 0)
+        r = read_snapshot(reader, rows, ret);
+    else if (r == 0)
+        r = -ENOENT;
+    sqlite3_finalize(rows);
+    return r;
+}
+
+static int read_mark(void *context _unused_, sqlite3_stmt *row, struct arena *arena _unused_,
+                     void *item)
+{
+    *(struct snapshot_mark *)item =
+        (struct snapshot_mark){.id = row_read_int(row, 0),
+                               .session = row_read_int(row, 1),
+                               .timestamp = row_read_real(row, 2),
+                               .resolution_seconds = row_read_real(row, 3)};
+    return 0;
+}
+
+int sample_reader_marks(struct sample_reader *reader, double since, size_t limit,
+                        struct arena *arena, struct snapshot_mark_list *ret)
+{
+    _cleanup_text_ struct text sql = {0};
+    struct any_list list;
+    sqlite3_stmt *rows = NULL;
+
+    text_append_string(&sql, "SELECT s.id, s.session, ");
+    column_express(columns_find(&reader->schema->snapshot, "timestamp"), "s", &sql);
+    text_append_string(&sql,
+                       ", CASE s.is_minute WHEN 1 THEN 60.0 ELSE e.interval_seconds END" SNAP_FROM
+                       " AND s.timestamp >= ?1"
+                       " ORDER BY s.timestamp, s.id LIMIT ?2");
+    int r = database_prepare_text(reader->database, &sql, &rows);
+    if (r < 0)
+        return r;
+    bind_since(reader, rows, 1, since);
+    sqlite3_bind_int64(rows, 2, (int64_t)limit);
+    r = rows_collect(reader->database, rows, sizeof(struct snapshot_mark), read_mark, reader, arena,
+                     &list);
+    sqlite3_finalize(rows);
+    if (r == 0)
+        *ret = (struct snapshot_mark_list){.items = list.items, .count = list.count};
     return r;
 }
 

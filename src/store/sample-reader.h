@@ -19,9 +19,13 @@ int sample_reader_init(struct sample_reader *reader, struct database *database,
                        const struct schema *schema);
 void sample_reader_done(struct sample_reader *reader);
 
-/* See store_read_snapshots() and store_read_process(). */
+/* See store_read_snapshots(), store_read_snapshot(), store_read_marks() and store_read_process().
+ */
 int sample_reader_snapshots(struct sample_reader *reader, double since, size_t limit,
                             struct snapshot_list *ret);
+int sample_reader_snapshot(struct sample_reader *reader, int64_t id, struct snapshot **ret);
+int sample_reader_marks(struct sample_reader *reader, double since, size_t limit,
+                        struct arena *arena, struct snapshot_mark_list *ret);
 int sample_reader_process(struct sample_reader *reader, int64_t pid, double start_time,
                           double since, size_t limit, struct arena *arena,
                           struct process_point_list *ret);

@@ -679,6 +679,27 @@ int store_read_snapshots(struct store_reader *reader, double since, size_t limit
     return end_reading(reader, &samples, r);
 }
 
+int store_read_marks(struct store_reader *reader, double since, size_t limit, struct arena *arena,
+                     struct snapshot_mark_list *ret)
+{
+    struct sample_reader samples = {0};
+
+    int r = begin_reading(reader, &samples);
+    if (r == 0)
+        r = sample_reader_marks(&samples, since, limit, arena, ret);
+    return end_reading(reader, &samples, r);
+}
+
+int store_read_snapshot(struct store_reader *reader, int64_t id, struct snapshot **ret)
+{
+    struct sample_reader samples = {0};
+
+    int r = begin_reading(reader, &samples);
+    if (r == 0)
+        r = sample_reader_snapshot(&samples, id, ret);
+    return end_reading(reader, &samples, r);
+}
+
 int store_read_process(struct store_reader *reader, int64_t pid, double start_time, double since,
                        size_t limit, struct arena *arena, struct process_point_list *ret)
 {

@@ -263,6 +263,22 @@ int store_read_patterns(struct store_reader *reader, struct arena *arena, struct
 int store_read_snapshots(struct store_reader *reader, double since, size_t limit,
                          struct snapshot_list *ret);
 
+/* A snapshot by its number and its time, for whoever goes back and forth between many. */
+struct snapshot_mark {
+    int64_t id;
+    int64_t session; /* of its writer */
+    double timestamp;
+    double resolution_seconds;
+};
+
+struct snapshot_mark_list LIST(struct snapshot_mark);
+
+/* Those since a time, inclusive, oldest first, of all writers; `limit` at most. */
+int store_read_marks(struct store_reader *reader, double since, size_t limit, struct arena *arena,
+                     struct snapshot_mark_list *ret);
+/* -ENOENT: it is gone. The caller's: snapshot_free(). */
+int store_read_snapshot(struct store_reader *reader, int64_t id, struct snapshot **ret);
+
 /* One process at one time. */
 struct process_point {
     double timestamp;

@@ -3,9 +3,9 @@
 import os
 import shlex
 import signal
-import subprocess
 
 import harness
+import tmux
 
 BOTH = "sonde and the command"
 
@@ -15,42 +15,7 @@ def parent_of(pid):
         return int(stat.read().rsplit(b")", 1)[1].split()[1])
 
 
-@harness.needs_program("tmux")
-class Terminal(harness.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.environment["TMUX_TMPDIR"] = self.directory
-        self.server = f"sonde-{os.getpid()}"
-        self.addCleanup(self.tmux, "kill-server", check=False)
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24",
-                  "env PS1='> ' bash --norc --noprofile -i")
-        self.await_screen(">")
-
-    def tmux(self, *words, check=True):
-        return subprocess.run(["tmux", "-L", self.server, *words], env=self.environment,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=check,
-                              timeout=harness.DEADLINE).stdout.decode("utf-8", "replace")
-
-    def type(self, line):
-        self.tmux("send-keys", "-l", line)
-        self.tmux("send-keys", "Enter")
-
-    def press(self, key):
-        self.tmux("send-keys", key)
-
-    def screen(self):
-        return self.tmux("capture-pane", "-p", "-J", "-S", "-")
-
-    def await_screen(self, text):
-        harness.wait_until(lambda: text in self.screen(), f"'{text}' on the screen")
-
-    def await_file(self, name):
-        """The content of a file that a command in the terminal writes, once it has a whole line."""
-        path = self.path(name)
-        harness.wait_until(lambda: os.path.exists(path) and self.read(name).endswith(b"\n"),
-                           lambda: f"{name}; the screen: {self.screen()}")
-        return self.read(name).decode()
-
+class Terminal(tmux.TestCase):
     def words(self, *options_and_command):
         return " ".join(map(shlex.quote, (harness.SONDE, "run", "--summary", self.path("summary"),
                                           *options_and_command)))

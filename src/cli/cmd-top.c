@@ -1,0 +1,173 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "cli/command.h"
+#include "cli/load-config.h"
+#include "cli/option-values.h"
+#include "model/paths.h"
+#include "top/stream.h"
+#include "top/top.h"
+
+#define INTERVAL_NS     (2 * NS_PER_SEC)
+#define INTERVAL_MIN_NS (10 * NS_PER_MSEC)
+#define INTERVAL_MAX_NS (3600 * NS_PER_SEC)
+
+static int read_interval(const struct arguments *arguments, uint64_t *ret)
+{
+    const char *text = arguments_value(arguments, "interval");
+
+    *ret = INTERVAL_NS;
+    if (!text)
+        return 0;
+    if (number_parse_duration(text, ret) < 0)
+        return command_misused(&command_top,
+                               "--interval: '%.60s' is not a time; write 500ms, 2s or 1m", text);
+    if (*ret < INTERVAL_MIN_NS || *ret > INTERVAL_MAX_NS)
+        return command_misused(&command_top, "--interval: '%.60s' is out of range (10ms to 1h)",
+                               text);
+    return 0;
+}
+
+static int read_options(const struct arguments *arguments, struct feed_options *ret, size_t *limit)
+{
+    double now = ns_to_sec(clock_real_ns());
+
+    if (arguments->count)
+        return command_misused(&command_top, "takes no words, found '%s'; did you mean --job?",
+                               arguments->words[0]);
+    *ret = (struct feed_options){.job = arguments_value(arguments, "job"), .since = REAL_UNKNOWN};
+    int status = read_interval(arguments, &ret->interval_ns);
+    if (status == 0)
+        status = option_time(&command_top, arguments, "history", now, &ret->since);
+    if (status == 0)
+        status = option_limit(&command_top, arguments, limit);
+    if (status)
+        return status;
+    if (*limit && !arguments_has(arguments, "json"))
+        return command_misused(&command_top, "--limit is for --json");
+    if (ret->job && (!*ret->job || strlen(ret->job) > JOB_ID_NUMBERED_MAX_BYTES))
+        return command_misused(&command_top, "--job: '%.60s' cannot be the name of a job",
+                               ret->job);
+    if (ret->job && strchr(ret->job, '~') && !real_is_known(ret->since))
+        return command_misused(&command_top, "--job: '%.60s' is an earlier run; add --history TIME",
+                               ret->job);
+    return 0;
+}
+
+/* ---- for programs ---- */
+
+static int print_line(void *context, const struct text *line)
+{
+    int *status = context;
+
+    fwrite(line->bytes, 1, line->length, stdout);
+    *status = finish_output();
+    return *status || ferror(stdout) ? 1 : 0; /* whoever read it may have gone, without a failure */
+}
+
+static void tell_status(void *context _unused_, const struct feed_status *status)
+{
+    if (status->is_down)
+        log_note("%s; waiting for it to come back", status->words);
+    else if (status->words[0])
+        log_note("%s; this is what sonde finds itself", status->words);
+    else
+        log_note("it is back");
+}
+
+static int print_frames(const struct feed_options *feed, size_t limit)
+{
+    int status = 0;
+    const struct stream_options options = {.feed = *feed,
+                                           .limit = limit,
+                                           .on_line = print_line,
+                                           .on_status = tell_status,
+                                           .context = &status};
+    struct feed_error error = {""};
+
+    int r = stream_frames(&options, &error);
+    if (r < 0) {
+        log_error("top: %s", error.text[0] ? error.text : strerror(-r));
+        return 1;
+    }
+    return status;
+}
+
+/* ---- for people ---- */
+
+static int show(const struct feed_options *feed, const struct arguments *arguments)
+{
+    const char *no_color = getenv("NO_COLOR");
+    const struct top_options options = {
+        .feed = *feed,
+        .is_readonly = arguments_has(arguments, "readonly"),
+        .without_unicode = arguments_has(arguments, "no-unicode"),
+        .without_colour = no_color && *no_color,
+    };
+    struct feed_error error = {""};
+
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+        log_error("top: the screen needs a terminal; for a program, use --json");
+        return 1;
+    }
+    int r = top_run(&options, &error);
+    if (r == 0)
+        return 0;
+    log_error("top: %s", error.text[0] ? error.text : strerror(-r));
+    return 1;
+}
+
+static int run(const struct command_context *context, struct arguments *arguments)
+{
+    _cleanup_socket_paths_ struct socket_paths sockets = {0};
+    _cleanup_config_ struct config *config = NULL;
+    struct feed_options feed;
+    size_t limit = 0;
+
+    int status = read_options(arguments, &feed, &limit);
+    if (status)
+        return status;
+    if (load_config(context, &config) < 0)
+        return EXIT_USAGE;
+    int r = paths_sockets(context->socket_path, context->state_dir, getenv, geteuid(), &sockets);
+    if (r == 0)
+        r = resolve_paths(context, config);
+    if (r < 0 && r != -ENOENT) {
+        log_error("top: %s", strerror(-r));
+        return 1;
+    }
+    feed.socket_paths = (const char *const *)sockets.items;
+    feed.database_path = r == 0 ? config->storage_path : NULL;
+    feed.config = config;
+    return arguments_has(arguments, "json") ? print_frames(&feed, limit) : show(&feed, arguments);
+}
+
+static const struct command_option options[] = {
+    {"history", 'H', "TIME", "replay what is stored since TIME, such as 1h or 14:00"},
+    {"job", 'j', "JOB", "only this job: its name, or a run_id; with --history also JOB~1"},
+    {"interval", 'i', "TIME", "how often it is drawn anew (default 2s)"},
+    {"readonly", 'r', NULL, "no key sends a signal"},
+    {"no-unicode", 0, NULL, "ASCII only"},
+    {"json", 0, NULL, "no screen: a SystemSnapshot a line"},
+    {"limit", 'n', "N", "with --json: end after N lines"},
+};
+
+const struct command command_top = {
+    .name = "top",
+    .summary = "Watch jobs and processes, live or replayed.",
+    .usage = "top [--history TIME] [--job JOB] [--interval TIME] [--readonly] [--json]",
+    .details =
+        "Shows what the daemon sees, or, where there is none, what it finds itself: jobs with\n"
+        "their steps and processes, what happens, and what is wrong. F1 or ? lists the keys.\n"
+        "With --history: Z pauses, [ and ] step, j jumps to a time, a to the next anomaly.\n",
+    .options = options,
+    .option_count = ARRAY_SIZE(options),
+    .run = run,
+};

@@ -1,0 +1,181 @@
+/* A collector of our own, where there is no daemon: all processes, jobs by the rules of the
+ * configuration, and those of `sonde run` that write to the same database. Nothing is stored. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/vec.h"
+#include "client/feed-source.h"
+#include "client/foreign-runs.h"
+#include "engine/engine.h"
+#include "loop/alarm.h"
+
+/* After the first reading, so that CPU is known soon. */
+#define SECOND_READING_MSEC 250
+/* What has happened is told after this at the latest, whatever the interval is. */
+#define FLUSH_AFTER_MS 500
+
+struct local_feed {
+    struct feed *feed;
+    struct registry *registry;
+    struct rules *rules;
+    struct engine *engine;
+    struct foreign_runs foreign;
+    struct alarm *alarm; /* for the second reading, and to look for runs of others */
+    bool has_rates;      /* there was a second reading */
+};
+
+static void tell_event(struct local_feed *own, const struct process_event *event)
+{
+    _cleanup_(arena_done) struct arena arena = {0};
+    struct news news;
+
+    if (news_of_event(event, &arena, &news) == 0)
+        feed_tell_news(own->feed, &news);
+}
+
+static void tell_all(struct local_feed *own, const struct tick *tick)
+{
+    for (size_t i = 0; i < tick->events.count; i++)
+        tell_event(own, &tick->events.items[i]);
+    for (size_t i = 0; i < tick->gaps.count; i++) {
+        struct news news = news_of_gap(&tick->gaps.items[i]);
+        feed_tell_news(own->feed, &news);
+    }
+    for (size_t i = 0; i < tick->anomalies.count; i++) {
+        const struct anomaly *anomaly = &tick->anomalies.items[i];
+        bool is_cleared = real_is_known(anomaly->cleared_at);
+        struct news news = news_of_anomaly(anomaly, is_cleared);
+        if (is_cleared || anomaly->is_opening)
+            feed_tell_news(own->feed, &news);
+    }
+}
+
+static void give_frame(struct local_feed *own, struct snapshot *snapshot)
+{
+    struct frame frame = {.snapshot = snapshot, .open_anomalies = 0};
+    const struct detector *detector = own->engine ? engine_detector(own->engine) : NULL;
+
+    if (detector) {
+        frame.open_anomalies = (int64_t)detector_open_count(detector);
+        if (detector_list_open(detector, &snapshot->arena, &frame.anomalies) < 0)
+            frame.anomalies = (struct anomaly_list){0};
+    }
+    feed_give_frame(own->feed, &frame);
+}
+
+static void on_tick(void *context, struct tick_box *box)
+{
+    _cleanup_(tick_box_freep) struct tick_box *whole = box;
+    struct local_feed *own = context;
+
+    tell_all(own, &whole->tick);
+    if (!whole->tick.snapshot)
+        return;
+    give_frame(own, TAKE_PTR(whole->tick.snapshot));
+}
+
+static void on_collection(void *context, int error)
+{
+    struct local_feed *own = context;
+    struct feed_status *status = &own->feed->status;
+
+    status->is_down = error < 0;
+    status->down_since = ns_to_sec(clock_real_ns());
+    snprintf(status->words, sizeof(status->words), "%s", error ? collector_strerror(error) : "");
+    feed_tell_status(own->feed);
+}
+
+static void on_run_over(void *context, struct run *run)
+{
+    struct local_feed *own = context;
+    engine_end_run(own->engine, run);
+}
+
+static void on_job(void *context, const struct job *job, bool is_end)
+{
+    struct local_feed *own = context;
+    struct news news = news_of_job(job, is_end);
+
+    feed_tell_news(own->feed, &news);
+}
+
+/* A failed collection is told by on_collection(). */
+static void on_alarm(void *context)
+{
+    struct local_feed *own = context;
+    bool has_changed = foreign_runs_look(&own->foreign, own->engine, own->registry);
+
+    if (has_changed || !own->has_rates)
+        engine_collect(own->engine);
+    own->has_rates = true;
+    alarm_set(own->alarm, FOREIGN_RUNS_EVERY_MSEC);
+}
+
+static int start_engine(struct local_feed *own)
+{
+    const struct feed_options *wanted = own->feed->options;
+    struct engine_options options = {
+        .settings = {.interval_ns = wanted->interval_ns,
+                     .scope = SCOPE_ALL,
+                     .anomaly = &wanted->config->anomaly,
+                     .limits = &wanted->config->limits,
+                     .rules = own->rules},
+        .registry = own->registry,
+        .wants_events = true,
+        .flush_after_ms = FLUSH_AFTER_MS,
+        .on_tick = on_tick,
+        .on_collection = on_collection,
+        .on_run_over = on_run_over,
+        .context = own,
+    };
+
+    if (connector_open(&options.connector) < 0) /* births and deaths are looked for then */
+        options.connector = NULL;
+    return engine_start(own->feed->loop, &options, &own->engine);
+}
+
+static void close_feed(struct feed *feed)
+{
+    struct local_feed *own = feed->own;
+
+    alarm_close(own->alarm);
+    engine_close(own->engine);
+    foreign_runs_done(&own->foreign);
+    rules_free(own->rules);
+    registry_free(own->registry);
+    free(own);
+}
+
+static int open_feed(struct feed *feed, struct feed_error *error)
+{
+    struct local_feed *own = calloc(1, sizeof(*own));
+
+    if (!own)
+        return -ENOMEM;
+    own->feed = feed;
+    feed->own = own;
+    feed->status.kind = FEED_LOCAL;
+    feed->status.interval_seconds = ns_to_sec(feed->options->interval_ns);
+    foreign_runs_init(&own->foreign, feed->options->database_path);
+    own->foreign.on_job = on_job;
+    own->foreign.context = own;
+    int r = alarm_new(feed->loop, on_alarm, own, &own->alarm);
+    if (r == 0)
+        r = registry_new(&own->registry);
+    if (r == 0)
+        r = rules_new(&feed->options->config->jobs.rules, &own->rules);
+    feed_tell_status(feed);
+    if (r == 0 && (r = start_engine(own)) < 0)
+        feed_fail(error, r, "cannot read the processes: %s", collector_strerror(r));
+    if (r < 0) {
+        close_feed(feed);
+        return r;
+    }
+    alarm_set(own->alarm, SECOND_READING_MSEC);
+    return 0;
+}
+
+const struct feed_source feed_local_source = {.open = open_feed, .close = close_feed};

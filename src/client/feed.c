@@ -1,0 +1,147 @@
+#include "client/feed.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "client/feed-source.h"
+
+void frame_done(struct frame *frame)
+{
+    snapshot_free(frame->snapshot);
+    *frame = (struct frame){.open_anomalies = INT_UNKNOWN};
+}
+
+/* ---- one job only ---- */
+
+static bool is_named(const char *wanted, const char *job_id, const char *run_id)
+{
+    return (job_id && strcmp(wanted, job_id) == 0) || (run_id && strcmp(wanted, run_id) == 0);
+}
+
+static bool has_job(const struct job_usage_list *jobs, const char *job_id)
+{
+    for (size_t i = 0; i < jobs->count; i++)
+        if (strcmp(jobs->items[i].job_id, job_id) == 0)
+            return true;
+    return false;
+}
+
+/* Keeps the items of a list for which the condition on `item` holds. */
+#define KEEP_IF(list, item, ...)                                                                   \
+    do {                                                                                           \
+        size_t kept_ = 0;                                                                          \
+        for (size_t i_ = 0; i_ < (list)->count; i_++) {                                            \
+            __typeof__((list)->items) item = &(list)->items[i_];                                   \
+            if (__VA_ARGS__)                                                                       \
+                (list)->items[kept_++] = *item;                                                    \
+        }                                                                                          \
+        (list)->count = kept_;                                                                     \
+    } while (0)
+
+void frame_keep_job(struct frame *frame, const char *job)
+{
+    struct snapshot *snapshot = frame->snapshot;
+
+    KEEP_IF(&snapshot->processes, item, is_named(job, item->job_id, item->run_id));
+    KEEP_IF(&snapshot->jobs, item, is_named(job, item->job_id, item->run_id));
+    KEEP_IF(&snapshot->job_progress, item, has_job(&snapshot->jobs, item->job_id));
+    KEEP_IF(&frame->anomalies, item, is_named(job, item->job_id, item->run_id));
+    frame->open_anomalies = (int64_t)frame->anomalies.count;
+}
+
+/* ---- what is told ---- */
+
+int feed_fail(struct feed_error *error, int r, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(error->text, sizeof(error->text), format, arguments);
+    va_end(arguments);
+    return r;
+}
+
+void feed_tell_status(const struct feed *feed)
+{
+    feed->sink.on_status(feed->sink.context, &feed->status);
+}
+
+void feed_tell_news(const struct feed *feed, const struct news *news)
+{
+    if (!feed->job[0] || is_named(feed->job, news->job_id, news_run_id(news)))
+        feed->sink.on_news(feed->sink.context, news);
+}
+
+void feed_give_frame(const struct feed *feed, struct frame *frame)
+{
+    frame->boot_ns = clock_boot_ns();
+    if (feed->job[0])
+        frame_keep_job(frame, feed->job);
+    feed->sink.on_frame(feed->sink.context, frame);
+    frame_done(frame);
+}
+
+/* ---- opening ---- */
+
+static int open_source(struct feed *feed, const struct feed_source *source,
+                       struct feed_error *error)
+{
+    feed->source = source;
+    return source->open(feed, error);
+}
+
+/* A daemon that is there and does not let us in is a reason to say so, not to show nothing. */
+static int open_live(struct feed *feed, struct feed_error *error)
+{
+    struct feed_error words = {""};
+    int r = -ENOENT;
+
+    if (feed->options->socket_paths)
+        r = open_source(feed, &feed_daemon_source, &words);
+    if (r == 0 || r == -ENOMEM)
+        return r;
+    if (r != -ENOENT)
+        snprintf(feed->status.words, sizeof(feed->status.words), "%s", words.text);
+    return open_source(feed, &feed_local_source, error);
+}
+
+int feed_open(uv_loop_t *loop, const struct feed_options *options, const struct feed_sink *sink,
+              struct feed **ret, struct feed_error *error)
+{
+    struct feed *feed = calloc(1, sizeof(*feed));
+
+    if (!feed)
+        return feed_fail(error, -ENOMEM, "%s", strerror(ENOMEM));
+    *feed = (struct feed){.loop = loop, .options = options, .sink = *sink};
+    feed->status.interval_seconds = ns_to_sec(options->interval_ns);
+    snprintf(feed->job, sizeof(feed->job), "%s", options->job ? options->job : "");
+    error->text[0] = '\0';
+    int r = real_is_known(options->since) ? open_source(feed, &feed_history_source, error)
+                                          : open_live(feed, error);
+    if (r < 0) {
+        if (!error->text[0])
+            feed_fail(error, r, "%s", strerror(-r));
+        free(feed);
+        return r;
+    }
+    *ret = feed;
+    return 0;
+}
+
+void feed_close(struct feed *feed)
+{
+    if (!feed)
+        return;
+    feed->source->close(feed);
+    free(feed);
+}
+
+void feed_command(struct feed *feed, const struct feed_command *command)
+{
+    if (feed->source->command)
+        feed->source->command(feed, command);
+}

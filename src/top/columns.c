@@ -1,0 +1,98 @@
+#include "top/columns.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+
+/* Of the screen, for the command: it tells most. */
+#define COMMAND_MIN_RATIO 0.4
+#define USER_COLUMNS      8
+
+static const char *const column_names[] = {
+    "pid",      "uid",         "state",       "cpu_percent",   "rss_mb", "shared_mb", "threads",
+    "open_fds", "age_seconds", "cpu_seconds", "gpu_memory_mb", "job_id", "command",
+};
+
+/* What goes first where there is no room. */
+static const char *const dispensable[] = {
+    "shared_mb",   "open_fds",      "threads", "age_seconds", "uid",
+    "cpu_seconds", "gpu_memory_mb", "job_id",  "state",       "rss_mb",
+};
+
+static bool is_wanted(const struct columns_wish *wish, const char *name)
+{
+    if (strcmp(name, "job_id") == 0)
+        return wish->with_jobs;
+    return strcmp(name, "gpu_memory_mb") != 0 || wish->with_gpu;
+}
+
+static struct shown_column make_column(const char *name)
+{
+    const struct field *field = record_find(&process_metric_record, name);
+
+    if (strcmp(name, "uid") == 0) /* people know each other by name */
+        return (struct shown_column){field, "USER", USER_COLUMNS};
+    if (!field->title) /* wide enough for a size */
+        return (struct shown_column){field, "GPU MEM", 8};
+    return (struct shown_column){field, field->title, field->width};
+}
+
+static unsigned fixed_width(const struct shown_columns *columns)
+{
+    unsigned width = 0;
+
+    for (size_t i = 0; i + 1 < columns->count; i++)
+        width += columns->items[i].width + 1;
+    return width;
+}
+
+static bool has_column(const struct shown_columns *columns, const char *name)
+{
+    for (size_t i = 0; i < columns->count; i++)
+        if (strcmp(columns->items[i].field->name, name) == 0)
+            return true;
+    return false;
+}
+
+static void drop(struct shown_columns *columns, const char *name)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < columns->count; i++)
+        if (strcmp(columns->items[i].field->name, name) != 0)
+            columns->items[kept++] = columns->items[i];
+    columns->count = kept;
+}
+
+/* A column that is not among the usual ones stands before the command. */
+static void add_sorted(struct shown_columns *columns, const struct field *sort)
+{
+    if (!sort->title || has_column(columns, sort->name))
+        return;
+    columns->items[columns->count] = columns->items[columns->count - 1];
+    columns->items[columns->count - 1] = make_column(sort->name);
+    columns->count++;
+}
+
+void columns_choose(const struct columns_wish *wish, struct shown_columns *ret)
+{
+    ret->count = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(column_names); i++)
+        if (is_wanted(wish, column_names[i]))
+            ret->items[ret->count++] = make_column(column_names[i]);
+    add_sorted(ret, wish->sort);
+    for (size_t i = 0; i < ARRAY_SIZE(dispensable); i++)
+        if (fixed_width(ret) > wish->width * (1 - COMMAND_MIN_RATIO) &&
+            strcmp(dispensable[i], wish->sort->name) != 0)
+            drop(ret, dispensable[i]);
+}
+
+size_t columns_sortable(const struct field *ret[static COLUMNS_SORTABLE_MAX])
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < process_metric_record.field_count && count < COLUMNS_SORTABLE_MAX; i++)
+        if (process_metric_record.fields[i].title)
+            ret[count++] = &process_metric_record.fields[i];
+    return count;
+}

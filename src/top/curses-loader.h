@@ -1,0 +1,45 @@
+/* ncursesw, loaded when the screen is wanted and not before: it costs each start a millisecond.
+ * What is called here are its functions of the same names. */
+#pragma once
+
+#define NCURSES_NOMACROS 1
+#define NCURSES_WIDECHAR 1
+#include <curses.h>
+
+#define CURSES_FUNCTIONS(X)                                                                        \
+    X(cbreak)                                                                                      \
+    X(clearok)                                                                                     \
+    X(curs_set)                                                                                    \
+    X(delscreen)                                                                                   \
+    X(delwin)                                                                                      \
+    X(doupdate)                                                                                    \
+    X(endwin)                                                                                      \
+    X(has_colors)                                                                                  \
+    X(init_pair)                                                                                   \
+    X(keypad)                                                                                      \
+    X(newterm)                                                                                     \
+    X(newwin)                                                                                      \
+    X(nodelay)                                                                                     \
+    X(noecho)                                                                                      \
+    X(nonl)                                                                                        \
+    X(resizeterm)                                                                                  \
+    X(set_escdelay)                                                                                \
+    X(start_color)                                                                                 \
+    X(use_default_colors)                                                                          \
+    X(waddnwstr)                                                                                   \
+    X(wattr_set)                                                                                   \
+    X(wclrtoeol)                                                                                   \
+    X(wget_wch)                                                                                    \
+    X(wmove)                                                                                       \
+    X(wnoutrefresh)                                                                                \
+    X(wresize)
+
+struct curses {
+#define MEMBER(name) __typeof__(name) *name;
+    CURSES_FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+
+/* 0, or a negative errno with the reason in words: there is no such library, or the terminal (TERM)
+ * is not known, or can only print one line after the other. */
+int curses_load(const struct curses **ret, const char **ret_reason);

@@ -1,0 +1,66 @@
+#include "top/keys.h"
+
+#include "base/macros.h"
+
+#define F(n) (KEYS_F0 + (n))
+
+/* In the order of the help screen; names are htop's wherever it has the same. */
+const struct key_entry key_table[] = {
+    {ACTION_UP, {KEYS_UP}, "Up", "the row above"},
+    {ACTION_DOWN, {KEYS_DOWN}, "Down", "the row below"},
+    {ACTION_PAGE_UP, {KEYS_PAGE_UP}, "PgUp", "a page up"},
+    {ACTION_PAGE_DOWN, {KEYS_PAGE_DOWN}, "PgDn", "a page down"},
+    {ACTION_HOME, {KEYS_HOME, 'g'}, "Home g", "the first row"},
+    {ACTION_END, {KEYS_END, 'G'}, "End G", "the last row"},
+    {ACTION_LEFT, {KEYS_LEFT}, "Left", "scroll command lines back"},
+    {ACTION_RIGHT, {KEYS_RIGHT}, "Right", "scroll command lines"},
+    {ACTION_HELP, {F(1), '?', 'h'}, "F1 ? h", "this help", "Help"},
+    {ACTION_SEARCH, {F(3), '/'}, "F3 /", "search a command, a job or a pid", "Search"},
+    {ACTION_SEARCH_NEXT, {'n'}, "n", "the next that was searched for"},
+    {ACTION_FILTER, {F(4), '\\'}, "F4 \\", "show only what matches", "Filter"},
+    {ACTION_ARRANGE, {F(5), 't'}, "F5 t", "jobs, process tree, plain list", "Tree"},
+    {ACTION_SORT, {F(6), 's', '>'}, "F6 s >", "choose the column to sort by", "Sort"},
+    {ACTION_SORT_CPU, {'P'}, "P", "sort by CPU"},
+    {ACTION_SORT_MEMORY, {'M'}, "M", "sort by memory"},
+    {ACTION_SORT_TIME, {'T'}, "T", "sort by CPU time"},
+    {ACTION_SORT_PID, {'N'}, "N", "sort by process id"},
+    {ACTION_INVERT, {'I'}, "I", "turn the order round"},
+    {ACTION_DETAIL, {KEYS_ENTER}, "Enter", "details of the row, and back"},
+    {ACTION_FOLD, {'-', '+', '='}, "+ -", "fold or unfold a job or a process"},
+    {ACTION_FOLD_ALL, {'*'}, "*", "fold or unfold all jobs"},
+    {ACTION_TAG, {' '}, "Space", "tag a row"},
+    {ACTION_UNTAG_ALL, {'U'}, "U", "untag all"},
+    {ACTION_FOLLOW, {'F'}, "F", "follow the row wherever it goes"},
+    {ACTION_TIMELINE, {KEYS_TAB, 'e'}, "Tab e", "show or hide the events"},
+    {ACTION_KILL, {F(9), 'k'}, "F9 k", "send a signal, after asking", "Kill", KEY_LIVE},
+    {ACTION_PAUSE, {'Z', 'p'}, "Z p", "pause, and go on", "Pause"},
+    {ACTION_NEXT_ALARM, {'a'}, "a", "the next anomaly", "Anomaly"},
+    {ACTION_PREVIOUS_ALARM, {'A'}, "A", "the anomaly before"},
+    {ACTION_STEP, {']'}, "]", "a snapshot further", "Step", KEY_HISTORY},
+    {ACTION_STEP_BACK, {'['}, "[", "a snapshot back", NULL, KEY_HISTORY},
+    {ACTION_SKIP, {'}'}, "}", "a minute further", NULL, KEY_HISTORY},
+    {ACTION_SKIP_BACK, {'{'}, "{", "a minute back", NULL, KEY_HISTORY},
+    {ACTION_JUMP, {'j'}, "j", "jump to a time, such as 14:00", "Jump", KEY_HISTORY},
+    {ACTION_FASTER, {'f'}, "f", "play faster", NULL, KEY_HISTORY},
+    {ACTION_SLOWER, {'d'}, "d", "play slower", NULL, KEY_HISTORY},
+    {ACTION_REDRAW, {KEYS_REDRAW}, "Ctrl-L", "draw the screen anew"},
+    {ACTION_CANCEL, {KEYS_ESCAPE}, "Esc", "leave what is open, drop filter and follow"},
+    {ACTION_QUIT, {F(10), 'q'}, "F10 q", "quit", "Quit"},
+};
+const size_t key_count = ARRAY_SIZE(key_table);
+
+bool key_is_known(const struct key_entry *entry, const struct key_world *world)
+{
+    if (entry->action == ACTION_KILL && world->is_readonly)
+        return false;
+    return entry->scope == KEY_ALWAYS || (entry->scope == KEY_HISTORY) == world->is_history;
+}
+
+enum action key_action(int code, const struct key_world *world)
+{
+    for (size_t i = 0; i < key_count; i++)
+        for (size_t k = 0; k < KEY_CODES_MAX && key_table[i].codes[k]; k++)
+            if (key_table[i].codes[k] == code && key_is_known(&key_table[i], world))
+                return key_table[i].action;
+    return ACTION_NONE;
+}

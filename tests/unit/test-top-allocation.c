@@ -1,0 +1,138 @@
+/* Every allocation between a frame and the screen fails once, and then all from it on: each time an
+ * error comes back or something is left out, nothing crashes, nothing leaks (under ASan), and the
+ * next attempt works. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "failing-allocator.h"
+#include "top-world.h"
+#include "top/screen.h"
+
+struct stage {
+    struct top_world world;
+    struct listing listing;
+    struct view view;
+    struct timeline timeline;
+    struct trails trails;
+    struct canvas canvas;
+};
+
+static void add_headline(struct stage *stage)
+{
+    const struct news news = news_of_anomaly(&stage->world.frame.anomalies.items[0], false);
+    struct headline *headline = headline_new(&news);
+
+    if (headline)
+        timeline_add(&stage->timeline, headline);
+}
+
+/* From a frame to rows of text; 0 or -ENOMEM. */
+static int show(struct stage *stage)
+{
+    static const struct feed_status status;
+    const struct listing_wish wish = view_wish(&stage->view);
+    const struct screen screen = {.frame = &stage->world.frame,
+                                  .status = &status,
+                                  .listing = &stage->listing,
+                                  .view = &stage->view,
+                                  .timeline = &stage->timeline,
+                                  .trails = &stage->trails};
+
+    trails_note(&stage->trails, stage->world.frame.snapshot);
+    add_headline(stage);
+    int r = listing_build(&stage->listing, &stage->world.frame, &wish);
+    view_settle(&stage->view, &stage->listing, 0);
+    static const int keys[] = {KEYS_DOWN, KEYS_DOWN, ' ', ' ', '-', KEYS_ENTER, 'k'};
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        view_key(&stage->view, &stage->listing, keys[i], 0);
+    if (r == 0)
+        r = canvas_begin(&stage->canvas, 30, 100, false);
+    if (r == 0) {
+        screen_draw(&screen, &stage->canvas);
+        r = canvas_error(&stage->canvas);
+    }
+    return r;
+}
+
+static void begin(struct stage *stage, enum arrangement arrangement)
+{
+    *stage = (struct stage){0};
+    top_world_init(&stage->world);
+    top_world_fill(&stage->world);
+    top_world_crowd(&stage->world, 100);
+    view_init(&stage->view, &(struct view_options){0});
+    stage->view.arrangement = arrangement;
+}
+
+static void end(struct stage *stage)
+{
+    top_world_done(&stage->world);
+    listing_done(&stage->listing);
+    view_done(&stage->view);
+    timeline_done(&stage->timeline);
+    trails_done(&stage->trails);
+    canvas_done(&stage->canvas);
+}
+
+static long count_allocations(enum arrangement arrangement)
+{
+    struct stage stage;
+
+    begin(&stage, arrangement);
+    is_failing = true;
+    fails_for_good = false;
+    countdown = 0; /* counts, and never fails */
+    assert_int_equal(show(&stage), 0);
+    is_failing = false;
+    long count = -countdown;
+    end(&stage);
+    return count;
+}
+
+static void fail_each(enum arrangement arrangement, bool for_good)
+{
+    long count = count_allocations(arrangement);
+    size_t failures = 0;
+
+    assert_true(count > 100);
+    for (long n = 1; n <= count; n++) {
+        struct stage stage;
+        begin(&stage, arrangement);
+        countdown = n;
+        fails_for_good = for_good;
+        is_failing = true;
+        int r = show(&stage);
+        is_failing = false;
+        assert_true(r == 0 || r == -ENOMEM);
+        failures += r < 0;
+        stage.view.panel = PANEL_NONE;
+        assert_int_equal(show(&stage), 0);
+        end(&stage);
+    }
+    assert_true(failures > 0);
+}
+
+static void test_once(void **state _unused_)
+{
+    fail_each(BY_JOB, false);
+    fail_each(AS_TREE, false);
+    fail_each(AS_LIST, false);
+}
+
+static void test_for_good(void **state _unused_)
+{
+    fail_each(BY_JOB, true);
+    fail_each(AS_TREE, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_once),
+        cmocka_unit_test(test_for_good),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
