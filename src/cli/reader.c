@@ -9,7 +9,6 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "client/list-decode.h"
-#include "model/record-json.h"
 
 /* What the method table allows at once. */
 #define DAEMON_LIMIT_MAX 10000
@@ -246,7 +245,8 @@ int reader_decode(struct reader *reader, const struct record *record, const char
 {
     struct decode_error error = {""};
 
-    return check_decoded(reader, record_decode(record, json, length, arena, ret, &error), &error);
+    int r = record_decode(record, json, length, arena, ret, &error);
+    return check_decoded(reader, r, &error);
 }
 
 int reader_ask_record(struct reader *reader, const char *method, const struct text *params,

@@ -37,9 +37,9 @@ static size_t find_place(const struct syscall_profile *profile, unsigned call)
 int syscall_profile_add(struct syscall_profile *profile, const struct syscall_sum *sum)
 {
     size_t place = find_place(profile, sum->call);
-    struct syscall_sum *there = profile->sums.items + place;
+    struct syscall_sum *there = place < profile->sums.count ? &profile->sums.items[place] : NULL;
 
-    if (place < profile->sums.count && there->call == sum->call) {
+    if (there && there->call == sum->call) {
         there->count += sum->count;
         there->ns += sum->ns;
         there->errors += sum->errors;
@@ -48,7 +48,7 @@ int syscall_profile_add(struct syscall_profile *profile, const struct syscall_su
     int r = VEC_RESERVE(&profile->sums, profile->sums.count + 1);
     if (r < 0)
         return r;
-    there = profile->sums.items + place;
+    there = &profile->sums.items[place];
     memmove(there + 1, there, (profile->sums.count - place) * sizeof(*there));
     *there = *sum;
     profile->sums.count++;

@@ -336,6 +336,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
             self.await_row("F1Help")
             self.await_row("COMMAND")
         self.press("q")
+        harness.wait_until(lambda: not harness.is_alive(pid), "it has ended")
         self.type(f"echo $? >{self.path('status')}")
         self.assertEqual(self.await_file("status"), "0\n")
         self.assertEqual(self.read("errors"), b"")

@@ -567,19 +567,24 @@ static void test_storm(void **state _unused_)
 
 static void test_signals_and_their_senders(void **state _unused_)
 {
-    int status;
+    int status, ready[2];
+    char byte;
 
     forget_all();
+    assert_int_equal(pipe(ready), 0);
     pid_t target = fork_tagged(9);
     if (target == 0) {
         signal(SIGUSR1, SIG_IGN);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        write(ready[1], "r", 1);
         wait_for_ever();
     }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
     pid_t sender = fork();
     if (sender == 0) {
         prctl(PR_SET_NAME, "assassin");
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
         kill(target, SIGUSR1); /* ignored: nothing happens */
         kill(target, SIGCHLD); /* everyday */
         kill(target, SIGKILL);
