@@ -46,6 +46,12 @@ class Screen(tmux.TestCase, daemon.TestCase):
             return next((row for row in self.rows() if words in row), None)
         return harness.wait_until(find, lambda: f"'{words}' on the screen:\n{self.text()}")
 
+    def await_process(self, words):
+        """The row of the process that has these words; the events may have them, too."""
+        def find():
+            return next((row for row in self.rows() if words in row and PROCESS.match(row)), None)
+        return harness.wait_until(find, lambda: f"'{words}' in the table:\n{self.text()}")
+
     def await_no_row(self, words):
         harness.wait_until(lambda: words not in self.text(),
                            lambda: f"'{words}' gone from the screen:\n{self.text()}")
@@ -415,13 +421,13 @@ class Screen(tmux.TestCase, daemon.TestCase):
             sonde.rpc("job.start", job_id="named", pid=process.pid, unique=True)
         self.resize(160, 30)
         self.top("--job", "named")
-        row = self.await_row("\\x1b[2J\\x1b]0;gone\\a\\r\\n\\u202e")
+        row = self.await_process("\\x1b[2J\\x1b]0;gone\\a\\r\\n\\u202e")
         self.assertEqual(int(PROCESS.match(row)[1]), pids[hostile])
         self.press("q")
         self.await_file("status")
         os.unlink(self.path("status"))
         self.top("--job", "named-2")
-        row = self.await_row("日本語")
+        row = self.await_process("日本語")
         self.assertEqual(int(PROCESS.match(row)[1]), pids[wide])
         self.assertIn(wide, row)
         # What stands right of it on the screen is where it belongs.
