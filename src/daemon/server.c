@@ -35,7 +35,8 @@ struct server {
     struct fd_watch *watch;
     int fd;
     int path_fd; /* the socket in the filesystem, whatever others put in its place later */
-    bool lacks_descriptors;
+    bool lacks_descriptors; /* and that was said */
+    bool has_lacked_any;    /* since the last sweep */
     bool was_told_full;
     bool was_told_lost;
     uv_timer_t sweep;
@@ -223,11 +224,12 @@ static void admit(struct server *server, int fd)
         server->refused++;
 }
 
-/* Without descriptors it is tried again at every sweep. */
+/* Without descriptors it is tried again when a client leaves, and at every sweep. */
 static void pause_accepting(struct server *server)
 {
     fd_watch_pause(server->watch);
     server->refused++;
+    server->has_lacked_any = true;
     if (!server->lacks_descriptors)
         log_fields(LOG_LEVEL_WARNING, "too many open files: no more clients can connect for now",
                    "fix", "raise the limit (ulimit -n, LimitNOFILE=)", NULL);
@@ -245,8 +247,6 @@ static void on_readable(void *context, int fd)
                 pause_accepting(server);
             return;
         }
-        if (TAKE(server->lacks_descriptors, false))
-            log_fields(LOG_LEVEL_INFO, "clients can connect again", NULL);
         admit(server, peer_fd);
     }
 }
@@ -256,8 +256,10 @@ void server_forget(struct server *server, struct connection *connection)
     for (size_t i = 0; i < server->connections.count; i++)
         if (server->connections.items[i] == connection) {
             server->connections.items[i] = server->connections.items[--server->connections.count];
-            return;
+            break;
         }
+    if (server->lacks_descriptors && server->watch)
+        fd_watch_resume(server->watch);
 }
 
 static void listen_again(struct server *server);
@@ -273,6 +275,8 @@ static void on_sweep(uv_timer_t *timer)
     for (size_t i = server->connections.count; i-- > 0;)
         if (connection_is_stale(server->connections.items[i], now_ns))
             connection_close(server->connections.items[i]);
+    if (!TAKE(server->has_lacked_any, false) && TAKE(server->lacks_descriptors, false))
+        log_fields(LOG_LEVEL_INFO, "clients can connect again", NULL);
     if (server->watch)
         fd_watch_resume(server->watch);
     if (server->connections.count < server->connections_max / 2)
