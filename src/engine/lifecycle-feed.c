@@ -18,7 +18,8 @@
  * fork belongs to its run whenever it is heard of. */
 #define KERNEL_NAP_MSEC 50
 
-/* A process that was on its way out when the kernel's programs took over has ended by then. */
+/* A process that was on its way in or out when the kernel's programs took over is there, or has
+ * ended, by then. No pid comes round again as soon. */
 #define FORMER_NS NS_PER_SEC
 
 /* Of processes that belong to nobody: between the fork of a command and the word of its parent that
@@ -80,7 +81,8 @@ static void on_fork(struct lifecycle_feed *feed, const struct lifecycle_event *e
     struct member *known = registry_find(registry, event->pid);
     /* What sonde has started itself is a member before the kernel tells of it. */
     bool is_own = known && !known->has_ended && !known->was_found && event->ppid == feed->own_pid;
-    /* The connector tells of a fork before the kernel's programs do. */
+    /* The connector tells of a fork before the kernel's programs do, by as long as the one who forks
+     * is kept from the CPU in between. */
     if (event->mono_ns < feed->kernel_since_ns || (known && event->mono_ns < feed->both_until_ns)) {
         account_for(feed, known, event);
         return;
@@ -346,7 +348,7 @@ int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *
     if (r < 0)
         return r;
     feed->kernel_since_ns = now_ns;
-    feed->both_until_ns = clock_mono_ns();
+    feed->both_until_ns = clock_mono_ns() + FORMER_NS;
     feed->former = connector;
     nap(feed);
     return 0;
