@@ -198,9 +198,22 @@ struct comparison {
     const struct process_reading *before, *proc, *after;
 };
 
+/* What does not fit is told here, and may be a value that has moved to and fro in between. */
+static char difference[512];
+
+static void note_difference(const struct comparison *at, const char *field, int64_t before,
+                            int64_t proc, int64_t after)
+{
+    snprintf(difference, sizeof(difference),
+             "%s of pid %d (%.200s): kernel %lld, proc %lld, "
+             "kernel %lld",
+             field, (int)at->proc->pid, at->proc->command, (long long)before, (long long)proc,
+             (long long)after);
+}
+
 /* What may move between the readings lies between the two that stand around it. */
-static void assert_between(const struct comparison *at, size_t offset, const char *field,
-                           int64_t slack)
+static void check_between(const struct comparison *at, size_t offset, const char *field,
+                          int64_t slack)
 {
     int64_t before, proc, after;
 
@@ -208,50 +221,57 @@ static void assert_between(const struct comparison *at, size_t offset, const cha
     memcpy(&proc, (const char *)at->proc + offset, sizeof(proc));
     memcpy(&after, (const char *)at->after + offset, sizeof(after));
     if (proc < MIN(before, after) - slack || proc > MAX(before, after) + slack)
-        fail_msg("%s of pid %d (%s): kernel %lld, proc %lld, kernel %lld", field,
-                 (int)at->proc->pid, at->proc->command, (long long)before, (long long)proc,
-                 (long long)after);
+        note_difference(at, field, before, proc, after);
 }
 
-#define ASSERT_BETWEEN(at, member, slack)                                                          \
-    assert_between(at, offsetof(struct process_reading, member), #member, slack)
+#define CHECK(at, member, slack)                                                                   \
+    check_between(at, offsetof(struct process_reading, member), #member, slack)
+
+/* One of the two around it. */
+static void check_either(const struct comparison *at, const char *field, int64_t before,
+                         int64_t proc, int64_t after)
+{
+    if (proc != before && proc != after)
+        note_difference(at, field, before, proc, after);
+}
 
 static void compare(const struct comparison *at)
 {
     const int64_t tick_ns = 1000000000 / sysconf(_SC_CLK_TCK);
     const struct process_reading *before = at->before, *proc = at->proc, *after = at->after;
 
-    assert_int_equal(before->pid, proc->pid);
-    assert_true(proc->ppid == before->ppid || proc->ppid == after->ppid);
-    assert_int_equal(before->start_ticks, proc->start_ticks);
-    if (proc->state != before->state && proc->state != after->state && proc->state != 'R' &&
-        proc->state != 'S')
-        fail_msg("state of %s: %c %c %c", proc->command, before->state, proc->state, after->state);
-    assert_int_equal(before->uid, proc->uid);
-    ASSERT_BETWEEN(at, threads, 0);
-    ASSERT_BETWEEN(at, rss_bytes, 0);
-    ASSERT_BETWEEN(at, shared_bytes, 0);
-    ASSERT_BETWEEN(at, open_fds, 0);
-    ASSERT_BETWEEN(at, fd_limit, 0);
+    difference[0] = '\0';
+    check_either(at, "pid", before->pid, proc->pid, after->pid);
+    check_either(at, "ppid", before->ppid, proc->ppid, after->ppid);
+    check_either(at, "start_ticks", (int64_t)before->start_ticks, (int64_t)proc->start_ticks,
+                 (int64_t)after->start_ticks);
+    check_either(at, "state", before->state, proc->state, after->state);
+    check_either(at, "uid", before->uid, proc->uid, after->uid);
+    CHECK(at, threads, 0);
+    CHECK(at, rss_bytes, 0);
+    CHECK(at, shared_bytes, 0);
+    CHECK(at, open_fds, 0);
+    CHECK(at, fd_limit, 0);
     /* /proc has neither of a process whose first thread has ended. */
     if (proc->vsize_bytes || !proc->rss_bytes) {
-        ASSERT_BETWEEN(at, vsize_bytes, 0);
-        ASSERT_BETWEEN(at, peak_rss_bytes, 0);
+        CHECK(at, vsize_bytes, 0);
+        CHECK(at, peak_rss_bytes, 0);
     }
-    ASSERT_BETWEEN(at, read_bytes, 0);
-    ASSERT_BETWEEN(at, write_bytes, 0);
+    CHECK(at, read_bytes, 0);
+    CHECK(at, write_bytes, 0);
     /* Both are the scheduler's; a running one is brought up to date when it is asked for. */
-    ASSERT_BETWEEN(at, cpu_ns, tick_ns);
+    CHECK(at, cpu_ns, tick_ns);
     /* /proc cuts off to ticks. */
-    ASSERT_BETWEEN(at, user_ns, tick_ns);
-    ASSERT_BETWEEN(at, system_ns, tick_ns);
-    ASSERT_BETWEEN(at, reaped_user_ns, tick_ns);
-    ASSERT_BETWEEN(at, reaped_system_ns, tick_ns);
+    CHECK(at, user_ns, tick_ns);
+    CHECK(at, system_ns, tick_ns);
+    CHECK(at, reaped_user_ns, tick_ns);
+    CHECK(at, reaped_system_ns, tick_ns);
     /* The kernel shows a worker with what it works on, if /proc is asked. */
-    if (strncmp(proc->command, "[kworker", 8) != 0 && strncmp(proc->command, "[kthread", 8) != 0)
-        assert_string_equal(before->command, proc->command);
-    if (proc->ignores_sigchld)
-        assert_true(before->ignores_sigchld);
+    if (strncmp(proc->command, "[kworker", 8) != 0 && strncmp(proc->command, "[kthread", 8) != 0 &&
+        strcmp(before->command, proc->command) != 0)
+        note_difference(at, "command", 0, 1, 0);
+    if (proc->ignores_sigchld && !before->ignores_sigchld && !after->ignores_sigchld)
+        note_difference(at, "ignores_sigchld", 0, 1, 0);
 }
 
 static const struct process_reading *find(const struct readings *readings, pid_t pid)
@@ -262,9 +282,9 @@ static const struct process_reading *find(const struct readings *readings, pid_t
     return NULL;
 }
 
-/* One process at a time, the kernel asked before and after /proc. Commands are copied, because a
- * reading is valid until the next. Returns whether it was there all the while. */
-static bool compare_pid(pid_t pid)
+/* One process, the kernel asked before and after /proc. Commands are copied, because a reading is
+ * valid until the next. Returns whether it was there all the while. */
+static bool compare_once(pid_t pid)
 {
     static struct readings before, proc, after;
     char command[1024];
@@ -282,6 +302,19 @@ static bool compare_pid(pid_t pid)
         return false;
     compare(&(struct comparison){before.items, proc.items, after.items});
     return true;
+}
+
+/* A machine at work moves while it is looked at: what is equal is so at one time of several. */
+static bool compare_pid(pid_t pid)
+{
+    for (int attempt = 0; attempt < 8; attempt++) {
+        if (!compare_once(pid))
+            return false;
+        if (!difference[0])
+            return true;
+    }
+    fail_msg("%s", difference);
+    return false;
 }
 
 static void test_equal_to_proc(void **state _unused_)
