@@ -37,6 +37,9 @@
 #define EARLY_AFTER_MS 200
 #define EARLY_EVERY_MS 1000
 
+/* Each pass tags what was forked during the last one. */
+#define TAG_PASSES_MAX 16
+
 struct engine {
     struct engine_options options;
     struct engine_settings settings;
@@ -185,6 +188,9 @@ static bool members_are_known(struct engine *engine)
     engine->counts.event_losses++;
     engine->has_lost_events = true;
     registry_distrust_events(engine->options.registry);
+    if (kernel_account_has_events(&engine->kernel))
+        sampler_distrust(collector_sampler(engine->collector));
+    engine->syscalls.lost_batches++;
     deaths_distrust(&engine->intake.deaths);
     return false;
 }
@@ -405,19 +411,17 @@ static void start_connector(struct engine *engine, struct connector *connector)
 
 /* ---- the kernel's own account ---- */
 
-/* Members fork while they are told of one by one: once none is new, all that come are told of. */
+/* Members fork while they are told of one by one: once none is new, all that come are told of. In a
+ * storm that never ends, those that are left are told of with the next snapshot. */
 static int tag_all(struct engine *engine)
 {
-    size_t count;
+    int r = 1;
 
-    do {
-        count = registry_count(engine->options.registry);
-        int r = kernel_account_tag(&engine->kernel);
-        if (r < 0)
-            return r;
+    for (int pass = 0; pass < TAG_PASSES_MAX && r > 0; pass++) {
         drain(engine);
-    } while (registry_count(engine->options.registry) != count);
-    return 0;
+        r = kernel_account_tag(&engine->kernel);
+    }
+    return MIN(r, 0);
 }
 
 /* With the kernel's own programs there before it, it was born under their eyes. */
@@ -430,7 +434,7 @@ static int cover_own_spawn(struct engine *engine)
         return 0;
     member->tag = member->run->tag;
     member->is_covered = true;
-    return sampler_cover(collector_sampler(engine->collector), member->run, member->pid, NULL);
+    return sampler_cover(collector_sampler(engine->collector), member->run, member->pid, 0, NULL);
 }
 
 static int count_own_spawn(struct engine *engine)
@@ -442,6 +446,13 @@ static int count_own_spawn(struct engine *engine)
         return 0;
     member->calls_since_ns = options->spawned_at.mono_ns;
     return syscall_account_count(&engine->syscalls, member->run, true);
+}
+
+static void leave_kernel(struct engine *engine)
+{
+    collector_use_kernel(engine->collector, NULL);
+    engine->kernel.kernel = NULL;
+    engine->syscalls.kernel = NULL;
 }
 
 int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
@@ -464,13 +475,15 @@ int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
         return r;
     if (engine->feed) {
         r = tag_all(engine);
-        kernel_account_cover(&engine->kernel);
         if (r == 0)
             r = lifecycle_feed_use_kernel(engine->feed, kernel);
     } else {
         r = start_feed(engine, &(struct lifecycle_source){.kernel = kernel});
-        kernel_account_cover(&engine->kernel);
     }
+    if (r < 0)
+        leave_kernel(engine);
+    else
+        kernel_account_cover(&engine->kernel);
     return r;
 }
 
@@ -756,7 +769,7 @@ void engine_signalled(struct engine *engine, pid_t pid, const struct process_eve
 
     if (!member)
         return;
-    intake_signal(&engine->intake, owner_of(member), pid, sent);
+    intake_signal(&engine->intake, owner_of(member), pid, sent, ns_to_sec(clock_real_ns()));
     plan_flush(engine);
 }
 

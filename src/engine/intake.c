@@ -139,9 +139,17 @@ static bool may_name_sender(struct owner owner, const struct lifecycle_event *ev
     return owner.run->uid == 0 || owner.run->uid == event->sender_uid;
 }
 
+/* By the name it had then; a pid alone may be another's by now. */
+static bool is_still_there(const struct lifecycle_event *event)
+{
+    struct proc_stat stat;
+
+    return peek_stat(event->sender_pid, &stat) == 0 && strcmp(stat.name, event->sender_name) == 0;
+}
+
 /* Who sent it, by its command line if it is still there, else by its short name. */
 static void take_signal(struct intake *intake, struct owner owner,
-                        const struct lifecycle_event *event)
+                        const struct lifecycle_event *event, double timestamp)
 {
     char command[COMMAND_MAX_BYTES + 1] = "";
     struct process_event sent;
@@ -150,13 +158,13 @@ static void take_signal(struct intake *intake, struct owner owner,
     sent.signal_num = event->signal_num;
     sent.sender_pid = event->sender_pid; /* 0: the kernel */
     if (event->sender_pid) {
-        if (may_name_sender(owner, event))
+        if (may_name_sender(owner, event) && is_still_there(event))
             peek_command(event->sender_pid, command, sizeof(command));
         if (!command[0])
             utf8_clean(command, sizeof(command), event->sender_name, strlen(event->sender_name));
         sent.sender_command = command;
     }
-    intake_signal(intake, owner, event->pid, &sent);
+    intake_signal(intake, owner, event->pid, &sent, timestamp);
 }
 
 void intake_oom(struct intake *intake, struct owner owner, const struct lifecycle_event *event,
@@ -185,20 +193,20 @@ void intake_lifecycle(struct intake *intake, const struct member *member,
     case LIFECYCLE_FORK: intake_spawn(intake, owner, event->pid, event->ppid, timestamp); break;
     case LIFECYCLE_EXEC: take_exec(intake, owner, event, timestamp); break;
     case LIFECYCLE_EXIT: take_exit(intake, owner, event, timestamp); break;
-    case LIFECYCLE_SIGNAL: take_signal(intake, owner, event); break;
+    case LIFECYCLE_SIGNAL: take_signal(intake, owner, event, timestamp); break;
     case LIFECYCLE_OOM: intake_oom(intake, owner, event, timestamp); break;
     case LIFECYCLE_THREAD: break;
     }
 }
 
 void intake_signal(struct intake *intake, struct owner owner, pid_t pid,
-                   const struct process_event *sent)
+                   const struct process_event *sent, double timestamp)
 {
     struct tick_box *box = event_box(intake);
 
     if (!box)
         return;
-    tick_box_add_signal(box, owner, pid, sent, ns_to_sec(clock_real_ns()));
+    tick_box_add_signal(box, owner, pid, sent, timestamp);
     sent_signals_note(&intake->sent, pid, sent, clock_mono_ns());
 }
 

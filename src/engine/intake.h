@@ -38,7 +38,7 @@ void intake_spawn(struct intake *intake, struct owner owner, pid_t pid, int64_t 
 struct process_event *intake_end(struct intake *intake, struct owner owner, pid_t pid,
                                  int wait_status, double timestamp);
 void intake_signal(struct intake *intake, struct owner owner, pid_t pid,
-                   const struct process_event *sent);
+                   const struct process_event *sent, double timestamp);
 /* The kernel kills a process for its memory, of a run or of none. */
 void intake_oom(struct intake *intake, struct owner owner, const struct lifecycle_event *event,
                 double timestamp);

@@ -435,8 +435,9 @@ static int spawn_tagged(struct job_runner *runner, int *ret_exec_errno)
     int r = is_counting ? begin_counting(runner) : 0;
     if (r < 0)
         return r;
-    if (runner->kernel)
-        kernel_probe_tag(runner->kernel, getpid(), tag);
+    int tag_error = runner->kernel ? kernel_probe_tag(runner->kernel, getpid(), tag) : 0;
+    if (tag_error < 0)
+        return tag_error;
     r = spawn_command(runner->options->argv, &runner->original_signals, &runner->command_pid,
                       ret_exec_errno);
     if (runner->kernel)

@@ -25,7 +25,7 @@ int kernel_account_note(struct kernel_account *account, struct member *member,
 
     if (event->kind == LIFECYCLE_FORK && !member->is_covered) {
         member->is_covered = member->was_born = true;
-        return sampler_cover(sampler, member->run, event->pid, NULL);
+        return sampler_cover(sampler, member->run, event->pid, event->start_ticks, NULL);
     }
     if (event->kind != LIFECYCLE_EXIT || !member->is_covered || member->is_counted)
         return 0;
@@ -43,6 +43,7 @@ int kernel_account_note(struct kernel_account *account, struct member *member,
 int kernel_account_tag(struct kernel_account *account)
 {
     struct member *member = NULL;
+    int tagged = 0;
 
     account->pids.count = 0;
     while ((member = registry_next(account->registry, member))) {
@@ -50,9 +51,9 @@ int kernel_account_tag(struct kernel_account *account)
             return -ENOMEM;
         if (!member->has_ended && member->tag != member->run->tag &&
             kernel_probe_tag(account->kernel, member->pid, member->run->tag) == 0)
-            member->tag = member->run->tag;
+            member->tag = member->run->tag, tagged++;
     }
-    return 0;
+    return tagged;
 }
 
 /* One that had ended by then is counted with what it had used, once and for all. */
@@ -63,7 +64,7 @@ static int count_member(struct kernel_account *account, const struct process_rea
 
     if (!member || member->is_covered)
         return 0;
-    int r = sampler_cover(sampler, member->run, reading->pid, reading);
+    int r = sampler_cover(sampler, member->run, reading->pid, reading->start_ticks, reading);
     if (r < 0)
         return r;
     member->is_covered = true;

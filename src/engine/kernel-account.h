@@ -30,7 +30,8 @@ bool kernel_account_has_exact_ends(const struct kernel_account *account);
 int kernel_account_note(struct kernel_account *account, struct member *member,
                         const struct lifecycle_event *event);
 
-/* Tells the kernel of members that it does not know yet, or by another run. 0 or -ENOMEM. */
+/* Tells the kernel of members that it does not know yet, or by another run. How many they were, or
+ * -ENOMEM. */
 int kernel_account_tag(struct kernel_account *account);
 
 /* And counts those that are not covered yet as they stand now: from now on, they are told of. A

@@ -81,8 +81,8 @@ static void on_fork(struct lifecycle_feed *feed, const struct lifecycle_event *e
     struct member *known = registry_find(registry, event->pid);
     /* What sonde has started itself is a member before the kernel tells of it. */
     bool is_own = known && !known->has_ended && !known->was_found && event->ppid == feed->own_pid;
-    /* The connector tells of a fork before the kernel's programs do, by as long as the one who forks
-     * is kept from the CPU in between. */
+    /* The connector tells of a fork before the kernel's programs do, by as long as the one who
+     * forks is kept from the CPU in between. */
     if (event->mono_ns < feed->kernel_since_ns || (known && event->mono_ns < feed->both_until_ns)) {
         account_for(feed, known, event);
         return;
@@ -184,6 +184,9 @@ static void note_stranger(struct lifecycle_feed *feed, const struct lifecycle_ev
         event->kind == LIFECYCLE_EXEC && event->command ? strdup(event->command) : NULL;
     place->event = *event;
     place->event.command = place->command;
+    /* what else it points to is the teller's */
+    place->event.calls = NULL;
+    place->event.sender_name = place->event.details = NULL;
 }
 
 static void on_event(void *context, const struct lifecycle_event *event)
@@ -352,11 +355,6 @@ int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *
     feed->former = connector;
     nap(feed);
     return 0;
-}
-
-bool lifecycle_feed_has_kernel(const struct lifecycle_feed *feed)
-{
-    return feed->source.kernel != NULL;
 }
 
 static void on_closed(uv_handle_t *handle)

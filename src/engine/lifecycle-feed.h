@@ -46,7 +46,6 @@ void lifecycle_feed_close(struct lifecycle_feed *feed);
  * is missing, and what both tell of is told once. 0 or a negative errno, with the connector as it
  * was. */
 int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *kernel);
-bool lifecycle_feed_has_kernel(const struct lifecycle_feed *feed);
 
 /* A process has been reaped: if its end is on its way, it is told now. */
 void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid);

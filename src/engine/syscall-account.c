@@ -167,7 +167,8 @@ static int read_counts(struct syscall_account *account)
 
 static uint64_t lost_calls(const struct syscall_account *account)
 {
-    return can_count(account) ? kernel_probe_lost_calls(account->kernel) : 0;
+    return can_count(account) ? kernel_probe_lost_calls(account->kernel) + account->lost_batches
+                              : 0;
 }
 
 static int fill(struct syscall_account *account, struct snapshot *snapshot)

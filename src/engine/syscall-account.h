@@ -17,6 +17,7 @@ struct syscall_account {
     struct call_ledger ledger;
     struct VEC(pid_t) pids;
     int error;
+    uint64_t lost_batches; /* of events: what was counted of an end may have been in one */
 };
 
 void syscall_account_done(struct syscall_account *account);

@@ -52,8 +52,8 @@ struct run {
 /* Whether it or a run that it was started in is `ancestor`. */
 bool run_is_within(const struct run *run, const struct run *ancestor);
 
-/* A step begins (one that is active already may get another process) or ends. 0, -ENOMEM, -E2BIG: too many are active.
- * Its end is 1 if it was active, else 0. */
+/* A step begins (one that is active already may get another process) or ends. 0, -ENOMEM, -E2BIG:
+ * too many are active. Its end is 1 if it was active, else 0. */
 int run_begin_sheet(struct run *run, int64_t sheet_num, pid_t pid);
 int run_end_sheet(struct run *run, int64_t sheet_num);
 const struct run_sheet *run_find_sheet(const struct run *run, int64_t sheet_num);

@@ -71,12 +71,13 @@ void collector_use_kernel(struct collector *collector, struct kernel_probe *kern
         procfs_read_pids(collector->procfs, NULL, 0, &collector->readings);
 }
 
-static int read_pids(struct collector *collector, const pid_t *pids, size_t count)
+static int read_pids(struct collector *collector, const pid_t *pids, size_t count, bool are_all)
 {
     struct readings *readings = &collector->readings;
 
-    return collector->kernel ? kernel_probe_read_pids(collector->kernel, pids, count, readings)
-                             : procfs_read_pids(collector->procfs, pids, count, readings);
+    return collector->kernel
+               ? kernel_probe_read_pids(collector->kernel, pids, count, are_all, readings)
+               : procfs_read_pids(collector->procfs, pids, count, readings);
 }
 
 static int read_processes(struct collector *collector, const struct collect_request *request,
@@ -85,7 +86,7 @@ static int read_processes(struct collector *collector, const struct collect_requ
     struct readings *readings = &collector->readings;
 
     if (request->pids) {
-        int r = read_pids(collector, request->pids, request->pid_count);
+        int r = read_pids(collector, request->pids, request->pid_count, true);
         *ret_total = readings->count;
         return r;
     }
@@ -113,7 +114,7 @@ int collector_look_at(struct collector *collector, const pid_t *pids, size_t cou
     uint64_t before = 0, now = 1;
 
     for (int attempt = 0; attempt < LOOKS_MAX && before != now; attempt++) {
-        int r = read_pids(collector, pids, count);
+        int r = read_pids(collector, pids, count, false);
         if (r < 0)
             return r;
         before = now;

@@ -315,6 +315,10 @@ static void observe_memory(struct run_account *run, const struct process_reading
 /* sonde's own wait4 is exact, unless less than was seen: then some of it was thrown away. */
 static void settle_final(const struct ledger *ledger, struct account *account)
 {
+    if (account->is_covered) { /* its own end was lost; what it reaped is counted already */
+        add_settled(ledger, account->run, account_total(account), false);
+        return;
+    }
     struct cpu_time seen = add(add(account->own, account->reaped), account->debit);
     bool is_complete = subtract(seen, account->final).total_ns <= FINAL_ROUNDING_NS;
 
@@ -404,13 +408,23 @@ int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struc
 
 /* ---- ends that are told ---- */
 
-int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid,
+void ledger_distrust(struct ledger *ledger)
+{
+    size_t position = 0;
+
+    for (struct run_account *run; (run = map_next(&ledger->runs, &position));)
+        mark_incomplete(run);
+}
+
+int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid, uint64_t start_ticks,
                  const struct process_reading *reading)
 {
     struct account *former = find_account(ledger, pid);
+    /* It may have been read before its birth was told of. */
+    bool is_same = former && start_ticks && former->start_ticks == start_ticks;
 
     /* A birth: whoever had the pid before is gone. */
-    if (former && !reading)
+    if (former && !reading && !is_same)
         settle_former(ledger, former);
     struct account *account = get_account(ledger, run, pid);
     if (!account)

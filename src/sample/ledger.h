@@ -67,10 +67,13 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
 void ledger_end(struct ledger *ledger);
 
 /* From now on the end of this member will be told, and those of its children. `reading` is what it
- * has used and reaped before; NULL: nothing, it was just born. Whoever has vanished since the last
- * tick is part of what its parent has reaped by now. 0 or -ENOMEM. */
-int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid,
+ * has used and reaped before; NULL: nothing, it was born then (0: not known when). Whoever has
+ * vanished since the last tick is part of what its parent has reaped by now. 0 or -ENOMEM. */
+int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid, uint64_t start_ticks,
                  const struct process_reading *reading);
+
+/* Ends that should have been told were lost: nobody knows of which runs. */
+void ledger_distrust(struct ledger *ledger);
 
 /* How a member that was covered has ended. */
 struct process_end {

@@ -513,10 +513,15 @@ int sampler_reaped(struct sampler *sampler, struct run *run, pid_t pid, const st
     return ledger_reaped(sampler->ledger, run, pid, usage);
 }
 
-int sampler_cover(struct sampler *sampler, struct run *run, pid_t pid,
+int sampler_cover(struct sampler *sampler, struct run *run, pid_t pid, uint64_t start_ticks,
                   const struct process_reading *reading)
 {
-    return ledger_cover(sampler->ledger, run, pid, reading);
+    return ledger_cover(sampler->ledger, run, pid, start_ticks, reading);
+}
+
+void sampler_distrust(struct sampler *sampler)
+{
+    ledger_distrust(sampler->ledger);
 }
 
 int sampler_ended(struct sampler *sampler, struct run *run, const struct process_end *end)

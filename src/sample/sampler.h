@@ -41,10 +41,11 @@ int sampler_take(struct sampler *sampler, const struct sampler_input *input, str
 int sampler_reaped(struct sampler *sampler, struct run *run, pid_t pid, const struct rusage *usage);
 
 /* The end of a member will be told from now on: `reading` is how it stands; NULL: it was just born.
- * And it was. See ledger.h. 0 or -ENOMEM. */
-int sampler_cover(struct sampler *sampler, struct run *run, pid_t pid,
+ * And it was; or some were lost. See ledger.h. 0 or -ENOMEM. */
+int sampler_cover(struct sampler *sampler, struct run *run, pid_t pid, uint64_t start_ticks,
                   const struct process_reading *reading);
 int sampler_ended(struct sampler *sampler, struct run *run, const struct process_end *end);
+void sampler_distrust(struct sampler *sampler);
 
 /* What a run has used, as of the last snapshot; NULL if nothing was ever seen of it. */
 const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run *run);

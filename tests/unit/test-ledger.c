@@ -481,7 +481,7 @@ static void test_memory_of_runs_within_runs(void **state _unused_)
 
 static void born(pid_t pid)
 {
-    assert_int_equal(ledger_cover(ledger, &run, pid, NULL), 0);
+    assert_int_equal(ledger_cover(ledger, &run, pid, 0, NULL), 0);
 }
 
 static void end_of(pid_t pid, int64_t cpu_ms_used)
@@ -503,7 +503,7 @@ static void cover(pid_t pid, pid_t ppid, uint64_t own_ms, uint64_t reaped_ms)
                                             .cpu_ns = (int64_t)(own_ms * MS),
                                             .user_ns = (int64_t)(own_ms * MS),
                                             .reaped_user_ns = (int64_t)(reaped_ms * MS)};
-    assert_int_equal(ledger_cover(ledger, &run, pid, &reading), 0);
+    assert_int_equal(ledger_cover(ledger, &run, pid, (uint64_t)pid, &reading), 0);
 }
 
 static void test_told_ends_count_once(void **state _unused_)
@@ -563,7 +563,7 @@ static void test_what_was_thrown_away_before_stays_unknown(void **state _unused_
         .pid = 20, .ppid = SELF, .start_ticks = 20, .ignores_sigchld = true};
 
     run.processes = 2;
-    assert_int_equal(ledger_cover(ledger, &run, 20, &reading), 0);
+    assert_int_equal(ledger_cover(ledger, &run, 20, 20, &reading), 0);
     TICK({20, SELF, 1, 0, .ignores_sigchld = true});
     assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
 }
@@ -592,6 +592,46 @@ static void test_an_end_that_is_lost(void **state _unused_)
     TICK({20, SELF, 1, 0});
     assert_int_equal(cpu_ms(), 9);
     assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
+}
+
+/* It was read before its birth was told of: one process, one account. */
+static void test_a_birth_that_is_told_late(void **state _unused_)
+{
+    born(20);
+    TICK({20, SELF, 1, 0}, {21, 20, 8, 0});
+    assert_int_equal(ledger_cover(ledger, &run, 21, 21, NULL), 0);
+    TICK({20, SELF, 1, 0}, {21, 20, 9, 0});
+    assert_int_equal(cpu_ms(), 10);
+    end_of(21, 9);
+    TICK({20, SELF, 1, 9});
+    assert_int_equal(cpu_ms(), 10);
+    assert_false(ledger_find(ledger, &run)->cpu_is_incomplete);
+}
+
+/* sonde has reaped it, but its end was lost: what wait4 says of it includes what its children used,
+ * which was told. */
+static void test_reaped_but_not_told(void **state _unused_)
+{
+    born(20);
+    born(21);
+    TICK({20, SELF, 5, 0}, {21, 20, 8, 0});
+    end_of(21, 9);
+    TICK({20, SELF, 6, 9});
+    reap(20, 16, 0, 1000);
+    tick(NULL, 0);
+    assert_int_equal(cpu_ms(), 15);
+    assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
+}
+
+static void test_lost_events_leave_nothing_exact(void **state _unused_)
+{
+    born(20);
+    TICK({20, SELF, 5, 0});
+    assert_false(is_incomplete());
+    ledger_distrust(ledger);
+    end_of(20, 6);
+    tick(NULL, 0);
+    assert_true(is_incomplete());
 }
 
 static void test_a_pid_is_born_again(void **state _unused_)
@@ -701,6 +741,9 @@ int main(void)
         T(test_what_was_thrown_away_before_stays_unknown),
         T(test_a_told_end_without_its_cost),
         T(test_an_end_that_is_lost),
+        T(test_a_birth_that_is_told_late),
+        T(test_reaped_but_not_told),
+        T(test_lost_events_leave_nothing_exact),
         T(test_a_pid_is_born_again),
         T(test_random_lives),
     };

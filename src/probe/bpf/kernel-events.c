@@ -21,6 +21,7 @@
 
 /* A task that ends needs microseconds to leave the CPU, unless somebody else has taken it. */
 #define SETTLE_STEPS   40
+#define ENDING_MAX_NS  NS_PER_SEC
 #define SETTLE_STEP_NS (500 * NS_PER_USEC)
 
 struct ending {
@@ -104,13 +105,31 @@ static void tell_unsettled(struct kernel_probe *probe, struct ending *ending)
     free(ending);
 }
 
-/* Two threads that end at once may both take themselves for the last one. */
+/* Threads that end at once may all take themselves for the last one. */
+static bool has_ended_lately(const struct kernel_events *events, const struct kernel_exit *exit)
+{
+    for (size_t i = 0; i < ENDED_LATELY_MAX; i++)
+        if (events->ended_lately[i].pid == exit->head.pid &&
+            events->ended_lately[i].start_boot_ns == exit->start_boot_ns)
+            return true;
+    return false;
+}
+
+static void note_ended(struct kernel_events *events, const struct kernel_exit *exit)
+{
+    size_t at = events->ended_count++ % ENDED_LATELY_MAX;
+
+    events->ended_lately[at].pid = exit->head.pid;
+    events->ended_lately[at].start_boot_ns = exit->start_boot_ns;
+}
+
 static void take_exit(struct kernel_probe *probe, const struct kernel_exit *exit)
 {
     struct ending *ending = find_ending(probe, exit->head.pid);
 
-    if (ending && ending->exit.start_boot_ns == exit->start_boot_ns)
+    if (has_ended_lately(&probe->events, exit))
         return;
+    note_ended(&probe->events, exit);
     if (ending)
         tell_unsettled(probe, ending);
     ending = exit->is_exact ? malloc(sizeof(*ending)) : NULL;
@@ -274,6 +293,21 @@ uint64_t kernel_probe_lost(const struct kernel_probe *probe)
            __atomic_load_n(&probe->object->bss->lost_tags, __ATOMIC_RELAXED);
 }
 
+/* Ends whose second part was lost: what is unknown of them stays so. */
+static void tell_overdue(struct kernel_probe *probe)
+{
+    struct kernel_events *events = &probe->events;
+    uint64_t now_ns = clock_mono_ns();
+    size_t position = 0;
+
+    for (struct ending *ending; (ending = map_next(&events->ending, &position));) {
+        if (now_ns - ending->exit.head.mono_ns < ENDING_MAX_NS)
+            continue;
+        tell_unsettled(probe, ending);
+        position--;
+    }
+}
+
 int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *context)
 {
     struct kernel_events *events = &probe->events;
@@ -283,6 +317,7 @@ int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *
     int r = consume(probe);
     if (r < 0)
         return r;
+    tell_overdue(probe);
     uint64_t lost = kernel_probe_lost(probe);
     bool has_lost = lost != events->lost_told;
     events->lost_told = lost;

@@ -21,8 +21,16 @@ struct kernel_processes {
     uint64_t page_bytes;
 };
 
+/* More do not end within the time that threads of one process take to end. */
+#define ENDED_LATELY_MAX 64
+
 struct kernel_events {
     struct ring_buffer *ring;
+    struct {
+        pid_t pid;
+        uint64_t start_boot_ns;
+    } ended_lately[ENDED_LATELY_MAX]; /* a ring */
+    size_t ended_count;
     struct map ending; /* pid → struct ending: its last slice of CPU time is not known yet */
     lifecycle_fn on_event;
     void *context;

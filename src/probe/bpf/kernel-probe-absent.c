@@ -33,11 +33,6 @@ bool kernel_probe_has(const struct kernel_probe *probe _unused_, enum kernel_par
     return false;
 }
 
-const char *kernel_part_name(enum kernel_part part _unused_)
-{
-    return "";
-}
-
 const char *kernel_probe_refusal(const struct kernel_probe *probe _unused_)
 {
     return "";
@@ -51,7 +46,8 @@ int kernel_probe_scan(struct kernel_probe *probe _unused_, probe_depth_fn depth 
 }
 
 int kernel_probe_read_pids(struct kernel_probe *probe _unused_, const pid_t *pids _unused_,
-                           size_t count _unused_, struct readings *out _unused_)
+                           size_t count _unused_, bool are_all _unused_,
+                           struct readings *out _unused_)
 {
     return -EOPNOTSUPP;
 }

@@ -92,11 +92,6 @@ static const char *const part_names[] = {
     [KERNEL_PART_CALL_COUNTS] = "counts of system calls",
 };
 
-const char *kernel_part_name(enum kernel_part part)
-{
-    return part_names[part];
-}
-
 /* What libbpf would print goes nowhere: that a program is refused is told in our words. */
 static int swallow(enum libbpf_print_level level _unused_, const char *format _unused_,
                    va_list arguments _unused_)
@@ -268,7 +263,10 @@ int kernel_probe_open(const struct kernel_probe_options *options, struct kernel_
         r = start_parts(probe, options);
     }
     if (r < 0) {
-        refuse(refusal, "the kernel refuses the programs: %s", strerror(-r));
+        if (r == -EXDEV)
+            refuse(refusal, "what it tells is not what /proc shows (another time namespace?)");
+        else
+            refuse(refusal, "the kernel refuses the programs: %s", strerror(-r));
         return r;
     }
     *ret = TAKE_PTR(probe);

@@ -52,8 +52,6 @@ void kernel_probe_closep(struct kernel_probe **probe);
 bool kernel_probe_is_allowed(struct kernel_refusal *refusal);
 
 bool kernel_probe_has(const struct kernel_probe *probe, enum kernel_part part);
-/* What a part is called, for people. */
-const char *kernel_part_name(enum kernel_part part);
 /* Why parts are missing; "" if none is. */
 const char *kernel_probe_refusal(const struct kernel_probe *probe);
 
@@ -61,15 +59,16 @@ const char *kernel_probe_refusal(const struct kernel_probe *probe);
 
 int kernel_probe_scan(struct kernel_probe *probe, probe_depth_fn depth, void *context,
                       struct readings *out, size_t *ret_total);
+/* `are_all`: the others are gone, and nothing more is remembered of them. */
 int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t count,
-                           struct readings *out);
+                           bool are_all, struct readings *out);
 
 /* ---- events ---- */
 
 /* Readable when there is something to drain, once kernel_probe_sleep() was called. */
 int kernel_probe_fd(const struct kernel_probe *probe);
 /* Hands what has gathered to `on_event`, in its order, but that an end waits for its last slice of
- * CPU time to be known. 0; 1 if events were lost; or a negative errno. */
+ * CPU time to be known, for a second at most. 0; 1 if events were lost; or a negative errno. */
 int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *context);
 /* Asks to be woken at the next event. False: something is still to come, look again soon. */
 bool kernel_probe_sleep(struct kernel_probe *probe);

@@ -256,7 +256,7 @@ void kernel_want_pids(struct kernel_probe *probe, const pid_t *pids, size_t coun
 }
 
 int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t count,
-                           struct readings *out)
+                           bool are_all, struct readings *out)
 {
     volatile struct walk_request *request = &probe->object->bss->request;
     int program = bpf_program__fd(probe->object->progs.read_processes);
@@ -272,7 +272,8 @@ int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t
         if (r < 0)
             return r;
     }
-    forget_gone(&probe->processes);
+    if (are_all)
+        forget_gone(&probe->processes);
     return 0;
 }
 
@@ -290,7 +291,7 @@ static int check_identity(struct kernel_probe *probe)
     if (r == 0)
         r = procfs_read_pids(procfs, &self, 1, &theirs);
     if (r == 0)
-        r = kernel_probe_read_pids(probe, &self, 1, &ours);
+        r = kernel_probe_read_pids(probe, &self, 1, true, &ours);
     if (r == 0 && (ours.count != 1 || theirs.count != 1 || ours.items[0].pid != self ||
                    ours.items[0].start_ticks != theirs.items[0].start_ticks))
         r = -EXDEV;

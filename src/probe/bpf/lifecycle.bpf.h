@@ -172,6 +172,13 @@ static __always_inline bool is_everyday(int number)
     return number >= 32 || (mask >> number & 1);
 }
 
+/* Whether whoever is on the CPU has sent it: kill, sigqueue, tgkill, a message queue. Timers and
+ * the like come in the midst of anybody's work. */
+static __always_inline bool has_sender(s32 code)
+{
+    return code == 0 || code == -1 || code == -3 || code == -6;
+}
+
 SEC("tp_btf/signal_generate")
 int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct task_struct *task,
              int group, int result)
@@ -188,7 +195,7 @@ int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct task_str
     event->number = number;
     /* 0 and 1 stand for "from a process, without more" and "from the kernel". */
     event->code = (u64)info > 1 ? info->si_code : (u64)info ? 0x80 : 0;
-    event->sender_pid = event->code > 0 ? 0 : sender->tgid;
+    event->sender_pid = has_sender(event->code) ? sender->tgid : 0;
     event->sender_uid = sender->real_cred->uid.val;
     __builtin_memcpy(event->sender_name, sender->comm, sizeof(event->sender_name));
     bpf_ringbuf_submit(event, wake_flags());
