@@ -135,7 +135,7 @@ static int find_estimate(const struct command_context *context, const char *job_
     if (resolve_paths(context, config) < 0 ||
         store_reader_open(config->storage_path, &reader, &error) < 0)
         return 1;
-    r = query_estimate(reader, job_type, INT_UNKNOWN, &arena, ret);
+    r = query_estimate(reader, job_type, geteuid(), &arena, ret);
     return r == -ENOMEM ? r : r < 0;
 }
 

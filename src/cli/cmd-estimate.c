@@ -105,7 +105,7 @@ static int print_calibration(struct reader *reader, const struct request *reques
     if (r < 0)
         return reader_failed(&command_estimate, reader, r);
     if (!list.count && !request->as_json)
-        return has_nothing(reader, request, "no two finished runs, one after the other,");
+        return has_nothing(reader, request, "no two finished runs of one type");
     tell_source(reader);
     if (request->as_json)
         return output_json_list(&command_estimate, &calibration_record, &list);

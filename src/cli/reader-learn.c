@@ -1,6 +1,7 @@
 /* Questions about what was learned. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/reader-parts.h"
 
@@ -71,11 +72,11 @@ int reader_estimate(struct reader *reader, const char *job_type, struct arena *a
     if (r == 0)
         r = estimate_of_daemon(reader, job_type, arena, ret);
     if (r == ASK_STORE) {
-        r = query_estimate(reader->store, job_type, INT_UNKNOWN, arena, ret);
+        r = query_estimate(reader->store, job_type, geteuid(), arena, ret);
         return r == -ENODATA ? r : reader_end(reader, r);
     }
     if (r == -ENODATA && reader_has_store(reader) &&
-        query_estimate(reader->store, job_type, INT_UNKNOWN, arena, ret) == 0) {
+        query_estimate(reader->store, job_type, geteuid(), arena, ret) == 0) {
         reader_note_own(reader, r);
         return 0;
     }

@@ -479,6 +479,7 @@ int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
             r = lifecycle_feed_use_kernel(engine->feed, kernel);
     } else {
         r = start_feed(engine, &(struct lifecycle_source){.kernel = kernel});
+        engine->has_lost_events |= engine->counts.collected > 0; /* those of before */
     }
     if (r < 0)
         leave_kernel(engine);
@@ -760,6 +761,10 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
     if (run && !is_counted &&
         sampler_reaped(collector_sampler(engine->collector), run, pid, usage) < 0)
         engine->counts.failed++;
+    /* Of what ended before the kernel's own programs were there, wait4 alone knows the peak. */
+    if (run && is_counted && !engine->options.kernel)
+        sampler_note_peak(collector_sampler(engine->collector), run,
+                          (int64_t)usage->ru_maxrss * 1024);
     registry_remove(registry, pid);
 }
 

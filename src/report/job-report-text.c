@@ -35,7 +35,7 @@ static void append_cause(const struct job *job, struct text *out)
     struct human name;
 
     if (job->cause && strcmp(job->cause, "lost") == 0) {
-        text_append_string(out, ", lost: sonde itself ended before the job did");
+        text_append_string(out, ", lost: nobody was there to tell how it ended");
     } else if (job->cause) {
         text_append_string(out, ", ");
         style_visible(job->cause, out);

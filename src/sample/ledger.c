@@ -408,6 +408,11 @@ int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struc
 
 /* ---- ends that are told ---- */
 
+void ledger_note_peak(struct ledger *ledger, struct run *run, int64_t peak_rss_bytes)
+{
+    raise_peak(ledger, run, peak_rss_bytes);
+}
+
 void ledger_distrust(struct ledger *ledger)
 {
     size_t position = 0;

@@ -72,6 +72,9 @@ void ledger_end(struct ledger *ledger);
 int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid, uint64_t start_ticks,
                  const struct process_reading *reading);
 
+/* What the kernel says of the largest process of a run, from elsewhere. */
+void ledger_note_peak(struct ledger *ledger, struct run *run, int64_t peak_rss_bytes);
+
 /* Ends that should have been told were lost: nobody knows of which runs. */
 void ledger_distrust(struct ledger *ledger);
 

@@ -14,6 +14,9 @@
  * reading; it follows when the clock was set by more than this. */
 #define BOOT_TIME_SLACK_NS (NS_PER_SEC / 2)
 
+/* The least that a rate of a run is made over. */
+#define RATE_MIN_NS (50 * NS_PER_MSEC)
+
 /* The last reading of a process, as far as rates need it. */
 struct previous {
     pid_t pid;
@@ -26,8 +29,9 @@ struct previous {
 /* What is kept of a run from snapshot to snapshot. */
 struct run_state {
     bool has_cpu;
-    uint64_t cpu_ns; /* at the last one */
+    uint64_t cpu_ns; /* when a rate was last made */
     uint64_t mono_ns;
+    double cpu_percent;      /* the rate */
     struct job_usage *usage; /* in the one that is being made */
 };
 
@@ -357,6 +361,21 @@ static int list_jobs(struct taking *taking)
     return 0;
 }
 
+/* Not over a moment: ends are told, and processes read, a little later than the snapshot begins,
+ * which is as much as such a moment lasts. */
+static void note_rate(struct run_state *state, const struct run_usage *used, uint64_t now_ns)
+{
+    uint64_t since_ns = now_ns - state->mono_ns;
+
+    if (state->has_cpu && since_ns < RATE_MIN_NS)
+        return;
+    state->cpu_percent =
+        state->has_cpu ? percent(used->cpu.total_ns - state->cpu_ns, since_ns) : REAL_UNKNOWN;
+    state->has_cpu = true;
+    state->cpu_ns = used->cpu.total_ns;
+    state->mono_ns = now_ns;
+}
+
 /* CPU since the last snapshot is by the ledger. A run that nothing was ever seen of has no figures,
  * but no process either. */
 static void fill_usage(const struct taking *taking, const struct run *run)
@@ -369,14 +388,11 @@ static void fill_usage(const struct taking *taking, const struct run *run)
     usage->processes = used ? used->processes : 0;
     if (!used)
         return;
-    if (state->has_cpu)
-        usage->cpu_percent = percent(used->cpu.total_ns - state->cpu_ns, now_ns - state->mono_ns);
+    note_rate(state, used, now_ns);
+    usage->cpu_percent = state->cpu_percent;
     usage->cpu_seconds = ns_to_sec(used->cpu.total_ns);
     usage->rss_mb = bytes_to_mb(used->rss_bytes);
     usage->unique_mb = bytes_to_mb(used->unique_bytes);
-    state->has_cpu = true;
-    state->cpu_ns = used->cpu.total_ns;
-    state->mono_ns = now_ns;
 }
 
 /* What is known of a run's progress goes into a list with room for all runs. */
@@ -517,6 +533,11 @@ int sampler_cover(struct sampler *sampler, struct run *run, pid_t pid, uint64_t 
                   const struct process_reading *reading)
 {
     return ledger_cover(sampler->ledger, run, pid, start_ticks, reading);
+}
+
+void sampler_note_peak(struct sampler *sampler, struct run *run, int64_t peak_rss_bytes)
+{
+    ledger_note_peak(sampler->ledger, run, peak_rss_bytes);
 }
 
 void sampler_distrust(struct sampler *sampler)

@@ -46,6 +46,7 @@ int sampler_cover(struct sampler *sampler, struct run *run, pid_t pid, uint64_t 
                   const struct process_reading *reading);
 int sampler_ended(struct sampler *sampler, struct run *run, const struct process_end *end);
 void sampler_distrust(struct sampler *sampler);
+void sampler_note_peak(struct sampler *sampler, struct run *run, int64_t peak_rss_bytes);
 
 /* What a run has used, as of the last snapshot; NULL if nothing was ever seen of it. */
 const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run *run);

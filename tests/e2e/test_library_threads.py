@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """libsonde's test of threads and forks once more, with all of it under ThreadSanitizer."""
 import glob
+import os
 import pathlib
 import subprocess
 
 import harness
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+GENERATED = os.path.join(harness.HELPERS, "..", "..", "src")
 FOLDERS = ("base", "stats", "model", "probe", "probe/gpu", "jobs", "sample", "lib")
 
 
@@ -19,7 +21,8 @@ class Threads(harness.TestCase):
         program = self.path("threads")
         done = subprocess.run(
             ["clang", "-g", "-O1", "-fsanitize=thread", "-std=gnu17", "-D_GNU_SOURCE",
-             '-DSONDE_VERSION="test"', f"-I{SOURCE}/src", f"-I{SOURCE}/include", "-o", program,
+             '-DSONDE_VERSION="test"', f"-I{SOURCE}/src", f"-I{SOURCE}/include",
+             f"-I{GENERATED}", "-o", program,
              f"{SOURCE}/tests/unit/test-lib-threads.c", *sources, "-lcmocka", "-ljansson", "-lyaml",
              "-lm", "-pthread"], stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -188,7 +188,7 @@ static void test_cause(void **state _unused_)
         {OUTCOME_FAILURE, NULL, INT_UNKNOWN, 34, "make-7f3a: failure, killed by signal 34\n"},
         {OUTCOME_FAILURE, NULL, INT_UNKNOWN, INT_UNKNOWN, "make-7f3a: failure\n"},
         {OUTCOME_UNKNOWN, "lost", INT_UNKNOWN, INT_UNKNOWN,
-         "make-7f3a: unknown, lost: sonde itself ended before the job did\n"},
+         "make-7f3a: unknown, lost: nobody was there to tell how it ended\n"},
         {OUTCOME_SUCCESS, NULL, 0, INT_UNKNOWN, "make-7f3a: success\n"},
         {OUTCOME_UNKNOWN_YET, NULL, INT_UNKNOWN, INT_UNKNOWN, "make-7f3a: -\n"},
     };
