@@ -351,12 +351,14 @@ static void add_ended(struct deaths *deaths, struct failure *failure)
     *place = hold(failure);
 }
 
-/* A sender may be known by no more than its name, and be one of the run. */
+/* A sender may be known by no more than its name, and be one of the run. Of any other, which may be
+ * another user's, no more is told than the event does. */
 static void name_sender(const struct deaths *deaths, struct process_event *end)
 {
     const struct living *sender = find(deaths, end->sender_pid);
 
-    if (sender && size_of_text(sender->command) > size_of_text(end->sender_command))
+    if (sender && strcmp(sender->run_id, end->run_id) == 0 &&
+        size_of_text(sender->command) > size_of_text(end->sender_command))
         end->sender_command = sender->command;
 }
 

@@ -8,7 +8,7 @@
  *   status it has (or 128 + the signal that killed it) is the reason, unless it has started others
  *   since. Then only a status of 2 or more, which is hardly there by chance, is taken for that of
  *   an earlier child (`make; s=$?; rm -r tmp; exit $s`). One that crashed, or was killed for good
- * by another than the shell itself, is the reason too if the shell failed at once with any status:
+ *   by another than the shell itself, is the reason too if the shell failed at once with any status:
  *   that much is hardly done on purpose (`./work || exit 1`). A process whose program nobody has
  *   seen is taken for a shell.
  * - Others make their own status of it (make 2, cc 1, xargs 123): the first child that failed and

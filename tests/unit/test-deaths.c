@@ -382,6 +382,26 @@ static void test_senders(void **state)
     assert_kill_cause(SIGSEGV, "killed by SIGSEGV, sent by pid 9 (evil)");
 }
 
+/* What another run's processes are called is not this one's to tell: it may be another user's. */
+static void test_sender_of_another_run(void **state)
+{
+    (void)state;
+    run_id = INNER;
+    starts(1, 900, "killer --password hunter2");
+    run_id = RUN;
+    starts(1, ROOT, "job");
+    is_killed(ROOT, SIGKILL, 900, "killer");
+    assert_kill_cause(SIGKILL, "killed by SIGKILL, sent by pid 900 (killer)");
+    starts(1, ROOT, "job");
+    is_killed(ROOT, SIGKILL, 900, NULL);
+    assert_null(strstr(cause_of(ROOT, INT_UNKNOWN, SIGKILL), "killer"));
+    /* of the run's own, more is known than the kernel tells */
+    starts(1, ROOT, "job");
+    starts(ROOT, 101, "./guard --limit 5");
+    is_killed(ROOT, SIGKILL, 101, "guard");
+    assert_kill_cause(SIGKILL, "killed by SIGKILL, sent by pid 101 (./guard --limit 5)");
+}
+
 static void test_killed_for_memory(void **state)
 {
     (void)state;
@@ -551,6 +571,7 @@ int main(void)
         T(test_killed_parent_needs_no_other_reason),
         T(test_lost_events),
         T(test_senders),
+        T(test_sender_of_another_run),
         T(test_killed_for_memory),
         T(test_long_chain),
         T(test_long_words),
