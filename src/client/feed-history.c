@@ -52,11 +52,22 @@ struct history {
 
 /* ---- what there is ---- */
 
+/* What cannot be read again stays as it was. */
 static int read_anomalies(struct history *own)
 {
-    arena_reset(&own->arena);
-    return store_read_anomalies(own->store, NULL, own->feed->options->since, REAL_UNKNOWN,
-                                &own->arena, &own->anomalies);
+    struct arena arena = {0};
+    struct anomaly_list found;
+
+    int r = store_read_anomalies(own->store, NULL, own->feed->options->since, REAL_UNKNOWN, &arena,
+                                 &found);
+    if (r < 0) {
+        arena_done(&arena);
+        return r;
+    }
+    arena_done(&own->arena);
+    own->arena = arena;
+    own->anomalies = found;
+    return 0;
 }
 
 /* Appends what was stored since the last mark; how many. */
@@ -64,13 +75,15 @@ static int read_marks(struct history *own, size_t *ret_added)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     size_t count = own->marks.count;
-    const struct snapshot_mark *last = count ? &own->marks.items[count - 1] : NULL;
+    struct snapshot_mark last = {0}; /* a copy: the marks move when they grow */
     struct snapshot_mark_list found;
 
-    int r = store_read_marks(own->store, last ? last->timestamp : own->feed->options->since,
+    if (count)
+        last = own->marks.items[count - 1];
+    int r = store_read_marks(own->store, count ? last.timestamp : own->feed->options->since,
                              MARKS_MAX - MIN(count, (size_t)MARKS_MAX) + 1, &arena, &found);
-    for (size_t i = 0; i < found.count && r == 0; i++)
-        if (!last || found.items[i].timestamp > last->timestamp || found.items[i].id > last->id)
+    for (size_t i = 0; r == 0 && i < found.count; i++)
+        if (!count || found.items[i].timestamp > last.timestamp || found.items[i].id > last.id)
             r = VEC_PUSH(&own->marks, found.items[i]);
     *ret_added = own->marks.count - count;
     return r;
@@ -441,16 +454,17 @@ static int give(struct history *own, size_t position, bool is_jump, bool is_past
     return 0;
 }
 
-/* The frames before one, which led to it. Retention may have taken some. */
+/* The frames before one, which led to it. Retention may have taken some; where another cannot be
+ * read, the position is the new one all the same. */
 static int lead(struct history *own, size_t first, size_t position, bool is_jump)
 {
+    own->position = position;
     for (size_t i = first; i < position; i++) {
         int r = give(own, i, is_jump, true);
         if (r < 0 && r != -ENOENT)
             return r;
         is_jump &= r < 0;
     }
-    own->position = position;
     return give(own, position, is_jump, false);
 }
 

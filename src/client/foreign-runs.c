@@ -144,7 +144,7 @@ static int find_processes(struct foreign_runs *runs, struct arena *arena, struct
     struct snapshot_mark_list marks;
 
     int r = store_read_marks(runs->reader, since, MARKS_MAX, arena, &marks);
-    for (size_t i = 0; i < marks.count && r == 0; i++) {
+    for (size_t i = 0; r == 0 && i < marks.count; i++) {
         _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
         if (!is_latest(&marks, i))
             continue;

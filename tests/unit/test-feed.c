@@ -14,6 +14,7 @@
 #include "store-world.h"
 
 #define TICKS 40
+#define RUN   "01900000-0000-7000-8000-00000000000a"
 
 /* What came out of a feed. */
 struct seen {
@@ -25,7 +26,9 @@ struct seen {
     struct feed_status status;
     struct text news; /* a word for each */
     bool has_ended;
-    size_t wanted; /* frames after which the loop stops */
+    size_t wanted;   /* frames after which the loop stops */
+    sqlite3 *breaks; /* a handle, with which … */
+    const char *how; /* … this is run as soon as a frame has come that led to others */
 };
 
 static void on_frame(void *context, struct frame *frame)
@@ -34,7 +37,8 @@ static void on_frame(void *context, struct frame *frame)
 
     seen->jumps += frame->is_jump;
     if (frame->is_past) {
-        seen->past++;
+        if (!seen->past++ && seen->breaks)
+            run_sql(seen->breaks, seen->how);
         return;
     }
     assert_int_equal(VEC_PUSH(&seen->times, frame->snapshot->timestamp), 0);
@@ -103,18 +107,13 @@ static double time_of(size_t tick)
     return WORLD_START + (double)tick * FIXTURE_INTERVAL;
 }
 
-/* TICKS snapshots of a job with two steps; the process grows, and an episode is open from tick 20
- * to 25. */
-static void write_history(const struct store_fixture *fixture)
+static void begin_job(struct store *store)
 {
-    static const char run_id[] = "01900000-0000-7000-8000-00000000000a";
-    struct store *store = fixture_open(fixture);
     char job_id[JOB_ID_NUMBERED_MAX_BYTES];
     struct job job;
-    int64_t last_id = 0;
 
     record_init(&job_record, &job);
-    job.run_id = run_id;
+    job.run_id = RUN;
     job.job_id = "nightly";
     job.started_at = time_of(0);
     job.total_sheets = 2;
@@ -122,14 +121,20 @@ static void write_history(const struct store_fixture *fixture)
     for (int64_t i = 1; i <= 2; i++) {
         struct sheet sheet;
         record_init(&sheet_record, &sheet);
-        sheet.run_id = run_id;
+        sheet.run_id = RUN;
         sheet.sheet_num = i;
         sheet.started_at = time_of(i == 1 ? 0 : 15);
         if (i == 1)
             sheet.ended_at = time_of(15);
         assert_int_equal(store_write_sheet(store, &sheet), 0);
     }
-    for (size_t i = 0; i < TICKS; i++) {
+}
+
+static void write_ticks(struct store *store, size_t first, size_t end)
+{
+    int64_t last_id = 0;
+
+    for (size_t i = first; i < end; i++) {
         _cleanup_(snapshot_freep) struct snapshot *snapshot = snapshot_new();
         struct process_metric process;
         struct job_usage usage;
@@ -141,11 +146,11 @@ static void write_history(const struct store_fixture *fixture)
         process.start_ticks = 100;
         process.command = "train";
         process.rss_mb = (double)i;
-        process.run_id = run_id;
+        process.run_id = RUN;
         process.job_id = "nightly";
         record_init(&job_usage_record, &usage);
         usage.job_id = "nightly";
-        usage.run_id = run_id;
+        usage.run_id = RUN;
         snapshot->timestamp = time_of(i);
         snapshot->id = last_id = snapshot_id_next(last_id, snapshot->timestamp, 1);
         snapshot->processes = (struct process_list){&process, 1};
@@ -167,6 +172,16 @@ static void write_history(const struct store_fixture *fixture)
                             .anomalies = {&anomaly, i == 20 || i == 25}};
         assert_int_equal(store_write_tick(store, &tick), 0);
     }
+}
+
+/* TICKS snapshots of a job with two steps; the process grows, and an episode is open from tick 20
+ * to 25. */
+static void write_history(const struct store_fixture *fixture)
+{
+    struct store *store = fixture_open(fixture);
+
+    begin_job(store);
+    write_ticks(store, 0, TICKS);
     assert_int_equal(store_close(store), 0);
 }
 
@@ -306,6 +321,67 @@ static void test_history_plays(void **state)
     assert_false(seen.status.is_playing);
     uv_run(&seen.loop, UV_RUN_NOWAIT); /* nothing is due any more */
     assert_int_equal(seen.times.count, 3);
+    close_feed(&seen, feed);
+}
+
+/* Many frames are stored after the last one was shown; what was wrong cannot be read any more. */
+static void test_history_goes_on(void **state)
+{
+    const struct store_fixture *fixture = *state;
+    struct seen seen = {0};
+
+    write_history(fixture);
+    struct feed_options options = history_of(fixture);
+    struct feed *feed = open_feed(&seen, &options);
+    tell(feed, FEED_STEP, TICKS);
+    struct store *store = fixture_open(fixture);
+    write_ticks(store, TICKS, 20 * TICKS);
+    assert_int_equal(store_close(store), 0);
+    sqlite3 *handle = fixture_sqlite(fixture);
+    run_sql(handle, "ALTER TABLE anomalies RENAME TO lost");
+    sqlite3_close(handle);
+    tell(feed, FEED_PLAY_OR_PAUSE, 0);
+    run_until(&seen, 3);
+    assert_true(seen.times.items[2] > time_of(TICKS - 1));
+    assert_int_equal(seen.status.count, 20 * TICKS);
+    tell(feed, FEED_ANOMALY, -1);
+    assert_int_equal(seen.status.anomalies, 1);
+    assert_int_equal(seen.status.position, 20);
+    assert_string_equal(seen.last.anomalies.items[0].anomaly_type, "memory_spike");
+    close_feed(&seen, feed);
+}
+
+/* The first frame cannot be had, nor those that led to it: it is said, and there is a position. */
+static void test_history_that_breaks(void **state)
+{
+    const struct store_fixture *fixture = *state;
+    char job_id[JOB_ID_NUMBERED_MAX_BYTES];
+    struct seen seen = {.how = "ALTER TABLE usage RENAME TO lost"};
+    struct job job;
+
+    write_history(fixture);
+    struct store *store = fixture_open(fixture);
+    record_init(&job_record, &job);
+    job.run_id = "01900000-0000-7000-8000-00000000000b";
+    job.job_id = "later";
+    job.started_at = time_of(30);
+    assert_int_equal(store_begin_job(store, &job, job_id), 0);
+    assert_int_equal(store_close(store), 0);
+    seen.breaks = fixture_sqlite(fixture);
+    struct feed_options options = history_of(fixture);
+    options.job = "later";
+    struct feed *feed = open_feed(&seen, &options);
+    assert_int_equal(seen.past, 1);
+    assert_int_equal(seen.times.count, 0);
+    assert_int_equal(seen.status.position, 30);
+    assert_true(seen.status.words[0]);
+    tell(feed, FEED_STEP, 1);
+    assert_int_equal(seen.status.position, 31);
+    run_sql(seen.breaks, "ALTER TABLE lost RENAME TO usage");
+    tell(feed, FEED_STEP, 1);
+    assert_true(seen.last.snapshot->timestamp == time_of(32));
+    assert_string_equal(seen.status.words, "");
+    sqlite3_close(seen.breaks);
     close_feed(&seen, feed);
 }
 
@@ -560,6 +636,8 @@ int main(void)
         T(test_history_finds_anomalies),
         T(test_history_has_progress),
         T(test_history_plays),
+        T(test_history_goes_on),
+        T(test_history_that_breaks),
         T(test_history_that_is_not_there),
         cmocka_unit_test(test_daemon),
         cmocka_unit_test(test_daemon_that_talks_nonsense),
