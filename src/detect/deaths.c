@@ -240,6 +240,14 @@ static int note_oom(struct deaths *deaths, const struct process_event *event)
 
 /* ---- ends ---- */
 
+static bool is_among(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 static bool is_shell(const char *command)
 {
     static const char *const shells[] = {"sh",   "bash", "dash", "zsh",  "ksh",     "mksh", "ash",
@@ -249,10 +257,28 @@ static bool is_shell(const char *command)
     if (!command || !command_program(command, program))
         return true;
     const char *name = program[0] == '-' ? program + 1 : program; /* a login shell */
-    for (size_t i = 0; i < ARRAY_SIZE(shells); i++)
-        if (strcmp(name, shells[i]) == 0)
-            return true;
-    return false;
+    return is_among(name, shells, ARRAY_SIZE(shells));
+}
+
+/* One that is there to run others, and has a status of its own for their failure. Those that end
+ * with the status of what they have run need not be known. */
+static bool is_runner(const char *command)
+{
+    static const char *const runners[] = {
+        "make",     "gmake",   "bmake",    "ninja",  "samu",  "cmake",  "ctest",
+        "cargo",    "go",      "bazel",    "cc",     "gcc",   "clang",  "c++",
+        "g++",      "clang++", "gfortran", "nvcc",   "rustc", "tcc",    "ccache",
+        "collect2", "xargs",   "timeout",  "mpirun", "srun",  "mpiexec"};
+    char program[PROGRAM_MAX_BYTES + 1];
+
+    if (!command || !command_program(command, program))
+        return false;
+    char *version = strrchr(program, '-'); /* gcc-13 */
+    if (version && version[1] && version[1 + strspn(version + 1, "0123456789.")] == '\0')
+        *version = '\0';
+    const char *target = strrchr(program, '-'); /* x86_64-linux-gnu-gcc */
+    return is_among(program, runners, ARRAY_SIZE(runners)) ||
+           (target && is_among(target + 1, runners, ARRAY_SIZE(runners)));
 }
 
 /* Whether a status says that the child ended so. */
@@ -281,14 +307,6 @@ static struct failure *find_same_status(const struct living *living, int64_t exi
     return NULL;
 }
 
-static struct failure *find_first_left(const struct living *living)
-{
-    for (size_t i = 0; i < living->failed_count; i++)
-        if (!is_followed(living, living->failed[i]))
-            return living->failed[i];
-    return NULL;
-}
-
 /* Not what programs are asked to end with. */
 static bool is_crash(const struct process_event *end)
 {
@@ -304,15 +322,31 @@ static bool is_crash(const struct process_event *end)
     }
 }
 
+static bool has_crashed(const struct living *living, const struct failure *child)
+{
+    return is_crash(&child->event) && child->event.sender_pid != living->pid;
+}
+
 /* The last child, if that crashed. */
 static struct failure *find_crash(const struct living *living)
 {
     struct failure *last = living->failed_count ? living->failed[living->failed_count - 1] : NULL;
 
-    return last && !is_followed(living, last) && is_crash(&last->event) &&
-                   last->event.sender_pid != living->pid
-               ? last
-               : NULL;
+    return last && !is_followed(living, last) && has_crashed(living, last) ? last : NULL;
+}
+
+/* The first child whose failure the end of its parent, which is no shell, speaks of. */
+static struct failure *find_first_left(const struct living *living, const struct process_event *end)
+{
+    bool takes_any = is_runner(end->command);
+
+    for (size_t i = 0; i < living->failed_count; i++) {
+        struct failure *child = living->failed[i];
+        if (!is_followed(living, child) &&
+            (takes_any || is_status_of(child, end->exit_code) || has_crashed(living, child)))
+            return child;
+    }
+    return NULL;
 }
 
 /* The failure that led to this end; NULL: none that is known. */
@@ -326,7 +360,7 @@ static struct failure *find_reason(const struct living *living, const struct pro
         other = ended_at_once ? find_crash(living) : NULL;
         return same ? same : other;
     }
-    other = ended_at_once ? find_first_left(living) : NULL;
+    other = ended_at_once ? find_first_left(living, end) : NULL;
     return other ? other : end->exit_code >= TELLING_STATUS ? same : NULL;
 }
 

@@ -317,6 +317,70 @@ static void test_handled_by_a_program(void **state)
     assert_exit_cause(1, "exit status 1");
 }
 
+/* What a program runs may fail as an answer; whoever ends otherwise has another reason. */
+static void test_other_status_of_a_program(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "python3 check.py");
+    starts(ROOT, 101, "grep -q x f");
+    exits(101, 1);
+    exits(ROOT, 5);
+    assert_exit_cause(5, "exit status 5");
+    /* subprocess.run(check=True) */
+    starts(1, ROOT, "python3 check.py");
+    starts(ROOT, 101, "./step");
+    exits(101, 1);
+    exits(ROOT, 1);
+    assert_exit_cause(1, "exit status 1: step (101) exited 1 → python3 exited 1");
+    /* asked to end */
+    starts(1, ROOT, "python3 check.py");
+    starts(ROOT, 101, "./server");
+    is_killed(101, SIGTERM, ROOT, "python3");
+    exits(ROOT, 1);
+    assert_exit_cause(1, "exit status 1");
+}
+
+/* Of several workers one is killed, and the others are stopped. */
+static void test_crash_below_a_program(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "python3 pool.py");
+    starts(ROOT, 101, "python3 worker");
+    starts(ROOT, 102, "python3 worker");
+    is_killed(102, SIGKILL, 0, NULL);
+    is_killed(101, SIGTERM, ROOT, "python3");
+    exits(ROOT, 1);
+    assert_exit_cause(1, "exit status 1: python3 (102) killed by SIGKILL, sent by the kernel"
+                         " → python3 exited 1");
+    starts(1, ROOT, "python3 pool.py");
+    starts(ROOT, 101, "python3 worker");
+    is_killed(101, SIGKILL, ROOT, "python3");
+    exits(ROOT, 1);
+    assert_exit_cause(1, "exit status 1");
+}
+
+static void test_runners(void **state)
+{
+    static const char *const runners[] = {"make", "/usr/bin/x86_64-linux-gnu-gcc-13 -c a.c",
+                                          "clang-17 a.c", "clang++ a.cc"};
+    static const char *const others[] = {"python3.11 x", "maker", "gcc-ar-13", "a-", "-13", "-"};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(runners); i++) {
+        starts(1, ROOT, runners[i]);
+        starts(ROOT, 101, "step");
+        exits(101, 4);
+        exits(ROOT, 1);
+        assert_non_null(strstr(cause_of(ROOT, 1, INT_UNKNOWN), "step (101) exited 4 → "));
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+        starts(1, ROOT, others[i]);
+        starts(ROOT, 101, "step");
+        exits(101, 4);
+        exits(ROOT, 1);
+        assert_exit_cause(1, "exit status 1");
+    }
+}
+
 static void test_failure_below_a_success(void **state)
 {
     (void)state;
@@ -566,6 +630,9 @@ int main(void)
         T(test_passed_on_after_cleaning_up),
         T(test_second_failure_is_the_cause),
         T(test_handled_by_a_program),
+        T(test_other_status_of_a_program),
+        T(test_crash_below_a_program),
+        T(test_runners),
         T(test_failure_below_a_success),
         T(test_failure_after_its_parent),
         T(test_killed_parent_needs_no_other_reason),
