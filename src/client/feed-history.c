@@ -165,6 +165,7 @@ static int add_progress(struct history *own, struct snapshot *snapshot)
             continue;
         struct job_progress progress = progress_at(run, snapshot->timestamp);
         progress.job_id = usage->job_id;
+        progress.run_id = usage->run_id;
         if (progress.status && !(progress.status = arena_strdup(&snapshot->arena, progress.status)))
             return -ENOMEM;
         items[snapshot->job_progress.count++] = progress;

@@ -22,14 +22,6 @@ static bool is_named(const char *wanted, const char *job_id, const char *run_id)
     return (job_id && strcmp(wanted, job_id) == 0) || (run_id && strcmp(wanted, run_id) == 0);
 }
 
-static bool has_job(const struct job_usage_list *jobs, const char *job_id)
-{
-    for (size_t i = 0; i < jobs->count; i++)
-        if (strcmp(jobs->items[i].job_id, job_id) == 0)
-            return true;
-    return false;
-}
-
 /* Keeps the items of a list for which the condition on `item` holds. */
 #define KEEP_IF(list, item, ...)                                                                   \
     do {                                                                                           \
@@ -48,7 +40,7 @@ void frame_keep_job(struct frame *frame, const char *job)
 
     KEEP_IF(&snapshot->processes, item, is_named(job, item->job_id, item->run_id));
     KEEP_IF(&snapshot->jobs, item, is_named(job, item->job_id, item->run_id));
-    KEEP_IF(&snapshot->job_progress, item, has_job(&snapshot->jobs, item->job_id));
+    KEEP_IF(&snapshot->job_progress, item, is_named(job, item->job_id, item->run_id));
     KEEP_IF(&frame->anomalies, item, is_named(job, item->job_id, item->run_id));
     frame->open_anomalies = (int64_t)frame->anomalies.count;
 }

@@ -200,11 +200,13 @@ static size_t as_index(const void *value)
     return value ? (size_t)value - 1 : NONE;
 }
 
-static const struct job_progress *find_progress(const struct snapshot *snapshot, const char *job_id)
+static const struct job_progress *find_progress(const struct snapshot *snapshot, uint64_t job_key)
 {
-    for (size_t i = 0; i < snapshot->job_progress.count; i++)
-        if (job_id && strcmp(snapshot->job_progress.items[i].job_id, job_id) == 0)
-            return &snapshot->job_progress.items[i];
+    for (size_t i = 0; i < snapshot->job_progress.count; i++) {
+        const struct job_progress *progress = &snapshot->job_progress.items[i];
+        if (listing_job_key(progress->run_id, progress->job_id) == job_key)
+            return progress;
+    }
     return NULL;
 }
 
@@ -222,11 +224,12 @@ static size_t add_group(struct listing_work *work, const struct group *group)
 
 static size_t add_job(struct listing_work *work, const struct job_usage *job)
 {
+    uint64_t key = listing_job_key(job->run_id, job->job_id);
     struct group group = {
         .kind = ROW_JOB,
-        .key = listing_job_key(job->run_id, job->job_id),
+        .key = key,
         .job = job,
-        .progress = find_progress(work->frame->snapshot, job->job_id),
+        .progress = find_progress(work->frame->snapshot, key),
         .sheet_num = INT_UNKNOWN,
         .parent = NONE,
         .first = NONE,

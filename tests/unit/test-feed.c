@@ -291,10 +291,11 @@ static void test_history_has_progress(void **state)
 
     write_history(fixture);
     struct feed_options options = history_of(fixture);
-    options.job = "nightly";
+    options.job = RUN;
     struct feed *feed = open_feed(&seen, &options);
     const struct job_progress *progress = &seen.last.snapshot->job_progress.items[0];
     assert_int_equal(seen.last.snapshot->job_progress.count, 1);
+    assert_string_equal(progress->run_id, RUN);
     assert_int_equal(progress->total_sheets, 2);
     assert_int_equal(progress->current_sheet, 1);
     assert_int_equal(progress->last_completed_sheet, INT_UNKNOWN);

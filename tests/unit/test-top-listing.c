@@ -202,6 +202,29 @@ static void test_figures_of_groups(void **state)
     top_world_done(&world);
 }
 
+/* Names are each user's own: two jobs of the same name have come as far as each has. */
+static void test_progress_of_namesakes(void **state)
+{
+    struct key_set none = {0};
+    struct listing listing = {0};
+    struct top_world world;
+    (void)state;
+
+    top_world_init(&world);
+    add_job_usage(&world, "nightly", 20, 1)->run_id = "a";
+    add_job_usage(&world, "nightly", 10, 1)->run_id = "b";
+    add_job_usage(&world, "nightly", 5, 1)->run_id = "c";
+    add_progress(&world, "nightly", 1, 7)->run_id = "b";
+    add_progress(&world, "nightly", 2, 5)->run_id = "a";
+    struct listing_wish wish = wish_of(BY_JOB, "cpu_percent", &none);
+    assert_int_equal(listing_build(&listing, &world.frame, &wish), 0);
+    assert_int_equal(listing.rows.items[0].progress->total_sheets, 5);
+    assert_int_equal(listing.rows.items[1].progress->total_sheets, 7);
+    assert_null(listing.rows.items[2].progress);
+    listing_done(&listing);
+    top_world_done(&world);
+}
+
 /* Parents in a circle (which equal starts could make), a process that is its own parent, a chain
  * deeper than any screen: every process is there once. */
 static void test_odd_families(void **state)
@@ -326,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_folds),
         cmocka_unit_test(test_filter),
         cmocka_unit_test(test_figures_of_groups),
+        cmocka_unit_test(test_progress_of_namesakes),
         cmocka_unit_test(test_odd_families),
         cmocka_unit_test(test_a_stranger_is_no_parent),
         cmocka_unit_test(test_unknown_comes_last),

@@ -107,7 +107,7 @@ struct job_progress *add_progress(struct top_world *world, const char *job_id, i
     struct job_progress *progress =
         add(world, &world->frame.snapshot->job_progress, &job_progress_record);
 
-    progress->job_id = keep(world, job_id);
+    progress->job_id = progress->run_id = keep(world, job_id);
     progress->last_completed_sheet = completed;
     progress->current_sheet = completed + 1;
     progress->total_sheets = total;
