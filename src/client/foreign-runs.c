@@ -1,5 +1,6 @@
 #include "client/foreign-runs.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -47,13 +48,20 @@ static void tell(const struct foreign_runs *runs, const struct job *job, bool is
 
 /* ---- those that are over ---- */
 
-static void tell_end(struct foreign_runs *runs, const char *run_id)
+/* By its own row: the list that it is missing from may have been cut off. What cannot be read is
+ * asked again at the next look. */
+static bool is_over(struct foreign_runs *runs, const char *run_id)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     struct job job;
 
-    if (store_find_job(runs->reader, run_id, &arena, &job) == 0)
-        tell(runs, &job, true);
+    int r = store_find_job(runs->reader, run_id, &arena, &job);
+    if (r < 0)
+        return r == -ENOENT;
+    if (job.outcome == OUTCOME_RUNNING)
+        return false;
+    tell(runs, &job, true);
+    return true;
 }
 
 static bool end_others(struct foreign_runs *runs, const struct job_list *jobs,
@@ -64,9 +72,9 @@ static bool end_others(struct foreign_runs *runs, const struct job_list *jobs,
 
     for (; run; run = next) {
         next = registry_next_run(registry, run);
-        if (run->origin != RUN_REGISTERED || has_run(jobs, run->run_id))
+        if (run->origin != RUN_REGISTERED || has_run(jobs, run->run_id) ||
+            !is_over(runs, run->run_id))
             continue;
-        tell_end(runs, run->run_id);
         engine_end_run(engine, run);
         has_changed = true;
     }

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "client/feed-thread.h"
+#include "client/foreign-runs.h"
 #include "fake-daemon.h"
 #include "store-world.h"
 
@@ -416,6 +417,86 @@ static void test_history_that_is_not_there(void **state)
     expect_refusal(&options, -ENOENT, "nowhere to look");
 }
 
+/* ---- runs of others ---- */
+
+#define CROWD 250 /* more than are looked at */
+
+static void begin_run(struct store *store, int number)
+{
+    char run_id[UUID_TEXT_SIZE], job_id[JOB_ID_NUMBERED_MAX_BYTES];
+    struct job job;
+
+    snprintf(run_id, sizeof(run_id), "01900000-0000-7000-8000-%012d", number);
+    record_init(&job_record, &job);
+    job.run_id = run_id;
+    job.job_id = "crowd";
+    job.started_at = time_of((size_t)number);
+    job.outcome = OUTCOME_RUNNING;
+    assert_int_equal(store_begin_job(store, &job, job_id), 0);
+}
+
+static void drop_box(void *context _unused_, struct tick_box *box)
+{
+    tick_box_free(box);
+}
+
+static void note_job(void *context, const struct job *job, bool is_end)
+{
+    struct text *told = context;
+
+    if (is_end)
+        text_printf(told, "%s ", job->run_id + strlen(job->run_id) - 1);
+}
+
+/* A run that goes on is not over because many others have begun since. */
+static void test_crowd_of_runs(void **state)
+{
+    const struct store_fixture *fixture = *state;
+    struct store *store = fixture_open(fixture);
+    struct registry *registry = NULL;
+    struct engine *engine = NULL;
+    struct foreign_runs runs;
+    struct text told = {0};
+    uv_loop_t loop;
+
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(registry_new(&registry), 0);
+    const struct engine_options options = {
+        .settings.interval_ns = NS_PER_SEC, .registry = registry, .on_tick = drop_box};
+    assert_int_equal(engine_start(&loop, &options, &engine), 0);
+    foreign_runs_init(&runs, fixture->path);
+    runs.on_job = note_job;
+    runs.context = &told;
+    begin_run(store, 1);
+    begin_run(store, 2);
+    assert_true(foreign_runs_look(&runs, engine, registry));
+    for (int i = 3; i < CROWD; i++)
+        begin_run(store, i);
+    assert_true(foreign_runs_look(&runs, engine, registry));
+    assert_string_equal(text_string(&told), "");
+    assert_non_null(registry_find_run(registry, "01900000-0000-7000-8000-000000000001"));
+
+    struct job end;
+    record_init(&job_record, &end);
+    end.run_id = "01900000-0000-7000-8000-000000000001";
+    end.outcome = OUTCOME_SUCCESS;
+    end.ended_at = time_of(CROWD);
+    assert_int_equal(store_finish_job(store, &end), 0);
+    assert_true(foreign_runs_look(&runs, engine, registry));
+    assert_string_equal(text_string(&told), "1 ");
+    assert_null(registry_find_run(registry, "01900000-0000-7000-8000-000000000001"));
+    assert_non_null(registry_find_run(registry, "01900000-0000-7000-8000-000000000002"));
+    assert_false(foreign_runs_look(&runs, engine, registry));
+
+    foreign_runs_done(&runs);
+    assert_int_equal(store_close(store), 0);
+    engine_close(engine);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    registry_free(registry);
+    text_done(&told);
+}
+
 /* ---- a daemon ---- */
 
 #define SNAPSHOT                                                                                   \
@@ -640,6 +721,7 @@ int main(void)
         T(test_history_goes_on),
         T(test_history_that_breaks),
         T(test_history_that_is_not_there),
+        T(test_crowd_of_runs),
         cmocka_unit_test(test_daemon),
         cmocka_unit_test(test_daemon_that_talks_nonsense),
         cmocka_unit_test(test_daemon_that_goes_and_comes),
