@@ -27,6 +27,7 @@ struct failure {
     unsigned length;       /* of the chain that ends here */
     struct failure *below; /* the end of a child that led to this one; NULL: it was the first */
     uint64_t order;
+    bool is_past; /* of a first process: its run has had another started since */
     struct process_event event;
     char texts[]; /* what the event points to */
 };
@@ -189,6 +190,15 @@ static void note_child(struct living *parent, uint64_t order)
         drop_failed(parent, 0);
 }
 
+/* So has whoever leads a run and starts another first process in it: a step that is tried again, or
+ * the next one. */
+static void note_first(struct deaths *deaths, const char *run_id)
+{
+    for (size_t i = 0; i < DEATHS_ENDED_MAX; i++)
+        if (deaths->ended[i] && strcmp(deaths->ended[i]->event.run_id, run_id) == 0)
+            deaths->ended[i]->is_past = true;
+}
+
 static int note_spawn(struct deaths *deaths, const struct process_event *event)
 {
     struct living *parent = find(deaths, event->ppid);
@@ -212,6 +222,8 @@ static int note_spawn(struct deaths *deaths, const struct process_event *event)
     }
     if (parent)
         note_child(parent, deaths->order);
+    if (living->is_first)
+        note_first(deaths, living->run_id);
     return 0;
 }
 
@@ -485,7 +497,8 @@ static const struct failure *find_end(const struct deaths *deaths, const char *r
 
     for (size_t back = 1; back <= kept; back++) {
         const struct failure *end = deaths->ended[(deaths->ended_count - back) % DEATHS_ENDED_MAX];
-        if (end && strcmp(end->event.run_id, run_id) == 0 && (!pid || end->event.pid == pid) &&
+        if (end && strcmp(end->event.run_id, run_id) == 0 &&
+            (pid ? end->event.pid == pid : !end->is_past) &&
             ended_so(&end->event, exit_code, signal_num))
             return end;
     }

@@ -61,7 +61,8 @@ void deaths_distrust(struct deaths *deaths);
 void deaths_forget_run(struct deaths *deaths, const char *run_id);
 
 /* The chain that ends with a first process of the run that ended so: with `exit_code`, or by
- * `signal_num`, whichever is known; `pid` 0: whichever of them, the last. The list and its texts
- * are placed in `arena`. 0, -ENOENT (no such end was seen) or -ENOMEM. */
+ * `signal_num`, whichever is known; `pid` 0: whichever of them, the last, if none was started after
+ * it. The list and its texts are placed in `arena`. 0, -ENOENT (no such end was seen) or -ENOMEM.
+ */
 int deaths_find(const struct deaths *deaths, const char *run_id, pid_t pid, int64_t exit_code,
                 int64_t signal_num, struct arena *arena, struct process_event_list *ret);

@@ -424,6 +424,29 @@ static void test_lost_events(void **state)
     assert_null(cause_of(0, 2, INT_UNKNOWN));
 }
 
+/* A conductor starts one step after the other, and tells of a status in the end. */
+static void test_steps(void **state)
+{
+    (void)state;
+    starts(1, 201, "./fetch");
+    exits(201, 3);
+    assert_string_equal(cause_of(0, 3, INT_UNKNOWN), "exit status 3");
+    starts(1, 202, "./fetch"); /* it is tried again */
+    exits(202, 0);
+    assert_null(cause_of(0, 3, INT_UNKNOWN));
+    assert_string_equal(cause_of(201, 3, INT_UNKNOWN), "exit status 3"); /* if asked for */
+    /* two at once, and what these start themselves is no step */
+    starts(1, 203, "sh build.sh");
+    starts(1, 204, "./test");
+    starts(203, 205, "cc a.c");
+    exits(204, 3);
+    starts(203, 206, "cc b.c");
+    run_id = INNER;
+    starts(1, 300, "another's"); /* nor is what other runs do */
+    run_id = RUN;
+    assert_string_equal(cause_of(0, 3, INT_UNKNOWN), "exit status 3");
+}
+
 /* ---- signals ---- */
 
 static void test_senders(void **state)
@@ -637,6 +660,7 @@ int main(void)
         T(test_failure_after_its_parent),
         T(test_killed_parent_needs_no_other_reason),
         T(test_lost_events),
+        T(test_steps),
         T(test_senders),
         T(test_sender_of_another_run),
         T(test_killed_for_memory),
