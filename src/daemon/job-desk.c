@@ -312,6 +312,30 @@ static double mb_of(int64_t bytes)
     return int_is_known(bytes) ? (double)bytes / BYTES_PER_MB : REAL_UNKNOWN;
 }
 
+/* Whether all of its processes were over and accounted for when its figures were last summed up,
+ * which is with a snapshot, and there was none since. */
+static bool is_summed_up(const struct daemon *daemon, const struct run *run)
+{
+    const struct desk_entry *entry = find_entry(daemon, run);
+
+    return entry && run->processes && entry->summed_processes == run->processes;
+}
+
+static void add_cpu(const struct daemon *daemon, const struct run *run,
+                    const struct run_usage *usage, struct job_profile *profile)
+{
+    bool is_exact =
+        is_summed_up(daemon, run) && !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
+    const struct cpu_time *cpu = is_exact ? &usage->accounted : &usage->cpu;
+    uint64_t user_ns = MIN(cpu->user_ns, cpu->total_ns);
+
+    profile->total_cpu_seconds = ns_to_sec(cpu->total_ns);
+    profile->user_seconds = ns_to_sec(user_ns);
+    profile->system_seconds = ns_to_sec(cpu->total_ns - user_ns);
+    profile->exactness.cpu_seconds = profile->exactness.user_seconds =
+        profile->exactness.system_seconds = is_exact ? EXACT : LOWER_BOUND;
+}
+
 /* What the samples say, where nobody who knows better has said it. */
 static void add_figures(struct daemon *daemon, const struct run *run, struct job_profile *profile)
 {
@@ -324,14 +348,8 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
     }
     if (!usage)
         return;
-    if (!real_is_known(profile->total_cpu_seconds)) {
-        uint64_t user_ns = MIN(usage->cpu.user_ns, usage->cpu.total_ns);
-        profile->total_cpu_seconds = ns_to_sec(usage->cpu.total_ns);
-        profile->user_seconds = ns_to_sec(user_ns);
-        profile->system_seconds = ns_to_sec(usage->cpu.total_ns - user_ns);
-        profile->exactness.cpu_seconds = profile->exactness.user_seconds =
-            profile->exactness.system_seconds = LOWER_BOUND;
-    }
+    if (!real_is_known(profile->total_cpu_seconds))
+        add_cpu(daemon, run, usage, profile);
     if (!real_is_known(profile->peak_rss_mb)) {
         profile->peak_rss_mb = mb_of(usage->peak_rss_bytes);
         profile->exactness.peak_rss_mb = LOWER_BOUND;
@@ -529,9 +547,11 @@ static bool is_left_alone(const struct run *run, const struct desk_entry *entry)
 void job_desk_sweep(struct daemon *daemon)
 {
     for (struct run *run = registry_next_run(daemon->registry, NULL), *next; run; run = next) {
-        const struct desk_entry *entry = find_entry(daemon, run);
+        struct desk_entry *entry = find_entry(daemon, run);
 
         next = registry_next_run(daemon->registry, run);
+        if (entry)
+            entry->summed_processes = run->members ? 0 : run->processes;
         if (entry && !run->living && is_left_alone(run, entry))
             finish_by_root(daemon, run);
     }

@@ -19,9 +19,11 @@ struct desk_entry {
     uint64_t told_ns;   /* monotonic: when it was last told of */
     struct moment known_at; /* when its beginning was told */
     uint64_t owner_start_ticks;
-    bool is_adopted;   /* and not told of again since: it ends with its processes */
-    bool is_continued; /* others have kept its beginning */
-    int64_t sheet_num; /* the run is this step of its job; INT_UNKNOWN: it is not one */
+    bool is_adopted;           /* and not told of again since: it ends with its processes */
+    bool is_continued;         /* others have kept its beginning */
+    uint64_t summed_processes; /* how many were over when the last snapshot was taken, if all were;
+                                  else 0 */
+    int64_t sheet_num;         /* the run is this step of its job; INT_UNKNOWN: it is not one */
 };
 
 /* Zero-initialised is empty and valid. */

@@ -2,6 +2,7 @@
 """The daemon: jobs and steps that are told of, whose each process is, and `sonde run` beside it."""
 import os
 import pathlib
+import resource
 import signal
 import time
 
@@ -402,6 +403,26 @@ class Attribution(daemon.TestCase):
         self.assert_near(job["total_cpu_seconds"], used, ratio=0.10, slack=0.05)
         self.assertEqual(len(self.events(run_id, "spawn")), 201)
         self.assertEqual(len(self.events(run_id, "exit", "kill")), 201)
+
+    @harness.needs_connector()
+    def test_exact_cpu(self):
+        """Once all is over and summed up, as exact as the status says."""
+        sonde = self.daemon(interval=0.2)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        shell = self.start("sh", "-c", "read go; i=0; while [ $i -lt 50 ]; do /bin/true; "
+                           "i=$((i+1)); done")
+        run_id = sonde.rpc("job.start", job_id="x", pid=shell.pid)["run_id"]
+        shell.stdin.close()
+        shell.wait()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        sonde.await_snapshots(2)
+        sonde.rpc("job.finish", job_id="x", outcome="success")
+        job = self.await_end(run_id)
+        is_exact = "CPU time of runs" in sonde.rpc("daemon.status")["exact"]
+        self.assertEqual(job["exactness_cpu_seconds"], "exact" if is_exact else "lower_bound")
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        if is_exact:
+            self.assertAlmostEqual(job["total_cpu_seconds"], used, delta=0.005)
 
     def test_a_process_can_move(self):
         """It goes over to the job that it is told of for last, with what it forked since."""
