@@ -136,6 +136,19 @@ class Deaths(harness.TestCase):
                              "subprocess.run(['false'])\ntime.sleep(2.5)\nsys.exit(1)", status=1)
         self.assertEqual(summary["cause"], "exit status 1")
 
+    @harness.needs_connector()
+    def test_child_that_was_asked(self):
+        """`grep -q` fails as an answer; a step that is run with check=True is a cause."""
+        script = "import subprocess, sys\nsubprocess.run({}, check={})\nsys.exit(5)"
+        asked = script.format(["grep", "-q", "x", "/dev/null"], False)
+        summary, _, _ = self.run_dead("python3", "-c", asked, status=5)
+        self.assertEqual(summary["cause"], "exit status 5")
+        needed = script.format(["sh", "-c", "sleep 0.2; exit 1"], True)
+        summary, report, _ = self.run_dead("python3", "-c", needed, status=1)
+        self.assertRegex(summary["cause"],
+                         r"^exit status 1: sh \(\d+\) exited 1 → python3 exited 1$")
+        self.assert_chain_is_a_family(summary["chain"], report)
+
     # ---- signals ----
 
     def test_segfault(self):
