@@ -67,6 +67,7 @@ struct engine {
     bool skip_next_tick;
     bool is_reading;   /* a snapshot is being taken */
     bool is_resyncing; /* events were lost: members are looked for */
+    bool must_look;    /* … once, because nobody has told of them until now */
     bool is_failing;
     bool has_lost_events;
     struct engine_counts counts;
@@ -210,7 +211,8 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
 {
     struct collect_request request = {.depth = depth_of, .context = engine};
 
-    if (members_are_known(engine) && engine->options.only_jobs) {
+    bool are_known = members_are_known(engine);
+    if (are_known && !TAKE(engine->must_look, false) && engine->options.only_jobs) {
         int r = list_members(engine);
         if (r < 0)
             return r;
@@ -480,6 +482,7 @@ int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
     } else {
         r = start_feed(engine, &(struct lifecycle_source){.kernel = kernel});
         engine->has_lost_events |= engine->counts.collected > 0; /* those of before */
+        engine->must_look = true;
     }
     if (r < 0)
         leave_kernel(engine);

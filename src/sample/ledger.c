@@ -406,6 +406,17 @@ int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struc
     return 0;
 }
 
+/* Holds what the kernel has credited to a living parent since the last tick against the debits of
+ * its vanished children. A child that was read just before it was reaped vanishes a tick after its
+ * credit, so credit that met no debit is kept for the next tick. */
+static void apply_credit(struct account *account)
+{
+    struct cpu_time credit = subtract(account->reaped, account->reaped_then);
+
+    account->surplus = subtract(credit, account->debit);
+    account->debit = subtract(account->debit, credit);
+}
+
 /* ---- ends that are told ---- */
 
 void ledger_note_peak(struct ledger *ledger, struct run *run, int64_t peak_rss_bytes)
@@ -440,8 +451,11 @@ int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid, uint64_t sta
     account->ppid = reading->ppid;
     account->start_ticks = reading->start_ticks;
     raise_to(&account->own, known(reading->cpu_ns), known(reading->user_ns));
-    raise_to(&account->before, known(reading->reaped_user_ns) + known(reading->reaped_system_ns),
+    account->reaped_then = account->reaped;
+    raise_to(&account->reaped, known(reading->reaped_user_ns) + known(reading->reaped_system_ns),
              known(reading->reaped_user_ns));
+    apply_credit(account);
+    account->before = account->reaped;
     if (is_more_than_rounding(account->debit))
         account->before = add(account->before, account->debit);
     if (reading->ignores_sigchld && run->processes > 1)
@@ -544,17 +558,6 @@ static void settle_vanished(struct ledger *ledger)
     for (size_t i = 0; i < ledger->vanished.count; i++)
         if (ledger->vanished.items[i]->is_settled)
             close_account(ledger, ledger->vanished.items[i]);
-}
-
-/* Holds what the kernel has credited to a living parent since the last tick against the debits of
- * its vanished children. A child that was read just before it was reaped vanishes a tick after its
- * credit, so credit that met no debit is kept for the next tick. */
-static void apply_credit(struct account *account)
-{
-    struct cpu_time credit = subtract(account->reaped, account->reaped_then);
-
-    account->surplus = subtract(credit, account->debit);
-    account->debit = subtract(account->debit, credit);
 }
 
 static void settle_finals(struct ledger *ledger)

@@ -557,6 +557,19 @@ static void test_covered_in_the_middle(void **state _unused_)
     assert_false(ledger_find(ledger, &run)->cpu_is_incomplete);
 }
 
+/* A child that vanished at the last tick, and was reaped after its parent had been read. */
+static void test_covered_while_a_figure_is_on_its_way(void **state _unused_)
+{
+    TICK({20, SELF, 10, 0}, {21, 20, 150, 0});
+    TICK({20, SELF, 10, 0}); /* 21 is a debit now */
+    cover(20, SELF, 10, 155);
+    tick(&(struct seen){20, SELF, 10, 155}, 1);
+    assert_int_equal(cpu_ms(), 10 + 155);
+    end_of(20, 11);
+    tick(NULL, 0);
+    assert_int_equal(cpu_ms(), 11 + 155);
+}
+
 static void test_what_was_thrown_away_before_stays_unknown(void **state _unused_)
 {
     const struct process_reading reading = {
@@ -738,6 +751,7 @@ int main(void)
         T(test_told_ends_count_once),
         T(test_ignored_children_are_exact_if_they_are_told),
         T(test_covered_in_the_middle),
+        T(test_covered_while_a_figure_is_on_its_way),
         T(test_what_was_thrown_away_before_stays_unknown),
         T(test_a_told_end_without_its_cost),
         T(test_an_end_that_is_lost),

@@ -121,6 +121,7 @@ static void store_job(const struct scene *scene, const char *job_id, const char 
     job.run_id = run_id;
     job.job_id = job_id;
     job.job_type = "type";
+    job.uid = geteuid();
     job.started_at = WORLD_START;
     job.outcome = OUTCOME_RUNNING;
     assert_int_equal(store_begin_job(store, &job, name), 0);
