@@ -324,8 +324,8 @@ static bool is_summed_up(const struct daemon *daemon, const struct run *run)
 static void add_cpu(const struct daemon *daemon, const struct run *run,
                     const struct run_usage *usage, struct job_profile *profile)
 {
-    bool is_exact =
-        is_summed_up(daemon, run) && !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
+    bool is_exact = is_summed_up(daemon, run) && !usage->processes /* of runs within it, too */ &&
+                    !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
     const struct cpu_time *cpu = is_exact ? &usage->accounted : &usage->cpu;
     uint64_t user_ns = MIN(cpu->user_ns, cpu->total_ns);
 

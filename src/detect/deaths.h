@@ -9,15 +9,15 @@
  *   since. Then only a status of 2 or more, which is hardly there by chance, is taken for that of
  *   an earlier child (`make; s=$?; rm -r tmp; exit $s`). One that crashed, or was killed for good
  *   by another than the shell itself, is the reason too if the shell failed at once with any
- * status: that much is hardly done on purpose (`./work || exit 1`). A process whose program nobody
- * has seen is taken for a shell.
+ *   status: that much is hardly done on purpose (`./work || exit 1`). A process whose program
+ *   nobody has seen is taken for a shell.
  * - A program that is there to run others makes its own status of their failures (make 2, cc 1,
  *   xargs 123): the first child that failed and that nothing was started after is the reason, if
- * the process ended at once when the last of its children had. Of any other program, which may have
- *   run a child to learn its status (`grep -q`), such a child is the reason only if it has the
- *   status of its parent, or crashed, or was killed for good by another than its parent. One that
- *   takes longer has come to its end by itself, unless it has the status of a child that failed,
- * and that is 2 or more.
+ *   the process ended at once when the last of its children had. Of any other program, which may
+ *   have run a child to learn its status (`grep -q`), such a child is the reason only if it has
+ *   the status of its parent, or crashed, or was killed for good by another than its parent. One
+ *   that takes longer has come to its end by itself, unless it has the status of a child that
+ *   failed, and that is 2 or more.
  * - One that was killed was killed by the signal.
  *
  * So a failure that was handled is no cause: whoever goes on to start another process has dealt
