@@ -68,7 +68,7 @@ static void list_ends(const struct daemon *daemon, struct listing *exact, struct
             strerror(-daemon->connector_error));
     if (has_part(daemon, KERNEL_PART_FINAL_CPU)) {
         list_text(exact, "CPU time and peak memory of every job process that has ended");
-        list_text(exact, "CPU time of runs");
+        list_text(exact, "CPU time of runs, as of the snapshot after their last process");
     } else {
         list_text(exact, "CPU time and peak memory of runs under `sonde run`");
         list_reason(not_exact, "CPU time of other runs, and of each process: sampled",

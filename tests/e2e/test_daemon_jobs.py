@@ -418,7 +418,7 @@ class Attribution(daemon.TestCase):
         sonde.await_snapshots(2)
         sonde.rpc("job.finish", job_id="x", outcome="success")
         job = self.await_end(run_id)
-        is_exact = "CPU time of runs" in sonde.rpc("daemon.status")["exact"]
+        is_exact = "CPU time of runs" in str(sonde.rpc("daemon.status")["exact"])
         self.assertEqual(job["exactness_cpu_seconds"], "exact" if is_exact else "lower_bound")
         used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         if is_exact:

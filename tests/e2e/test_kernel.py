@@ -212,7 +212,7 @@ class Rights(Kernel):
     def test_root(self):
         status = self.status_of()
         self.assertEqual(status["collector"], "bpf")
-        self.assertIn("CPU time of runs", status["exact"])
+        self.assertIn("CPU time of runs", str(status["exact"]))
         self.assertNotIn("CAP_BPF", str(status["not_exact"]))
 
     def test_procfs_by_choice(self):
