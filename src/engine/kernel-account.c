@@ -68,7 +68,7 @@ static int count_member(struct kernel_account *account, const struct process_rea
     if (r < 0)
         return r;
     member->is_covered = true;
-    if (reading->state != 'Z')
+    if (!reading->is_ending && reading->state != 'Z')
         return 0;
     member->is_counted = true;
     return sampler_ended(sampler, member->run,

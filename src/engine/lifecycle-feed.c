@@ -198,13 +198,14 @@ static void on_event(void *context, const struct lifecycle_event *event)
         note_stranger(feed, event);
 }
 
-/* Only ends of those that were not covered any more: all else is told by those who took over. */
+/* Only ends of those that could not be covered any more, or only as they ended: all else is told by
+ * those who took over. */
 static void on_former_event(void *context, const struct lifecycle_event *event)
 {
     struct lifecycle_feed *feed = context;
     const struct member *member = registry_find(feed->options.registry, event->pid);
 
-    if (event->kind == LIFECYCLE_EXIT && member && !member->is_covered)
+    if (event->kind == LIFECYCLE_EXIT && member && (!member->is_covered || member->is_counted))
         on_exit_of_thread(feed, event);
 }
 

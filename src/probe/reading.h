@@ -36,7 +36,8 @@ struct process_reading {
     int64_t read_bytes;
     int64_t write_bytes;
     bool ignores_sigchld;
-    uint32_t tag; /* of the run that the kernel takes it for a member of; 0: none, or not known */
+    bool is_ending; /* as the kernel collector sees it: on its way out, or a zombie */
+    uint32_t tag;   /* of the run that the kernel takes it for a member of; 0: none, or not known */
 
     const char *command; /* the collector's, valid until its next reading */
 };

@@ -289,8 +289,7 @@ int kernel_probe_fd(const struct kernel_probe *probe)
 
 uint64_t kernel_probe_lost(const struct kernel_probe *probe)
 {
-    return __atomic_load_n(&probe->object->bss->lost_events, __ATOMIC_RELAXED) +
-           __atomic_load_n(&probe->object->bss->lost_tags, __ATOMIC_RELAXED);
+    return __atomic_load_n(&probe->object->bss->lost_events, __ATOMIC_RELAXED);
 }
 
 /* Ends whose second part was lost: what is unknown of them stays so. */

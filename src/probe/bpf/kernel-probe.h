@@ -76,7 +76,7 @@ bool kernel_probe_sleep(struct kernel_probe *probe);
  * unknown of it stays so. */
 void kernel_probe_settle(struct kernel_probe *probe, pid_t pid, lifecycle_fn on_event,
                          void *context);
-/* Events that there was no room for, and births that could not be tagged. */
+/* Events that there was no room for. */
 uint64_t kernel_probe_lost(const struct kernel_probe *probe);
 
 /* ---- membership ---- */

@@ -96,6 +96,7 @@ static void fill_reading(const struct kernel_probe *probe, const struct process_
         .read_bytes = (int64_t)record->read_bytes,
         .write_bytes = (int64_t)record->write_bytes,
         .ignores_sigchld = record->ignores_sigchld,
+        .is_ending = record->is_ending,
         .tag = record->tag,
     };
     split_cpu_time(record, reading);

@@ -49,7 +49,7 @@ struct process_record {
     u32 ignores_sigchld;
     u32 tag; /* of its run; 0: none */
     u32 has_memory;
-    u32 padding;
+    u32 is_ending; /* its last thread is on its way out, or has gone */
     char name[TASK_NAME_SIZE];
 };
 STATIC_SIZE(process_record, 208);

@@ -23,6 +23,15 @@ const volatile bool tells_final_cpu = true; /* the program on sched_switch is th
 
 u64 lost_tags; /* that a child should have inherited */
 
+/* A child could not be tagged if somebody else's storage was just being changed on that CPU: then it
+ * is known by its parent, until it has a tag of its own. */
+static __always_inline u32 tag_of_process(struct task_struct *task)
+{
+    u32 tag = tag_of(task);
+
+    return tag || !lost_tags ? tag : own_tag_of(task->real_parent);
+}
+
 /* ---- births and programs ---- */
 
 static __always_inline u32 inherit(struct task_struct *child, u32 tag)
@@ -38,7 +47,7 @@ static __always_inline u32 inherit(struct task_struct *child, u32 tag)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-    u32 parent_tag = tag_of(parent);
+    u32 parent_tag = tag_of_process(parent);
     u32 tag = parent_tag ? inherit(child, parent_tag) : 0;
 
     inherit_counting(parent, child);
@@ -59,7 +68,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binprm *program)
 {
-    u32 tag = tag_of(task);
+    u32 tag = tag_of_process(task);
     if (!tag && !wants_all)
         return 0;
     struct kernel_exec *event = reserve(sizeof(*event));
@@ -114,7 +123,7 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
 
     if (signal->live.counter != 0) /* other threads go on; two that end at once may both see 0 */
         return 0;
-    u32 tag = tag_of(task);
+    u32 tag = tag_of_process(task);
     if (!tag && !wants_all)
         return 0;
     tell_calls(task, tag);
@@ -146,7 +155,7 @@ int BPF_PROG(on_switch, bool is_preempted, struct task_struct *before, struct ta
 {
     if (!(before->__state & TASK_DEAD) || before->signal->live.counter != 0)
         return 0;
-    u32 tag = tag_of(before);
+    u32 tag = tag_of_process(before);
     if (!tag && !wants_all)
         return 0;
     struct kernel_dead *event = reserve(sizeof(*event));

@@ -159,6 +159,7 @@ static __always_inline void fill_identity(struct task_struct *task, struct signa
     record->threads = signal->nr_threads;
     record->state = task->__state;
     record->exit_state = task->exit_state;
+    record->is_ending = signal->live.counter == 0;
     record->is_kernel_thread = !!(task->flags & PF_KTHREAD);
     record->address = (u64)task;
     record->start_boot_ns = task->start_boottime;
