@@ -163,7 +163,8 @@ class Nested(harness.TestCase):
         self.assert_processes(inner, 3)
         self.assert_processes(result.summary, 4)
         self.assertGreaterEqual(result.summary["cpu_seconds"], inner["cpu_seconds"])
-        self.assertLess(result.summary["cpu_seconds"], inner["cpu_seconds"] + 0.25)
+        # the inner sonde itself, and what it takes to load the kernel collector
+        self.assertLess(result.summary["cpu_seconds"], inner["cpu_seconds"] + 0.75)
         self.assertNotEqual(result.summary["run_id"], inner["run_id"])
         self.assertEqual(result.stderr.count("success"), 2)
 
