@@ -91,4 +91,5 @@ void kernel_account_cover(struct kernel_account *account)
     for (size_t i = 0; i < readings->count; i++)
         if (count_member(account, &readings->items[i]) < 0)
             return;
+    sampler_absorb_gone(collector_sampler(account->collector));
 }

@@ -501,6 +501,19 @@ static struct account *heir_of(const struct ledger *ledger, const struct account
                                                                                       : NULL;
 }
 
+void ledger_absorb_gone(struct ledger *ledger)
+{
+    size_t position = 0;
+
+    for (struct account *account; (account = map_next(&ledger->accounts, &position));) {
+        const struct account *heir = heir_of(ledger, account);
+        if (account->is_covered || account->is_final || !heir || !heir->is_covered)
+            continue;
+        close_account(ledger, account);
+        position--;
+    }
+}
+
 /* Passes a vanished process's figures on. Returns the heir, if there is one. */
 static struct account *settle(const struct ledger *ledger, struct account *account)
 {

@@ -540,6 +540,11 @@ void sampler_note_peak(struct sampler *sampler, struct run *run, int64_t peak_rs
     ledger_note_peak(sampler->ledger, run, peak_rss_bytes);
 }
 
+void sampler_absorb_gone(struct sampler *sampler)
+{
+    ledger_absorb_gone(sampler->ledger);
+}
+
 void sampler_distrust(struct sampler *sampler)
 {
     ledger_distrust(sampler->ledger);

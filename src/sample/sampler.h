@@ -45,6 +45,7 @@ int sampler_reaped(struct sampler *sampler, struct run *run, pid_t pid, const st
 int sampler_cover(struct sampler *sampler, struct run *run, pid_t pid, uint64_t start_ticks,
                   const struct process_reading *reading);
 int sampler_ended(struct sampler *sampler, struct run *run, const struct process_end *end);
+void sampler_absorb_gone(struct sampler *sampler);
 void sampler_distrust(struct sampler *sampler);
 void sampler_note_peak(struct sampler *sampler, struct run *run, int64_t peak_rss_bytes);
 

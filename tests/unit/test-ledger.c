@@ -557,6 +557,18 @@ static void test_covered_in_the_middle(void **state _unused_)
     assert_false(ledger_find(ledger, &run)->cpu_is_incomplete);
 }
 
+/* No tick between that and the end of the parent: who would inherit is gone by then. */
+static void test_covered_just_before_the_end(void **state _unused_)
+{
+    TICK({20, SELF, 1, 0}, {21, 20, 150, 0});
+    cover(20, SELF, 1, 155); /* 21 was reaped meanwhile */
+    ledger_absorb_gone(ledger);
+    end_of(20, 2);
+    tick(NULL, 0);
+    assert_int_equal(cpu_ms(), 2 + 155);
+    assert_false(is_incomplete());
+}
+
 /* A child that vanished at the last tick, and was reaped after its parent had been read. */
 static void test_covered_while_a_figure_is_on_its_way(void **state _unused_)
 {
@@ -751,6 +763,7 @@ int main(void)
         T(test_told_ends_count_once),
         T(test_ignored_children_are_exact_if_they_are_told),
         T(test_covered_in_the_middle),
+        T(test_covered_just_before_the_end),
         T(test_covered_while_a_figure_is_on_its_way),
         T(test_what_was_thrown_away_before_stays_unknown),
         T(test_a_told_end_without_its_cost),
