@@ -19,9 +19,18 @@ static double measure_rss(const struct process_metric *process)
     return process->rss_mb;
 }
 
-/* The value that the SCOPE_LARGEST largest reach; never 0 or less, because what uses nothing is not
- * among the largest. `scratch` has room for all. */
-static double threshold(const struct process_list *processes, measure_fn measure, double *scratch)
+/* Who is among the SCOPE_LARGEST largest: whoever has more than `least`, and the first `ties` of
+ * those that have just as much. A thousand idle workers that are all alike are no thousand largest.
+ */
+struct largest {
+    double least;
+    size_t ties;
+};
+
+/* Never what has 0 or less: who uses nothing is not among the largest. `scratch` has room for all.
+ */
+static struct largest find_largest(const struct process_list *processes, measure_fn measure,
+                                   double *scratch)
 {
     size_t count = 0;
 
@@ -31,8 +40,22 @@ static double threshold(const struct process_list *processes, measure_fn measure
             scratch[count++] = value;
     }
     if (!count)
-        return INFINITY;
-    return order_kth_largest(scratch, count, MIN(count, (size_t)SCOPE_LARGEST));
+        return (struct largest){.least = INFINITY};
+
+    size_t wanted = MIN(count, (size_t)SCOPE_LARGEST);
+    struct largest largest = {.least = order_kth_largest(scratch, count, wanted), .ties = wanted};
+    for (size_t i = 0; i < wanted; i++)
+        largest.ties -= scratch[i] > largest.least;
+    return largest;
+}
+
+static bool take_place(struct largest *largest, double value)
+{
+    if (value == largest->least && largest->ties) {
+        largest->ties--;
+        return true;
+    }
+    return value > largest->least;
 }
 
 int scope_apply(enum scope scope, struct process_list *processes, scope_fn is_wanted, void *context)
@@ -43,14 +66,16 @@ int scope_apply(enum scope scope, struct process_list *processes, scope_fn is_wa
     _cleanup_free_ double *scratch = calloc(processes->count, sizeof(*scratch));
     if (!scratch)
         return -ENOMEM;
-    double least_cpu = threshold(processes, measure_cpu, scratch);
-    double least_rss = threshold(processes, measure_rss, scratch);
+    struct largest by_cpu = find_largest(processes, measure_cpu, scratch);
+    struct largest by_rss = find_largest(processes, measure_rss, scratch);
 
     size_t kept = 0;
     for (size_t i = 0; i < processes->count; i++) {
         const struct process_metric *process = &processes->items[i];
-        if (process->job_id || process->state == 'Z' || process->cpu_percent >= least_cpu ||
-            process->rss_mb >= least_rss || (is_wanted && is_wanted(context, process)))
+        bool is_large = take_place(&by_cpu, process->cpu_percent);
+        is_large |= take_place(&by_rss, process->rss_mb);
+        if (is_large || process->job_id || process->state == 'Z' ||
+            (is_wanted && is_wanted(context, process)))
             processes->items[kept++] = *process;
     }
     processes->count = kept;

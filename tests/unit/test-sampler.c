@@ -392,6 +392,29 @@ static void test_scope_keeps_what_is_wanted(void **state _unused_)
     assert_int_equal(items[20].pid, 77);
 }
 
+/* The last places are for those that come first, which are the same at every tick. A job's process
+ * that is among the largest takes one. */
+static void test_scope_of_equals(void **state _unused_)
+{
+    struct process_metric items[100];
+    struct process_list list = {.items = items, .count = ARRAY_SIZE(items)};
+
+    for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
+        record_init(&process_metric_record, &items[i]);
+        items[i].pid = (int64_t)i;
+        items[i].state = 'S';
+        items[i].rss_mb = i < 97 ? 8 : 16;
+    }
+    items[2].job_id = items[50].job_id = "job";
+    assert_int_equal(scope_apply(SCOPE_JOBS, &list, NULL, NULL), 0);
+    assert_int_equal(list.count, 20 + 1);
+    for (size_t i = 0; i < 17; i++)
+        assert_int_equal(items[i].pid, i);
+    assert_int_equal(items[17].pid, 50);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(items[18 + i].pid, 97 + i);
+}
+
 static void test_scope_of_nothing(void **state _unused_)
 {
     struct process_list list = {0};
@@ -422,6 +445,7 @@ int main(void)
         T(test_zombies_and_sonde_itself),
         T(test_scope_keeps_what_matters),
         T(test_scope_keeps_what_is_wanted),
+        T(test_scope_of_equals),
         T(test_scope_of_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,8 @@ static void test_kth_largest_against_sorting(void **state _unused_)
         qsort(sorted, count, sizeof(*sorted), compare_descending);
         size_t k = 1 + (size_t)rand() % count;
         assert_true(order_kth_largest(values, count, k) == sorted[k - 1]);
+        for (size_t i = 0; i < k; i++)
+            assert_true(values[i] >= sorted[k - 1]);
     }
 }
 
