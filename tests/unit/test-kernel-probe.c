@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -366,6 +367,114 @@ static void test_values_of_odd_processes(void **state _unused_)
     for (size_t i = 0; i < ARRAY_SIZE(animals); i++)
         animal_end(animals[i]);
     readings_done(&all);
+}
+
+/* ---- who sleeps ---- */
+
+#define GROWTH_PAGES 256
+
+static char *untouched; /* in every process that is forked after it was mapped */
+static int errand[2];
+
+static void run_errands(void)
+{
+    char byte;
+
+    write(ready_fd, "r", 1);
+    while (read(errand[0], &byte, 1) == 1)
+        open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static struct process_reading read_one(pid_t pid)
+{
+    struct readings readings = {0};
+
+    assert_int_equal(kernel_probe_read_pids(probe, &pid, 1, true, &readings), 0);
+    assert_int_equal(readings.count, 1);
+    struct process_reading reading = readings.items[0];
+    readings_done(&readings);
+    return reading;
+}
+
+/* Others can write into its memory, which makes pages of it resident, give it a tag and set its
+ * limits, while it sleeps. */
+static void test_what_others_do_to_a_sleeper(void **state _unused_)
+{
+    const size_t bytes = (size_t)GROWTH_PAGES * (size_t)sysconf(_SC_PAGESIZE);
+    const struct rlimit limit = {.rlim_cur = 77, .rlim_max = 99};
+
+    untouched = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *content = calloc(1, bytes);
+    struct animal sleeper = animal_start(do_nothing);
+    while (read_one(sleeper.pid).state != 'S') /* it has said that it is ready, no more */
+        ;
+    struct process_reading before = read_one(sleeper.pid);
+    const struct iovec from = {content, bytes}, to = {untouched, bytes};
+    assert_int_equal(process_vm_writev(sleeper.pid, &from, 1, &to, 1, 0), bytes);
+    assert_int_equal(kernel_probe_tag(probe, sleeper.pid, 5), 0);
+    struct process_reading after = read_one(sleeper.pid);
+    assert_int_equal(after.cpu_ns, before.cpu_ns); /* it sleeps indeed */
+    assert_true(after.mono_ns > before.mono_ns);
+    assert_int_equal(after.rss_bytes, before.rss_bytes + (int64_t)bytes);
+    assert_true(after.peak_rss_bytes >= after.rss_bytes);
+    assert_int_equal(after.tag, 5);
+    assert_true(compare_pid(sleeper.pid));
+
+    assert_int_equal(prlimit(sleeper.pid, RLIMIT_NOFILE, &limit, NULL), 0);
+    int readings = 0;
+    while (read_one(sleeper.pid).fd_limit != 77)
+        assert_true(++readings <= 64);
+    animal_end(&sleeper);
+    munmap(untouched, bytes);
+    free(content);
+}
+
+static void test_an_orphan_that_sleeps(void **state _unused_)
+{
+    int told[2];
+    pid_t orphan;
+
+    assert_int_equal(pipe(told), 0);
+    struct animal parent = {.pid = fork()};
+    if (parent.pid == 0) {
+        pid_t pid = fork();
+        if (pid == 0)
+            wait_for_ever();
+        write(told[1], &pid, sizeof(pid));
+        wait_for_ever();
+    }
+    assert_int_equal(read(told[0], &orphan, sizeof(orphan)), sizeof(orphan));
+    assert_int_equal(read_one(orphan).ppid, parent.pid);
+    animal_end(&parent);
+    struct process_reading after = read_one(orphan);
+    assert_int_not_equal(after.ppid, parent.pid);
+    bool is_there = compare_pid(orphan);
+    kill(orphan, SIGKILL);
+    assert_true(is_there);
+    close(told[0]);
+    close(told[1]);
+}
+
+/* However short it was: what /proc has seen, the kernel's reading after it sees, too. */
+static void test_who_has_run_in_between(void **state _unused_)
+{
+    struct readings proc = {0};
+
+    assert_int_equal(pipe(errand), 0);
+    struct animal runner = animal_start(run_errands);
+    int64_t files = read_one(runner.pid).open_fds;
+    for (int round = 0; round < 50; round++) {
+        assert_int_equal(write(errand[1], "", 1), 1);
+        do
+            assert_int_equal(procfs_read_pids(procfs, &runner.pid, 1, &proc), 0);
+        while (proc.items[0].open_fds == files);
+        assert_int_equal(read_one(runner.pid).open_fds, ++files);
+    }
+    assert_true(compare_pid(runner.pid));
+    animal_end(&runner);
+    readings_done(&proc);
+    close(errand[0]);
+    close(errand[1]);
 }
 
 /* ---- many ---- */
@@ -775,6 +884,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal_to_proc),
         cmocka_unit_test(test_values_of_odd_processes),
+        cmocka_unit_test(test_what_others_do_to_a_sleeper),
+        cmocka_unit_test(test_an_orphan_that_sleeps),
+        cmocka_unit_test(test_who_has_run_in_between),
         cmocka_unit_test(test_more_than_a_chunk),
         cmocka_unit_test(test_a_place_that_vanishes),
         cmocka_unit_test(test_storm),

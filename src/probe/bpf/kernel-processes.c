@@ -179,10 +179,11 @@ static int name_process(const struct kernel_processes *processes, struct known_p
 
 /* ---- readings ---- */
 
-static void begin_reading(struct kernel_processes *processes, struct readings *out)
+static void begin_reading(struct kernel_probe *probe, struct readings *out)
 {
-    processes->generation++;
-    processes->seen = 0;
+    probe->object->bss->request.reading = ++probe->processes.generation;
+    probe->object->bss->request.first = 0;
+    probe->processes.seen = 0;
     out->count = 0;
     out->moment = moment_now();
 }
@@ -215,11 +216,13 @@ static int take_record(struct kernel_probe *probe, const struct process_record *
 static int take_records(struct kernel_probe *probe, probe_depth_fn depth, void *context,
                         struct readings *out)
 {
-    uint32_t count = MIN(probe->object->bss->request.count, (uint32_t)PROCESS_CHUNK);
+    const struct walk_request *request = &probe->object->bss->request;
+    const struct process_record *records = &probe->processes.records[request->first];
+    uint32_t count = MIN(request->count, (uint32_t)PROCESS_CHUNK);
     int r = 0;
 
     for (uint32_t i = 0; i < count && r == 0; i++)
-        r = take_record(probe, &probe->processes.records[i], depth, context, out);
+        r = take_record(probe, &records[i], depth, context, out);
     return r;
 }
 
@@ -229,7 +232,7 @@ int kernel_probe_scan(struct kernel_probe *probe, probe_depth_fn depth, void *co
     volatile struct walk_request *request = &probe->object->bss->request;
     int program = bpf_program__fd(probe->object->progs.walk_processes);
 
-    begin_reading(&probe->processes, out);
+    begin_reading(probe, out);
     request->after_address = request->after_start_boot_ns = 0;
     request->limit = PROCESS_CHUNK;
     do {
@@ -240,9 +243,11 @@ int kernel_probe_scan(struct kernel_probe *probe, probe_depth_fn depth, void *co
             return r;
         if (!request->count)
             break;
-        const struct process_record *last = &probe->processes.records[request->count - 1];
+        const struct process_record *last =
+            &probe->processes.records[request->first + request->count - 1];
         request->after_address = last->address;
         request->after_start_boot_ns = last->start_boot_ns;
+        request->first = (request->first + PROCESS_CHUNK) % PROCESS_RECORDS;
     } while (!request->is_end);
     /* Some that were read may be gone since, and some that are there were not to be read. */
     *ret_total = MAX((size_t)request->total, probe->processes.seen);
@@ -262,7 +267,7 @@ int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t
     volatile struct walk_request *request = &probe->object->bss->request;
     int program = bpf_program__fd(probe->object->progs.read_processes);
 
-    begin_reading(&probe->processes, out);
+    begin_reading(probe, out);
     for (size_t first = 0; first < count; first += PROCESS_CHUNK) {
         size_t chunk = MIN(count - first, (size_t)PROCESS_CHUNK);
         kernel_want_pids(probe, pids + first, chunk);
@@ -311,7 +316,7 @@ int kernel_processes_start(struct kernel_probe *probe, const char *proc_root)
     if (processes->root_fd < 0)
         return -errno;
     processes->records = kernel_map_memory(object->maps.records, sizeof(*processes->records),
-                                           PROCESS_CHUNK, PROT_READ);
+                                           PROCESS_RECORDS, PROT_READ);
     processes->wanted_pids =
         kernel_map_memory(object->maps.wanted_pids, sizeof(*processes->wanted_pids), PROCESS_CHUNK,
                           PROT_READ | PROT_WRITE);
@@ -328,7 +333,7 @@ void kernel_processes_stop(struct kernel_probe *probe)
     for (struct known_process *known; (known = map_next(&processes->known, &position));)
         known_process_free(known);
     map_done(&processes->known);
-    kernel_unmap_memory(processes->records, sizeof(*processes->records), PROCESS_CHUNK);
+    kernel_unmap_memory(processes->records, sizeof(*processes->records), PROCESS_RECORDS);
     kernel_unmap_memory(processes->wanted_pids, sizeof(*processes->wanted_pids), PROCESS_CHUNK);
     processes->root_fd = close_fd(processes->root_fd);
 }

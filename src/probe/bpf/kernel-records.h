@@ -23,49 +23,64 @@ typedef int64_t s64;
  * next goes on behind the last one, which has to be found again. */
 #define PROCESS_CHUNK 1024
 
+/* So many records there are: each walk fills its own part of them, as long as they last. A process
+ * whose record is still there, and that has slept since, is not read in full again. */
+#define PROCESS_RECORDS (4 * PROCESS_CHUNK)
+
+/* … but every so many readings: what others may have changed meanwhile is little, but not nothing.
+ */
+#define FULL_READING_EVERY 16
+
 struct process_record {
-    s32 pid, ppid;
-    u32 uid;
-    u32 threads;
-    u32 state, exit_state; /* of the first thread, or of one that lives if that has ended */
-    u32 is_kernel_thread;
-    u32 open_fds;
+    /* who it is, and whether it has run */
     u64 address;       /* of the task: where the next walk goes on */
     u64 start_boot_ns; /* with the pid, the identity */
-    u64 mono_ns;       /* when cpu_ns was read */
-    u64 cpu_ns;        /* by the scheduler, all threads */
-    u64 user_ns;       /* by ticks, as are the next */
+    u64 first_cpu_ns;  /* of the first thread alone */
+    u32 threads;
+    /* what others can do to it */
+    u32 tag; /* of its run; 0: none */
+    s32 ppid;
+    u32 state, exit_state; /* of the first thread, or of one that lives if that has ended */
+    u32 has_memory;
+    s64 rss_pages, shared_pages;
+    u64 peak_pages; /* as the kernel has noted it, which may be less than rss_pages */
+    u64 vsize_pages;
+    u64 mono_ns; /* when cpu_ns was read */
+    /* the rest */
+    s32 pid;
+    u32 uid;
+    u64 cpu_ns;  /* by the scheduler, all threads */
+    u64 user_ns; /* by ticks, as are the next */
     u64 system_ns;
     u64 told_user_ns; /* what the kernel has last told others of them: it never goes back */
     u64 told_system_ns;
     u64 reaped_user_ns; /* of children that were waited for */
     u64 reaped_system_ns;
-    s64 rss_pages, shared_pages;
-    u64 peak_pages; /* as the kernel has noted it, which may be less than rss_pages */
-    u64 vsize_pages;
     u64 fd_limit;
     u64 read_bytes, write_bytes;
     u64 arg_start; /* moves with every exec */
+    u32 open_fds;
     u32 ignores_sigchld;
-    u32 tag; /* of its run; 0: none */
-    u32 has_memory;
+    u32 is_kernel_thread;
     u32 is_ending; /* its last thread is on its way out, or has gone */
     char name[TASK_NAME_SIZE];
 };
-STATIC_SIZE(process_record, 208);
+STATIC_SIZE(process_record, 216);
 
 /* Where a walk begins, and what came of it. */
 struct walk_request {
     u64 after_address;       /* behind this task; 0: at the beginning */
     u64 after_start_boot_ns; /* … or, if that is gone, behind all that started no later; 0: don't */
     u32 limit;
+    u32 first;    /* of the records that are filled */
+    u32 reading;  /* its number: whose turn it is to be read in full */
     u32 count;    /* that were filled */
     u32 is_found; /* the place to begin at */
     u32 is_end;   /* nothing is left */
     u32 total;    /* processes that were stepped over or filled */
     u32 padding;
 };
-STATIC_SIZE(walk_request, 40);
+STATIC_SIZE(walk_request, 48);
 
 /* ---- system calls ---- */
 
