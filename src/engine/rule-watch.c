@@ -39,12 +39,15 @@ void rule_watch_configure(struct rule_watch *watch, const struct rules *rules)
 void rule_watch_begin(struct rule_watch *watch)
 {
     watch->generation++;
+    watch->asked = 0;
 }
 
 void rule_watch_end(struct rule_watch *watch)
 {
     size_t position = 0;
 
+    if (watch->asked == watch->seen.count) /* all are still there */
+        return;
     for (struct sighting *sighting; (sighting = map_next(&watch->seen, &position));)
         if (sighting->generation != watch->generation) {
             free(map_remove(&watch->seen, (uint64_t)sighting->pid));
@@ -79,7 +82,10 @@ int rule_watch_ask(struct rule_watch *watch, pid_t pid, uint64_t start_ticks, st
         return -ENOMEM;
     if (sighting->start_ticks != start_ticks)
         *sighting = (struct sighting){.pid = pid, .start_ticks = start_ticks};
-    sighting->generation = watch->generation;
+    if (sighting->generation != watch->generation) {
+        sighting->generation = watch->generation;
+        watch->asked++;
+    }
     if (sighting->looks >= LOOKS)
         return 0;
     sighting->looks++;

@@ -12,7 +12,8 @@ struct rule_watch {
     const struct rules *rules; /* not its own; NULL: there are none */
     int proc_fd;               /* not its own */
     struct map seen;           /* pid → struct sighting */
-    unsigned generation;
+    unsigned generation;       /* the number of the scan */
+    size_t asked;              /* processes, in it */
 };
 
 void rule_watch_done(struct rule_watch *watch);

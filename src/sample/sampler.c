@@ -41,6 +41,7 @@ struct sampler {
     struct registry *registry;
     struct ledger *ledger;
     char host[256];
+    struct process_metric unknown; /* what every process begins with */
 
     unsigned generation;
     struct map processes; /* pid → struct previous */
@@ -72,6 +73,7 @@ int sampler_new(const struct sampler_options *options, struct sampler **ret)
     sampler->own_pid = options->own_pid;
     sampler->ns_per_tick = NS_PER_SEC / ticks_per_sec;
     sampler->registry = options->registry;
+    record_init(&process_metric_record, &sampler->unknown);
     if (gethostname(sampler->host, sizeof(sampler->host) - 1) < 0)
         strcpy(sampler->host, "localhost");
     int r = ledger_new(options->own_pid, &sampler->ledger);
@@ -131,14 +133,14 @@ static int64_t age_ns(const struct taking *taking, const struct process_reading 
 /* Over the last interval; over its life for one born within it; unknown for one that was there
  * before the first reading, and for a counter that ran backwards. */
 static double process_cpu_percent(const struct taking *taking,
-                                  const struct process_reading *reading)
+                                  const struct process_reading *reading,
+                                  const struct previous *previous)
 {
     const struct sampler *sampler = taking->sampler;
-    const struct previous *previous = map_get(&sampler->processes, (uint64_t)reading->pid);
 
     if (!int_is_known(reading->cpu_ns))
         return REAL_UNKNOWN;
-    if (previous && previous->start_ticks == reading->start_ticks) {
+    if (previous->generation && previous->start_ticks == reading->start_ticks) {
         if (!int_is_known(previous->cpu_ns) || reading->cpu_ns < previous->cpu_ns ||
             reading->mono_ns <= previous->mono_ns)
             return REAL_UNKNOWN;
@@ -154,23 +156,21 @@ static double process_cpu_percent(const struct taking *taking,
     return percent((uint64_t)reading->cpu_ns, (uint64_t)life_ns);
 }
 
-static int remember_process(struct sampler *sampler, const struct process_reading *reading)
+/* Of a pid that was not there before, it is of generation 0. NULL: no memory. */
+static struct previous *get_previous(struct sampler *sampler, pid_t pid)
 {
-    struct previous *previous = map_get(&sampler->processes, (uint64_t)reading->pid);
+    struct previous *previous = map_get(&sampler->processes, (uint64_t)pid);
+    if (previous)
+        return previous;
 
-    if (!previous) {
-        previous = malloc(sizeof(*previous));
-        if (!previous || map_put(&sampler->processes, (uint64_t)reading->pid, previous) < 0) {
-            free(previous);
-            return -ENOMEM;
-        }
+    previous = calloc(1, sizeof(*previous));
+    if (previous && map_put(&sampler->processes, (uint64_t)pid, previous) < 0) {
+        free(previous);
+        return NULL;
     }
-    *previous = (struct previous){.pid = reading->pid,
-                                  .start_ticks = reading->start_ticks,
-                                  .cpu_ns = reading->cpu_ns,
-                                  .mono_ns = reading->mono_ns,
-                                  .generation = sampler->generation};
-    return 0;
+    if (previous)
+        previous->pid = pid;
+    return previous;
 }
 
 static int forget_gone(struct sampler *sampler)
@@ -215,11 +215,11 @@ static int attribute(struct taking *taking, const struct process_reading *readin
 }
 
 static int fill_process(struct taking *taking, const struct process_reading *reading,
-                        struct process_metric *metric)
+                        const struct previous *previous, struct process_metric *metric)
 {
     struct sampler *sampler = taking->sampler;
 
-    record_init(&process_metric_record, metric);
+    *metric = sampler->unknown;
     metric->pid = reading->pid;
     metric->ppid = reading->ppid;
     metric->start_ticks = reading->start_ticks;
@@ -234,7 +234,7 @@ static int fill_process(struct taking *taking, const struct process_reading *rea
     metric->vms_mb = bytes_to_mb(reading->vsize_bytes);
     metric->shared_mb = bytes_to_mb(reading->shared_bytes);
     metric->peak_rss_mb = bytes_to_mb(reading->peak_rss_bytes);
-    metric->cpu_percent = process_cpu_percent(taking, reading);
+    metric->cpu_percent = process_cpu_percent(taking, reading, previous);
     metric->cpu_seconds =
         int_is_known(reading->cpu_ns) ? (double)reading->cpu_ns / 1e9 : REAL_UNKNOWN;
     metric->age_seconds = MAX((double)age_ns(taking, reading) / 1e9, 0.0);
@@ -244,6 +244,21 @@ static int fill_process(struct taking *taking, const struct process_reading *rea
     if (!metric->command)
         return -ENOMEM;
     return attribute(taking, reading, metric);
+}
+
+static int take_process(struct taking *taking, const struct process_reading *reading,
+                        struct process_metric *metric)
+{
+    struct previous *previous = get_previous(taking->sampler, reading->pid);
+
+    int r = previous ? fill_process(taking, reading, previous, metric) : -ENOMEM;
+    if (r == 0)
+        *previous = (struct previous){.pid = reading->pid,
+                                      .start_ticks = reading->start_ticks,
+                                      .cpu_ns = reading->cpu_ns,
+                                      .mono_ns = reading->mono_ns,
+                                      .generation = taking->sampler->generation};
+    return r;
 }
 
 /* ---- the machine ---- */
@@ -467,9 +482,7 @@ static int take_processes(struct taking *taking)
     if (sampler->registry)
         registry_begin(sampler->registry);
     for (size_t i = 0; i < readings->count; i++) {
-        int r = fill_process(taking, &readings->items[i], &processes->items[i]);
-        if (r == 0)
-            r = remember_process(sampler, &readings->items[i]);
+        int r = take_process(taking, &readings->items[i], &processes->items[i]);
         if (r < 0)
             return r;
         processes->count++;
@@ -477,7 +490,7 @@ static int take_processes(struct taking *taking)
     ledger_end(sampler->ledger);
     if (sampler->registry)
         registry_drop_gone(sampler->registry);
-    return forget_gone(sampler);
+    return sampler->processes.count > readings->count ? forget_gone(sampler) : 0;
 }
 
 static int take(struct taking *taking)
