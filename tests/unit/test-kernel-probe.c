@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -822,6 +823,66 @@ static void test_tagged_later(void **state _unused_)
     readings_done(&one);
 }
 
+static bool is_woken(const struct kernel_probe *of)
+{
+    struct pollfd fd = {.fd = kernel_probe_fd(of), .events = POLLIN};
+
+    return poll(&fd, 1, 0) == 1;
+}
+
+static void fork_and_reap(void)
+{
+    pid_t pid = vfork();
+    if (pid == 0)
+        _exit(0);
+    waitpid(pid, NULL, 0);
+}
+
+static void note_nothing(void *context _unused_, const struct lifecycle_event *event _unused_)
+{
+}
+
+static void drain_and_sleep(struct kernel_probe *of)
+{
+    do
+        assert_int_equal(kernel_probe_drain(of, note_nothing, NULL), 0);
+    while (!kernel_probe_sleep(of));
+}
+
+/* Of strangers there are many on a machine; nobody waits for what happens to them. But none is lost
+ * for that. */
+static void test_strangers_wake_nobody(void **state _unused_)
+{
+    struct kernel_probe *all;
+    struct kernel_refusal refusal;
+    int strangers = 0;
+
+    assert_int_equal(
+        kernel_probe_open(&(struct kernel_probe_options){.wants_all = true}, &all, &refusal), 0);
+    drain_and_sleep(all);
+    fork_and_reap();
+    assert_false(is_woken(all));
+
+    pid_t target = fork();
+    if (target == 0)
+        wait_for_ever();
+    assert_false(is_woken(all));
+    assert_int_equal(kernel_probe_tag(all, target, 11), 0);
+    kill(target, SIGKILL);
+    waitpid(target, NULL, 0);
+    assert_int_equal(poll(&(struct pollfd){.fd = kernel_probe_fd(all), .events = POLLIN}, 1, -1),
+                     1);
+
+    drain_and_sleep(all);
+    while (!is_woken(all) && strangers < 100000) {
+        fork_and_reap();
+        strangers++;
+    }
+    assert_true(strangers > 100 && strangers < 100000);
+    assert_int_equal(kernel_probe_drain(all, note_nothing, NULL), 0); /* none was lost */
+    kernel_probe_close(all);
+}
+
 static void test_hostile_command_lines(void **state _unused_)
 {
     static char longest[100000];
@@ -894,6 +955,7 @@ int main(void)
         cmocka_unit_test(test_fault_is_the_kernels),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_tagged_later),
+        cmocka_unit_test(test_strangers_wake_nobody),
         cmocka_unit_test(test_hostile_command_lines),
         cmocka_unit_test(test_all_parts),
     };

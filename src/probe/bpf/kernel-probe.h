@@ -70,7 +70,8 @@ int kernel_probe_fd(const struct kernel_probe *probe);
 /* Hands what has gathered to `on_event`, in its order, but that an end waits for its last slice of
  * CPU time to be known, for a second at most. 0; 1 if events were lost; or a negative errno. */
 int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *context);
-/* Asks to be woken at the next event. False: something is still to come, look again soon. */
+/* Asks to be woken at the next event of one with a tag, at a kill for memory, or when much has
+ * gathered of the others. False: something is still to come, look again soon. */
 bool kernel_probe_sleep(struct kernel_probe *probe);
 /* An end that waits, of a process that is known to be over, is not waited for much longer: what is
  * unknown of it stays so. */

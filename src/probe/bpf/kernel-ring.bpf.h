@@ -1,8 +1,9 @@
 /* The ring buffer that all events go through to sonde.
  *
  * A reader that sleeps is woken once, and then takes what has gathered: a wake-up for each event
- * would cost the observed processes a quarter of their time. What the ring has no room for is
- * counted. */
+ * would cost the observed processes a quarter of their time. What happens to strangers wakes nobody
+ * until there is much of it: it is taken when the reader looks next. What the ring has no room for
+ * is counted. */
 #pragma once
 
 #include "probe/bpf/kernel-types.h"
@@ -11,18 +12,22 @@
 
 #include <bpf/bpf_helpers.h>
 
+#define RING_BYTES (4 * 1024 * 1024)
+
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, 4 * 1024 * 1024);
+    __uint(max_entries, RING_BYTES);
 } ring SEC(".maps");
 
 u32 reader_sleeps; /* set by the reader, taken back by whoever wakes it */
 u64 lost_events;   /* there was no room in the ring */
 
-static __always_inline u64 wake_flags(void)
+static __always_inline u64 wake_flags(bool is_awaited)
 {
-    return reader_sleeps && __sync_lock_test_and_set(&reader_sleeps, 0) ? BPF_RB_FORCE_WAKEUP
-                                                                        : BPF_RB_NO_WAKEUP;
+    if (!reader_sleeps ||
+        (!is_awaited && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < RING_BYTES / 4))
+        return BPF_RB_NO_WAKEUP;
+    return __sync_lock_test_and_set(&reader_sleeps, 0) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
 static __always_inline void *reserve(u64 bytes)

@@ -23,8 +23,8 @@ const volatile bool tells_final_cpu = true; /* the program on sched_switch is th
 
 u64 lost_tags; /* that a child should have inherited */
 
-/* A child could not be tagged if somebody else's storage was just being changed on that CPU: then it
- * is known by its parent, until it has a tag of its own. */
+/* A child could not be tagged if somebody else's storage was just being changed on that CPU: then
+ * it is known by its parent, until it has a tag of its own. */
 static __always_inline u32 tag_of_process(struct task_struct *task)
 {
     u32 tag = tag_of(task);
@@ -61,7 +61,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
     event->parent_tag = parent_tag;
     event->start_boot_ns = child->start_boottime;
     __builtin_memcpy(event->name, child->comm, sizeof(event->name));
-    bpf_ringbuf_submit(event, wake_flags());
+    bpf_ringbuf_submit(event, wake_flags(parent_tag));
     return 0;
 }
 
@@ -89,7 +89,7 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binp
     barrier_var(length);
     if (!bpf_probe_read_user(event->command, length, (void *)start))
         event->length = length;
-    bpf_ringbuf_submit(event, wake_flags());
+    bpf_ringbuf_submit(event, wake_flags(tag));
     return 0;
 }
 
@@ -143,7 +143,7 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
     event->wait_status = wait_status_of(task, signal);
     event->is_exact = tells_final_cpu;
     __builtin_memcpy(event->name, task->comm, sizeof(event->name));
-    bpf_ringbuf_submit(event, wake_flags());
+    bpf_ringbuf_submit(event, wake_flags(tag));
     return 0;
 }
 
@@ -207,7 +207,7 @@ int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct task_str
     event->sender_pid = has_sender(event->code) ? sender->tgid : 0;
     event->sender_uid = sender->real_cred->uid.val;
     __builtin_memcpy(event->sender_name, sender->comm, sizeof(event->sender_name));
-    bpf_ringbuf_submit(event, wake_flags());
+    bpf_ringbuf_submit(event, wake_flags(true));
     return 0;
 }
 
@@ -236,6 +236,6 @@ SEC("tp_btf/mark_victim") int BPF_PROG(on_oom, struct task_struct *task)
     event->padding = 0;
     __builtin_memcpy(event->name, task->comm, sizeof(event->name));
     __builtin_memcpy(event->trigger_name, trigger->comm, sizeof(event->trigger_name));
-    bpf_ringbuf_submit(event, wake_flags());
+    bpf_ringbuf_submit(event, wake_flags(true));
     return 0;
 }
