@@ -935,11 +935,6 @@ static int teardown(void **state _unused_)
     return 0;
 }
 
-static void test_none(void **state _unused_)
-{
-    skip();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -959,12 +954,11 @@ int main(void)
         cmocka_unit_test(test_hostile_command_lines),
         cmocka_unit_test(test_all_parts),
     };
-    const struct CMUnitTest skipped[] = {cmocka_unit_test(test_none)};
     struct kernel_refusal refusal;
 
     if (!kernel_probe_is_allowed(&refusal)) {
-        printf("# skipped, the kernel collector cannot be had: %s\n", refusal.words);
-        return cmocka_run_group_tests(skipped, NULL, NULL);
+        printf("1..0 # SKIP the kernel collector cannot be had: %s\n", refusal.words);
+        return 0;
     }
     return cmocka_run_group_tests(tests, setup, teardown);
 }
