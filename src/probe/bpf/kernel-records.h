@@ -27,8 +27,8 @@ typedef int64_t s64;
  * whose record is still there, and that has slept since, is not read in full again. */
 #define PROCESS_RECORDS (4 * PROCESS_CHUNK)
 
-/* … but every so many readings: what others may have changed meanwhile is little, but not nothing.
- */
+/* … but every so many readings: others may have set its limits meanwhile, or opened a file in a
+ * table of descriptors that they share with it. */
 #define FULL_READING_EVERY 16
 
 struct process_record {

@@ -244,8 +244,8 @@ static __always_inline bool has_slept(struct task_struct *task, struct process_r
     if (!bpf_core_field_exists(task->on_cpu)) /* a kernel for one CPU, before Linux 6.17 */
         return false;
     return record->address == (u64)task && record->start_boot_ns == task->start_boottime &&
-           record->threads == 1 && task->thread_node.next == task->thread_node.prev &&
-           !task->on_cpu && record->first_cpu_ns == task->se.sum_exec_runtime;
+           record->threads == 1 && !task->on_cpu &&
+           record->first_cpu_ns == task->se.sum_exec_runtime;
 }
 
 /* A function of its own for the verifier, which would otherwise go through it again for each state
