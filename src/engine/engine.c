@@ -781,6 +781,8 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
     }
     plan_flush(engine);
     plan_early(engine);
+    if (!engine->is_reading)
+        follow_members(engine);
     return r;
 }
 

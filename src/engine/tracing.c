@@ -347,6 +347,17 @@ static void describe_start(const struct tracing *tracing, const struct tracer *t
         snprintf(words, WORDS_MAX, "strace cannot be started: %s", strerror(-error));
 }
 
+static bool has_room(const struct tracing *tracing, uid_t uid)
+{
+    size_t of_user = 0, count = 0;
+
+    for (const struct tracer *tracer = tracing->tracers; tracer; tracer = tracer->next) {
+        of_user += tracer->target.user.uid == uid;
+        count++;
+    }
+    return count < TRACERS_MAX && (uid == 0 || of_user < TRACERS_PER_USER_MAX);
+}
+
 /* What stands against it, before anything is started. */
 static int check_target(struct tracing *tracing, pid_t pid, struct trace_target *ret,
                         char words[WORDS_MAX])
@@ -368,8 +379,9 @@ static int check_target(struct tracing *tracing, pid_t pid, struct trace_target 
                  " user can write");
         return -ENOENT;
     }
-    if (tracing_count(tracing) >= TRACERS_MAX) {
-        snprintf(words, WORDS_MAX, "there are %d tracers already", TRACERS_MAX);
+    if (!has_room(tracing, ret->user.uid)) {
+        snprintf(words, WORDS_MAX, "there are too many tracers already (%d for a user, %d in all)",
+                 TRACERS_PER_USER_MAX, TRACERS_MAX);
         return -EAGAIN;
     }
     return 0;
@@ -551,6 +563,14 @@ uint64_t tracing_failures(const struct tracing *tracing, const char **ret_words)
 {
     *ret_words = tracing->failure;
     return tracing->failures;
+}
+
+const struct syscall_profile *tracing_calls(const struct tracing *tracing, pid_t pid,
+                                            uint64_t start_ticks)
+{
+    const struct traced_process *process = map_get(&tracing->processes, (uint64_t)pid);
+
+    return process && process->start_ticks == start_ticks ? &process->calls : NULL;
 }
 
 static int fill_row(struct tracing *tracing, struct process_metric *metric, struct arena *arena)

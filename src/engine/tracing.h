@@ -16,7 +16,8 @@
 struct tracing;
 
 /* Tracers at once: each slows down what it looks at, and is a process itself. */
-#define TRACERS_MAX 256
+#define TRACERS_MAX          256
+#define TRACERS_PER_USER_MAX 64 /* of one user's processes; root's are not counted */
 /* A full trace is cut off there. */
 #define TRACE_FILE_MAX_BYTES (UINT64_C(1) << 30)
 /* How long attaching may take; how long a tracer that is to detach may, before it is killed; and
@@ -71,6 +72,9 @@ size_t tracing_count_of(const struct tracing *tracing, const struct run *run);
 /* Writes their pids, TRACERS_MAX at most; how many there are. */
 size_t tracing_pids(const struct tracing *tracing, pid_t into[static TRACERS_MAX]);
 
+/* What tracers have told of a process that lives; NULL: nothing. */
+const struct syscall_profile *tracing_calls(const struct tracing *tracing, pid_t pid,
+                                            uint64_t start_ticks);
 /* Enters what is known of processes into the rows of a snapshot. 0 or -ENOMEM. */
 int tracing_fill(struct tracing *tracing, struct snapshot *snapshot);
 /* The same for all that tracers have told of a run so far; lists are placed in `arena`. *ret is all
