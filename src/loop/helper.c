@@ -144,6 +144,10 @@ static void keep(struct helper *helper, const char *bytes, size_t length)
 {
     size_t room = helper->options.output_max - helper->output.length;
 
+    if (helper->options.on_piece) {
+        helper->options.on_piece(helper->options.context, bytes, length);
+        return;
+    }
     text_append(&helper->output, bytes, MIN(length, room));
     if (length > room || text_error(&helper->output) < 0)
         helper->was_cut = true;

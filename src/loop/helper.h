@@ -52,6 +52,8 @@ struct helper_options {
     int passes_stdout_to;
     uint64_t file_max_bytes; /* 0: as large as it likes */
     size_t output_max;       /* bytes that are kept; more than that ends it */
+    /* Each piece as it comes: then none is kept, and there may be any number. May be NULL. */
+    void (*on_piece)(void *context, const char *bytes, size_t length);
     /* With each piece that has come, all that has been said so far. May be NULL. */
     void (*on_output)(void *context, const char *output, size_t length);
     /* Once, and the last that is heard of it. */
