@@ -30,6 +30,7 @@
 #include "engine/rule-runs.h"
 #include "engine/syscall-account.h"
 #include "engine/unseen-events.h"
+#include "loop/helper.h"
 #include "loop/ticker.h"
 #include "sample/scope.h"
 
@@ -52,6 +53,8 @@ struct engine {
     struct lifecycle_feed *feed;
     struct detector *detector;
     struct rule_runs rules;
+    struct helpers *helpers;
+    struct tracing *tracing;
     struct ticker *ticker;
     uv_timer_t flush;
     uv_timer_t early; /* a snapshot that does not wait for its tick */
@@ -229,6 +232,8 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
     rule_watch_end(&engine->rules.watch);
     if (syscall_account_take(&engine->syscalls, ret_moment, engine->settings.interval_ns, *ret) < 0)
         engine->counts.failed_syscalls++;
+    if (tracing_fill(engine->tracing, *ret) < 0)
+        engine->counts.failed_syscalls++;
     return 0;
 }
 
@@ -339,6 +344,15 @@ static void note_result(struct engine *engine, int error)
         engine->options.on_collection(engine->options.context, error);
 }
 
+static void follow_members(struct engine *engine)
+{
+    const struct engine_options *options = &engine->options;
+
+    if (engine->settings.traces_members &&
+        (!options->may_trace || options->may_trace(options->context)))
+        tracing_follow(engine->tracing);
+}
+
 int engine_collect(struct engine *engine)
 {
     _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
@@ -360,6 +374,7 @@ int engine_collect(struct engine *engine)
     finish(engine, snapshot, &now);
     uv_timer_stop(&engine->flush);
     intake_hand_over(&engine->intake, TAKE_PTR(snapshot));
+    follow_members(engine);
     if (engine->options.on_run_over)
         rule_runs_end(&engine->rules, now.mono_ns, engine->options.on_run_over,
                       engine->options.context);
@@ -466,7 +481,6 @@ int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
     engine->kernel.collector = engine->collector;
     collector_use_kernel(engine->collector, kernel);
     engine->syscalls.kernel = kernel;
-    engine->syscalls.registry = engine->options.registry;
     if (!kernel_account_has_events(&engine->kernel))
         return 0;
     if (!engine->counts.collected) /* from the beginning */
@@ -531,6 +545,74 @@ int engine_configure(struct engine *engine, const struct engine_settings *settin
     return apply_settings(engine, settings);
 }
 
+/* Helpers are sonde's own: children of sonde that belong to no run. */
+static void on_helper_started(void *context, pid_t pid)
+{
+    struct engine *engine = context;
+
+    registry_add_stranger(engine->options.registry, pid); /* without memory, it is one of a run */
+}
+
+static void on_helper_ended(void *context, pid_t pid)
+{
+    struct engine *engine = context;
+
+    drain(engine); /* what tells of its fork may still wait */
+    registry_remove(engine->options.registry, pid);
+}
+
+/* ---- tracers ---- */
+
+static void on_traced(void *context, const struct traced *traced)
+{
+    struct engine *engine = context;
+
+    intake_traced(&engine->intake, traced);
+    plan_flush(engine);
+}
+
+static void on_late_calls(void *context, const char *run_id, const struct syscall_profile *calls)
+{
+    struct engine *engine = context;
+    _cleanup_(arena_done) struct arena arena = {0};
+    struct run_syscalls syscalls;
+
+    if (!engine->options.on_late_syscalls)
+        return;
+    if (syscall_profile_fill_run(calls, SYSCALLS_STRACE, LOWER_BOUND, &arena, &syscalls) < 0)
+        engine->counts.failed_syscalls++;
+    else
+        engine->options.on_late_syscalls(engine->options.context, run_id, &syscalls);
+}
+
+static int make_helpers(struct engine *engine)
+{
+    const struct helpers_options options = {
+        .on_start = on_helper_started, .on_end = on_helper_ended, .context = engine};
+
+    int r = helpers_new(engine->loop, &options, &engine->helpers);
+    if (r < 0)
+        return r;
+    const struct tracing_options tracing = {.helpers = engine->helpers,
+                                            .registry = engine->options.registry,
+                                            .on_traced = on_traced,
+                                            .on_late = on_late_calls,
+                                            .context = engine};
+    return tracing_new(&tracing, &engine->tracing);
+}
+
+void engine_stop_tracing(struct engine *engine)
+{
+    tracing_detach_all(engine->tracing);
+    while (tracing_count(engine->tracing))
+        uv_run(engine->loop, UV_RUN_ONCE);
+}
+
+struct tracing *engine_tracing(const struct engine *engine)
+{
+    return engine->tracing;
+}
+
 static struct engine *engine_new(uv_loop_t *loop, const struct engine_options *options)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
@@ -547,6 +629,8 @@ static struct engine *engine_new(uv_loop_t *loop, const struct engine_options *o
         .wants_events = options->wants_events, .hand_over = hand_over, .context = engine};
     engine->proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     rule_runs_init(&engine->rules, options->registry, engine->proc_fd);
+    engine->syscalls.registry = options->registry;
+    engine->syscalls.proc_fd = engine->proc_fd;
     uv_timer_init(loop, &engine->flush);
     uv_timer_init(loop, &engine->early);
     engine->flush.data = engine->early.data = engine;
@@ -563,7 +647,9 @@ int engine_start(uv_loop_t *loop, const struct engine_options *options, struct e
     }
     if (options->spawned_pid)
         add_own_spawn(engine);
-    int r = collector_new(&(struct collector_options){.registry = options->registry},
+    int r = make_helpers(engine);
+    if (r == 0)
+        r = collector_new(&(struct collector_options){.registry = options->registry},
                           &engine->collector);
     if (r == 0 && options->kernel)
         r = engine_use_kernel(engine, options->kernel);
@@ -594,6 +680,8 @@ void engine_close(struct engine *engine)
     if (!engine)
         return;
     ticker_close(engine->ticker);
+    tracing_free(engine->tracing);
+    helpers_close(engine->helpers);
     lifecycle_feed_close(engine->feed);
     collector_free(engine->collector);
     detector_free(engine->detector);
@@ -693,6 +781,8 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
     }
     plan_flush(engine);
     plan_early(engine);
+    if (!engine->is_reading)
+        follow_members(engine);
     return r;
 }
 
@@ -714,6 +804,7 @@ void engine_end_run(struct engine *engine, struct run *run)
     deaths_forget_run(&engine->intake.deaths, run->run_id);
     sampler_end_run(collector_sampler(engine->collector), run);
     syscall_account_end_run(&engine->syscalls, run);
+    tracing_end_run(engine->tracing, run);
     registry_end_run(engine->options.registry, run);
 }
 
@@ -796,6 +887,12 @@ int engine_find_death(const struct engine *engine, const struct run *run, pid_t 
 int engine_syscalls(const struct engine *engine, const struct run *run, struct arena *arena,
                     struct run_syscalls *ret)
 {
+    bool is_counted = call_ledger_counts(&engine->syscalls.ledger, run);
+
+    /* What a tracer has counted is better than samples. */
+    int r = is_counted ? 0 : tracing_fill_run(engine->tracing, run, arena, ret);
+    if (r < 0 || (!is_counted && ret->source))
+        return r;
     return call_ledger_fill_run(&engine->syscalls.ledger, run, arena, ret);
 }
 
@@ -809,6 +906,11 @@ const struct engine_counts *engine_counts(const struct engine *engine)
 bool engine_saw_every_process(const struct engine *engine)
 {
     return engine->feed && !engine->has_lost_events;
+}
+
+struct helpers *engine_helpers(const struct engine *engine)
+{
+    return engine->helpers;
 }
 
 bool engine_has_events(const struct engine *engine)

@@ -144,7 +144,8 @@ static bool only_strangers_are_left(struct job_runner *runner)
 
 static void collect_children(struct job_runner *runner)
 {
-    bool none_left = reaper_collect(on_child, runner) == -ECHILD;
+    struct helpers *helpers = runner->engine ? engine_helpers(runner->engine) : NULL;
+    bool none_left = reaper_collect(helpers, on_child, runner) == -ECHILD;
 
     if (!runner->command_ended)
         return;
@@ -495,13 +496,22 @@ static void start_loading(struct job_runner *runner)
         runner->loader = NULL; /* then it goes without */
 }
 
+/* Whoever keeps the run looks at its processes. */
+static bool may_trace(void *context)
+{
+    const struct job_runner *runner = context;
+
+    return !runner->custody || run_custody_is_ours(runner->custody);
+}
+
 static int start_sampling(struct job_runner *runner)
 {
     const struct engine_options options = {
         .settings = {.interval_ns = runner->options->interval_ns,
                      .scope = SCOPE_ALL,
                      .anomaly = runner->options->anomaly,
-                     .syscalls = runner->options->syscalls},
+                     .syscalls = runner->options->syscalls,
+                     .traces_members = runner->options->traces_members},
         .only_jobs = true,
         .registry = runner->registry,
         .connector = TAKE_PTR(runner->connector),
@@ -511,6 +521,7 @@ static int start_sampling(struct job_runner *runner)
         .counts_spawned = runner->options->counts_syscalls,
         .wants_events = true, /* they tell why it failed, stored or not */
         .on_tick = on_tick,
+        .may_trace = may_trace,
         .context = runner,
     };
     int r = registry_set_foster(runner->registry, getpid(), runner->run);
@@ -626,6 +637,7 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
 
     /* Once more, for what is left running and for figures that were on their way. */
     if (runner->engine) {
+        engine_stop_tracing(runner->engine);
         runner->is_summarising = true;
         if (engine_collect(runner->engine) == 0)
             facts->latest = runner->latest->tick.snapshot;
