@@ -143,18 +143,19 @@ static void drain(struct engine *engine)
 
 /* ---- one collection ---- */
 
-/* The job that a rule gives a process that belongs to none. */
-static void apply_rules(struct engine *engine, pid_t pid, uint64_t start_ticks)
+/* The job that a rule gives a process that belongs to none; whether one does. */
+static bool apply_rules(struct engine *engine, pid_t pid, uint64_t start_ticks)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     struct rule_find found;
 
     if (rule_runs_find(&engine->rules, pid, start_ticks, &arena, &found) <= 0)
-        return;
+        return false;
     engine_register(engine, found.run, INT_UNKNOWN, (struct told_process){pid, start_ticks},
                     TELL_FROM_NOW);
     if (found.is_new && engine->options.on_run_found)
         engine->options.on_run_found(engine->options.context, found.run, &found.facts);
+    return true;
 }
 
 /* Whether a process that the scan meets is read, and how deeply. */
@@ -171,10 +172,8 @@ static enum probe_depth depth_of(void *context, const struct process_reading *be
     if (!member && begun->tag && engine->is_resyncing)
         registry_place_tagged(registry, begun->tag, begun->pid, begun->ppid, begun->start_ticks,
                               &member);
-    if (!member && engine->settings.rules) {
-        apply_rules(engine, begun->pid, begun->start_ticks);
+    if (!member && engine->settings.rules && apply_rules(engine, begun->pid, begun->start_ticks))
         registry_place(registry, begun->pid, begun->ppid, begun->start_ticks, &member);
-    }
     if (member)
         return PROBE_EXTRAS;
     return engine->options.only_jobs ? PROBE_SKIP : PROBE_CORE;
@@ -223,13 +222,13 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
         request.pid_count = engine->pids.count;
     }
     kernel_account_cover(&engine->kernel);
-    rule_watch_begin(&engine->rules.watch);
+    rule_runs_begin(&engine->rules);
     engine->is_reading = true;
     int r = collector_take(engine->collector, &request, ret, ret_moment);
     engine->is_reading = false;
     if (r < 0)
         return r;
-    rule_watch_end(&engine->rules.watch);
+    rule_runs_scanned(&engine->rules);
     if (syscall_account_take(&engine->syscalls, ret_moment, engine->settings.interval_ns, *ret) < 0)
         engine->counts.failed_syscalls++;
     if (tracing_fill(engine->tracing, *ret) < 0)

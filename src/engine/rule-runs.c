@@ -25,14 +25,23 @@ void rule_runs_done(struct rule_runs *runs)
     rule_watch_done(&runs->watch);
 }
 
+void rule_runs_begin(struct rule_runs *runs)
+{
+    runs->scan_boot_ns = clock_boot_ns();
+    rule_watch_begin(&runs->watch);
+}
+
+void rule_runs_scanned(struct rule_runs *runs)
+{
+    rule_watch_end(&runs->watch);
+}
+
 /* ---- whom no rule is for ---- */
 
 /* Whoever has just started it may be about to tell that it is a job: that goes before rules. */
 static bool is_too_young(const struct rule_runs *runs, uint64_t start_ticks)
 {
-    uint64_t born_ns = start_ticks * runs->ns_per_tick, now_ns = clock_boot_ns();
-
-    return now_ns < born_ns + RULE_MIN_AGE_NS;
+    return runs->scan_boot_ns < start_ticks * runs->ns_per_tick + RULE_MIN_AGE_NS;
 }
 
 static bool has_own_program(const struct rule_runs *runs, pid_t pid)

@@ -12,6 +12,7 @@ struct rule_runs {
     struct registry *registry; /* not its own */
     int proc_fd;               /* not its own */
     uint64_t ns_per_tick;      /* of the kernel's clock that process starts are in */
+    uint64_t scan_boot_ns;     /* when the scan began */
     struct rule_watch watch;
 };
 
@@ -24,6 +25,10 @@ struct rule_find {
 
 void rule_runs_init(struct rule_runs *runs, struct registry *registry, int proc_fd);
 void rule_runs_done(struct rule_runs *runs);
+
+/* One scan: begin, find for each process that belongs to no run, scanned. */
+void rule_runs_begin(struct rule_runs *runs);
+void rule_runs_scanned(struct rule_runs *runs);
 
 /* 1 if a process that belongs to no run is part of one by a rule, which is made if there is none;
  * the caller registers it. 0 if not, or not yet; or a negative errno: without memory it is asked

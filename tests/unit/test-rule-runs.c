@@ -85,7 +85,7 @@ static void put_process(pid_t pid, int uid)
 /* The run of a process; NULL: none. */
 static struct run *find(pid_t pid, struct rule_find *found)
 {
-    rule_watch_begin(&runs.watch);
+    rule_runs_begin(&runs);
     int r = rule_runs_find(&runs, pid, 1, &arena, found);
     assert_in_range(r, 0, 1);
     if (r == 1)
@@ -170,6 +170,7 @@ static void test_who_is_too_young_comes_later(void **state _unused_)
 
     put_process(100, 1000);
     uint64_t now_ticks = clock_boot_ns() / runs.ns_per_tick;
+    rule_runs_begin(&runs);
     assert_int_equal(rule_runs_find(&runs, 100, now_ticks, &arena, &found), 0);
     assert_int_equal(rule_runs_find(&runs, 100, 1, &arena, &found), 1);
 }
