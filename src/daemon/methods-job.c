@@ -462,7 +462,7 @@ void method_job_signal(struct daemon *daemon, struct connection *connection,
         return;
     engine_catch_up(daemon->engine);
     const struct member *member = registry_find(daemon->registry, pid);
-    if (!member || member->run != run) {
+    if (member && member->run != run) { /* one that is gone was quicker than the word of it */
         answer_fail(answer, RPC_INVALID_PARAMS, "pid: %d is no process of that run", (int)pid);
         return;
     }
@@ -471,7 +471,7 @@ void method_job_signal(struct daemon *daemon, struct connection *connection,
     sent.sender_pid = rpc_int(request, "sender_pid", INT_UNKNOWN);
     sent.sender_command = rpc_text(request, "sender_command");
     sent.details = rpc_text(request, "details");
-    engine_signalled(daemon->engine, pid, &sent);
+    engine_signalled(daemon->engine, run, pid, &sent);
     write_nothing(answer);
 }
 

@@ -205,7 +205,10 @@ void intake_lifecycle(struct intake *intake, const struct member *member,
     case LIFECYCLE_FORK: intake_spawn(intake, owner, event->pid, event->ppid, timestamp); break;
     case LIFECYCLE_EXEC: take_exec(intake, owner, event, timestamp); break;
     case LIFECYCLE_EXIT: take_exit(intake, owner, event, timestamp); break;
-    case LIFECYCLE_SIGNAL: take_signal(intake, owner, event, timestamp); break;
+    case LIFECYCLE_SIGNAL:
+        if (!member->has_ended) /* else it ended nothing, and reached nobody */
+            take_signal(intake, owner, event, timestamp);
+        break;
     case LIFECYCLE_OOM: intake_oom(intake, owner, event, timestamp); break;
     case LIFECYCLE_THREAD: break;
     }
