@@ -80,12 +80,13 @@ static const char *put_text(const char *text, char **at)
     return place;
 }
 
-/* A copy of the event with all its texts; `below` is held. NULL without memory. */
+/* A copy of the event with all its texts that tell why; `below` is held. NULL without memory. */
 static struct failure *failure_new(const struct process_event *event, struct failure *below,
                                    uint64_t order)
 {
-    const char *const texts[] = {event->command, event->sender_command, event->details,
-                                 event->job_id, event->run_id};
+    const char *details = event->tells_calls ? NULL : event->details;
+    const char *const texts[] = {event->command, event->sender_command, details, event->job_id,
+                                 event->run_id};
     size_t size = sizeof(struct failure);
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
@@ -101,7 +102,7 @@ static struct failure *failure_new(const struct process_event *event, struct fai
     char *at = failure->texts;
     failure->event.command = put_text(event->command, &at);
     failure->event.sender_command = put_text(event->sender_command, &at);
-    failure->event.details = put_text(event->details, &at);
+    failure->event.details = put_text(details, &at);
     failure->event.job_id = put_text(event->job_id, &at);
     failure->event.run_id = put_text(event->run_id, &at);
     return failure;
