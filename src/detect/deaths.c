@@ -340,12 +340,16 @@ static bool has_crashed(const struct living *living, const struct failure *child
     return is_crash(&child->event) && child->event.sender_pid != living->pid;
 }
 
-/* The last child, if that crashed. */
-static struct failure *find_crash(const struct living *living)
+/* The last child, if that failed (`cmd || exit 1`, `if ! cmd; then …; exit 1; fi`) and was not just
+ * asked to end. */
+static struct failure *find_last_left(const struct living *living)
 {
     struct failure *last = living->failed_count ? living->failed[living->failed_count - 1] : NULL;
 
-    return last && !is_followed(living, last) && has_crashed(living, last) ? last : NULL;
+    return last && !is_followed(living, last) &&
+                   (last->event.event_type == EVENT_EXIT || has_crashed(living, last))
+               ? last
+               : NULL;
 }
 
 /* The first child whose failure the end of its parent, which is no shell, speaks of. */
@@ -370,7 +374,7 @@ static struct failure *find_reason(const struct living *living, const struct pro
     bool ended_at_once = end->timestamp - living->child_ended <= AT_ONCE_SECONDS;
     struct failure *same = find_same_status(living, end->exit_code), *other = NULL;
     if (is_shell(end->command)) {
-        other = ended_at_once ? find_crash(living) : NULL;
+        other = ended_at_once ? find_last_left(living) : NULL;
         return same ? same : other;
     }
     other = ended_at_once ? find_first_left(living, end) : NULL;
