@@ -669,7 +669,7 @@ static void tell_step(struct daemon *daemon, struct connection *connection,
     context_write(daemon, connection_peer(connection)->uid, pid, pid != 0, &context);
     int r = job_desk_step(daemon, run, &step);
     if (!is_begin && pid && r == 0)
-        tracing_detach(engine_tracing(daemon->engine), pid, NULL, NULL);
+        tracing_release(engine_tracing(daemon->engine), run, pid);
     if (r == -E2BIG)
         answer_fail(answer, RPC_RESOURCES_EXHAUSTED, "a job may have %d sheets at once",
                     RUN_SHEETS_MAX);

@@ -102,6 +102,8 @@ static void list_syscalls(const struct daemon *daemon, struct text_listing *exac
         list_text(exact, "system calls of runs, from when they are told of: every one is counted");
     else if (choice == SYSCALLS_CHOICE_OFF)
         list_text(not_exact, "system calls: not looked at (profiler.syscalls is off)");
+    else if (choice == SYSCALLS_CHOICE_STRACE && !tracing_program(engine_tracing(daemon->engine)))
+        list_text(not_exact, "system calls: not looked at (strace is not installed)");
     else if (choice == SYSCALLS_CHOICE_STRACE)
         list_text(not_exact, "system calls of runs: counted by strace, once it has attached");
     else if (has_part(daemon, KERNEL_PART_CALL_SAMPLES))

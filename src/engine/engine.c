@@ -30,6 +30,7 @@
 #include "engine/rule-runs.h"
 #include "engine/syscall-account.h"
 #include "engine/unseen-events.h"
+#include "loop/alarm.h"
 #include "loop/helper.h"
 #include "loop/ticker.h"
 #include "sample/scope.h"
@@ -37,6 +38,9 @@
 /* Of a process that was registered: when it has done what programs do at their start. */
 #define EARLY_AFTER_MS 200
 #define EARLY_EVERY_MS 1000
+
+/* Of tracers that are killed: until they are gone. */
+#define LATE_MSEC 500
 
 /* Each pass tags what was forked during the last one. */
 #define TAG_PASSES_MAX 16
@@ -107,6 +111,8 @@ static void on_member(void *context, struct member *member, const struct lifecyc
     struct engine *engine = context;
 
     intake_lifecycle(&engine->intake, member, event, timestamp);
+    if (event->kind == LIFECYCLE_EXIT)
+        tracing_ended(engine->tracing, member);
     plan_flush(engine);
 }
 
@@ -601,11 +607,24 @@ static int make_helpers(struct engine *engine)
     return tracing_new(&tracing, &engine->tracing);
 }
 
+/* It wakes the loop. */
+static void on_late(void *context _unused_)
+{
+}
+
+/* One that no signal reaches is not waited for. */
 void engine_stop_tracing(struct engine *engine)
 {
+    uint64_t until_ns = clock_mono_ns() + (TRACE_LAST_WAIT_MSEC + LATE_MSEC) * NS_PER_MSEC;
+    struct alarm *alarm = NULL;
+
     tracing_detach_all(engine->tracing);
-    while (tracing_count(engine->tracing))
+    if (!tracing_count(engine->tracing) || alarm_new(engine->loop, on_late, NULL, &alarm) < 0)
+        return;
+    alarm_set(alarm, TRACE_LAST_WAIT_MSEC + LATE_MSEC);
+    while (tracing_count(engine->tracing) && clock_mono_ns() < until_ns)
         uv_run(engine->loop, UV_RUN_ONCE);
+    alarm_close(alarm);
 }
 
 struct tracing *engine_tracing(const struct engine *engine)
@@ -803,8 +822,9 @@ void engine_end_run(struct engine *engine, struct run *run)
         detector_end_run(engine->detector, run->run_id);
     deaths_forget_run(&engine->intake.deaths, run->run_id);
     sampler_end_run(collector_sampler(engine->collector), run);
+    run->calls_are_counted |= call_ledger_counts(&engine->syscalls.ledger, run);
     syscall_account_end_run(&engine->syscalls, run);
-    tracing_end_run(engine->tracing, run);
+    tracing_end_run(engine->tracing, run, run->calls_are_counted);
     registry_end_run(engine->options.registry, run);
 }
 

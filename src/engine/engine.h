@@ -84,9 +84,10 @@ struct engine_counts {
 
 /* Takes the first snapshot before it returns. 0 or a negative errno. */
 int engine_start(uv_loop_t *loop, const struct engine_options *options, struct engine **ret);
-void engine_close(
-    struct engine *engine); /* Lets all tracers detach, and runs the loop until they have told and
-                             * are gone, which takes no longer than TRACE_LAST_WAIT_MSEC. */
+void engine_close(struct engine *engine);
+
+/* Lets all tracers detach, and runs the loop until they have told and are gone, which takes no
+ * longer than TRACE_LAST_WAIT_MSEC and a little. No others are attached from then on. */
 void engine_stop_tracing(struct engine *engine);
 
 /* Reads processes, and hears of what happens to them, through the kernel's own programs from now

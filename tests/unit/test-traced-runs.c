@@ -60,11 +60,11 @@ static void test_told_after_the_end(void **state _unused_)
     struct traced_run *second = traced_runs_begin(&runs, &inner);
 
     end(first);
-    traced_runs_over(&runs, &inner);
+    traced_runs_over(&runs, &inner, false);
     assert_null(traced_runs_find(&runs, &inner));
     end(second);
     assert_string_equal(told, "inner 6;");
-    traced_runs_over(&runs, &outer);
+    traced_runs_over(&runs, &outer, false);
     assert_int_equal(runs.runs.count, 0);
 }
 
@@ -72,23 +72,34 @@ static void test_all_are_over(void **state _unused_)
 {
     struct traced_run *run = traced_runs_begin(&runs, &inner);
 
-    traced_runs_over(&runs, &outer); /* its runs go on without it */
-    traced_runs_over(&runs, &inner);
+    traced_runs_over(&runs, &outer, false); /* its runs go on without it */
+    traced_runs_over(&runs, &inner, false);
     end(run);
     assert_string_equal(told, "inner 3;outer 3;");
     assert_int_equal(runs.runs.count, 0);
+}
+
+/* Others have counted its calls, and better. */
+static void test_counted_by_others(void **state _unused_)
+{
+    struct traced_run *run = traced_runs_begin(&runs, &inner);
+
+    traced_runs_over(&runs, &inner, true);
+    end(run);
+    assert_string_equal(told, "");
+    assert_int_equal(count_of(traced_runs_find(&runs, &outer)), 3);
 }
 
 /* A run that goes on while the one that it was started in is forgotten. */
 static void test_parent_is_forgotten(void **state _unused_)
 {
     end(traced_runs_begin(&runs, &inner));
-    traced_runs_over(&runs, &outer);
+    traced_runs_over(&runs, &outer, false);
     assert_int_equal(runs.runs.count, 1);
     assert_null(traced_runs_find(&runs, &inner)->parent);
     struct run orphan = inner;
     orphan.parent = NULL;
-    traced_runs_over(&runs, &inner);
+    traced_runs_over(&runs, &inner, false);
     end(traced_runs_begin(&runs, &orphan));
     assert_int_equal(count_of(traced_runs_find(&runs, &orphan)), 3);
 }
@@ -100,6 +111,7 @@ int main(void)
         RUNS_TEST(test_parents_include_their_children),
         RUNS_TEST(test_told_after_the_end),
         RUNS_TEST(test_all_are_over),
+        RUNS_TEST(test_counted_by_others),
         RUNS_TEST(test_parent_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
