@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "lib/thread.h"
+#include "base/thread.h"
 #include "probe/gpu/gpu.h"
 
 /* How long a driver may take to come back when it is not wanted any more. */

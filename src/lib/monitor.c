@@ -29,7 +29,7 @@
 #include "lib/options.h"
 #include "lib/series.h"
 #include "lib/target.h"
-#include "lib/thread.h"
+#include "base/thread.h"
 #include "lib/window.h"
 #include "probe/gpu/gpu.h"
 

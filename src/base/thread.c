@@ -1,4 +1,4 @@
-#include "lib/thread.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <signal.h>
