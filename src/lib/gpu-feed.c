@@ -29,6 +29,14 @@ struct gpu_feed {
     struct gpu_figures figures;
 };
 
+int gpu_feed_open_builtin(struct gpu_set **ret)
+{
+    const struct gpu_roots roots = {.proc = "/proc", .sys = "/sys", .dev = "/dev"};
+    const char *reason;
+
+    return gpu_set_new(&roots, GPU_SOURCES_ALL, ret, &reason);
+}
+
 /* ---- asking ---- */
 
 static double ask_one(int (*function)(void *context, double *ret), void *context)
@@ -93,7 +101,7 @@ static void *run_feed(void *argument)
     struct gpu_set *gpus = NULL;
 
     if (feed->is_builtin)
-        gpu_set_new(&gpus); /* without any, its figures stay unknown */
+        gpu_feed_open_builtin(&gpus); /* without any, its figures stay unknown */
     pthread_mutex_lock(&feed->lock);
     serve(feed, gpus);
     pthread_mutex_unlock(&feed->lock);
