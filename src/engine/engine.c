@@ -30,6 +30,7 @@
 #include "engine/rule-runs.h"
 #include "engine/syscall-account.h"
 #include "engine/unseen-events.h"
+#include "loop/helper.h"
 #include "loop/ticker.h"
 #include "sample/scope.h"
 
@@ -52,6 +53,7 @@ struct engine {
     struct lifecycle_feed *feed;
     struct detector *detector;
     struct rule_runs rules;
+    struct helpers *helpers;
     struct ticker *ticker;
     uv_timer_t flush;
     uv_timer_t early; /* a snapshot that does not wait for its tick */
@@ -531,6 +533,30 @@ int engine_configure(struct engine *engine, const struct engine_settings *settin
     return apply_settings(engine, settings);
 }
 
+/* Helpers are sonde's own: children of sonde that belong to no run. */
+static void on_helper_started(void *context, pid_t pid)
+{
+    struct engine *engine = context;
+
+    registry_add_stranger(engine->options.registry, pid); /* without memory, it is one of a run */
+}
+
+static void on_helper_ended(void *context, pid_t pid)
+{
+    struct engine *engine = context;
+
+    drain(engine); /* what tells of its fork may still wait */
+    registry_remove(engine->options.registry, pid);
+}
+
+static int make_helpers(struct engine *engine)
+{
+    const struct helpers_options options = {
+        .on_start = on_helper_started, .on_end = on_helper_ended, .context = engine};
+
+    return helpers_new(engine->loop, &options, &engine->helpers);
+}
+
 static struct engine *engine_new(uv_loop_t *loop, const struct engine_options *options)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
@@ -563,7 +589,9 @@ int engine_start(uv_loop_t *loop, const struct engine_options *options, struct e
     }
     if (options->spawned_pid)
         add_own_spawn(engine);
-    int r = collector_new(&(struct collector_options){.registry = options->registry},
+    int r = make_helpers(engine);
+    if (r == 0)
+        r = collector_new(&(struct collector_options){.registry = options->registry},
                           &engine->collector);
     if (r == 0 && options->kernel)
         r = engine_use_kernel(engine, options->kernel);
@@ -594,6 +622,7 @@ void engine_close(struct engine *engine)
     if (!engine)
         return;
     ticker_close(engine->ticker);
+    helpers_close(engine->helpers);
     lifecycle_feed_close(engine->feed);
     collector_free(engine->collector);
     detector_free(engine->detector);
@@ -809,6 +838,11 @@ const struct engine_counts *engine_counts(const struct engine *engine)
 bool engine_saw_every_process(const struct engine *engine)
 {
     return engine->feed && !engine->has_lost_events;
+}
+
+struct helpers *engine_helpers(const struct engine *engine)
+{
+    return engine->helpers;
 }
 
 bool engine_has_events(const struct engine *engine)

@@ -17,6 +17,7 @@
 #include "engine/tick-box.h"
 #include "jobs/registry.h"
 #include "jobs/rules.h"
+#include "loop/helper.h"
 #include "probe/connector.h"
 #include "sample/call-ledger.h"
 #include "sample/collector.h"
@@ -142,6 +143,8 @@ int engine_find_death(const struct engine *engine, const struct run *run, pid_t 
 const struct engine_counts *engine_counts(const struct engine *engine);
 /* Whether every process of every run was told of by the kernel, none merely found. */
 bool engine_saw_every_process(const struct engine *engine);
+/* Programs that sonde has started for itself, which are nobody's. */
+struct helpers *engine_helpers(const struct engine *engine);
 /* Whether the kernel tells of births and deaths. */
 bool engine_has_events(const struct engine *engine);
 /* What processes are read with: "bpf" or "procfs". */

@@ -144,7 +144,8 @@ static bool only_strangers_are_left(struct job_runner *runner)
 
 static void collect_children(struct job_runner *runner)
 {
-    bool none_left = reaper_collect(on_child, runner) == -ECHILD;
+    struct helpers *helpers = runner->engine ? engine_helpers(runner->engine) : NULL;
+    bool none_left = reaper_collect(helpers, on_child, runner) == -ECHILD;
 
     if (!runner->command_ended)
         return;

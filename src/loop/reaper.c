@@ -7,12 +7,43 @@
 
 #include "base/cleanup.h"
 
-int reaper_collect(child_fn on_child, void *context)
+/* Helpers are reaped by those who know them; that one was stopped or continued is of no interest.
+ */
+static void pass_to_helpers(struct helpers *helpers, const siginfo_t *info)
+{
+    siginfo_t taken;
+
+    if (info->si_code == CLD_STOPPED || info->si_code == CLD_CONTINUED)
+        waitid(P_PID, (id_t)info->si_pid, &taken, WSTOPPED | WCONTINUED | WNOHANG);
+    else
+        helpers_reap(helpers, info->si_pid);
+}
+
+/* A child that is no helper and can be waited for; 0 if there is none, or a negative errno. */
+static pid_t find_ready(struct helpers *helpers)
+{
+    for (;;) {
+        siginfo_t info = {0};
+        if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) < 0) {
+            if (errno != EINTR)
+                return -errno;
+            continue;
+        }
+        if (!helpers_have(helpers, info.si_pid))
+            return info.si_pid;
+        pass_to_helpers(helpers, &info);
+    }
+}
+
+int reaper_collect(struct helpers *helpers, child_fn on_child, void *context)
 {
     for (;;) {
         struct rusage usage;
         int status;
-        pid_t pid = wait4(-1, &status, WNOHANG | WUNTRACED | WCONTINUED, &usage);
+        pid_t which = helpers && !helpers_are_none(helpers) ? find_ready(helpers) : -1;
+        if (which == 0 || which < -1)
+            return which;
+        pid_t pid = wait4(which, &status, WNOHANG | WUNTRACED | WCONTINUED, &usage);
 
         if (pid > 0)
             on_child(context, pid, status, &usage);

@@ -5,12 +5,15 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "loop/helper.h"
+
 typedef void (*child_fn)(void *context, pid_t pid, int wait_status, const struct rusage *usage);
 
-/* Reports every child that has ended, stopped or continued since the last call. `usage` is exact
- * for ended ones: their own figures and those of all that they had reaped. Returns 0 while there
- * are children left, -ECHILD when there are none. */
-int reaper_collect(child_fn on_child, void *context);
+/* Reports every child that has ended, stopped or continued since the last call, except helpers
+ * (NULL: there are none), which are reaped as such. `usage` is exact for ended ones: their own
+ * figures and those of all that they had reaped. Returns 0 while there are children left, -ECHILD
+ * when there are none. */
+int reaper_collect(struct helpers *helpers, child_fn on_child, void *context);
 
 /* Names every child there is now, ended ones included, whether or not it was started here. 0 or a
  * negative errno: the kernel need not be able to tell (CONFIG_PROC_CHILDREN). */

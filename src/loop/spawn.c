@@ -2,15 +2,31 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 
-static _Noreturn void execute(char *const argv[], const struct signal_state *signals, int report_fd)
+/* What a helper finds: programs where the system has them, and figures written in one way. */
+static const char *const helper_environment[] = {
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL};
+
+struct execution {
+    void (*execute)(const struct execution *execution); /* returns only on failure, with errno */
+    char *const *argv;
+    const struct signal_state *signals;
+    const struct spawn_helper_options *helper;
+    pid_t parent;
+};
+
+static _Noreturn void run_child(const struct execution *execution, int report_fd)
 {
-    signals_restore(signals);
-    execvp(argv[0], argv);
+    execution->execute(execution);
 
     int error = errno;
     while (write(report_fd, &error, sizeof(error)) < 0 && errno == EINTR)
@@ -30,8 +46,7 @@ static int read_report(int fd)
     return n == sizeof(error) ? error : 0;
 }
 
-int spawn_command(char *const argv[], const struct signal_state *signals, pid_t *ret_pid,
-                  int *ret_exec_errno)
+static int spawn(const struct execution *execution, pid_t *ret_pid, int *ret_exec_errno)
 {
     int pipe_fds[2];
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
@@ -46,7 +61,7 @@ int spawn_command(char *const argv[], const struct signal_state *signals, pid_t 
     if (pid < 0)
         return -errno;
     if (pid == 0)
-        execute(argv, signals, write_fd);
+        run_child(execution, write_fd);
 
     write_fd = close_fd(write_fd);
     int exec_errno = read_report(read_fd);
@@ -58,4 +73,99 @@ int spawn_command(char *const argv[], const struct signal_state *signals, pid_t 
     }
     *ret_pid = pid;
     return 0;
+}
+
+static void execute_command(const struct execution *execution)
+{
+    signals_restore(execution->signals);
+    execvp(execution->argv[0], execution->argv);
+}
+
+int spawn_command(char *const argv[], const struct signal_state *signals, pid_t *ret_pid,
+                  int *ret_exec_errno)
+{
+    const struct execution execution = {
+        .execute = execute_command, .argv = argv, .signals = signals};
+
+    return spawn(&execution, ret_pid, ret_exec_errno);
+}
+
+/* ---- helpers ---- */
+
+/* The calls themselves: libc's would look for other threads, which are not there after a fork. */
+static int become_user(const struct spawn_user *user)
+{
+    if (syscall(SYS_setgroups, 0, NULL) < 0 ||
+        syscall(SYS_setresgid, user->gid, user->gid, user->gid) < 0 ||
+        syscall(SYS_setresuid, user->uid, user->uid, user->uid) < 0)
+        return -errno;
+    return 0;
+}
+
+static void make_signals_ordinary(void)
+{
+    sigset_t none;
+
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Each descriptor to its place; where there is none, to /dev/null. They are above the standard
+ * ones, because sonde has those open (main() sees to it). */
+static int place_streams(const struct spawn_helper_options *options)
+{
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
+        dup2(options->stdout_fd >= 0 ? options->stdout_fd : null_fd, STDOUT_FILENO) < 0 ||
+        dup2(options->stderr_fd >= 0 ? options->stderr_fd : null_fd, STDERR_FILENO) < 0)
+        return -errno;
+    /* Ours are closed on exec; what was handed to us may not be. */
+    return syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0 &&
+                   errno != ENOSYS && errno != EINVAL
+               ? -errno
+               : 0;
+}
+
+/* execve() changes none of its words, but was declared before there was const. */
+static char *const *as_words(const char *const *words)
+{
+    union {
+        const char *const *ours;
+        char *const *theirs;
+    } list = {.ours = words};
+
+    return list.theirs;
+}
+
+static void execute_helper(const struct execution *execution)
+{
+    const struct spawn_helper_options *options = execution->helper;
+    const struct rlimit no_core = {0};
+
+    setsid();
+    setrlimit(RLIMIT_CORE, &no_core);
+    if (chdir("/") < 0 || place_streams(options) < 0)
+        return;
+    if (options->user && become_user(options->user) < 0)
+        return;
+    make_signals_ordinary();
+    /* After the change of user, which would undo it. If we died before, nobody would tell it. */
+    if (prctl(PR_SET_PDEATHSIG, options->death_signal, 0, 0, 0) < 0)
+        return;
+    if (getppid() != execution->parent) {
+        errno = ESRCH;
+        return;
+    }
+    execve(options->argv[0], as_words(options->argv), as_words(helper_environment));
+}
+
+int spawn_helper(const struct spawn_helper_options *options, pid_t *ret_pid, int *ret_exec_errno)
+{
+    const struct execution execution = {
+        .execute = execute_helper, .helper = options, .parent = getpid()};
+
+    return spawn(&execution, ret_pid, ret_exec_errno);
 }

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/macros.h"
 #include "model/syscall-names.h"
@@ -20,4 +21,29 @@ const char *syscall_name(unsigned call, char into[static SYSCALL_NAME_SIZE])
         return "syscall_out_of_range";
     snprintf(into, SYSCALL_NAME_SIZE, "syscall_0x%x%s", number, is_compat ? "_32bit" : "");
     return into;
+}
+
+static bool find_name(const char *const *names, size_t count, const char *name, unsigned *ret)
+{
+    for (size_t i = 0; i < count; i++)
+        if (names[i] && strcmp(names[i], name) == 0) {
+            *ret = (unsigned)i;
+            return true;
+        }
+    return false;
+}
+
+unsigned syscall_number(const char *name)
+{
+    unsigned number;
+    int length = 0;
+
+    if (find_name(native_names, ARRAY_SIZE(native_names), name, &number))
+        return number;
+    if (find_name(compat_names, ARRAY_SIZE(compat_names), name, &number))
+        return SYSCALL_COMPAT + number;
+    if (sscanf(name, "syscall_0x%4x%n", &number, &length) == 1 && !name[length] &&
+        number < SYSCALL_OTHER)
+        return number;
+    return SYSCALL_OTHER;
 }

@@ -14,3 +14,5 @@
 /* As strace calls it: "openat", or "syscall_0x1d6" for one that is newer than sonde. `into` may be
  * used for it. */
 const char *syscall_name(unsigned call, char into[static SYSCALL_NAME_SIZE]);
+/* The other way round: native, if there is one of that name; SYSCALL_OTHER if nobody knows it. */
+unsigned syscall_number(const char *name);

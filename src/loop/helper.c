@@ -1,0 +1,353 @@
+#include "loop/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fd-io.h"
+#include "base/macros.h"
+#include "base/text.h"
+#include "loop/alarm.h"
+#include "loop/fd-watch.h"
+
+/* What is read at once; a helper that floods must not keep the loop from other things. */
+#define READ_BYTES  (16 << 10)
+#define READS_AWAKE 16
+
+/* How long a killed one is waited for when all is closed: it may hang in a driver. */
+#define LAST_WAIT_MS 200
+
+struct helper {
+    struct helpers *all;
+    struct helper *next;
+    struct helper_options options;
+    pid_t pid;
+    struct fd_watch *end;
+    struct fd_watch *stream;
+    int stream_fd;
+    struct alarm *alarm;
+    struct text output;
+    bool is_asked; /* to end */
+    bool was_late;
+    bool was_cut;
+};
+
+struct helpers {
+    uv_loop_t *loop;
+    struct helpers_options options;
+    struct helper *first;
+};
+
+/* ---- where programs are ---- */
+
+/* A program that somebody else could exchange is not run. */
+static bool is_ours_to_run(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, X_OK) == 0 &&
+           (status.st_uid == 0 || status.st_uid == geteuid()) && !(status.st_mode & S_IWOTH);
+}
+
+static bool is_safe_directory(const char *path)
+{
+    _cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    return fd >= 0 && !fd_others_can_write(fd);
+}
+
+int helper_find(const char *name, char *into, size_t capacity)
+{
+    const char *rest = getenv("PATH");
+    char directory[PATH_MAX];
+
+    while (rest && *rest) {
+        size_t length = strcspn(rest, ":");
+        snprintf(directory, sizeof(directory), "%.*s", (int)MIN(length, sizeof(directory) - 1),
+                 rest);
+        rest += length + (rest[length] == ':');
+        if (directory[0] != '/' || !is_safe_directory(directory))
+            continue;
+        int n = snprintf(into, capacity, "%s/%s", directory, name);
+        if (n > 0 && (size_t)n < capacity && is_ours_to_run(into))
+            return 0;
+    }
+    return -ENOENT;
+}
+
+/* ---- one helper ---- */
+
+static void helper_free(struct helper *helper)
+{
+    fd_watch_close(helper->end);
+    if (helper->stream)
+        fd_watch_close(helper->stream); /* and its descriptor */
+    else
+        close_fd(helper->stream_fd);
+    alarm_close(helper->alarm);
+    text_done(&helper->output);
+    free(helper);
+}
+
+static void kill_group(const struct helper *helper, int number)
+{
+    kill(-helper->pid, number); /* it leads one from before it was executed */
+}
+
+static void on_alarm(void *context)
+{
+    struct helper *helper = context;
+
+    helper->was_late = true;
+    if (helper->is_asked)
+        kill_group(helper, SIGKILL);
+    else
+        helper_stop(helper, helper->options.grace_ms);
+}
+
+void helper_stop(struct helper *helper, uint64_t grace_ms)
+{
+    if (!helper->is_asked)
+        kill_group(helper, helper->options.stop_signal);
+    helper->is_asked = true;
+    alarm_set(helper->alarm, grace_ms);
+}
+
+static void stop_listening(struct helper *helper)
+{
+    fd_watch_close(helper->stream);
+    helper->stream = NULL;
+    helper->stream_fd = -1;
+}
+
+static void keep(struct helper *helper, const char *bytes, size_t length)
+{
+    size_t room = helper->options.output_max - helper->output.length;
+
+    text_append(&helper->output, bytes, MIN(length, room));
+    if (length > room || text_error(&helper->output) < 0)
+        helper->was_cut = true;
+}
+
+/* False once there is nothing more to come, or to be heard. */
+static bool read_some(struct helper *helper, int fd)
+{
+    char piece[READ_BYTES];
+
+    for (int i = 0; i < READS_AWAKE && !helper->was_cut; i++) {
+        ssize_t n = read(fd, piece, sizeof(piece));
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR;
+        if (n == 0)
+            return false;
+        keep(helper, piece, (size_t)n);
+    }
+    return !helper->was_cut;
+}
+
+static void on_stream(void *context, int fd)
+{
+    struct helper *helper = context;
+
+    bool has_more = read_some(helper, fd);
+    if (helper->was_cut && !helper->is_asked)
+        helper_stop(helper, helper->options.grace_ms);
+    if (!has_more)
+        stop_listening(helper);
+    if (helper->options.on_output)
+        helper->options.on_output(helper->options.context, text_string(&helper->output),
+                                  helper->output.length);
+}
+
+static void forget(struct helper *helper)
+{
+    struct helper **link = &helper->all->first;
+
+    while (*link != helper)
+        link = &(*link)->next;
+    *link = helper->next;
+}
+
+/* It has ended: what it left of its group goes with it, while the group's number is still its own.
+ */
+static void finish(struct helper *helper)
+{
+    struct helpers *all = helper->all;
+    int status = 0;
+
+    kill_group(helper, SIGKILL);
+    if (helper->stream)
+        read_some(helper, helper->stream_fd);
+    while (waitpid(helper->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    forget(helper);
+    if (all->options.on_end)
+        all->options.on_end(all->options.context, helper->pid);
+    helper->options.on_end(helper->options.context,
+                           &(struct helper_end){.wait_status = status,
+                                                .was_late = helper->was_late,
+                                                .was_cut = helper->was_cut,
+                                                .output = text_string(&helper->output),
+                                                .length = helper->output.length});
+    helper_free(helper);
+}
+
+static void on_end(void *context, int fd _unused_)
+{
+    finish(context);
+}
+
+static int pidfd_open_of(pid_t pid)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+    return fd < 0 ? -errno : fd;
+}
+
+static int start_program(struct helper *helper, int *ret_exec_errno)
+{
+    const struct helper_options *options = &helper->options;
+    int pipe_fds[2];
+
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+        return -errno;
+    helper->stream_fd = pipe_fds[0];
+    _cleanup_close_ int write_fd = pipe_fds[1];
+    /* Ours alone: the other end is the helper's, which may well wait. */
+    if (fcntl(helper->stream_fd, F_SETFL, O_NONBLOCK) < 0)
+        return -errno;
+    bool reads_stdout = options->reads == HELPER_READ_STDOUT;
+    const struct spawn_helper_options spawn = {
+        .argv = options->argv,
+        .user = options->user,
+        .stdout_fd =
+            reads_stdout ? write_fd : (options->passes_stdout_to ? options->passes_stdout_to : -1),
+        .stderr_fd = reads_stdout ? -1 : write_fd,
+        .death_signal = options->stop_signal,
+    };
+    return spawn_helper(&spawn, &helper->pid, ret_exec_errno);
+}
+
+/* It runs: from now on it is watched, or killed. */
+static int watch_program(struct helper *helper)
+{
+    uv_loop_t *loop = helper->all->loop;
+    int fd = pidfd_open_of(helper->pid);
+
+    int r = fd < 0 ? fd : fd_watch_start(loop, fd, true, on_end, helper, &helper->end);
+    if (r < 0)
+        close_fd(fd);
+    if (r == 0)
+        r = fd_watch_start(loop, helper->stream_fd, true, on_stream, helper, &helper->stream);
+    if (r < 0) {
+        kill_group(helper, SIGKILL);
+        while (waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    return r;
+}
+
+int helper_start(struct helpers *helpers, const struct helper_options *options, struct helper **ret,
+                 int *ret_exec_errno)
+{
+    struct helper *helper = calloc(1, sizeof(*helper));
+    if (!helper)
+        return -ENOMEM;
+
+    *helper = (struct helper){.all = helpers, .options = *options, .stream_fd = -1};
+    int r = alarm_new(helpers->loop, on_alarm, helper, &helper->alarm);
+    if (r == 0)
+        r = start_program(helper, ret_exec_errno);
+    if (r == 0)
+        r = watch_program(helper);
+    if (r < 0) {
+        helper_free(helper);
+        return r;
+    }
+    if (options->deadline_ms)
+        alarm_set(helper->alarm, options->deadline_ms);
+    helper->next = helpers->first;
+    helpers->first = helper;
+    if (helpers->options.on_start)
+        helpers->options.on_start(helpers->options.context, helper->pid);
+    *ret = helper;
+    return 0;
+}
+
+pid_t helper_pid(const struct helper *helper)
+{
+    return helper->pid;
+}
+
+/* ---- all of them ---- */
+
+int helpers_new(uv_loop_t *loop, const struct helpers_options *options, struct helpers **ret)
+{
+    struct helpers *helpers = calloc(1, sizeof(*helpers));
+    if (!helpers)
+        return -ENOMEM;
+
+    *helpers = (struct helpers){.loop = loop, .options = *options};
+    *ret = helpers;
+    return 0;
+}
+
+/* One that hangs where no signal reaches it is left to init. */
+static void kill_now(const struct helper *helper)
+{
+    kill_group(helper, SIGKILL);
+    for (int i = 0; i < LAST_WAIT_MS && waitpid(helper->pid, NULL, WNOHANG) == 0; i++)
+        poll(NULL, 0, 1);
+}
+
+void helpers_close(struct helpers *helpers)
+{
+    if (!helpers)
+        return;
+    while (helpers->first) {
+        struct helper *helper = helpers->first;
+        kill_now(helper);
+        forget(helper);
+        if (helpers->options.on_end)
+            helpers->options.on_end(helpers->options.context, helper->pid);
+        helper_free(helper);
+    }
+    free(helpers);
+}
+
+static struct helper *find(const struct helpers *helpers, pid_t pid)
+{
+    struct helper *helper = helpers->first;
+
+    while (helper && helper->pid != pid)
+        helper = helper->next;
+    return helper;
+}
+
+bool helpers_are_none(const struct helpers *helpers)
+{
+    return !helpers->first;
+}
+
+bool helpers_have(const struct helpers *helpers, pid_t pid)
+{
+    return find(helpers, pid) != NULL;
+}
+
+void helpers_reap(struct helpers *helpers, pid_t pid)
+{
+    struct helper *helper = find(helpers, pid);
+
+    if (helper)
+        finish(helper);
+}
