@@ -54,6 +54,7 @@ struct engine {
     struct detector *detector;
     struct rule_runs rules;
     struct helpers *helpers;
+    struct gpu_watch *gpus;
     struct ticker *ticker;
     uv_timer_t flush;
     uv_timer_t early; /* a snapshot that does not wait for its tick */
@@ -231,6 +232,8 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
     rule_watch_end(&engine->rules.watch);
     if (syscall_account_take(&engine->syscalls, ret_moment, engine->settings.interval_ns, *ret) < 0)
         engine->counts.failed_syscalls++;
+    if (gpu_watch_fill(engine->gpus, ret_moment->mono_ns, engine->settings.interval_ns, *ret) < 0)
+        engine->counts.failed_gpus++;
     return 0;
 }
 
@@ -524,6 +527,7 @@ static int apply_settings(struct engine *engine, const struct engine_settings *s
         detector_configure(engine->detector, settings->anomaly);
     rule_watch_configure(&engine->rules.watch, settings->rules);
     engine->syscalls.choice = settings->syscalls;
+    gpu_watch_configure(engine->gpus, settings->gpus);
     engine->settings = *settings;
     return 0;
 }
@@ -555,6 +559,19 @@ static int make_helpers(struct engine *engine)
         .on_start = on_helper_started, .on_end = on_helper_ended, .context = engine};
 
     return helpers_new(engine->loop, &options, &engine->helpers);
+}
+
+static int make_gpu_watch(struct engine *engine)
+{
+    const struct gpu_watch_options options = {
+        .roots = {.proc = "/proc", .sys = "/sys", .dev = "/dev"},
+        .helpers = engine->helpers,
+        .delay_ms = engine->options.gpus_after_ms,
+        .on_none = engine->options.on_no_gpus,
+        .context = engine->options.context,
+    };
+
+    return gpu_watch_new(engine->loop, &options, &engine->gpus);
 }
 
 static struct engine *engine_new(uv_loop_t *loop, const struct engine_options *options)
@@ -591,6 +608,8 @@ int engine_start(uv_loop_t *loop, const struct engine_options *options, struct e
         add_own_spawn(engine);
     int r = make_helpers(engine);
     if (r == 0)
+        r = make_gpu_watch(engine);
+    if (r == 0)
         r = collector_new(&(struct collector_options){.registry = options->registry},
                           &engine->collector);
     if (r == 0 && options->kernel)
@@ -622,6 +641,7 @@ void engine_close(struct engine *engine)
     if (!engine)
         return;
     ticker_close(engine->ticker);
+    gpu_watch_close(engine->gpus);
     helpers_close(engine->helpers);
     lifecycle_feed_close(engine->feed);
     collector_free(engine->collector);
@@ -853,6 +873,11 @@ bool engine_has_events(const struct engine *engine)
 const char *engine_collector(const struct engine *engine)
 {
     return collector_name(engine->collector);
+}
+
+void engine_describe_gpus(const struct engine *engine, char ret[static GPU_WORDS_SIZE])
+{
+    gpu_watch_describe(engine->gpus, ret);
 }
 
 const struct detector *engine_detector(const struct engine *engine)

@@ -14,6 +14,7 @@
 
 #include "detect/detector.h"
 #include "detect/pressure.h"
+#include "engine/gpu-watch.h"
 #include "engine/tick-box.h"
 #include "jobs/registry.h"
 #include "jobs/rules.h"
@@ -32,6 +33,7 @@ struct engine_settings {
     const struct limits_config *limits;   /* NULL: pressure is not told */
     const struct rules *rules;            /* NULL: none */
     enum syscalls_choice syscalls;        /* with the kernel's own programs */
+    enum auto_switch gpus;
 };
 
 struct engine_options {
@@ -55,6 +57,9 @@ struct engine_options {
     void (*on_tick)(void *context, struct tick_box *box);
     /* Snapshots cannot be taken any more, and why; or, with 0, they can again. May be NULL. */
     void (*on_collection)(void *context, int error);
+    /* GPUs were asked for (settings.gpus), and there are none: why. May be NULL. */
+    void (*on_no_gpus)(void *context, const char *reason);
+    unsigned gpus_after_ms; /* GPUs are not looked for before */
     /* A run that a rule has found, and its first process; one that is over: it has had no process
      * for RULE_RUN_LINGER_SEC. The receiver ends it (engine_end_run()). */
     void (*on_run_found)(void *context, struct run *run, const struct process_facts *facts);
@@ -70,6 +75,7 @@ struct engine_counts {
     uint64_t failed; /* collections */
     uint64_t failed_detections;
     uint64_t failed_syscalls; /* looks at system calls */
+    uint64_t failed_gpus;     /* times that there was no memory for them */
     uint64_t missed_ticks;
     uint64_t event_losses; /* times that lifecycle events were lost */
 };
@@ -149,6 +155,8 @@ struct helpers *engine_helpers(const struct engine *engine);
 bool engine_has_events(const struct engine *engine);
 /* What processes are read with: "bpf" or "procfs". */
 const char *engine_collector(const struct engine *engine);
+/* Where figures of GPUs come from, or why there are none. */
+void engine_describe_gpus(const struct engine *engine, char ret[static GPU_WORDS_SIZE]);
 /* NULL: none are looked for. */
 const struct detector *engine_detector(const struct engine *engine);
 

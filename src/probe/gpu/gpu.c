@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,6 +35,17 @@ unsigned gpu_sources_there(const struct gpu_roots *roots)
 {
     return (has_nvidia_node(roots->dev) ? GPU_SOURCE_BIT(GPU_SOURCE_NVML) : 0) |
            (drm_cards_may_be(roots->sys) ? GPU_SOURCE_BIT(GPU_SOURCE_DRM) : 0);
+}
+
+unsigned gpu_nvidia_nodes(const struct gpu_roots *roots)
+{
+    _cleanup_close_ int dev_fd = open(roots->dev, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    unsigned count = 0;
+    char name[32] = "nvidia0";
+
+    while (dev_fd >= 0 && count < GPU_DEVICES_MAX && faccessat(dev_fd, name, F_OK, 0) == 0)
+        snprintf(name, sizeof(name), "nvidia%u", ++count);
+    return count;
 }
 
 static int open_sources(struct gpu_set *set, const struct gpu_roots *roots, unsigned sources,

@@ -28,6 +28,9 @@ struct gpu_roots {
  * and asks no driver. */
 unsigned gpu_sources_there(const struct gpu_roots *roots);
 
+/* How many devices NVIDIA's driver has made nodes for. */
+unsigned gpu_nvidia_nodes(const struct gpu_roots *roots);
+
 /* Opens those of `sources` (bits) that have a device. 0; -ENODEV (there is none, with why in words
  * that need not be freed) or another negative errno. */
 int gpu_set_new(const struct gpu_roots *roots, unsigned sources, struct gpu_set **ret,
