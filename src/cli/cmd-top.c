@@ -1,4 +1,6 @@
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,11 +8,13 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fd-io.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "cli/command.h"
 #include "cli/load-config.h"
 #include "cli/option-values.h"
+#include "engine/live-trace.h"
 #include "model/paths.h"
 #include "top/stream.h"
 #include "top/top.h"
@@ -124,6 +128,52 @@ static int show(const struct feed_options *feed, const struct arguments *argumen
     return 1;
 }
 
+/* ---- a full trace ---- */
+
+static int read_trace_options(const struct arguments *arguments, pid_t *ret)
+{
+    static const char *const others[] = {"history", "job",        "interval", "readonly",
+                                         "json",    "no-unicode", "limit"};
+    const char *text = arguments_value(arguments, "trace");
+    int64_t pid;
+
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        if (arguments_has(arguments, others[i]))
+            return command_misused(&command_top, "--%s does not go with --trace", others[i]);
+    if (arguments->count)
+        return command_misused(&command_top, "takes no words, found '%s'", arguments->words[0]);
+    if (number_parse_int(text, &pid) < 0 || pid < 1 || pid > INT_MAX)
+        return command_misused(&command_top, "--trace: '%.60s' is not a pid", text);
+    *ret = (pid_t)pid;
+    return 0;
+}
+
+static int trace(const struct arguments *arguments, const struct config *config)
+{
+    const char *path = arguments_value(arguments, "output");
+    char words[LIVE_TRACE_WORDS_SIZE] = "";
+    pid_t pid = 0;
+
+    int status = read_trace_options(arguments, &pid);
+    if (status)
+        return status;
+    if (!config->strace_full_on_demand) {
+        log_error("top: full traces are not allowed here: profiler.strace_full_on_demand is false");
+        return 1;
+    }
+    _cleanup_close_ int fd = path ? fd_open_output(path, O_CREAT | O_TRUNC, 0600) : STDOUT_FILENO;
+    if (fd < 0) {
+        log_error("top: %s cannot be written: %s", path, strerror(-fd));
+        return 1;
+    }
+    int r = live_trace(pid, fd, words);
+    if (!path)
+        TAKE_FD(fd);
+    if (words[0])
+        log_error("top: %s", words);
+    return r < 0 ? 1 : 0;
+}
+
 static int run(const struct command_context *context, struct arguments *arguments)
 {
     _cleanup_socket_paths_ struct socket_paths sockets = {0};
@@ -131,6 +181,10 @@ static int run(const struct command_context *context, struct arguments *argument
     struct feed_options feed;
     size_t limit = 0;
 
+    if (arguments_has(arguments, "trace"))
+        return load_config(context, &config) < 0 ? EXIT_USAGE : trace(arguments, config);
+    if (arguments_has(arguments, "output"))
+        return command_misused(&command_top, "--output is for --trace");
     int status = read_options(arguments, &feed, &limit);
     if (status)
         return status;
@@ -157,16 +211,21 @@ static const struct command_option options[] = {
     {"no-unicode", 0, NULL, "ASCII only"},
     {"json", 0, NULL, "no screen: a SystemSnapshot a line"},
     {"limit", 'n', "N", "with --json: end after N lines"},
+    {"trace", 't', "PID", "no screen: every system call of a process and of all that it forks"},
+    {"output", 'o', "FILE", "with --trace: to a file"},
 };
 
 const struct command command_top = {
     .name = "top",
     .summary = "Watch jobs and processes, live or replayed.",
-    .usage = "top [--history TIME] [--job JOB] [--interval TIME] [--readonly] [--json]",
+    .usage = "top [--history TIME] [--job JOB] [--interval TIME] [--readonly] [--json]\n"
+             "       sonde top --trace PID [-o FILE]",
     .details =
         "Shows what the daemon sees, or, where there is none, what it finds itself: jobs with\n"
         "their steps and processes, what happens, and what is wrong. F1 or ? lists the keys.\n"
-        "With --history: Z pauses, [ and ] step, j jumps to a time, a to the next anomaly.\n",
+        "With --history: Z pauses, [ and ] step, j jumps to a time, a to the next anomaly.\n"
+        "With --trace: strace is attached until Ctrl-C, or until the process ends, and slows it\n"
+        "down; the process lives on.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run,

@@ -9,13 +9,31 @@
 #include "base/json-writer.h"
 #include "daemon/manager.h"
 
-/* "write 40%": the system call that it spends most time in; NULL: not known. */
-static const char *hotspot_of(const struct process_metric *process, char *into, size_t size)
+/* What a tracer has told of it lately, or what the latest snapshot shows. */
+static struct tally_list shares_of(const struct daemon *daemon,
+                                   const struct process_metric *process, struct arena *arena)
 {
+    const struct syscall_profile *calls =
+        tracing_calls(engine_tracing(daemon->engine), (pid_t)process->pid, process->start_ticks);
+    struct tally_list shares = {0};
+
+    if (calls && syscall_profile_shares(calls, SYSCALL_SHARE_EXACT, arena, &shares) == 0)
+        return shares;
+    return process->syscall_time_pct;
+}
+
+/* "write 40%": the system call that it spends most time in; NULL: not known. */
+static const char *hotspot_of(const struct daemon *daemon, const struct process_metric *process,
+                              char *into, size_t size)
+{
+    _cleanup_(arena_done) struct arena arena = {0};
     const struct tally *most = NULL;
 
-    for (size_t i = 0; process && i < process->syscall_time_pct.count; i++) {
-        const struct tally *tally = &process->syscall_time_pct.items[i];
+    if (!process)
+        return NULL;
+    const struct tally_list shares = shares_of(daemon, process, &arena);
+    for (size_t i = 0; i < shares.count; i++) {
+        const struct tally *tally = &shares.items[i];
         if (!most || tally->value > most->value)
             most = tally;
     }
@@ -84,7 +102,7 @@ void context_write(struct daemon *daemon, int64_t viewer, pid_t pid, bool is_of_
     json_write_key(&json, "cpu_pct");
     json_write_decimal(&json, process ? process->cpu_percent : REAL_UNKNOWN, 1);
     json_write_key(&json, "syscall_hotspot");
-    json_write_string(&json, hotspot_of(process, hotspot, sizeof(hotspot)));
+    json_write_string(&json, hotspot_of(daemon, process, hotspot, sizeof(hotspot)));
     json_write_key(&json, "anomalies_active");
     write_anomalies(daemon, &json);
     if (latest) {

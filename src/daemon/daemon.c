@@ -92,6 +92,20 @@ static void on_run_found(void *context, struct run *run, const struct process_fa
     job_desk_found(context, run, facts);
 }
 
+/* A run whose tracers have told after it was over: the rest of it is stored already. */
+static void on_late_syscalls(void *context, const char *run_id, const struct run_syscalls *syscalls)
+{
+    struct daemon *daemon = context;
+    struct job job;
+
+    if (!daemon->writer)
+        return;
+    record_init(&job_record, &job);
+    job.run_id = run_id;
+    job_profile_set_syscalls(&job.profile, syscalls);
+    store_writer_finish_job(daemon->writer, &job); /* without memory, they stay as sampled */
+}
+
 static void on_run_over(void *context, struct run *run)
 {
     job_desk_over(context, run);
@@ -115,6 +129,7 @@ static struct engine_settings settings_of(const struct config *config, const str
         .rules = rules,
         .syscalls = config->syscalls,
         .gpus = config->gpu_enabled,
+        .traces_members = config_traces_members(config),
     };
 }
 
@@ -432,6 +447,7 @@ static int start_engine(struct daemon *daemon)
         .on_no_gpus = on_no_gpus,
         .on_run_found = on_run_found,
         .on_run_over = on_run_over,
+        .on_late_syscalls = on_late_syscalls,
         .context = daemon,
     };
     return engine_start(&daemon->loop, &options, &daemon->engine);
@@ -531,6 +547,8 @@ static void stop_parts(struct daemon *daemon)
     analyst_close(TAKE_PTR(daemon->analyst));
     asker_stop(TAKE_PTR(daemon->asker));
     asker_stop(TAKE_PTR(daemon->clerk));
+    if (daemon->engine)
+        engine_stop_tracing(daemon->engine);
     /* What lives now is what the next daemon looks for. */
     if (daemon->engine && registry_run_count(daemon->registry))
         engine_collect(daemon->engine);

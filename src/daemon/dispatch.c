@@ -33,6 +33,9 @@ static const handler_fn handlers[RPC_METHOD_COUNT] = {
     [RPC_REPORT_JOB] = method_report_job,
     [RPC_REPORT_MACHINE] = method_report_machine,
     [RPC_EVENTS_LIST] = method_events_list,
+    [RPC_STRACE_ATTACH] = method_strace_attach,
+    [RPC_STRACE_DETACH] = method_strace_detach,
+    [RPC_STRACE_TRACE] = method_strace_trace,
 };
 
 /* Less than a `sonde run` that ends waits for its answer. */

@@ -23,6 +23,9 @@ struct answer {
     struct asker *asker;
     void (*ask)(struct question *question);
     void (*then)(struct daemon *daemon, struct question *question);
+    /* Instead: waits for something that the loop will tell of, and sees to it that the question is
+     * answered then (question->on_answered), or at once. */
+    void (*wait)(struct daemon *daemon, struct question *question);
     uint64_t wait_ns;        /* for what is to be written first */
     uint64_t start_ticks;    /* for `then`: of the process that the request tells of */
     int64_t min_sample_size; /* of an analysis */
@@ -76,3 +79,6 @@ HANDLER(method_analyze_run);
 HANDLER(method_report_job);
 HANDLER(method_report_machine);
 HANDLER(method_events_list);
+HANDLER(method_strace_attach);
+HANDLER(method_strace_detach);
+HANDLER(method_strace_trace);

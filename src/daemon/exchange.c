@@ -21,6 +21,8 @@ struct exchange {
     size_t next; /* request to be handled */
     struct text out;
     struct answer answer; /* of the request at hand */
+    bool is_asking;       /* … which may be answered before whoever is asked has returned */
+    bool is_answered;
     struct question question;
 };
 
@@ -71,7 +73,23 @@ static bool may_ask(const struct exchange *exchange)
                                      server_has_output(exchange->daemon->server, peer));
 }
 
-/* Whether it is answered; else the store is asked. */
+/* Whether it is answered already. */
+static bool ask(struct exchange *exchange)
+{
+    struct answer *answer = &exchange->answer;
+
+    if (answer->asker) {
+        asker_ask(answer->asker, &exchange->question);
+        return false;
+    }
+    exchange->is_answered = false;
+    exchange->is_asking = true;
+    answer->wait(exchange->daemon, &exchange->question);
+    exchange->is_asking = false;
+    return exchange->is_answered;
+}
+
+/* Whether it is answered; else somebody is asked. */
 static bool handle(struct exchange *exchange, const struct rpc_request *request)
 {
     struct answer *answer = &exchange->answer;
@@ -82,7 +100,7 @@ static bool handle(struct exchange *exchange, const struct rpc_request *request)
                     "the answers of this batch are too large together; ask for less at once");
     else
         dispatch(exchange->daemon, exchange->connection, request, answer);
-    if (!answer->asker || answer->error)
+    if ((!answer->asker && !answer->wait) || answer->error)
         return true;
     if (!may_ask(exchange)) {
         answer_fail(answer, RPC_RESOURCES_EXHAUSTED,
@@ -98,8 +116,7 @@ static bool handle(struct exchange *exchange, const struct rpc_request *request)
                                            .min_sample_size = answer->min_sample_size,
                                            .on_answered = on_answered,
                                            .context = exchange};
-    asker_ask(answer->asker, &exchange->question);
-    return false;
+    return ask(exchange);
 }
 
 static void finish(struct exchange *exchange)
@@ -117,7 +134,7 @@ static void finish(struct exchange *exchange)
     exchange_free(exchange);
 }
 
-/* Until the store has to be asked, or all is answered. Whether it is. */
+/* Until somebody has to be asked, or all is answered. Whether it is. */
 static bool go_on(struct exchange *exchange)
 {
     while (exchange->connection && exchange->next < exchange->message.count) {
@@ -135,8 +152,12 @@ static void on_answered(void *context)
 {
     struct exchange *exchange = context;
     struct answer *answer = &exchange->answer;
-    const struct rpc_request *request = &exchange->message.items[exchange->next++];
 
+    if (exchange->is_asking) {
+        exchange->is_answered = true;
+        return;
+    }
+    const struct rpc_request *request = &exchange->message.items[exchange->next++];
     exchange->question.connection = exchange->connection;
     if (!answer->error && answer->then && exchange->connection)
         answer->then(exchange->daemon, &exchange->question);
@@ -167,5 +188,6 @@ struct exchange *exchange_start(struct daemon *daemon, struct connection *connec
 void exchange_abandon(struct exchange *exchange)
 {
     exchange->connection = NULL;
-    asker_hurry(exchange->answer.asker, &exchange->question);
+    if (exchange->answer.asker) /* whoever is waited for answers by itself */
+        asker_hurry(exchange->answer.asker, &exchange->question);
 }

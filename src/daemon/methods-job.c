@@ -650,6 +650,8 @@ static void tell_step(struct daemon *daemon, struct connection *connection,
     pid_t pid = step.process.pid;
     context_write(daemon, connection_peer(connection)->uid, pid, pid != 0, &context);
     int r = job_desk_step(daemon, run, &step);
+    if (!is_begin && pid && r == 0)
+        tracing_detach(engine_tracing(daemon->engine), pid, NULL, NULL);
     if (r == -E2BIG)
         answer_fail(answer, RPC_RESOURCES_EXHAUSTED, "a job may have %d sheets at once",
                     RUN_SHEETS_MAX);

@@ -100,10 +100,15 @@ static void list_syscalls(const struct daemon *daemon, struct listing *exact,
         list_text(exact, "system calls of runs, from when they are told of: every one is counted");
     else if (choice == SYSCALLS_CHOICE_OFF)
         list_text(not_exact, "system calls: not looked at (profiler.syscalls is off)");
+    else if (choice == SYSCALLS_CHOICE_STRACE)
+        list_text(not_exact, "system calls of runs: counted by strace, once it has attached");
     else if (has_part(daemon, KERNEL_PART_CALL_SAMPLES))
         list_text(not_exact, "system calls of runs: sampled once an interval");
     else
-        list_reason(not_exact, "system calls: not looked at", why_not(daemon));
+        list_reason(not_exact,
+                    "system calls of runs: sampled once an interval by /proc, which tells of those "
+                    "that wait",
+                    why_not(daemon));
 }
 
 static int fill_exactness(const struct daemon *daemon, struct arena *arena,
@@ -237,6 +242,40 @@ static int fill_store(struct daemon *daemon, struct arena *arena, struct daemon_
     return status->database_error ? 0 : -ENOMEM;
 }
 
+/* Where strace is, what it is used for, and what went wrong with it. */
+static void describe_strace(struct daemon *daemon, struct text *out)
+{
+    struct tracing *tracing = engine_tracing(daemon->engine);
+    const char *program = tracing_program(tracing), *words;
+    uint64_t failures = tracing_failures(tracing, &words);
+
+    text_append_string(out, program ? program : "not installed, or not where only root can write");
+    if (program && config_traces_members(daemon->config))
+        text_append_string(out, ", attached to every new process of a job");
+    else if (program)
+        text_append_string(out, ", on demand");
+    if (failures)
+        text_printf(out, "; %llu processes could not be traced: %s", (unsigned long long)failures,
+                    words);
+}
+
+static int fill_tracers(struct daemon *daemon, struct arena *arena, struct daemon_status *status)
+{
+    _cleanup_text_ struct text words = {0};
+    pid_t pids[TRACERS_MAX];
+    size_t count = tracing_pids(engine_tracing(daemon->engine), pids);
+    int64_t *items = arena_alloc(arena, (count + 1) * sizeof(*items));
+
+    describe_strace(daemon, &words);
+    status->strace = text_error(&words) == 0 ? arena_strdup(arena, text_string(&words)) : NULL;
+    if (!items || !status->strace)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        items[i] = pids[i];
+    status->tracer_pids = (struct int_list){.items = items, .count = count};
+    return 0;
+}
+
 int status_fill(struct daemon *daemon, struct arena *arena, struct daemon_status *ret)
 {
     const struct config *config = daemon->config;
@@ -251,7 +290,6 @@ int status_fill(struct daemon *daemon, struct arena *arena, struct daemon_status
     ret->config_file = config->file;
     ret->interval_seconds = config->interval_seconds;
     ret->scope = config->scope == SCOPE_ALL ? "all" : "jobs";
-    ret->strace = "not used by this version";
     ret->connections = (int64_t)server_connection_count(daemon->server);
     ret->subscribers = (int64_t)bus_subscriber_count(daemon->bus);
     ret->running_jobs = (int64_t)registry_run_count(daemon->registry);
@@ -262,6 +300,8 @@ int status_fill(struct daemon *daemon, struct arena *arena, struct daemon_status
     int r = fill_collector(daemon, arena, ret);
     if (r == 0)
         r = fill_gpus(daemon, arena, ret);
+    if (r == 0)
+        r = fill_tracers(daemon, arena, ret);
     if (r == 0)
         r = fill_exactness(daemon, arena, ret);
     if (r == 0)

@@ -55,6 +55,7 @@ struct engine {
     struct rule_runs rules;
     struct helpers *helpers;
     struct gpu_watch *gpus;
+    struct tracing *tracing;
     struct ticker *ticker;
     uv_timer_t flush;
     uv_timer_t early; /* a snapshot that does not wait for its tick */
@@ -234,6 +235,8 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
         engine->counts.failed_syscalls++;
     if (gpu_watch_fill(engine->gpus, ret_moment->mono_ns, engine->settings.interval_ns, *ret) < 0)
         engine->counts.failed_gpus++;
+    if (tracing_fill(engine->tracing, *ret) < 0)
+        engine->counts.failed_syscalls++;
     return 0;
 }
 
@@ -344,6 +347,15 @@ static void note_result(struct engine *engine, int error)
         engine->options.on_collection(engine->options.context, error);
 }
 
+static void follow_members(struct engine *engine)
+{
+    const struct engine_options *options = &engine->options;
+
+    if (engine->settings.traces_members &&
+        (!options->may_trace || options->may_trace(options->context)))
+        tracing_follow(engine->tracing);
+}
+
 int engine_collect(struct engine *engine)
 {
     _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
@@ -365,6 +377,7 @@ int engine_collect(struct engine *engine)
     finish(engine, snapshot, &now);
     uv_timer_stop(&engine->flush);
     intake_hand_over(&engine->intake, TAKE_PTR(snapshot));
+    follow_members(engine);
     if (engine->options.on_run_over)
         rule_runs_end(&engine->rules, now.mono_ns, engine->options.on_run_over,
                       engine->options.context);
@@ -471,7 +484,6 @@ int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
     engine->kernel.collector = engine->collector;
     collector_use_kernel(engine->collector, kernel);
     engine->syscalls.kernel = kernel;
-    engine->syscalls.registry = engine->options.registry;
     if (!kernel_account_has_events(&engine->kernel))
         return 0;
     if (!engine->counts.collected) /* from the beginning */
@@ -553,12 +565,56 @@ static void on_helper_ended(void *context, pid_t pid)
     registry_remove(engine->options.registry, pid);
 }
 
+/* ---- tracers ---- */
+
+static void on_traced(void *context, const struct traced *traced)
+{
+    struct engine *engine = context;
+
+    intake_traced(&engine->intake, traced);
+    plan_flush(engine);
+}
+
+static void on_late_calls(void *context, const char *run_id, const struct syscall_profile *calls)
+{
+    struct engine *engine = context;
+    _cleanup_(arena_done) struct arena arena = {0};
+    struct run_syscalls syscalls;
+
+    if (!engine->options.on_late_syscalls)
+        return;
+    if (syscall_profile_fill_run(calls, SYSCALLS_STRACE, LOWER_BOUND, &arena, &syscalls) < 0)
+        engine->counts.failed_syscalls++;
+    else
+        engine->options.on_late_syscalls(engine->options.context, run_id, &syscalls);
+}
+
 static int make_helpers(struct engine *engine)
 {
     const struct helpers_options options = {
         .on_start = on_helper_started, .on_end = on_helper_ended, .context = engine};
 
-    return helpers_new(engine->loop, &options, &engine->helpers);
+    int r = helpers_new(engine->loop, &options, &engine->helpers);
+    if (r < 0)
+        return r;
+    const struct tracing_options tracing = {.helpers = engine->helpers,
+                                            .registry = engine->options.registry,
+                                            .on_traced = on_traced,
+                                            .on_late = on_late_calls,
+                                            .context = engine};
+    return tracing_new(&tracing, &engine->tracing);
+}
+
+void engine_stop_tracing(struct engine *engine)
+{
+    tracing_detach_all(engine->tracing);
+    while (tracing_count(engine->tracing))
+        uv_run(engine->loop, UV_RUN_ONCE);
+}
+
+struct tracing *engine_tracing(const struct engine *engine)
+{
+    return engine->tracing;
 }
 
 static int make_gpu_watch(struct engine *engine)
@@ -590,6 +646,8 @@ static struct engine *engine_new(uv_loop_t *loop, const struct engine_options *o
         .wants_events = options->wants_events, .hand_over = hand_over, .context = engine};
     engine->proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     rule_runs_init(&engine->rules, options->registry, engine->proc_fd);
+    engine->syscalls.registry = options->registry;
+    engine->syscalls.proc_fd = engine->proc_fd;
     uv_timer_init(loop, &engine->flush);
     uv_timer_init(loop, &engine->early);
     engine->flush.data = engine->early.data = engine;
@@ -642,6 +700,7 @@ void engine_close(struct engine *engine)
         return;
     ticker_close(engine->ticker);
     gpu_watch_close(engine->gpus);
+    tracing_free(engine->tracing);
     helpers_close(engine->helpers);
     lifecycle_feed_close(engine->feed);
     collector_free(engine->collector);
@@ -742,6 +801,8 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
     }
     plan_flush(engine);
     plan_early(engine);
+    if (!engine->is_reading)
+        follow_members(engine);
     return r;
 }
 
@@ -763,6 +824,7 @@ void engine_end_run(struct engine *engine, struct run *run)
     deaths_forget_run(&engine->intake.deaths, run->run_id);
     sampler_end_run(collector_sampler(engine->collector), run);
     syscall_account_end_run(&engine->syscalls, run);
+    tracing_end_run(engine->tracing, run);
     registry_end_run(engine->options.registry, run);
 }
 
@@ -845,6 +907,12 @@ int engine_find_death(const struct engine *engine, const struct run *run, pid_t 
 int engine_syscalls(const struct engine *engine, const struct run *run, struct arena *arena,
                     struct run_syscalls *ret)
 {
+    bool is_counted = call_ledger_counts(&engine->syscalls.ledger, run);
+
+    /* What a tracer has counted is better than samples. */
+    int r = is_counted ? 0 : tracing_fill_run(engine->tracing, run, arena, ret);
+    if (r < 0 || (!is_counted && ret->source))
+        return r;
     return call_ledger_fill_run(&engine->syscalls.ledger, run, arena, ret);
 }
 

@@ -16,6 +16,7 @@
 #include "detect/pressure.h"
 #include "engine/gpu-watch.h"
 #include "engine/tick-box.h"
+#include "engine/tracing.h"
 #include "jobs/registry.h"
 #include "jobs/rules.h"
 #include "loop/helper.h"
@@ -32,8 +33,9 @@ struct engine_settings {
     const struct anomaly_config *anomaly; /* NULL: none are looked for */
     const struct limits_config *limits;   /* NULL: pressure is not told */
     const struct rules *rules;            /* NULL: none */
-    enum syscalls_choice syscalls;        /* with the kernel's own programs */
+    enum syscalls_choice syscalls;
     enum auto_switch gpus;
+    bool traces_members; /* attach `strace -c` to every new process of a run */
 };
 
 struct engine_options {
@@ -60,6 +62,12 @@ struct engine_options {
     /* GPUs were asked for (settings.gpus), and there are none: why. May be NULL. */
     void (*on_no_gpus)(void *context, const char *reason);
     unsigned gpus_after_ms; /* GPUs are not looked for before */
+    /* Whether new processes are to be traced now, if they are at all. NULL: they are. */
+    bool (*may_trace)(void *context);
+    /* All that tracers know of the system calls of a run that was over before the last of them had
+     * told. May be NULL. */
+    void (*on_late_syscalls)(void *context, const char *run_id,
+                             const struct run_syscalls *syscalls);
     /* A run that a rule has found, and its first process; one that is over: it has had no process
      * for RULE_RUN_LINGER_SEC. The receiver ends it (engine_end_run()). */
     void (*on_run_found)(void *context, struct run *run, const struct process_facts *facts);
@@ -82,7 +90,10 @@ struct engine_counts {
 
 /* Takes the first snapshot before it returns. 0 or a negative errno. */
 int engine_start(uv_loop_t *loop, const struct engine_options *options, struct engine **ret);
-void engine_close(struct engine *engine);
+void engine_close(
+    struct engine *engine); /* Lets all tracers detach, and runs the loop until they have told and
+                             * are gone, which takes no longer than TRACE_LAST_WAIT_MSEC. */
+void engine_stop_tracing(struct engine *engine);
 
 /* Reads processes, and hears of what happens to them, through the kernel's own programs from now
  * on; see options.kernel. 0 or a negative errno, with what it had before. */
@@ -149,6 +160,8 @@ int engine_find_death(const struct engine *engine, const struct run *run, pid_t 
 const struct engine_counts *engine_counts(const struct engine *engine);
 /* Whether every process of every run was told of by the kernel, none merely found. */
 bool engine_saw_every_process(const struct engine *engine);
+/* Tracers of processes. */
+struct tracing *engine_tracing(const struct engine *engine);
 /* Programs that sonde has started for itself, which are nobody's. */
 struct helpers *engine_helpers(const struct engine *engine);
 /* Whether the kernel tells of births and deaths. */

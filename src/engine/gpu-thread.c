@@ -134,8 +134,8 @@ static struct talk *talk_new(const struct gpu_thread_options *options, uv_async_
 int gpu_thread_start(uv_loop_t *loop, const struct gpu_thread_options *options,
                      struct gpu_thread **ret)
 {
-    static const char *const names[] = {[GPU_SOURCE_NVML] = "sonde-nvml",
-                                        [GPU_SOURCE_DRM] = "sonde-drm"};
+    static const char *const names[] = {
+        [GPU_SOURCE_NVML] = "sonde-nvml", [GPU_SOURCE_DRM] = "sonde-drm"};
     struct gpu_thread *thread = calloc(1, sizeof(*thread));
     if (!thread)
         return -ENOMEM;
@@ -148,9 +148,9 @@ int gpu_thread_start(uv_loop_t *loop, const struct gpu_thread_options *options,
     }
     thread->answered.data = thread;
     thread->talk = talk_new(options, &thread->answered);
-    r = thread->talk ? thread_start(&thread->thread, names[options->source], run_thread,
-                                    thread->talk)
-                     : -ENOMEM;
+    r = thread->talk
+            ? thread_start(&thread->thread, names[options->source], run_thread, thread->talk)
+            : -ENOMEM;
     if (r < 0) {
         if (thread->talk)
             talk_free(TAKE_PTR(thread->talk));

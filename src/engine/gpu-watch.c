@@ -49,7 +49,7 @@ struct gpu_watch {
     struct alarm *alarm; /* to begin, and then to ask */
     bool has_begun;
     bool is_planned; /* the next question */
-    bool has_told; /* that there are none */
+    bool has_told;   /* that there are none */
     uint64_t asked_mono_ns;
     uint64_t looked_mono_ns;
     uint64_t interval_ns;
@@ -321,9 +321,8 @@ static void add_processes(const struct gpu_reading *reading, struct snapshot *sn
         if (!found)
             continue;
         double memory_mb = (double)found->memory_bytes / BYTES_PER_MB;
-        process->gpu_memory_mb = real_is_known(process->gpu_memory_mb)
-                                     ? process->gpu_memory_mb + memory_mb
-                                     : memory_mb;
+        process->gpu_memory_mb =
+            real_is_known(process->gpu_memory_mb) ? process->gpu_memory_mb + memory_mb : memory_mb;
     }
 }
 

@@ -133,6 +133,18 @@ static void take_exit(struct intake *intake, struct owner owner,
         end->details = describe_calls(intake->box, event->calls);
 }
 
+void intake_traced(struct intake *intake, const struct traced *traced)
+{
+    struct tick_box *box = event_box(intake);
+    struct process_event *end = box ? tick_box_find_end(box, traced->pid) : NULL;
+    const char *details = box ? describe_calls(box, traced->calls) : NULL;
+
+    if (end && !end->details)
+        end->details = details;
+    if (box && tick_box_add_trace(box, traced, details) < 0)
+        intake->lost_events++;
+}
+
 /* A command line is for its own user, and for root: others get the short name. */
 static bool may_name_sender(struct owner owner, const struct lifecycle_event *event)
 {

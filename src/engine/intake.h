@@ -46,6 +46,10 @@ void intake_oom(struct intake *intake, struct owner owner, const struct lifecycl
 void intake_step(struct intake *intake, struct owner owner, enum event_type type, pid_t pid,
                  int64_t exit_code, const char *details, double timestamp);
 
+/* A tracer has told what a process called: entered into its end, if that is in the box; and handed
+ * on with the box, for what was handed on before. */
+void intake_traced(struct intake *intake, const struct traced *traced);
+
 /* Without memory the gap is not noted, and the next one tells of it. */
 void intake_gap(struct intake *intake, const struct gap *gap);
 /* Events that were lost since the last call. */

@@ -508,6 +508,14 @@ static void on_no_gpus(void *context, const char *reason)
         options->on_notice(options->context, notice);
 }
 
+/* Whoever keeps the run looks at its processes. */
+static bool may_trace(void *context)
+{
+    const struct job_runner *runner = context;
+
+    return !runner->custody || run_custody_is_ours(runner->custody);
+}
+
 static int start_sampling(struct job_runner *runner)
 {
     const struct engine_options options = {
@@ -515,7 +523,8 @@ static int start_sampling(struct job_runner *runner)
                      .scope = SCOPE_ALL,
                      .anomaly = runner->options->anomaly,
                      .syscalls = runner->options->syscalls,
-                     .gpus = runner->options->gpus},
+                     .gpus = runner->options->gpus,
+                     .traces_members = runner->options->traces_members},
         .only_jobs = true,
         .registry = runner->registry,
         .connector = TAKE_PTR(runner->connector),
@@ -527,6 +536,7 @@ static int start_sampling(struct job_runner *runner)
         .on_tick = on_tick,
         .on_no_gpus = on_no_gpus,
         .gpus_after_ms = GPUS_AFTER_MS,
+        .may_trace = may_trace,
         .context = runner,
     };
     int r = registry_set_foster(runner->registry, getpid(), runner->run);
@@ -642,6 +652,7 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
 
     /* Once more, for what is left running and for figures that were on their way. */
     if (runner->engine) {
+        engine_stop_tracing(runner->engine);
         runner->is_summarising = true;
         if (engine_collect(runner->engine) == 0)
             facts->latest = runner->latest->tick.snapshot;

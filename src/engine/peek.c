@@ -7,7 +7,6 @@
 #include "base/fd-io.h"
 #include "model/process.h"
 #include "probe/proc-cmdline.h"
-#include "probe/proc-status.h"
 
 static ssize_t read_file(pid_t pid, const char *name, char *into, size_t size)
 {
@@ -35,29 +34,25 @@ int peek_stat(pid_t pid, struct proc_stat *ret)
     return length < 0 ? (int)length : proc_stat_parse(bytes, (size_t)length, ret);
 }
 
-static int read_uid(pid_t pid, int64_t *ret)
+static int read_status(pid_t pid, struct proc_status *ret)
 {
-    struct proc_status status = {.uid = INT_UNKNOWN};
     char bytes[4096];
     ssize_t length = read_file(pid, "status", bytes, sizeof(bytes));
 
     if (length < 0)
         return (int)length;
-    proc_status_parse(bytes, (size_t)length, &status);
-    if (!int_is_known(status.uid))
-        return -ENODATA;
-    *ret = status.uid;
-    return 0;
+    int r = proc_status_parse(bytes, (size_t)length, ret);
+    return r == 0 && !int_is_known(ret->uid) ? -ENODATA : r;
 }
 
-int peek_owner(pid_t pid, uint64_t *ret_start_ticks, int64_t *ret_uid)
+int peek_status(pid_t pid, uint64_t *ret_start_ticks, struct proc_status *ret)
 {
     struct proc_stat before, after;
-    int64_t uid;
+    struct proc_status status;
 
     int r = peek_stat(pid, &before);
     if (r == 0)
-        r = read_uid(pid, &uid);
+        r = read_status(pid, &status);
     if (r == 0)
         r = peek_stat(pid, &after);
     if (r == 0 && before.start_ticks != after.start_ticks)
@@ -65,6 +60,16 @@ int peek_owner(pid_t pid, uint64_t *ret_start_ticks, int64_t *ret_uid)
     if (r < 0)
         return r;
     *ret_start_ticks = after.start_ticks;
-    *ret_uid = uid;
+    *ret = status;
     return 0;
+}
+
+int peek_owner(pid_t pid, uint64_t *ret_start_ticks, int64_t *ret_uid)
+{
+    struct proc_status status;
+
+    int r = peek_status(pid, ret_start_ticks, &status);
+    if (r == 0)
+        *ret_uid = status.uid;
+    return r;
 }

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "probe/proc-stat.h"
+#include "probe/proc-status.h"
 
 /* Its command line, cut to `size`, cleaned; "" if it is gone, or has none. */
 void peek_command(pid_t pid, char *into, size_t size);
@@ -17,3 +18,6 @@ int peek_stat(pid_t pid, struct proc_stat *ret);
 /* Whose it is, by its real uid, and since when it is there: both of the same process. 0, or a
  * negative errno: it is gone, or cannot be read. */
 int peek_owner(pid_t pid, uint64_t *ret_start_ticks, int64_t *ret_uid);
+
+/* The same, with all that its status tells. */
+int peek_status(pid_t pid, uint64_t *ret_start_ticks, struct proc_status *ret);

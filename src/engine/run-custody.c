@@ -271,6 +271,11 @@ struct run_custody *run_custody_begin(uv_loop_t *loop, const struct job_run_opti
     return custody;
 }
 
+bool run_custody_is_ours(const struct run_custody *custody)
+{
+    return custody->state == KEEPER_ABSENT;
+}
+
 bool run_custody_is_kept(const struct run_custody *custody)
 {
     return custody->state == KEEPER_KEEPS;

@@ -28,6 +28,9 @@ struct run_custody *run_custody_begin(uv_loop_t *loop, const struct job_run_opti
 /* Whether somebody else keeps it, who sees more than we do. */
 bool run_custody_is_kept(const struct run_custody *custody);
 
+/* Whether nobody else does, nor has been asked to. */
+bool run_custody_is_ours(const struct run_custody *custody);
+
 /* The box is the custody's. */
 void run_custody_tick(struct run_custody *custody, struct tick_box *box);
 void run_custody_signalled(struct run_custody *custody, pid_t pid,

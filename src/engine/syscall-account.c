@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "probe/proc-syscall.h"
 
 void syscall_account_done(struct syscall_account *account)
 {
@@ -12,10 +13,14 @@ void syscall_account_done(struct syscall_account *account)
     VEC_DONE(&account->pids);
 }
 
-static bool can_sample(const struct syscall_account *account)
+static bool wants_samples(const struct syscall_account *account)
 {
-    return account->kernel && account->choice != SYSCALLS_CHOICE_OFF &&
-           kernel_probe_has(account->kernel, KERNEL_PART_CALL_SAMPLES);
+    return account->choice != SYSCALLS_CHOICE_OFF && account->choice != SYSCALLS_CHOICE_STRACE;
+}
+
+static bool kernel_samples(const struct syscall_account *account)
+{
+    return account->kernel && kernel_probe_has(account->kernel, KERNEL_PART_CALL_SAMPLES);
 }
 
 static bool can_count(const struct syscall_account *account)
@@ -154,8 +159,13 @@ static int sample(struct syscall_account *account)
 
     if (r < 0 || !account->pids.count)
         return r;
-    return kernel_probe_sample_calls(account->kernel, account->pids.items, account->pids.count,
-                                     on_thread, account);
+    if (kernel_samples(account))
+        return kernel_probe_sample_calls(account->kernel, account->pids.items, account->pids.count,
+                                         on_thread, account);
+    r = proc_syscall_sample(account->proc_fd, account->pids.items, account->pids.count, on_thread,
+                            account);
+    /* Not ours to look at, or not told by this kernel: then they are unknown. */
+    return r == -EACCES || r == -EOPNOTSUPP ? 0 : r;
 }
 
 static int read_counts(struct syscall_account *account)
@@ -185,12 +195,12 @@ static int fill(struct syscall_account *account, struct snapshot *snapshot)
 int syscall_account_take(struct syscall_account *account, const struct moment *now,
                          uint64_t interval_ns, struct snapshot *snapshot)
 {
-    if (!account->kernel || !registry_count(account->registry))
+    if (!registry_count(account->registry))
         return 0;
     account->error = 0;
     syscall_account_catch_up(account);
     call_ledger_begin(&account->ledger, now, interval_ns);
-    int r = can_sample(account) ? sample(account) : 0;
+    int r = wants_samples(account) ? sample(account) : 0;
     if (r == 0)
         r = read_counts(account);
     call_ledger_end(&account->ledger, lost_calls(account));

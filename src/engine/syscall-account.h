@@ -1,6 +1,6 @@
-/* System calls of runs, by the kernel's own programs: sampled at every tick, which costs those who
- * make them nothing; or counted, every one, in the kernel, for runs that ask for it. What counts is
- * attached only while there is such a run. */
+/* System calls of runs. Sampled at every tick, which costs those who make them nothing: by the
+ * kernel's own programs, or, where there are none, by /proc. Or counted, every one, in the kernel,
+ * for runs that ask for it; what counts is attached only while there is such a run. */
 #pragma once
 
 #include "base/vec.h"
@@ -9,11 +9,12 @@
 #include "probe/bpf/kernel-probe.h"
 #include "sample/call-ledger.h"
 
-/* Zero-initialised is empty and valid: there is no kernel to tell of anything. */
+/* Zero-initialised is empty, and valid once there is a registry. */
 struct syscall_account {
-    struct kernel_probe *kernel; /* neither of them is the account's */
+    struct kernel_probe *kernel; /* NULL: there is none. None of these is the account's */
     struct registry *registry;
-    enum syscalls_choice choice; /* `bpf`: all runs are counted */
+    int proc_fd;                 /* /proc */
+    enum syscalls_choice choice; /* `bpf`: all runs are counted; `strace`: others do it */
     struct call_ledger ledger;
     struct VEC(pid_t) pids;
     int error;

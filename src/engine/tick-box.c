@@ -19,6 +19,7 @@ void tick_box_free(struct tick_box *box)
     snapshot_free(box->tick.snapshot);
     free(box->tick.events.items);
     free(box->tick.gaps.items);
+    free(box->tick.traces.items);
     arena_done(&box->arena);
     free(box);
 }
@@ -208,4 +209,24 @@ int tick_box_add_gap(struct tick_box *box, const struct gap *gap)
     gaps->items[gaps->count] = *gap;
     gaps->items[gaps->count++].reason = reason;
     return 0;
+}
+
+int tick_box_add_trace(struct tick_box *box, const struct traced *traced, const char *details)
+{
+    struct process_trace_list *traces = &box->tick.traces;
+    struct process_trace trace = {
+        .pid = traced->pid, .start_ticks = traced->start_ticks, .details = details};
+
+    int r = vec_reserve_bytes((void **)&traces->items, &box->trace_capacity, traces->count + 1,
+                              sizeof(traces->items[0]));
+    if (r == 0)
+        r = syscall_profile_list(traced->calls, SYSCALL_COUNTS, &box->arena, &trace.syscall_counts);
+    if (r == 0)
+        r = syscall_profile_shares(traced->calls, SYSCALL_SHARE_EXACT, &box->arena,
+                                   &trace.syscall_time_pct);
+    if (r == 0 && traced->run_id && !(trace.run_id = arena_strdup(&box->arena, traced->run_id)))
+        r = -ENOMEM;
+    if (r == 0)
+        traces->items[traces->count++] = trace;
+    return r;
 }

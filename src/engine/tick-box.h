@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "jobs/registry.h"
+#include "model/syscall-profile.h"
 #include "store/store.h"
 
 /* Half a megabyte of events. A build makes some thousand in a second: whoever has filled a box
@@ -22,10 +23,19 @@ static inline struct owner owner_of(const struct member *member)
     return (struct owner){.run = member->run, .sheet_num = member->sheet_num};
 }
 
+/* What a tracer has told of the process that it was attached to, and of those that this forked. */
+struct traced {
+    pid_t pid;
+    uint64_t start_ticks;
+    const char *run_id; /* NULL: it was of no run */
+    const struct syscall_profile *calls;
+};
+
 struct tick_box {
     struct tick tick; /* what is in it, as the store takes it */
     size_t event_capacity;
     size_t gap_capacity;
+    size_t trace_capacity;
     uint64_t lost_events; /* that found no room, or no memory */
     size_t signals;       /* events of that type, one of which may turn out to have been a kill */
 
@@ -59,5 +69,7 @@ struct process_event *tick_box_add_signal(struct tick_box *box, struct owner own
 /* The end of a process, if it is in the box; else NULL. */
 struct process_event *tick_box_find_end(const struct tick_box *box, pid_t pid);
 
+/* A copy, with `details` as they are. 0 or -ENOMEM. */
+int tick_box_add_trace(struct tick_box *box, const struct traced *traced, const char *details);
 /* A copy, its text included. 0 or -ENOMEM. */
 int tick_box_add_gap(struct tick_box *box, const struct gap *gap);

@@ -24,6 +24,7 @@ struct member {
     bool has_ended;    /* by the events; it may still be there as a zombie */
     bool was_found;    /* by a reading, before any event told of it */
     bool was_placed;   /* since registry_begin() */
+    bool was_followed; /* whoever attaches tracers to members has looked at it */
 
     /* For the kernel's own account of membership, where there is one. */
     uint32_t tag;    /* that the kernel knows it by; 0: none */

@@ -123,6 +123,16 @@ void helper_stop(struct helper *helper, uint64_t grace_ms)
     alarm_set(helper->alarm, grace_ms);
 }
 
+void helper_set_deadline(struct helper *helper, uint64_t deadline_ms)
+{
+    if (helper->is_asked)
+        return;
+    if (deadline_ms)
+        alarm_set(helper->alarm, deadline_ms);
+    else
+        alarm_stop(helper->alarm);
+}
+
 static void stop_listening(struct helper *helper)
 {
     fd_watch_close(helper->stream);
@@ -134,6 +144,10 @@ static void keep(struct helper *helper, const char *bytes, size_t length)
 {
     size_t room = helper->options.output_max - helper->output.length;
 
+    if (helper->options.on_piece) {
+        helper->options.on_piece(helper->options.context, bytes, length);
+        return;
+    }
     text_append(&helper->output, bytes, MIN(length, room));
     if (length > room || text_error(&helper->output) < 0)
         helper->was_cut = true;
@@ -232,6 +246,8 @@ static int start_program(struct helper *helper, int *ret_exec_errno)
         .user = options->user,
         .stdout_fd =
             reads_stdout ? write_fd : (options->passes_stdout_to ? options->passes_stdout_to : -1),
+        .stdout_path = options->stdout_path,
+        .file_max_bytes = options->file_max_bytes,
         .stderr_fd = reads_stdout ? -1 : write_fd,
         .death_signal = options->stop_signal,
     };
@@ -274,8 +290,7 @@ int helper_start(struct helpers *helpers, const struct helper_options *options, 
         helper_free(helper);
         return r;
     }
-    if (options->deadline_ms)
-        alarm_set(helper->alarm, options->deadline_ms);
+    helper_set_deadline(helper, options->deadline_ms);
     helper->next = helpers->first;
     helpers->first = helper;
     if (helpers->options.on_start)

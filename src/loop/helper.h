@@ -45,9 +45,15 @@ struct helper_options {
     int stop_signal;               /* how it is asked to end, and told that sonde has died */
     uint64_t deadline_ms;          /* from its start; 0: none */
     uint64_t grace_ms;             /* from being asked to end until it is killed */
-    enum helper_stream reads;      /* the other stream goes nowhere */
-    int passes_stdout_to;          /* a descriptor, with HELPER_READ_STDERR; 0: nowhere */
-    size_t output_max;             /* bytes that are kept; more than that ends it */
+    enum helper_stream reads;
+    /* With HELPER_READ_STDERR, where the other goes: a new file, see spawn_helper(), or a
+     * descriptor. NULL, 0: nowhere. */
+    const char *stdout_path;
+    int passes_stdout_to;
+    uint64_t file_max_bytes; /* 0: as large as it likes */
+    size_t output_max;       /* bytes that are kept; more than that ends it */
+    /* Each piece as it comes: then none is kept, and there may be any number. May be NULL. */
+    void (*on_piece)(void *context, const char *bytes, size_t length);
     /* With each piece that has come, all that has been said so far. May be NULL. */
     void (*on_output)(void *context, const char *output, size_t length);
     /* Once, and the last that is heard of it. */
@@ -68,6 +74,8 @@ void helpers_close(struct helpers *helpers);
 int helper_start(struct helpers *helpers, const struct helper_options *options, struct helper **ret,
                  int *ret_exec_errno);
 pid_t helper_pid(const struct helper *helper);
+/* Its time from now on; 0: as much as it takes. */
+void helper_set_deadline(struct helper *helper, uint64_t deadline_ms);
 /* Asks it to end, and kills it if that takes longer than `grace_ms`. */
 void helper_stop(struct helper *helper, uint64_t grace_ms);
 

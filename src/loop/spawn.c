@@ -140,16 +140,35 @@ static char *const *as_words(const char *const *words)
     return list.theirs;
 }
 
+static int open_output(const struct spawn_helper_options *options)
+{
+    if (!options->stdout_path)
+        return 0;
+    int fd = open(options->stdout_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd < 0 ? -1 : dup2(fd, STDOUT_FILENO);
+}
+
+static void limit_files(const struct spawn_helper_options *options)
+{
+    const struct rlimit no_core = {0};
+    struct rlimit size = {options->file_max_bytes, options->file_max_bytes};
+
+    setrlimit(RLIMIT_CORE, &no_core);
+    if (options->file_max_bytes)
+        setrlimit(RLIMIT_FSIZE, &size);
+}
+
 static void execute_helper(const struct execution *execution)
 {
     const struct spawn_helper_options *options = execution->helper;
-    const struct rlimit no_core = {0};
 
     setsid();
-    setrlimit(RLIMIT_CORE, &no_core);
+    limit_files(options);
     if (chdir("/") < 0 || place_streams(options) < 0)
         return;
     if (options->user && become_user(options->user) < 0)
+        return;
+    if (open_output(options) < 0)
         return;
     make_signals_ordinary();
     /* After the change of user, which would undo it. If we died before, nobody would tell it. */

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "loop/signals.h"
@@ -23,7 +24,11 @@ struct spawn_helper_options {
     const struct spawn_user *user; /* NULL: ours */
     int stdout_fd;                 /* -1: nothing is to be heard of it */
     int stderr_fd;
-    int death_signal; /* what it gets when the thread that started it is gone */
+    /* A file for its stdout instead, that is made here, by the rights of its user: one that is
+     * there already, or a link, is -ECHILD with EEXIST. NULL: none. */
+    const char *stdout_path;
+    uint64_t file_max_bytes; /* of any file that it writes; 0: as large as it likes */
+    int death_signal;        /* what it gets when the thread that started it is gone */
 };
 
 /* Starts a program for our own use: in a session of its own, in "/", with nothing on stdin, no

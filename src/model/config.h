@@ -120,6 +120,12 @@ struct config {
     struct arena arena;
 };
 
+/* Whether `strace -c` is attached to new processes of jobs. */
+static inline bool config_traces_members(const struct config *config)
+{
+    return config->strace_enabled || config->syscalls == SYSCALLS_CHOICE_STRACE;
+}
+
 /* What was wrong, one line of text each, as `sonde.yaml:7:23: profiler.scope: …`. Zero-initialised
  * is empty and valid. */
 struct config_errors {

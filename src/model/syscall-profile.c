@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/macros.h"
 #include "base/text.h"
+#include "model/job.h"
 
 void syscall_profile_done(struct syscall_profile *profile)
 {
@@ -198,4 +199,24 @@ void syscall_profile_format(const struct syscall_profile *profile, size_t shown,
         text_printf(out, "%s%s %.0f%% (%llu)", i++ ? ", " : "", syscall_name(sum->call, name),
                     whole > 0 ? 100 * (double)sum->ns / whole : 0, (unsigned long long)sum->count);
     text_printf(out, "; %llu in all", (unsigned long long)calls_of(profile));
+}
+
+int syscall_profile_fill_run(const struct syscall_profile *profile, int source, int exactness,
+                             struct arena *arena, struct run_syscalls *ret)
+{
+    struct run_syscalls known = {.source = source, .exactness = exactness};
+
+    *ret = (struct run_syscalls){0};
+    if (syscall_profile_is_empty(profile))
+        return 0;
+    int r = syscall_profile_shares(profile, SYSCALL_SHARE_EXACT, arena, &known.hotspots);
+    if (r == 0)
+        r = syscall_profile_list(profile, SYSCALL_COUNTS, arena, &known.counts);
+    if (r == 0)
+        r = syscall_profile_list(profile, SYSCALL_SECONDS, arena, &known.seconds);
+    if (r == 0)
+        r = syscall_profile_list(profile, SYSCALL_ERRORS, arena, &known.errors);
+    if (r == 0)
+        *ret = known;
+    return r;
 }

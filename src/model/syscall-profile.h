@@ -51,6 +51,11 @@ int syscall_profile_list(const struct syscall_profile *profile, enum syscall_fig
 int syscall_profile_shares(const struct syscall_profile *profile, double resolution,
                            struct arena *arena, struct tally_list *ret);
 
+/* All lists of a run, from any source; all unknown if the profile is empty. 0 or -ENOMEM. */
+struct run_syscalls;
+int syscall_profile_fill_run(const struct syscall_profile *profile, int source, int exactness,
+                             struct arena *arena, struct run_syscalls *ret);
+
 /* Of what is exact, as the fields that hold it have it; and of what was sampled: more would be
  * noise, and different in every row. */
 #define SYSCALL_SHARE_EXACT   0.01

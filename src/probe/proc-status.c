@@ -32,11 +32,31 @@ static int take_mask(struct line *line, uint64_t *ret)
     return 0;
 }
 
-static int parse_line(struct line line, struct proc_status *status)
+struct ids {
+    bool has_one_uid;
+    bool has_one_gid;
+};
+
+/* Real, effective, saved; the one for files follows the effective one. */
+static int take_ids(struct line *line, int64_t *ret, bool *ret_is_one)
+{
+    int64_t effective, saved;
+
+    if (line_take_int(line, ret) < 0 || *ret > UINT32_MAX)
+        return -EBADMSG;
+    *ret_is_one = line_take_int(line, &effective) == 0 && line_take_int(line, &saved) == 0 &&
+                  effective == *ret && saved == *ret;
+    return 0;
+}
+
+static int parse_line(struct line line, struct proc_status *status, struct ids *ids)
 {
     if (line_take_key(&line, "Uid:")) {
-        if (line_take_int(&line, &status->uid) < 0 || status->uid > UINT32_MAX)
-            return -EBADMSG;
+        return take_ids(&line, &status->uid, &ids->has_one_uid);
+    } else if (line_take_key(&line, "Gid:")) {
+        return take_ids(&line, &status->gid, &ids->has_one_gid);
+    } else if (line_take_key(&line, "TracerPid:")) {
+        return line_take_int(&line, &status->tracer_pid);
     } else if (line_take_key(&line, "VmHWM:")) {
         return line_take_kb(&line, &status->peak_rss_bytes);
     } else if (line_take_key(&line, "SigIgn:")) {
@@ -51,15 +71,20 @@ static int parse_line(struct line line, struct proc_status *status)
 
 int proc_status_parse(const char *bytes, size_t length, struct proc_status *ret)
 {
-    struct proc_status status = {.uid = INT_UNKNOWN, .peak_rss_bytes = INT_UNKNOWN};
+    struct proc_status status = {.uid = INT_UNKNOWN,
+                                 .gid = INT_UNKNOWN,
+                                 .tracer_pid = INT_UNKNOWN,
+                                 .peak_rss_bytes = INT_UNKNOWN};
+    struct ids ids = {.has_one_uid = false};
     const char *at = bytes;
     struct line line;
 
     while (lines_next(&at, bytes + length, &line)) {
-        int r = parse_line(line, &status);
+        int r = parse_line(line, &status, &ids);
         if (r < 0)
             return r;
     }
+    status.has_one_user = ids.has_one_uid && ids.has_one_gid;
     *ret = status;
     return 0;
 }

@@ -248,6 +248,18 @@ static const struct rpc_param events_list_params[] = {
     LIMIT(10000, 50),
 };
 
+#define TRACED_PID                                                                                 \
+    PID("pid", .is_required = true, .meaning = "the process, one of the caller's user")
+
+static const struct rpc_param strace_params[] = {TRACED_PID};
+
+static const struct rpc_param strace_trace_params[] = {
+    TRACED_PID,
+    TEXT("file", RPC_PATH_MAX_BYTES,
+         .meaning = "where to, an absolute path; made anew, by the rights of the process's user; "
+                    "not given: in the daemon's state directory, for its own user's processes"),
+};
+
 /* ---- methods ---- */
 
 #define TAKES(list) .params = (list), .param_count = ARRAY_SIZE(list)
@@ -258,6 +270,10 @@ static const struct rpc_param events_list_params[] = {
 #define ADMISSION_ANSWER                                                                           \
     "{`allowed`, `delay_seconds`, `level`, `reason`}: whether, after how long a wait, the "        \
     "pressure, and why not"
+
+#define TRACER_ANSWER                                                                              \
+    "{`attached`, `reason`, `tracer_pid`, `file`}: whether, and why not: no strace, no "           \
+    "permission, a process that is gone or that another tracer has"
 
 const struct rpc_method rpc_methods[RPC_METHOD_COUNT] = {
     [RPC_DAEMON_STATUS] = {"daemon.status", "How the daemon is.",
@@ -337,6 +353,23 @@ const struct rpc_method rpc_methods[RPC_METHOD_COUNT] = {
                             TAKES(report_machine_params), .answer = "a MachineReport"},
     [RPC_EVENTS_LIST] = {"events.list", "The events that are stored.", TAKES(events_list_params),
                          .answer = "a list of ProcessEvent, oldest first"},
+    [RPC_STRACE_ATTACH] = {"strace.attach",
+                           "Counts the system calls of a process, and of all that it forks, with "
+                           "`strace -c -w -f`, which slows them down a lot. One that is traced "
+                           "already, or whose forebear is, is fine.",
+                           TAKES(strace_params), .answer = TRACER_ANSWER},
+    [RPC_STRACE_DETACH] = {"strace.detach",
+                           "Lets a process go that `strace.attach` or `strace.trace` has taken, "
+                           "which is otherwise traced until it ends.",
+                           TAKES(strace_params),
+                           .answer = "{`syscall_counts`, `syscall_time_pct`, `file`}: what was "
+                                     "counted since; null if no tracer was attached to that very "
+                                     "process"},
+    [RPC_STRACE_TRACE] = {"strace.trace",
+                          "Writes every system call of a process, and of all that it forks, to a "
+                          "file, with `strace -f -tt`, until it is let go, it ends, or the file "
+                          "has 1 GiB (`profiler.strace_full_on_demand`).",
+                          TAKES(strace_trace_params), .answer = TRACER_ANSWER},
 };
 
 static_assert(ARRAY_SIZE(job_finish_params) <= RPC_PARAMS_MAX &&

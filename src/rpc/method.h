@@ -25,6 +25,7 @@ enum rpc_type {
 #define RPC_JOB_NAME_MAX_BYTES 160
 #define RPC_STATUS_MAX_BYTES   64
 #define RPC_WORDS_MAX_BYTES    500 /* of a cause, or details */
+#define RPC_PATH_MAX_BYTES     4095
 #define RPC_NAME_MAX_BYTES     128 /* of a step, or of who sets a rate limit */
 #define RPC_PATTERNS_MAX       32
 #define RPC_TALLY_MAX          1024
@@ -80,6 +81,9 @@ enum rpc_method_id {
     RPC_REPORT_JOB,
     RPC_REPORT_MACHINE,
     RPC_EVENTS_LIST,
+    RPC_STRACE_ATTACH,
+    RPC_STRACE_DETACH,
+    RPC_STRACE_TRACE,
     RPC_METHOD_COUNT,
 };
 

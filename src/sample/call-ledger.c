@@ -326,27 +326,16 @@ int call_ledger_fill_run(const struct call_ledger *ledger, const struct run *run
 {
     const struct run_calls *calls = find_run(ledger, run);
     struct syscall_profile all = {0};
-    struct run_syscalls known = {0};
 
-    *ret = known;
+    *ret = (struct run_syscalls){0};
     if (!calls)
         return 0;
     int r = syscall_profile_add_all(&all, &calls->profile);
     if (r == 0 && calls->is_counted)
         r = add_living(ledger, run, &all);
     if (r == 0)
-        r = syscall_profile_shares(&all, SYSCALL_SHARE_EXACT, arena, &known.hotspots);
-    if (r == 0)
-        r = syscall_profile_list(&all, SYSCALL_COUNTS, arena, &known.counts);
-    if (r == 0)
-        r = syscall_profile_list(&all, SYSCALL_SECONDS, arena, &known.seconds);
-    if (r == 0)
-        r = syscall_profile_list(&all, SYSCALL_ERRORS, arena, &known.errors);
-    if (r == 0 && !syscall_profile_is_empty(&all)) {
-        known.source = calls->is_counted ? SYSCALLS_BPF : SYSCALLS_SAMPLED;
-        known.exactness = exactness_of(ledger, calls);
-        *ret = known;
-    }
+        r = syscall_profile_fill_run(&all, calls->is_counted ? SYSCALLS_BPF : SYSCALLS_SAMPLED,
+                                     exactness_of(ledger, calls), arena, ret);
     syscall_profile_done(&all);
     return r;
 }

@@ -20,6 +20,7 @@
 #include "store/run-table.h"
 #include "store/sample-writer.h"
 #include "store/session.h"
+#include "store/trace-writer.h"
 
 #define RETENTION_SECONDS 3600
 /* Who samples as seldom as this is there for long. */
@@ -453,6 +454,28 @@ static int write_anomaly(struct store *store, const struct tick *tick,
     return findings_write_anomaly(&store->findings, &shown, command, &store->arena);
 }
 
+/* A process that is in the snapshot shows it there. */
+static bool is_in(const struct snapshot *snapshot, const struct process_trace *trace)
+{
+    for (size_t i = 0; snapshot && i < snapshot->processes.count; i++)
+        if (snapshot->processes.items[i].pid == trace->pid &&
+            snapshot->processes.items[i].start_ticks == trace->start_ticks)
+            return true;
+    return false;
+}
+
+static int write_trace(struct store *store, const struct tick *tick,
+                       const struct process_trace *trace)
+{
+    const struct trace_writer writer = {.database = &store->database,
+                                        .schema = &store->schema,
+                                        .texts = &store->texts,
+                                        .session = store->session.id,
+                                        .tick = store->samples.tick};
+
+    return is_in(tick->snapshot, trace) ? 0 : trace_writer_write(&writer, trace);
+}
+
 static int write_tick(struct store *store, struct tick *tick)
 {
     int r = 0;
@@ -468,6 +491,8 @@ static int write_tick(struct store *store, struct tick *tick)
         r = sample_writer_write(&store->samples, tick->snapshot);
     else if (r == 0)
         r = run_table_write_changes(&store->runs);
+    for (size_t i = 0; i < tick->traces.count && r == 0; i++)
+        r = write_trace(store, tick, &tick->traces.items[i]);
     for (size_t i = 0; i < tick->anomalies.count && r == 0; i++)
         r = write_anomaly(store, tick, &tick->anomalies.items[i]);
     if (r == 0 && store->repeat_ticks)

@@ -30,3 +30,10 @@ void strace_command_full(struct strace_command *command, pid_t pid)
 
     set_words(command, pid, words, ARRAY_SIZE(words));
 }
+
+void strace_command_stream(struct strace_command *command, pid_t pid)
+{
+    static const char *const words[] = {"-f", "-tt"};
+
+    set_words(command, pid, words, ARRAY_SIZE(words));
+}

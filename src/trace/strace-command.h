@@ -16,5 +16,7 @@ struct strace_command {
 /* `strace -c -w -f -p PID`: counts calls and the wall time that they take, in the process and all
  * that it forks, and prints a table when it ends. */
 void strace_command_summary(struct strace_command *command, pid_t pid);
-/* `strace -f -tt -p PID`: each call as it happens, to its standard output. */
+/* `strace -f -tt -p PID`: each call as it happens, to its standard output; or all that it has to
+ * say to its standard error. */
 void strace_command_full(struct strace_command *command, pid_t pid);
+void strace_command_stream(struct strace_command *command, pid_t pid);

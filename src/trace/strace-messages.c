@@ -7,44 +7,50 @@
 #include "base/macros.h"
 #include "base/utf8.h"
 
-#define MARK "strace: "
-
 static bool has_text(const char *bytes, size_t length, const char *text)
 {
     return memmem(bytes, length, text, strlen(text)) != NULL;
 }
 
-static bool begins_with(const char *bytes, size_t length, const char *text)
+/* Steps over "strace: ", or "/usr/bin/strace: ": it signs by the name that it was started by. What
+ * else is in its stderr is not its own word. */
+static bool take_signature(const char **bytes, size_t *length)
 {
-    return length >= strlen(text) && memcmp(bytes, text, strlen(text)) == 0;
+    static const char mark[] = "strace: ";
+    const char *found = memmem(*bytes, *length, mark, strlen(mark));
+
+    if (!found || memchr(*bytes, ' ', (size_t)(found - *bytes)) ||
+        (found > *bytes && found[-1] != '/'))
+        return false;
+    *length -= (size_t)(found - *bytes) + strlen(mark);
+    *bytes = found + strlen(mark);
+    return true;
 }
 
-/* "strace: Process 916 attached", "… attached with 8 threads". */
+/* "Process 916 attached", "Process 916 attached with 8 threads". */
 static bool is_attachment(const char *bytes, size_t length, pid_t pid)
 {
     char words[64];
 
-    snprintf(words, sizeof(words), MARK "Process %d attached", (int)pid);
-    return begins_with(bytes, length, words);
+    snprintf(words, sizeof(words), "Process %d attached", (int)pid);
+    return length >= strlen(words) && memcmp(bytes, words, strlen(words)) == 0;
 }
 
-/* "strace: attach: ptrace(PTRACE_SEIZE, 916): Operation not permitted". */
+/* "attach: ptrace(PTRACE_SEIZE, 916): Operation not permitted", "Could not attach to process". What
+ * speaks of something else is a remark ("Exit of unknown pid 9 ignored"). */
 static enum strace_news news_of(const char *bytes, size_t length, pid_t pid)
 {
+    if (!take_signature(&bytes, &length))
+        return STRACE_SILENT;
     if (is_attachment(bytes, length, pid))
         return STRACE_ATTACHED;
-    if (!begins_with(bytes, length, MARK) || has_text(bytes, length, " attached") ||
-        has_text(bytes, length, " detached"))
+    if (!has_text(bytes, length, "attach: ") && !has_text(bytes, length, "not attach"))
         return STRACE_SILENT;
     if (has_text(bytes, length, "No such process"))
         return STRACE_GONE;
     if (has_text(bytes, length, "not permitted") || has_text(bytes, length, "Permission denied"))
         return STRACE_REFUSED;
-    /* Errors name their subject; what remains are remarks ("strace: Exit of unknown pid 9
-     * ignored").
-     */
-    return has_text(bytes, length, "ptrace(") || has_text(bytes, length, "attach") ? STRACE_FAILED
-                                                                                   : STRACE_SILENT;
+    return STRACE_FAILED;
 }
 
 enum strace_news strace_messages_parse(const char *bytes, size_t length, pid_t pid, char *line,

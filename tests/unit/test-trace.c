@@ -210,6 +210,12 @@ static void test_news(void **state _unused_)
                      STRACE_GONE);
     assert_int_equal(news("strace: Could not attach to process. If your uid matches\n", NULL, 0),
                      STRACE_FAILED);
+    assert_int_equal(news("/usr/bin/strace: test_ptrace: PTRACE_TRACEME: Operation not permitted\n"
+                          "/usr/bin/strace: Process 916 attached\n",
+                          NULL, 0),
+                     STRACE_ATTACHED);
+    assert_int_equal(news("not strace: Process 916 attached\n", NULL, 0), STRACE_SILENT);
+    assert_int_equal(news("mistrace: Process 916 attached\n", NULL, 0), STRACE_SILENT);
     assert_int_equal(news("strace: Exit of unknown pid 9 ignored\n"
                           "strace: Process 916 attached\n",
                           NULL, 0),

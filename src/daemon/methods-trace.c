@@ -1,0 +1,181 @@
+/* strace.*: tracers on demand. Whose process may be traced is decided here, by the peer's user;
+ * what the kernel allows that user is decided when strace, which runs as that user, attaches. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fd-io.h"
+#include "daemon/asker.h"
+#include "daemon/connection.h"
+#include "daemon/dispatch.h"
+#include "daemon/manager.h"
+#include "engine/peek.h"
+#include "model/record-json.h"
+
+/* Below the state directory: full traces that nobody has named a file for. */
+#define TRACES_DIRECTORY "traces"
+
+/* Whether the peer may have it traced; a process that is gone is the tracer's to tell of. */
+static bool may_trace(const struct connection *connection, const struct rpc_request *request,
+                      struct answer *answer)
+{
+    const struct peer *peer = connection_peer(connection);
+    pid_t pid = (pid_t)rpc_int(request, "pid", 0);
+    uint64_t start_ticks;
+    int64_t uid;
+
+    if (!peer->pid) {
+        answer_fail(answer, RPC_INVALID_PARAMS,
+                    "pid: the caller is in another pid namespace, its pids mean nothing here");
+        return false;
+    }
+    if (peer->sees_all || peek_owner(pid, &start_ticks, &uid) < 0 || uid == (int64_t)peer->uid)
+        return true;
+    answer_fail(answer, RPC_NOT_PERMITTED, "process %d belongs to another user", (int)pid);
+    return false;
+}
+
+static void finish(struct question *question)
+{
+    question->on_answered(question->context);
+}
+
+static void on_attached(void *context, const struct trace_answer *trace)
+{
+    struct question *question = context;
+    struct json_writer *json = &question->answer->json;
+
+    json_write_begin_object(json);
+    json_write_key(json, "attached");
+    json_write_bool(json, trace->error == 0);
+    json_write_key(json, "reason");
+    json_write_string(json, trace->error ? trace->words : NULL);
+    json_write_key(json, "tracer_pid");
+    if (trace->error)
+        json_write_null(json);
+    else
+        json_write_int(json, trace->tracer_pid);
+    json_write_key(json, "file");
+    json_write_string(json, trace->error ? NULL : trace->file);
+    json_write_end_object(json);
+    finish(question);
+}
+
+static void attach(struct daemon *daemon, struct question *question)
+{
+    tracing_attach(engine_tracing(daemon->engine), (pid_t)rpc_int(question->request, "pid", 0),
+                   NULL, on_attached, question);
+}
+
+void method_strace_attach(struct daemon *daemon _unused_, struct connection *connection,
+                          const struct rpc_request *request, struct answer *answer)
+{
+    if (may_trace(connection, request, answer))
+        answer->wait = attach;
+}
+
+/* ---- a full trace ---- */
+
+/* A file of our own choice, that only our own user's strace can make. */
+static int choose_file(const struct daemon *daemon, pid_t pid, char *into, size_t size)
+{
+    const char *database = daemon->config->storage_path;
+    const char *slash = strrchr(database, '/');
+    int length = slash ? (int)(slash - database) : 0;
+
+    int n = snprintf(into, size, "%.*s/" TRACES_DIRECTORY, length, database);
+    if (n < 0 || (size_t)n >= size)
+        return -ENAMETOOLONG;
+    if (mkdir(into, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    n = snprintf(into, size, "%.*s/" TRACES_DIRECTORY "/%d-%lld.strace", length, database, (int)pid,
+                 (long long)(clock_real_ns() / NS_PER_MSEC));
+    return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+/* As for any file: no link in a directory that others can write is followed. */
+static int check_file(const char *path)
+{
+    _cleanup_fd_location_ struct fd_location location = {.dir_fd = -1};
+
+    return path[0] == '/' ? fd_locate(path, &location) : -EINVAL;
+}
+
+static void trace(struct daemon *daemon, struct question *question)
+{
+    pid_t pid = (pid_t)rpc_int(question->request, "pid", 0);
+    const char *file = rpc_text(question->request, "file");
+    char chosen[PATH_MAX];
+
+    int r = file ? check_file(file) : choose_file(daemon, pid, chosen, sizeof(chosen));
+    if (r < 0) {
+        answer_fail(question->answer, RPC_INVALID_PARAMS, "file: %s",
+                    r == -EINVAL ? "must be an absolute path" : strerror(-r));
+        finish(question);
+        return;
+    }
+    tracing_attach(engine_tracing(daemon->engine), pid, file ? file : chosen, on_attached,
+                   question);
+}
+
+void method_strace_trace(struct daemon *daemon, struct connection *connection,
+                         const struct rpc_request *request, struct answer *answer)
+{
+    if (!daemon->config->strace_full_on_demand)
+        answer_fail(answer, RPC_NOT_PERMITTED,
+                    "full traces are not allowed here (profiler.strace_full_on_demand is false)");
+    else if (may_trace(connection, request, answer))
+        answer->wait = trace;
+}
+
+/* ---- strace.detach ---- */
+
+static void write_tally(struct json_writer *json, const char *name, const struct tally_list *tally)
+{
+    json_write_key(json, name);
+    field_encode(record_find(&process_metric_record, name), tally, json);
+}
+
+static void on_detached(void *context, const struct trace_answer *trace)
+{
+    struct question *question = context;
+    struct json_writer *json = &question->answer->json;
+    struct tally_list counts = {0}, shares = {0};
+    int r = 0;
+
+    if (trace->error) {
+        json_write_null(json);
+        finish(question);
+        return;
+    }
+    if (trace->calls)
+        r = syscall_profile_list(trace->calls, SYSCALL_COUNTS, &question->arena, &counts);
+    if (r == 0 && trace->calls)
+        r = syscall_profile_shares(trace->calls, SYSCALL_SHARE_EXACT, &question->arena, &shares);
+    if (r < 0)
+        answer_fail_errno(question->answer, r);
+    json_write_begin_object(json);
+    write_tally(json, "syscall_counts", &counts);
+    write_tally(json, "syscall_time_pct", &shares);
+    json_write_key(json, "file");
+    json_write_string(json, trace->file);
+    json_write_end_object(json);
+    finish(question);
+}
+
+static void detach(struct daemon *daemon, struct question *question)
+{
+    tracing_detach(engine_tracing(daemon->engine), (pid_t)rpc_int(question->request, "pid", 0),
+                   on_detached, question);
+}
+
+void method_strace_detach(struct daemon *daemon _unused_, struct connection *connection,
+                          const struct rpc_request *request, struct answer *answer)
+{
+    if (may_trace(connection, request, answer))
+        answer->wait = detach;
+}
