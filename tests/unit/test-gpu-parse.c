@@ -235,6 +235,13 @@ static void smi_garbage(void **state _unused_)
     assert_true(reading->gpus.items[0].utilization_pct == 5);
     assert_string_equal(reading->gpus.items[0].name, "\x1b[31m\xef\xbf\xbd"); /* valid UTF-8 */
     gpu_reading_free(reading);
+
+    static const char zeros[] = "0, 5, 1, 2, 3, 4, 5, \0name\n";
+    reading = gpu_reading_new();
+    assert_non_null(reading);
+    assert_int_equal(PARSE_BYTES(nvidia_smi_gpus_parse, zeros, sizeof(zeros) - 1, reading), 0);
+    assert_null(reading->gpus.items[0].name);
+    gpu_reading_free(reading);
 }
 
 static void smi_processes(void **state _unused_)

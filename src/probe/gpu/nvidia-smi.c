@@ -83,7 +83,7 @@ static const char *take_name(const struct line *line, char into[static NAME_SIZE
     if (name.at == name.end || *name.at == '[')
         return NULL;
     utf8_clean(into, NAME_SIZE, name.at, (size_t)(name.end - name.at));
-    return into;
+    return *into ? into : NULL;
 }
 
 static bool has_device(const struct gpu_reading *reading, int64_t index)
