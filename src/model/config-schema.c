@@ -53,7 +53,8 @@ const struct config_key config_keys[] = {
             "system calls of runs; `auto`: sampled at each interval, `bpf`: every one counted, "
             "which slows all calls on the machine while a run goes on"),
     KEY("profiler.gpu_enabled", gpu_enabled, CONFIG_SWITCH, .fallback = "auto",
-        .meaning = "read GPUs; `auto`: if a device is there"),
+        .meaning = "read GPUs; `auto`: if a device is there, `true`: ask the drivers even so, and "
+                   "say so if there is none"),
     KEY("profiler.storage_path", storage_path, CONFIG_PATH,
         .fallback_note = "`monitor.db` in the state directory", .meaning = "the database"),
     KEY("profiler.jsonl_path", jsonl_path, CONFIG_PATH, .allows_empty = true,
