@@ -104,7 +104,8 @@ static void on_gpus(void *context, const struct helper_end *end)
         fail(smi);
         return;
     }
-    if (start_query(smi, NVIDIA_SMI_QUERY_APPS, on_apps) < 0)
+    if (!gpu_reading_knows_pids(smi->options.proc_fd) ||
+        start_query(smi, NVIDIA_SMI_QUERY_APPS, on_apps) < 0)
         succeed(smi);
 }
 

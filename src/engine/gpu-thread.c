@@ -7,8 +7,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-/* A driver that has been asked for longer is taken to hang, and not waited for at the end; another
- * one may take as long to let go. */
+/* How long a driver that has answered may take to let go at the end. */
 #define PATIENCE_NS (NS_PER_SEC / 2)
 
 /* What the thread and the loop share, under its lock: freed by whoever leaves last. */
@@ -19,7 +18,6 @@ struct talk {
     pthread_cond_t changed;
     uv_async_t *answered; /* NULL: the loop has left */
     bool is_asked;        /* and not yet answered */
-    uint64_t asked_mono_ns;
     bool is_closing;
     bool has_ended;
     struct gpu_reading *answer; /* NULL: none waits */
@@ -125,7 +123,6 @@ static struct talk *talk_new(const struct gpu_thread_options *options, uv_async_
     talk->roots = options->roots;
     talk->answered = answered;
     talk->is_asked = true;
-    talk->asked_mono_ns = clock_mono_ns();
     pthread_mutex_init(&talk->lock, NULL);
     cond_init(&talk->changed);
     return talk;
@@ -168,7 +165,6 @@ void gpu_thread_ask(struct gpu_thread *thread)
     pthread_mutex_lock(&talk->lock);
     if (!talk->is_asked && !talk->has_ended) {
         talk->is_asked = true;
-        talk->asked_mono_ns = clock_mono_ns();
         pthread_cond_broadcast(&talk->changed);
     }
     pthread_mutex_unlock(&talk->lock);
@@ -183,9 +179,10 @@ void gpu_thread_close(struct gpu_thread *thread)
     pthread_mutex_lock(&talk->lock);
     talk->is_closing = true;
     pthread_cond_broadcast(&talk->changed);
-    uint64_t since_ns = talk->is_asked ? talk->asked_mono_ns : clock_mono_ns();
-    while (!talk->has_ended &&
-           cond_wait_until(&talk->changed, &talk->lock, since_ns + PATIENCE_NS) == 0)
+    uint64_t deadline_ns = clock_mono_ns() + PATIENCE_NS;
+    bool is_idle = !talk->is_asked;
+    while (is_idle && !talk->has_ended &&
+           cond_wait_until(&talk->changed, &talk->lock, deadline_ns) == 0)
         ;
     bool has_ended = talk->has_ended;
     talk->answered = NULL;
@@ -194,7 +191,7 @@ void gpu_thread_close(struct gpu_thread *thread)
         pthread_join(thread->thread, NULL);
         talk_free(talk);
     } else {
-        pthread_detach(thread->thread);
+        thread_leave(thread->thread);
     }
     uv_close((uv_handle_t *)&thread->answered, on_closed);
 }

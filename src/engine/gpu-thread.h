@@ -21,6 +21,7 @@ struct gpu_thread_options {
 /* Opens the source, and asks it for the first time, by and by. 0 or a negative errno. */
 int gpu_thread_start(uv_loop_t *loop, const struct gpu_thread_options *options,
                      struct gpu_thread **ret);
+/* A source that is being asked is left to itself, whether it hangs or is just busy. */
 void gpu_thread_close(struct gpu_thread *thread);
 
 /* Begins a question, unless the last one is still open. */

@@ -383,7 +383,7 @@ static void describe_seat(const struct seat *seat, struct text *out)
         return;
     text_append_string(out, out->length ? "; " : "");
     if (seat->state == SEAT_FAILED)
-        text_printf(out, "%s: none (%s)", name, seat->reason);
+        text_printf(out, "%s: %s (%s)", name, seat->latest ? "no figures" : "none", seat->reason);
     else if (seat->state == SEAT_ASKED)
         text_printf(out, "%s: no answer yet", name);
     else if (!is_current(seat, clock_mono_ns()))

@@ -2,10 +2,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd-io.h"
+#include "probe/pid-namespace.h"
 #include "probe/proc-stat.h"
 
 struct gpu_reading *gpu_reading_new(void)
@@ -110,6 +112,14 @@ void gpu_reading_identify(struct gpu_reading *reading, int proc_fd)
         items[kept++].start_ticks = start_ticks;
     }
     reading->processes.count = kept;
+}
+
+bool gpu_reading_knows_pids(int proc_fd)
+{
+    struct stat st;
+
+    /* A fixture has no namespaces. */
+    return fstatat(proc_fd, "self/ns/pid", &st, 0) < 0 || st.st_ino == INITIAL_PID_NAMESPACE;
 }
 
 const struct gpu_process *gpu_reading_find(const struct gpu_reading *reading, pid_t pid,

@@ -15,6 +15,7 @@
 
 struct gpu_set {
     int proc_fd;
+    bool knows_pids;         /* of NVIDIA's */
     struct nvml *nvml;       /* NULL: there is none */
     struct drm_cards *cards; /* the same */
 };
@@ -56,6 +57,7 @@ static int open_sources(struct gpu_set *set, const struct gpu_roots *roots, unsi
     set->proc_fd = open(roots->proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (set->proc_fd < 0)
         return -errno;
+    set->knows_pids = gpu_reading_knows_pids(set->proc_fd);
     if (sources & GPU_SOURCE_BIT(GPU_SOURCE_DRM))
         r = drm_cards_open(roots->sys, roots->proc, &set->cards, reason);
     if (r < 0 && r != -ENODEV)
@@ -121,7 +123,7 @@ static int read_processes(struct gpu_set *set, struct gpu_reading *reading)
 {
     int r = 0;
 
-    for (unsigned i = 0; i < count_nvml(set) && r == 0; i++)
+    for (unsigned i = 0; set->knows_pids && i < count_nvml(set) && r == 0; i++)
         r = nvml_read_processes(set->nvml, i, reading);
     if (r == 0 && set->cards)
         r = drm_cards_read_processes(set->cards, clock_mono_ns(), reading);
