@@ -44,23 +44,6 @@ static int from_words(void)
     return r < 0 ? r : nvidia_smi_apps_parse(apps, strlen(apps), reading);
 }
 
-static void fail_each(int (*attempt)(void), bool for_good, long least)
-{
-    long site = 0;
-    int r;
-
-    do {
-        countdown = ++site;
-        fails_for_good = for_good;
-        is_failing = true;
-        r = attempt();
-        is_failing = false;
-        assert_true(r == 0 || r == -ENOMEM);
-    } while (countdown <= 0);
-    assert_int_equal(r, 0);
-    assert_true(site > least);
-}
-
 static int make(void **state)
 {
     int r = gpu_world_make(state);
@@ -83,14 +66,14 @@ static int make(void **state)
 
 static void test_each_allocation_fails_once(void **state _unused_)
 {
-    fail_each(from_drivers, false, 12);
-    fail_each(from_words, false, 4);
+    fail_each_allocation(from_drivers, false, 12);
+    fail_each_allocation(from_words, false, 4);
 }
 
 static void test_all_fail_from_each_allocation_on(void **state _unused_)
 {
-    fail_each(from_drivers, true, 12);
-    fail_each(from_words, true, 4);
+    fail_each_allocation(from_drivers, true, 12);
+    fail_each_allocation(from_words, true, 4);
 }
 
 int main(void)
