@@ -246,6 +246,32 @@ static void busy_by_cycles(void **state)
     drm_cards_close(cards);
 }
 
+/* Without a PCI address, a file is of the card whose node it is; the driver may be called otherwise
+ * there. */
+static void busy_by_node(void **state)
+{
+    static const char format[] = "drm-driver:\tmsm\ndrm-client-id:\t%d\ndrm-engine-gpu:\t%d ns\n";
+    const struct gpu_world *world = *state;
+    char text[256];
+
+    world_put_card(world, 0, "msm_dpu", NULL, NULL); /* renderD128 */
+    world_put_card(world, 1, "panfrost", NULL, NULL);
+    world_put_process(world, 100, 50);
+    snprintf(text, sizeof(text), format, 1, 0);
+    world_put_file(world, 100, 4, "/dev/dri/renderD128", text);
+    snprintf(text, sizeof(text), format, 2, 0);
+    world_put_file(world, 100, 5, "/dev/dri/card0", text);
+    struct drm_cards *cards = open_cards(world);
+    busy_at(cards, SECOND);
+    snprintf(text, sizeof(text), format, 1, 500000000);
+    world_put_file(world, 100, 4, "/dev/dri/renderD128", text);
+    snprintf(text, sizeof(text), format, 2, 250000000);
+    world_put_file(world, 100, 5, "/dev/dri/card0", text);
+    assert_true(fabs(busy_at(cards, 2 * SECOND) - 75) < 1e-9);
+    assert_true(read_card(cards, 1, 2 * SECOND).utilization_pct == 0);
+    drm_cards_close(cards);
+}
+
 /* Nobody holds it: it is idle. A driver that does not tell: unknown. */
 static void idle_or_unknown(void **state)
 {
@@ -268,6 +294,8 @@ static void idle_or_unknown(void **state)
     drm_cards_close(cards);
 }
 
+static const struct drm_device i915 = {.pdev = "0000:00:02.0", .card = 0, .render = 128};
+
 /* What some processes do is hidden: a part is not the whole. (Nothing is hidden from root.) */
 static void hidden_processes(void **state)
 {
@@ -285,10 +313,10 @@ static void hidden_processes(void **state)
     drm_clients_look(clients, SECOND);
     drm_clients_look(clients, 2 * SECOND);
     assert_int_equal(getuid() == 0 ? seteuid(0) : 0, 0);
-    assert_true(isnan(drm_clients_busy_pct(clients, "i915", "0000:00:02.0")));
+    assert_true(isnan(drm_clients_busy_pct(clients, &i915)));
     chmod(path, 0700);
     drm_clients_look(clients, 10 * SECOND); /* seen by the next walk */
-    assert_true(drm_clients_busy_pct(clients, "i915", "0000:00:02.0") == 0);
+    assert_true(drm_clients_busy_pct(clients, &i915) == 0);
     drm_clients_free(clients);
 }
 
@@ -300,7 +328,7 @@ static struct gpu_reading *processes_at(const struct gpu_world *world, struct dr
 
     assert_non_null(reading);
     drm_clients_look(clients, mono_ns);
-    assert_int_equal(drm_clients_read_processes(clients, reading), 0);
+    assert_int_equal(drm_clients_read_processes(clients, &i915, 1, reading), 0);
     gpu_reading_identify(reading, proc_fd);
     close(proc_fd);
     return reading;
@@ -321,6 +349,8 @@ static void memory_of_processes(void **state)
     world_put_file(world, 101, 6, "/dev/dri/card0", "drm-driver:\tnouveau\n"); /* tells nothing */
     world_put_file(world, 101, 7, "/tmp/dri/card0", I915_CLIENT(9, 0, 0, 90)); /* no device */
     world_put_file(world, 102, 3, "/dev/dri/renderD128", I915_CLIENT(3, 0, 0, 40));
+    world_put_file(world, 101, 8, "/dev/dri/renderD130", /* not ours to tell of */
+                   "drm-driver:\tnvidia-drm\ndrm-pdev:\t0000:09:00.0\ndrm-memory-vram:\t9 MiB\n");
     assert_int_equal(drm_clients_new(world->proc, &clients), 0);
     struct gpu_reading *reading = processes_at(world, clients, SECOND);
     assert_int_equal(reading->processes.count, 1);
@@ -331,7 +361,7 @@ static void memory_of_processes(void **state)
 
     /* In between, files that are known are read; new ones are found with the next walk. */
     world_put_file(world, 100, 7, "/dev/dri/renderD129", I915_CLIENT(2, 0, 0, 35));
-    world_put_file(world, 101, 8, "/dev/dri/renderD128", I915_CLIENT(4, 0, 0, 7));
+    world_put_file(world, 101, 9, "/dev/dri/renderD128", I915_CLIENT(4, 0, 0, 7));
     reading = processes_at(world, clients, 2 * SECOND);
     assert_int_equal(gpu_reading_find(reading, 100, 50)->memory_bytes, 45 << 20);
     assert_null(gpu_reading_find(reading, 101, 60));
@@ -359,7 +389,7 @@ static void the_real_proc(void **state _unused_)
     drm_clients_look(clients, 10 * SECOND);
     struct gpu_reading *reading = gpu_reading_new();
     assert_non_null(reading);
-    assert_int_equal(drm_clients_read_processes(clients, reading), 0);
+    assert_int_equal(drm_clients_read_processes(clients, &i915, 1, reading), 0);
     for (size_t i = 0; i < reading->processes.count; i++)
         assert_int_not_equal(reading->processes.items[i].pid, getpid());
     gpu_reading_free(reading);
@@ -383,6 +413,7 @@ int main(void)
         WORLD_TEST(none),
         WORLD_TEST(busy_by_engine_time),
         WORLD_TEST(busy_by_cycles),
+        WORLD_TEST(busy_by_node),
         WORLD_TEST(idle_or_unknown),
         WORLD_TEST(hidden_processes),
         WORLD_TEST(memory_of_processes),

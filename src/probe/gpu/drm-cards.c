@@ -33,6 +33,7 @@ enum place {
 
 struct card {
     unsigned number;       /* N of cardN */
+    unsigned render;       /* N of its renderDN */
     int place_fds[PLACES]; /* -1: there is none */
     struct drm_uevent identity;
     const char *vendor; /* NULL: not known */
@@ -134,25 +135,25 @@ static double read_figure(const struct card *card, const struct figure_file *fil
 
 /* ---- finding cards ---- */
 
-/* `cardN`, not one of its connectors, `cardN-DP-1`. */
-static int card_number(const char *name, unsigned *ret)
+/* `cardN`, not one of its connectors, `cardN-DP-1`; or `renderDN`. */
+static bool is_node(const char *name, const char *kind, unsigned *ret)
 {
     int64_t number;
 
-    if (strncmp(name, "card", 4) != 0 || number_parse_int(name + 4, &number) < 0 || number < 0 ||
-        number > UINT16_MAX)
-        return -EINVAL;
+    if (strncmp(name, kind, strlen(kind)) != 0 ||
+        number_parse_int(name + strlen(kind), &number) < 0 || number < 0 || number > UINT16_MAX)
+        return false;
     *ret = (unsigned)number;
-    return 0;
+    return true;
 }
 
-static bool has_entry(int dir_fd, const char *path, const char *prefix)
+static bool has_node(int dir_fd, const char *path, const char *kind, unsigned *ret)
 {
     _cleanup_closedir_ DIR *directory = fd_open_directory(dir_fd, path);
     struct dirent *entry;
 
     while (directory && (entry = readdir(directory)))
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+        if (is_node(entry->d_name, kind, ret))
             return true;
     return false;
 }
@@ -207,7 +208,7 @@ static int open_card(int class_fd, unsigned number, struct card *ret)
                          : fd_read_file(card.place_fds[IN_DEVICE], "uevent", bytes, sizeof(bytes));
     if (length < 0 || drm_uevent_parse(bytes, (size_t)length, &card.identity) < 0 ||
         strcmp(card.identity.driver, "nvidia") == 0 ||
-        !has_entry(card.place_fds[IN_DEVICE], "drm", "renderD")) {
+        !has_node(card.place_fds[IN_DEVICE], "drm", "renderD", &card.render)) {
         card_close(&card);
         return -ENODEV;
     }
@@ -236,7 +237,7 @@ static int find_cards(struct drm_cards *cards, const char *sys_root)
     unsigned number;
 
     while (directory && cards->list.count < CARDS_MAX && (entry = readdir(directory))) {
-        if (card_number(entry->d_name, &number) < 0 ||
+        if (!is_node(entry->d_name, "card", &number) ||
             open_card(dirfd(directory), number, &card) < 0)
             continue;
         if (VEC_PUSH(&cards->list, card) < 0) {
@@ -285,7 +286,9 @@ bool drm_cards_may_be(const char *sys_root)
 {
     _cleanup_close_ int sys_fd = open(sys_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    return sys_fd >= 0 && has_entry(sys_fd, "class/drm", "card");
+    unsigned number;
+
+    return sys_fd >= 0 && has_node(sys_fd, "class/drm", "card", &number);
 }
 
 unsigned drm_cards_count(const struct drm_cards *cards)
@@ -325,6 +328,12 @@ static bool is_asleep(const struct card *card)
            strcmp(status, "suspended") == 0;
 }
 
+static struct drm_device device_of(const struct card *card)
+{
+    return (struct drm_device){
+        .pdev = card->identity.pdev, .card = card->number, .render = card->render};
+}
+
 static double read_busy(struct drm_cards *cards, const struct card *card, uint64_t mono_ns)
 {
     double busy_pct = READ_FIGURE(card, busy_files);
@@ -332,7 +341,8 @@ static double read_busy(struct drm_cards *cards, const struct card *card, uint64
     if (real_is_known(busy_pct))
         return busy_pct >= 0 && busy_pct <= 100 ? busy_pct : REAL_UNKNOWN;
     drm_clients_look(cards->clients, mono_ns);
-    return drm_clients_busy_pct(cards->clients, card->identity.driver, card->identity.pdev);
+    const struct drm_device device = device_of(card);
+    return drm_clients_busy_pct(cards->clients, &device);
 }
 
 int drm_cards_read(struct drm_cards *cards, unsigned index, uint64_t mono_ns,
@@ -360,8 +370,13 @@ int drm_cards_read(struct drm_cards *cards, unsigned index, uint64_t mono_ns,
     return 0;
 }
 
+/* Clients of other cards are not ours to tell of: NVIDIA's driver does so itself. */
 int drm_cards_read_processes(struct drm_cards *cards, uint64_t mono_ns, struct gpu_reading *reading)
 {
+    struct drm_device devices[CARDS_MAX];
+
+    for (size_t i = 0; i < cards->list.count; i++)
+        devices[i] = device_of(&cards->list.items[i]);
     drm_clients_look(cards->clients, mono_ns);
-    return drm_clients_read_processes(cards->clients, reading);
+    return drm_clients_read_processes(cards->clients, devices, cards->list.count, reading);
 }

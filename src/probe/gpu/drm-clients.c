@@ -27,6 +27,11 @@
 #define FDINFO_SIZE 8192
 #define NODES       "/dev/dri/"
 
+struct file {
+    int number;
+    unsigned node; /* N of cardN or renderDN, which do not overlap */
+};
+
 /* A process as it was when its descriptors were listed. */
 struct holder {
     pid_t pid;
@@ -34,11 +39,12 @@ struct holder {
     off_t descriptors; /* how many it had */
     bool is_hidden;    /* its descriptors are not for this user */
     bool is_fresh;     /* it was there in the last walk */
-    struct VEC(int) files;
+    struct VEC(struct file) files;
 };
 
 struct client {
     struct drm_fdinfo info;
+    unsigned node;
     pid_t pid;     /* the first that holds it */
     int64_t key;   /* which it is, where the driver does not number them */
     bool is_known; /* by the look before this one */
@@ -98,22 +104,37 @@ void drm_clients_free(struct drm_clients *clients)
 
 /* ---- who holds a file ---- */
 
-static bool is_node(int dir_fd, const char *name)
+/* Whether it leads to a node of a driver, and to which. */
+static bool find_node(int dir_fd, const char *name, unsigned *ret)
 {
-    char target[sizeof(NODES)];
-    ssize_t length = readlinkat(dir_fd, name, target, sizeof(target));
+    static const char *const kinds[] = {NODES "card", NODES "renderD"};
+    char target[64];
+    int64_t number;
 
-    return length >= (ssize_t)strlen(NODES) && memcmp(target, NODES, strlen(NODES)) == 0;
+    ssize_t length = readlinkat(dir_fd, name, target, sizeof(target) - 1);
+    if (length < 0)
+        return false;
+    target[length] = '\0';
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+        if (strncmp(target, kinds[i], strlen(kinds[i])) == 0 &&
+            number_parse_int(target + strlen(kinds[i]), &number) == 0 && number >= 0 &&
+            number <= UINT16_MAX) {
+            *ret = (unsigned)number;
+            return true;
+        }
+    return false;
 }
 
 static void list_files(struct holder *holder, DIR *directory)
 {
     struct dirent *entry;
     int64_t number;
+    unsigned node;
 
     while ((entry = readdir(directory)) && holder->files.count < FILES_MAX)
         if (number_parse_int(entry->d_name, &number) == 0 && number >= 0 && number <= INT32_MAX &&
-            is_node(dirfd(directory), entry->d_name) && VEC_PUSH(&holder->files, (int)number) < 0)
+            find_node(dirfd(directory), entry->d_name, &node) &&
+            VEC_PUSH(&holder->files, (struct file){.number = (int)number, .node = node}) < 0)
             return;
 }
 
@@ -262,10 +283,10 @@ static void update_client(struct client *client, struct drm_fdinfo *info, uint64
     client->is_known = true;
 }
 
-static void note_client(struct drm_clients *clients, struct drm_fdinfo *info, pid_t pid, int file,
-                        uint64_t elapsed_ns)
+static void note_client(struct drm_clients *clients, struct drm_fdinfo *info, pid_t pid,
+                        const struct file *file, uint64_t elapsed_ns)
 {
-    int64_t key = key_of(info, pid, file);
+    int64_t key = key_of(info, pid, file->number);
     struct client *client = find_client(clients, info, key);
 
     if (client && client->is_fresh) { /* shared: it was met already */
@@ -279,6 +300,7 @@ static void note_client(struct drm_clients *clients, struct drm_fdinfo *info, pi
             return;
         client = &clients->list.items[clients->list.count - 1];
     }
+    client->node = file->node;
     client->pid = pid;
     client->is_fresh = true;
 }
@@ -300,8 +322,9 @@ static void read_holder(struct drm_clients *clients, struct holder *holder, uint
     struct drm_fdinfo info;
 
     for (size_t i = 0; i < holder->files.count; i++) {
-        if (read_file(clients, holder, holder->files.items[i], &info))
-            note_client(clients, &info, holder->pid, holder->files.items[i], elapsed_ns);
+        const struct file *file = &holder->files.items[i];
+        if (read_file(clients, holder, file->number, &info))
+            note_client(clients, &info, holder->pid, file, elapsed_ns);
         else
             holder->inode = 0; /* to be listed again */
     }
@@ -342,9 +365,11 @@ void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns)
 
 /* ---- what comes of it ---- */
 
-static bool is_of(const struct client *client, const char *driver, const char *pdev)
+static bool is_of(const struct client *client, const struct drm_device *device)
 {
-    return strcmp(client->info.driver, driver) == 0 && strcmp(client->info.pdev, pdev) == 0;
+    if (client->info.pdev[0])
+        return strcmp(client->info.pdev, device->pdev) == 0;
+    return client->node == device->card || client->node == device->render;
 }
 
 struct engine_load {
@@ -381,7 +406,7 @@ static bool add_client(const struct client *client,
     return is_told && client->info.engine_count;
 }
 
-double drm_clients_busy_pct(const struct drm_clients *clients, const char *driver, const char *pdev)
+double drm_clients_busy_pct(const struct drm_clients *clients, const struct drm_device *device)
 {
     struct engine_load loads[DRM_ENGINES_MAX];
     size_t count = 0;
@@ -391,7 +416,7 @@ double drm_clients_busy_pct(const struct drm_clients *clients, const char *drive
         return REAL_UNKNOWN;
     for (size_t i = 0; i < clients->list.count; i++) {
         const struct client *client = &clients->list.items[i];
-        if (!is_of(client, driver, pdev))
+        if (!is_of(client, device))
             continue;
         if (!add_client(client, loads, &count))
             return REAL_UNKNOWN;
@@ -401,12 +426,23 @@ double drm_clients_busy_pct(const struct drm_clients *clients, const char *drive
     return fmin(largest, 1) * 100;
 }
 
-int drm_clients_read_processes(const struct drm_clients *clients, struct gpu_reading *reading)
+static bool is_of_any(const struct client *client, const struct drm_device *devices, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_of(client, &devices[i]))
+            return true;
+    return false;
+}
+
+int drm_clients_read_processes(const struct drm_clients *clients, const struct drm_device *devices,
+                               size_t count, struct gpu_reading *reading)
 {
     for (size_t i = 0; i < clients->list.count; i++) {
         const struct client *client = &clients->list.items[i];
         int64_t bytes = drm_fdinfo_memory_bytes(&client->info);
-        int r = int_is_known(bytes) ? gpu_reading_add_process(reading, client->pid, bytes) : 0;
+        if (!int_is_known(bytes) || !is_of_any(client, devices, count))
+            continue;
+        int r = gpu_reading_add_process(reading, client->pid, bytes);
         if (r < 0)
             return r;
     }

@@ -19,11 +19,19 @@ void drm_clients_free(struct drm_clients *clients);
  * be noted for want of memory is missing. */
 void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns);
 
+/* Which device is meant: by its PCI address, or, for drivers that do not tell that, by its nodes,
+ * /dev/dri/cardN and /dev/dri/renderDN. */
+struct drm_device {
+    const char *pdev;
+    unsigned card;
+    unsigned render;
+};
+
 /* How busy the busiest engine of a device was between the last two looks, in percent: the sum over
  * its clients. REAL_UNKNOWN: it was looked at once only, some processes are hidden from this user,
  * or the driver does not tell. */
-double drm_clients_busy_pct(const struct drm_clients *clients, const char *driver,
-                            const char *pdev);
+double drm_clients_busy_pct(const struct drm_clients *clients, const struct drm_device *device);
 
-/* The memory of each client, added to the reading. 0 or -ENOMEM. */
-int drm_clients_read_processes(const struct drm_clients *clients, struct gpu_reading *reading);
+/* The memory of each client of these devices, added to the reading. 0 or -ENOMEM. */
+int drm_clients_read_processes(const struct drm_clients *clients, const struct drm_device *devices,
+                               size_t count, struct gpu_reading *reading);
