@@ -142,6 +142,35 @@ static void a_card_that_sleeps_is_not_read(void **state)
     drm_cards_close(cards);
 }
 
+static size_t count_processes(struct drm_cards *cards, uint64_t mono_ns)
+{
+    struct gpu_reading *reading = gpu_reading_new();
+
+    assert_non_null(reading);
+    assert_int_equal(drm_cards_read_processes(cards, mono_ns, reading), 0);
+    size_t count = reading->processes.count;
+    gpu_reading_free(reading);
+    return count;
+}
+
+/* Nor are the files that processes hold: reading them would wake it. */
+static void nor_are_its_files(void **state)
+{
+    const struct gpu_world *world = *state;
+
+    world_put_radeon(world, 0);
+    world_put_process(world, 100, 50);
+    world_put_file(world, 100, 3, "/dev/dri/renderD128",
+                   "drm-driver:\tamdgpu\ndrm-pdev:\t0000:03:00.0\ndrm-memory-vram:\t1 MiB\n");
+    struct drm_cards *cards = open_cards(world);
+    assert_int_equal(count_processes(cards, SECOND), 1);
+    world_put_figure(world, 0, "device/power/runtime_status", "suspended");
+    assert_int_equal(count_processes(cards, 2 * SECOND), 0);
+    world_put_figure(world, 0, "device/power/runtime_status", "active");
+    assert_int_equal(count_processes(cards, 3 * SECOND), 1);
+    drm_cards_close(cards);
+}
+
 static void files_that_say_nothing(void **state)
 {
     const struct gpu_world *world = *state;
@@ -310,12 +339,12 @@ static void hidden_processes(void **state)
     assert_int_equal(chmod(path, 0), 0);
     assert_int_equal(drm_clients_new(world->proc, &clients), 0);
     assert_int_equal(geteuid() == 0 ? seteuid(65534) : 0, 0);
-    drm_clients_look(clients, SECOND);
-    drm_clients_look(clients, 2 * SECOND);
+    drm_clients_look(clients, SECOND, NULL, 0);
+    drm_clients_look(clients, 2 * SECOND, NULL, 0);
     assert_int_equal(getuid() == 0 ? seteuid(0) : 0, 0);
     assert_true(isnan(drm_clients_busy_pct(clients, &i915)));
     chmod(path, 0700);
-    drm_clients_look(clients, 10 * SECOND); /* seen by the next walk */
+    drm_clients_look(clients, 10 * SECOND, NULL, 0); /* seen by the next walk */
     assert_true(drm_clients_busy_pct(clients, &i915) == 0);
     drm_clients_free(clients);
 }
@@ -327,7 +356,7 @@ static struct gpu_reading *processes_at(const struct gpu_world *world, struct dr
     int proc_fd = open(world->proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     assert_non_null(reading);
-    drm_clients_look(clients, mono_ns);
+    drm_clients_look(clients, mono_ns, NULL, 0);
     assert_int_equal(drm_clients_read_processes(clients, &i915, 1, reading), 0);
     gpu_reading_identify(reading, proc_fd);
     close(proc_fd);
@@ -385,8 +414,8 @@ static void the_real_proc(void **state _unused_)
     struct drm_clients *clients = NULL;
 
     assert_int_equal(drm_clients_new("/proc", &clients), 0);
-    drm_clients_look(clients, SECOND);
-    drm_clients_look(clients, 10 * SECOND);
+    drm_clients_look(clients, SECOND, NULL, 0);
+    drm_clients_look(clients, 10 * SECOND, NULL, 0);
     struct gpu_reading *reading = gpu_reading_new();
     assert_non_null(reading);
     assert_int_equal(drm_clients_read_processes(clients, &i915, 1, reading), 0);
@@ -409,6 +438,7 @@ int main(void)
         WORLD_TEST(intel_discrete),
         WORLD_TEST(several_cards),
         WORLD_TEST(a_card_that_sleeps_is_not_read),
+        WORLD_TEST(nor_are_its_files),
         WORLD_TEST(files_that_say_nothing),
         WORLD_TEST(none),
         WORLD_TEST(busy_by_engine_time),

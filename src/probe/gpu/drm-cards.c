@@ -285,7 +285,6 @@ void drm_cards_close(struct drm_cards *cards)
 bool drm_cards_may_be(const char *sys_root)
 {
     _cleanup_close_ int sys_fd = open(sys_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
     unsigned number;
 
     return sys_fd >= 0 && has_node(sys_fd, "class/drm", "card", &number);
@@ -334,13 +333,24 @@ static struct drm_device device_of(const struct card *card)
         .pdev = card->identity.pdev, .card = card->number, .render = card->render};
 }
 
+static void look_at_clients(struct drm_cards *cards, uint64_t mono_ns)
+{
+    struct drm_device asleep[CARDS_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < cards->list.count; i++)
+        if (is_asleep(&cards->list.items[i]))
+            asleep[count++] = device_of(&cards->list.items[i]);
+    drm_clients_look(cards->clients, mono_ns, asleep, count);
+}
+
 static double read_busy(struct drm_cards *cards, const struct card *card, uint64_t mono_ns)
 {
     double busy_pct = READ_FIGURE(card, busy_files);
 
     if (real_is_known(busy_pct))
         return busy_pct >= 0 && busy_pct <= 100 ? busy_pct : REAL_UNKNOWN;
-    drm_clients_look(cards->clients, mono_ns);
+    look_at_clients(cards, mono_ns);
     const struct drm_device device = device_of(card);
     return drm_clients_busy_pct(cards->clients, &device);
 }
@@ -377,6 +387,6 @@ int drm_cards_read_processes(struct drm_cards *cards, uint64_t mono_ns, struct g
 
     for (size_t i = 0; i < cards->list.count; i++)
         devices[i] = device_of(&cards->list.items[i]);
-    drm_clients_look(cards->clients, mono_ns);
+    look_at_clients(cards, mono_ns);
     return drm_clients_read_processes(cards->clients, devices, cards->list.count, reading);
 }

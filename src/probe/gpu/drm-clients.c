@@ -317,14 +317,30 @@ static bool read_file(struct drm_clients *clients, const struct holder *holder, 
     return length > 0 && drm_fdinfo_parse(clients->buffer, (size_t)length, ret) == 0;
 }
 
-static void read_holder(struct drm_clients *clients, struct holder *holder, uint64_t elapsed_ns)
+struct look {
+    uint64_t elapsed_ns;
+    const struct drm_device *asleep;
+    size_t asleep_count;
+};
+
+static bool is_asleep(const struct look *look, unsigned node)
+{
+    for (size_t i = 0; i < look->asleep_count; i++)
+        if (node == look->asleep[i].card || node == look->asleep[i].render)
+            return true;
+    return false;
+}
+
+static void read_holder(struct drm_clients *clients, struct holder *holder, const struct look *look)
 {
     struct drm_fdinfo info;
 
     for (size_t i = 0; i < holder->files.count; i++) {
         const struct file *file = &holder->files.items[i];
+        if (is_asleep(look, file->node))
+            continue;
         if (read_file(clients, holder, file->number, &info))
-            note_client(clients, &info, holder->pid, file, elapsed_ns);
+            note_client(clients, &info, holder->pid, file, look->elapsed_ns);
         else
             holder->inode = 0; /* to be listed again */
     }
@@ -344,12 +360,14 @@ static void drop_stale(struct drm_clients *clients)
     clients->list.count = kept;
 }
 
-void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns)
+void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns,
+                      const struct drm_device *asleep, size_t count)
 {
-    uint64_t elapsed_ns = mono_ns - clients->looked_mono_ns;
+    const struct look look = {
+        .elapsed_ns = mono_ns - clients->looked_mono_ns, .asleep = asleep, .asleep_count = count};
     size_t position = 0;
 
-    if (clients->looks && elapsed_ns < LOOK_EVERY_NS)
+    if (clients->looks && look.elapsed_ns < LOOK_EVERY_NS)
         return;
     if (!clients->looks || mono_ns - clients->walked_mono_ns >= WALK_EVERY_NS) {
         walk(clients);
@@ -357,7 +375,7 @@ void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns)
     }
     for (struct holder *holder; (holder = map_next(&clients->holders, &position));)
         if (holder->files.count)
-            read_holder(clients, holder, elapsed_ns);
+            read_holder(clients, holder, &look);
     drop_stale(clients);
     clients->looked_mono_ns = mono_ns;
     clients->looks++;

@@ -11,14 +11,6 @@
 
 struct drm_clients;
 
-/* `proc_root`: the directory mounted as /proc, or a fixture. 0 or a negative errno. */
-int drm_clients_new(const char *proc_root, struct drm_clients **ret);
-void drm_clients_free(struct drm_clients *clients);
-
-/* Brings it up to date, as of `mono_ns`; not more often than every tenth of a second. What cannot
- * be noted for want of memory is missing. */
-void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns);
-
 /* Which device is meant: by its PCI address, or, for drivers that do not tell that, by its nodes,
  * /dev/dri/cardN and /dev/dri/renderDN. */
 struct drm_device {
@@ -26,6 +18,16 @@ struct drm_device {
     unsigned card;
     unsigned render;
 };
+
+/* `proc_root`: the directory mounted as /proc, or a fixture. 0 or a negative errno. */
+int drm_clients_new(const char *proc_root, struct drm_clients **ret);
+void drm_clients_free(struct drm_clients *clients);
+
+/* Brings it up to date, as of `mono_ns`; not more often than every tenth of a second. Files of the
+ * devices `asleep` are not read: some drivers would wake them. What cannot be noted for want of
+ * memory is missing. */
+void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns,
+                      const struct drm_device *asleep, size_t count);
 
 /* How busy the busiest engine of a device was between the last two looks, in percent: the sum over
  * its clients. REAL_UNKNOWN: it was looked at once only, some processes are hidden from this user,
