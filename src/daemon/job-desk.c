@@ -361,16 +361,19 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
     }
 }
 
-/* What the kernel has told of its system calls, where nobody who knows better has. Without memory
- * they are unknown. */
+/* What we know of its system calls, where nobody who knows better has told: who has counted them
+ * does, and then whoever has sampled them as its parent. Without memory they are unknown. */
 static void add_syscalls(struct daemon *daemon, const struct run *run, struct arena *arena,
                          struct job_profile *profile)
 {
-    struct run_syscalls syscalls;
+    bool is_told = profile->syscall_hotspots.items != NULL;
+    bool is_counted_by_others = is_told && profile->syscall_source != SYSCALLS_SAMPLED;
+    struct run_syscalls ours;
 
-    if (!profile->syscall_hotspots.items &&
-        engine_syscalls(daemon->engine, run, arena, &syscalls) == 0)
-        job_profile_set_syscalls(profile, &syscalls);
+    if (is_counted_by_others || engine_syscalls(daemon->engine, run, arena, &ours) < 0)
+        return;
+    if (!is_told || ours.source == SYSCALLS_BPF || ours.source == SYSCALLS_STRACE)
+        job_profile_set_syscalls(profile, &ours);
 }
 
 static void store_sheet(struct daemon *daemon, const struct run *run, int64_t sheet_num,

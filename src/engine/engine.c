@@ -882,13 +882,14 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
     registry_remove(registry, pid);
 }
 
-void engine_signalled(struct engine *engine, pid_t pid, const struct process_event *sent)
+void engine_signalled(struct engine *engine, const struct run *run, pid_t pid,
+                      const struct process_event *sent)
 {
     const struct member *member = registry_find(engine->options.registry, pid);
+    const struct owner of_run = {.run = run, .sheet_num = INT_UNKNOWN};
+    const struct owner owner = member && member->run == run ? owner_of(member) : of_run;
 
-    if (!member)
-        return;
-    intake_signal(&engine->intake, owner_of(member), pid, sent, ns_to_sec(clock_real_ns()));
+    intake_signal(&engine->intake, owner, pid, sent, ns_to_sec(clock_real_ns()));
     plan_flush(engine);
 }
 

@@ -142,8 +142,10 @@ void engine_end_run(struct engine *engine, struct run *run);
 /* sonde has reaped a process: if it was a member of a run, its figures are entered, and its end is
  * told if the kernel has not. */
 void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const struct rusage *usage);
-/* A signal is on its way to a member: `sent` says which, and whose. */
-void engine_signalled(struct engine *engine, pid_t pid, const struct process_event *sent);
+/* A signal is on its way to a process of the run, which may be gone by now: `sent` says which, and
+ * whose. */
+void engine_signalled(struct engine *engine, const struct run *run, pid_t pid,
+                      const struct process_event *sent);
 
 const struct run_usage *engine_usage(const struct engine *engine, const struct run *run);
 /* The system calls that it has spent its time in. Lists are placed in `arena`. 0 or -ENOMEM. */

@@ -73,7 +73,7 @@ static bool stop_self(struct job_runner *runner, int number, bool (*is_wanted)(v
 static void tell_of_signal(struct job_runner *runner, const struct process_event *sent)
 {
     if (runner->engine)
-        engine_signalled(runner->engine, runner->command_pid, sent);
+        engine_signalled(runner->engine, runner->run, runner->command_pid, sent);
     if (runner->custody)
         run_custody_signalled(runner->custody, runner->command_pid, sent);
 }

@@ -45,13 +45,15 @@ const struct config_key config_keys[] = {
     KEY("profiler.collector", collector, CONFIG_CHOICE, .fallback = "auto", NAMES(collector_names),
         .meaning = "where facts come from; `auto`: BPF where it loads, else /proc"),
     KEY("profiler.strace_enabled", strace_enabled, CONFIG_BOOL, .fallback = "false",
-        .meaning = "attach `strace -c` to new processes of jobs"),
+        .meaning =
+            "attach `strace -c -w -f` to new processes of jobs, which slows them down a lot"),
     KEY("profiler.strace_full_on_demand", strace_full_on_demand, CONFIG_BOOL, .fallback = "true",
         .meaning = "allow full traces when they are asked for"),
     KEY("profiler.syscalls", syscalls, CONFIG_CHOICE, .fallback = "auto", NAMES(syscalls_names),
         .meaning =
             "system calls of runs; `auto`: sampled at each interval, `bpf`: every one counted, "
-            "which slows all calls on the machine while a run goes on"),
+            "which slows all calls on the machine while a run goes on, `strace`: as "
+            "`profiler.strace_enabled`, and nothing is sampled"),
     KEY("profiler.gpu_enabled", gpu_enabled, CONFIG_SWITCH, .fallback = "auto",
         .meaning = "read GPUs; `auto`: if a device is there, `true`: ask the drivers even so, and "
                    "say so if there is none"),

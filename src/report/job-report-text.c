@@ -399,6 +399,8 @@ static const char *trust_in_syscalls(const struct job_profile *profile)
 {
     if (profile->syscall_source == SYSCALLS_SAMPLED)
         return " (sampled: shares of the time that was spent in them)";
+    if (profile->syscall_source == SYSCALLS_STRACE)
+        return " (by strace, which slows them down, while it was attached)";
     if (profile->exactness.syscall_hotspots == LOWER_BOUND)
         return " (counted, but not from the beginning, or not all)";
     return profile->exactness.syscall_hotspots == EXACT ? " (every one counted)" : "";

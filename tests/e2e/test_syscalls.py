@@ -296,5 +296,43 @@ class Sampled(Syscalls):
         self.assertIsNone(summary["syscall_source"])
 
 
+class SampledByProc(Syscalls):
+    """Where the kernel's own programs are not to be had: by /proc/PID/syscall, for any user."""
+
+    def planted(self, *prefix):
+        config = self.write("procfs.yaml", "profiler:\n  collector: procfs\n")
+        result = self.run_sonde("run", "--config", config, "--no-store", "--interval", "10ms", "--",
+                                *self.waiter(16, 40, 37, 16), prefix=prefix)
+        self.assertEqual(result.status, 0, result)
+        return result
+
+    def assert_planted(self, result):
+        summary = result.summary
+        hotspots = summary["syscall_hotspots"]
+        both = hotspots["poll"] + hotspots["clock_nanosleep"]
+        self.assertAlmostEqual(100 * hotspots["poll"] / both, result.figure("poll_pct"),
+                               delta=POINTS)
+        self.assert_trusted(summary, "sampled", "sampled")
+        self.assertEqual(summary["collector"], "procfs")
+        self.assertIsNone(summary["syscall_counts"])
+
+    def test_planted_split(self):
+        self.assert_planted(self.planted())
+
+    @harness.needs_root()
+    def test_as_any_user(self):
+        self.assert_planted(self.planted(*harness.as_nobody()))
+
+    def test_by_the_daemon(self):
+        sonde = self.daemon("profiler:\n  collector: procfs\n", interval=0.05)
+        waiter = self.start(*self.waiter(4, 100000, 37, 16))
+        sonde.rpc("job.start", job_id="x", pid=waiter.pid)
+        row = harness.wait_until(
+            lambda: [row for row in sonde.processes(pid=waiter.pid) if row["syscall_time_pct"]],
+            "figures of system calls")[0]
+        self.assertEqual(row["syscall_source"], "sampled")
+        self.assertTrue(any("by /proc" in line for line in sonde.rpc("daemon.status")["not_exact"]))
+
+
 if __name__ == "__main__":
     harness.main()
