@@ -408,6 +408,38 @@ static void memory_of_processes(void **state)
     drm_clients_free(clients);
 }
 
+static void many_come_and_go(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = NULL;
+    char path[64], text[256];
+
+    for (int i = 0; i < 200; i++) {
+        world_put_process(world, 1000 + i, 50);
+        snprintf(text, sizeof(text),
+                 "drm-driver:\ti915\ndrm-client-id:\t%d\ndrm-pdev:\t0000:00:02.0\n"
+                 "drm-memory-system0:\t%d\n",
+                 i, i);
+        world_put_file(world, 1000 + i, 3, "/dev/dri/renderD128", text);
+    }
+    assert_int_equal(drm_clients_new(world->proc, &clients), 0);
+    struct gpu_reading *reading = processes_at(world, clients, SECOND);
+    assert_int_equal(reading->processes.count, 200);
+    gpu_reading_free(reading);
+    for (int i = 0; i < 200; i += 2) {
+        snprintf(path, sizeof(path), "proc/%d", 1000 + i);
+        world_drop(world, path);
+    }
+    for (uint64_t turn = 2; turn < 5; turn++) {
+        reading = processes_at(world, clients, turn * 6 * SECOND);
+        assert_int_equal(reading->processes.count, 100);
+        for (int i = 1; i < 200; i += 2)
+            assert_int_equal(gpu_reading_find(reading, 1000 + i, 50)->memory_bytes, i);
+        gpu_reading_free(reading);
+    }
+    drm_clients_free(clients);
+}
+
 /* Against this machine: no process of a test holds such a file, and all are walked. */
 static void the_real_proc(void **state _unused_)
 {
@@ -447,6 +479,7 @@ int main(void)
         WORLD_TEST(idle_or_unknown),
         WORLD_TEST(hidden_processes),
         WORLD_TEST(memory_of_processes),
+        WORLD_TEST(many_come_and_go),
         cmocka_unit_test(the_real_proc),
     };
     return cmocka_run_group_tests_name("gpu-cards", tests, NULL, NULL);

@@ -20,6 +20,8 @@
 
 #define WALK_EVERY_NS (5 * NS_PER_SEC)
 #define LOOK_EVERY_NS (NS_PER_SEC / 10)
+/* Once a minute all are looked into: one may have closed a file and opened another. */
+#define THOROUGH_WALK 12
 
 /* Of one process; a browser has some dozens. */
 #define FILES_MAX 256
@@ -38,7 +40,7 @@ struct holder {
     ino_t inode;       /* of its directory: another process of that pid has another */
     off_t descriptors; /* how many it had */
     bool is_hidden;    /* its descriptors are not for this user */
-    bool is_fresh;     /* it was there in the last walk */
+    unsigned walk;     /* the last that it was met in */
     struct VEC(struct file) files;
 };
 
@@ -57,6 +59,7 @@ struct drm_clients {
     struct map holders; /* pid → struct holder */
     struct VEC(struct client) list;
     uint64_t walked_mono_ns;
+    unsigned walks;
     uint64_t looked_mono_ns; /* 0: not yet */
     unsigned looks;
     size_t hidden;
@@ -182,11 +185,11 @@ static void visit(struct drm_clients *clients, pid_t pid)
     if (!holder)
         return;
     bool is_same = counts && holder->inode == st.st_ino && holder->descriptors == st.st_size;
-    if (!is_same)
+    if (!is_same || clients->walks % THOROUGH_WALK == 0)
         look_into(clients, holder);
     holder->inode = st.st_ino;
     holder->descriptors = st.st_size;
-    holder->is_fresh = true;
+    holder->walk = clients->walks;
     clients->hidden += holder->is_hidden;
 }
 
@@ -195,7 +198,7 @@ static void forget_gone(struct drm_clients *clients)
     size_t position = 0;
 
     for (struct holder *holder; (holder = map_next(&clients->holders, &position));)
-        if (!TAKE(holder->is_fresh, false)) {
+        if (holder->walk != clients->walks) {
             map_remove(&clients->holders, (uint64_t)holder->pid);
             holder_free(holder);
             position--; /* another may have moved into its place */
@@ -211,6 +214,7 @@ static void walk(struct drm_clients *clients)
     if (!directory)
         return;
     clients->hidden = 0;
+    clients->walks++;
     while ((entry = readdir(directory)))
         if (number_parse_int(entry->d_name, &pid) == 0 && pid > 0 && pid <= INT32_MAX)
             visit(clients, (pid_t)pid);

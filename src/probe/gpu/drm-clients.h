@@ -3,8 +3,9 @@
  *
  * Looking through all descriptors of all processes would cost more than all else that sonde does.
  * So who holds such a file is looked for every 5 s at most, and then only in processes that are new
- * or whose number of descriptors has changed; in between, only the files that are known are read.
- * One that is shared by several processes counts once, for the first of them. */
+ * or whose number of descriptors has changed (in all of them once a minute); in between, only the
+ * files that are known are read. One that is shared by several processes counts once, for the first
+ * of them. */
 #pragma once
 
 #include "probe/gpu/gpu-reading.h"

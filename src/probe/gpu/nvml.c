@@ -249,8 +249,8 @@ int nvml_read(struct nvml *nvml, unsigned index, struct gpu_metric *ret)
 /* There may be more by the time that there is room for all. */
 #define LIST_TRIES 3
 
-/* How many are listed, or -1, with how many there is room needed for. There is always room for the
- * largest layout: a driver that we misjudge does not write past it. */
+/* How many are listed; or -1, and for how many there must be room (0: it does not tell). Each has
+ * room for the largest layout: a driver that we misjudge does not write past it. */
 static int fill_list(struct nvml *nvml, enum process_kind kind, nvml_device device, unsigned *room)
 {
     unsigned count = *room;
