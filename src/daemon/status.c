@@ -13,7 +13,7 @@
 /* ---- what is exact ---- */
 
 /* A list that is filled up to its room; without memory for a text, `error` says so. */
-struct listing {
+struct text_listing {
     struct text_list *list;
     struct arena *arena;
     int error;
@@ -21,20 +21,21 @@ struct listing {
 
 #define LISTED_MAX 12
 
-static int listing_begin(struct listing *listing, struct arena *arena, struct text_list *list)
+static int text_listing_begin(struct text_listing *listing, struct arena *arena,
+                              struct text_list *list)
 {
-    *listing = (struct listing){.list = list, .arena = arena};
+    *listing = (struct text_listing){.list = list, .arena = arena};
     list->items = arena_alloc(arena, LISTED_MAX * sizeof(*list->items));
     return list->items ? 0 : -ENOMEM;
 }
 
-static void list_text(struct listing *listing, const char *text)
+static void list_text(struct text_listing *listing, const char *text)
 {
     if (listing->list->count < LISTED_MAX)
         listing->list->items[listing->list->count++] = text;
 }
 
-static void list_reason(struct listing *listing, const char *text, const char *reason)
+static void list_reason(struct text_listing *listing, const char *text, const char *reason)
 {
     char words[384];
 
@@ -57,7 +58,8 @@ static const char *why_not(const struct daemon *daemon)
     return daemon->kernel ? kernel_probe_refusal(daemon->kernel) : daemon->refusal.words;
 }
 
-static void list_ends(const struct daemon *daemon, struct listing *exact, struct listing *not_exact)
+static void list_ends(const struct daemon *daemon, struct text_listing *exact,
+                      struct text_listing *not_exact)
 {
     if (engine_has_events(daemon->engine))
         list_text(exact, "births and ends of job processes, however short-lived");
@@ -76,8 +78,8 @@ static void list_ends(const struct daemon *daemon, struct listing *exact, struct
     }
 }
 
-static void list_signals(const struct daemon *daemon, struct listing *exact,
-                         struct listing *not_exact)
+static void list_signals(const struct daemon *daemon, struct text_listing *exact,
+                         struct text_listing *not_exact)
 {
     if (has_part(daemon, KERNEL_PART_SIGNALS))
         list_text(exact, "signals to job processes, with their senders");
@@ -90,8 +92,8 @@ static void list_signals(const struct daemon *daemon, struct listing *exact,
         list_reason(not_exact, "kills for memory: seen as SIGKILL", why_not(daemon));
 }
 
-static void list_syscalls(const struct daemon *daemon, struct listing *exact,
-                          struct listing *not_exact)
+static void list_syscalls(const struct daemon *daemon, struct text_listing *exact,
+                          struct text_listing *not_exact)
 {
     enum syscalls_choice choice = daemon->config->syscalls;
     bool is_counted = choice == SYSCALLS_CHOICE_BPF && has_part(daemon, KERNEL_PART_CALL_COUNTS);
@@ -114,11 +116,11 @@ static void list_syscalls(const struct daemon *daemon, struct listing *exact,
 static int fill_exactness(const struct daemon *daemon, struct arena *arena,
                           struct daemon_status *status)
 {
-    struct listing exact, not_exact;
+    struct text_listing exact, not_exact;
 
-    int r = listing_begin(&exact, arena, &status->exact);
+    int r = text_listing_begin(&exact, arena, &status->exact);
     if (r == 0)
-        r = listing_begin(&not_exact, arena, &status->not_exact);
+        r = text_listing_begin(&not_exact, arena, &status->not_exact);
     if (r < 0)
         return r;
     list_ends(daemon, &exact, &not_exact);
