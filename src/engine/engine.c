@@ -352,7 +352,7 @@ static void follow_members(struct engine *engine)
     const struct engine_options *options = &engine->options;
 
     if (engine->settings.traces_members &&
-        (!options->may_trace || options->may_trace(options->context)))
+        (!options->may_look_deeper || options->may_look_deeper(options->context)))
         tracing_follow(engine->tracing);
 }
 
@@ -623,6 +623,7 @@ static int make_gpu_watch(struct engine *engine)
         .roots = {.proc = "/proc", .sys = "/sys", .dev = "/dev"},
         .helpers = engine->helpers,
         .delay_ms = engine->options.gpus_after_ms,
+        .may_begin = engine->options.may_look_deeper,
         .on_none = engine->options.on_no_gpus,
         .context = engine->options.context,
     };

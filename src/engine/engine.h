@@ -62,8 +62,9 @@ struct engine_options {
     /* GPUs were asked for (settings.gpus), and there are none: why. May be NULL. */
     void (*on_no_gpus)(void *context, const char *reason);
     unsigned gpus_after_ms; /* GPUs are not looked for before */
-    /* Whether new processes are to be traced now, if they are at all. NULL: they are. */
-    bool (*may_trace)(void *context);
+    /* Whether what costs more than a look is done here: new processes are traced, if they are at
+     * all, and drivers of GPUs are opened. NULL: it is. */
+    bool (*may_look_deeper)(void *context);
     /* All that tracers know of the system calls of a run that was over before the last of them had
      * told. May be NULL. */
     void (*on_late_syscalls)(void *context, const char *run_id,

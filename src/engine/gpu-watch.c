@@ -47,6 +47,7 @@ struct gpu_watch {
     int proc_fd;
     enum auto_switch choice;
     struct alarm *alarm; /* to begin, and then to ask */
+    bool is_due;         /* to begin, as soon as it may */
     bool has_begun;
     bool is_planned; /* the next question */
     bool has_told;   /* that there are none */
@@ -202,6 +203,11 @@ static void ask(struct gpu_watch *watch)
 
 static void begin(struct gpu_watch *watch)
 {
+    const struct gpu_watch_options *options = &watch->options;
+
+    watch->is_due = options->may_begin && !options->may_begin(options->context);
+    if (watch->is_due)
+        return;
     watch->has_begun = true;
     watch->has_told = false;
     watch->there = 0;
@@ -232,7 +238,7 @@ void gpu_watch_configure(struct gpu_watch *watch, enum auto_switch choice)
     for (size_t i = 0; i < GPU_SOURCE_COUNT && choice == SWITCH_OFF; i++)
         end_seat(&watch->seats[i]);
     alarm_stop(watch->alarm);
-    watch->has_begun = watch->is_planned = false;
+    watch->is_due = watch->has_begun = watch->is_planned = false;
     if (choice != SWITCH_OFF)
         alarm_set(watch->alarm, watch->options.delay_ms);
 }
@@ -354,6 +360,8 @@ int gpu_watch_fill(struct gpu_watch *watch, uint64_t mono_ns, uint64_t interval_
 
     if (watch->choice == SWITCH_OFF)
         return 0;
+    if (watch->is_due)
+        begin(watch);
     plan(watch, interval_ns);
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++)
         room += watch->seats[i].latest ? watch->seats[i].latest->gpus.count : 0;

@@ -20,6 +20,8 @@ struct gpu_watch_options {
     struct gpu_roots roots;  /* texts that stay */
     struct helpers *helpers; /* not its own: to be closed right after it */
     uint64_t delay_ms;       /* nothing is looked for before */
+    /* … nor until this is so, which is asked at each snapshot then. NULL: it is. */
+    bool (*may_begin)(void *context);
     /* GPUs were asked for, and there are none: once, and why. May be NULL. */
     void (*on_none)(void *context, const char *reason);
     void *context;

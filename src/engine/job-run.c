@@ -508,8 +508,8 @@ static void on_no_gpus(void *context, const char *reason)
         options->on_notice(options->context, notice);
 }
 
-/* Whoever keeps the run looks at its processes. */
-static bool may_trace(void *context)
+/* Whoever keeps the run looks at its processes, and at the GPUs. */
+static bool may_look_deeper(void *context)
 {
     const struct job_runner *runner = context;
 
@@ -536,7 +536,7 @@ static int start_sampling(struct job_runner *runner)
         .on_tick = on_tick,
         .on_no_gpus = on_no_gpus,
         .gpus_after_ms = GPUS_AFTER_MS,
-        .may_trace = may_trace,
+        .may_look_deeper = may_look_deeper,
         .context = runner,
     };
     int r = registry_set_foster(runner->registry, getpid(), runner->run);

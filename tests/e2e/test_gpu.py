@@ -236,6 +236,18 @@ class RunTest(GpuTestCase):
         self.assertEqual(result.status, 0, result)
         self.assertNotIn("libnvidia-ml", self.read("calls").decode())
 
+    def test_a_daemon_that_keeps_the_run_looks_at_them(self):
+        """Then the driver is not loaded twice."""
+        script = "sleep 1; grep -c libnvidia-ml /proc/$PPID/maps"
+        with daemon.Daemon(self, config=CONFIG.format("true"), env=self.nvml()) as sonde:
+            self.await_gpus(sonde, 2)
+            result = self.run_sonde("run", "--", "sh", "-c", script,
+                                    env=dict(self.environment, **self.nvml()))
+            self.assertEqual(result.stdout, b"0\n", result)
+        result = self.run_sonde("run", "--", "sh", "-c", script,
+                                env=dict(self.environment, **self.nvml()))
+        self.assertNotEqual(result.stdout, b"0\n", result)
+
     def test_none_is_said_once(self):
         result = self.run_sonde("run", "--", "sleep", "1",
                                 env=dict(self.environment, **self.nvml("none"), PATH="/usr/bin:/bin"))

@@ -28,6 +28,7 @@ struct stage {
     struct helpers *helpers;
     struct gpu_watch *watch;
     struct snapshot *snapshot; /* the last one */
+    bool is_held;              /* it may not begin yet */
     unsigned told;             /* times that there are none */
     char reason[GPU_WORDS_SIZE];
 };
@@ -113,11 +114,18 @@ static int begin(void **state)
     return helpers_new(&stage->loop, &(struct helpers_options){0}, &stage->helpers);
 }
 
+static bool may_begin(void *context)
+{
+    const struct stage *stage = context;
+    return !stage->is_held;
+}
+
 static void start(struct stage *stage, enum auto_switch choice)
 {
     const struct gpu_watch_options options = {
         .roots = stage->world->roots,
         .helpers = stage->helpers,
+        .may_begin = may_begin,
         .on_none = on_none,
         .context = stage,
     };
@@ -239,6 +247,21 @@ static void switched_off_and_on(void **state)
     gpu_watch_configure(stage->watch, SWITCH_OFF);
     AWAIT(stage, gpu_count(stage) == 0);
     AWAIT(stage, !has_threads()); /* one that was being asked goes by itself */
+}
+
+static void it_begins_when_it_may(void **state)
+{
+    struct stage *stage = *state;
+
+    world_put_radeon(stage->world, 0);
+    stage->is_held = true;
+    start(stage, SWITCH_AUTO);
+    for (int i = 0; i < 5; i++)
+        AWAIT(stage, true);
+    assert_false(has_threads());
+    assert_int_equal(gpu_count(stage), 0);
+    stage->is_held = false;
+    AWAIT(stage, is_known(stage, 0));
 }
 
 static void two_sources_and_their_processes(void **state)
@@ -410,6 +433,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STAGE_TEST(no_device_costs_nothing),
         STAGE_TEST(switched_off_and_on),
+        STAGE_TEST(it_begins_when_it_may),
         STAGE_TEST(two_sources_and_their_processes),
         STAGE_TEST(a_driver_that_hangs),
         STAGE_TEST(it_ends_while_a_driver_hangs),
