@@ -612,6 +612,7 @@ static void wait_for_command(struct job_runner *runner)
         return;
     }
     start_keeping(runner, &runner->loop);
+    runner->facts.oom_kills = peek_oom_kills();
     runner->facts.sampling_error = start_sampling(runner);
     start_loading(runner);
     collect_children(runner);
@@ -646,6 +647,13 @@ static void find_death(struct job_runner *runner, struct arena *arena)
                       WIFSIGNALED(status) ? WTERMSIG(status) : INT_UNKNOWN, arena, &facts->chain);
 }
 
+static void count_oom_kills(struct run_facts *facts)
+{
+    int64_t before = facts->oom_kills, now = peek_oom_kills();
+
+    facts->oom_kills = int_is_known(before) && int_is_known(now) ? now - before : INT_UNKNOWN;
+}
+
 static void summarise(struct job_runner *runner, struct job_run_result *ret)
 {
     struct run_facts *facts = &runner->facts;
@@ -658,6 +666,7 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
             facts->latest = runner->latest->tick.snapshot;
         else
             engine_flush(runner->engine);
+        count_oom_kills(facts);
         facts->failed_samples = engine_counts(runner->engine)->failed;
         facts->usage = engine_usage(runner->engine, runner->run);
         facts->saw_every_process = engine_saw_every_process(runner->engine);
