@@ -212,6 +212,15 @@ static int fill_analysis(const struct daemon *daemon, struct arena *arena,
     return !counts.last_error || status->analysis_error ? 0 : -ENOMEM;
 }
 
+static int fill_gpus(const struct daemon *daemon, struct arena *arena, struct daemon_status *status)
+{
+    char words[GPU_WORDS_SIZE];
+
+    engine_describe_gpus(daemon->engine, words);
+    status->gpu = arena_strdup(arena, words);
+    return status->gpu ? 0 : -ENOMEM;
+}
+
 static int64_t count_active_sheets(const struct daemon *daemon)
 {
     const struct run *run = NULL;
@@ -285,7 +294,6 @@ int status_fill(struct daemon *daemon, struct arena *arena, struct daemon_status
     ret->config_file = config->file;
     ret->interval_seconds = config->interval_seconds;
     ret->scope = config->scope == SCOPE_ALL ? "all" : "jobs";
-    ret->gpu = "not used by this version";
     ret->connections = (int64_t)server_connection_count(daemon->server);
     ret->subscribers = (int64_t)bus_subscriber_count(daemon->bus);
     ret->running_jobs = (int64_t)registry_run_count(daemon->registry);
@@ -294,6 +302,8 @@ int status_fill(struct daemon *daemon, struct arena *arena, struct daemon_status
     ret->snapshots = (int64_t)engine_counts(daemon->engine)->collected;
     fill_snapshot(daemon, ret);
     int r = fill_collector(daemon, arena, ret);
+    if (r == 0)
+        r = fill_gpus(daemon, arena, ret);
     if (r == 0)
         r = fill_tracers(daemon, arena, ret);
     if (r == 0)

@@ -58,6 +58,7 @@ struct engine {
     struct detector *detector;
     struct rule_runs rules;
     struct helpers *helpers;
+    struct gpu_watch *gpus;
     struct tracing *tracing;
     struct ticker *ticker;
     uv_timer_t flush;
@@ -238,6 +239,8 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
     rule_watch_end(&engine->rules.watch);
     if (syscall_account_take(&engine->syscalls, ret_moment, engine->settings.interval_ns, *ret) < 0)
         engine->counts.failed_syscalls++;
+    if (gpu_watch_fill(engine->gpus, ret_moment->mono_ns, engine->settings.interval_ns, *ret) < 0)
+        engine->counts.failed_gpus++;
     if (tracing_fill(engine->tracing, *ret) < 0)
         engine->counts.failed_syscalls++;
     return 0;
@@ -355,7 +358,7 @@ static void follow_members(struct engine *engine)
     const struct engine_options *options = &engine->options;
 
     if (engine->settings.traces_members &&
-        (!options->may_trace || options->may_trace(options->context)))
+        (!options->may_look_deeper || options->may_look_deeper(options->context)))
         tracing_follow(engine->tracing);
 }
 
@@ -542,6 +545,7 @@ static int apply_settings(struct engine *engine, const struct engine_settings *s
         detector_configure(engine->detector, settings->anomaly);
     rule_watch_configure(&engine->rules.watch, settings->rules);
     engine->syscalls.choice = settings->syscalls;
+    gpu_watch_configure(engine->gpus, settings->gpus);
     engine->settings = *settings;
     return 0;
 }
@@ -632,6 +636,20 @@ struct tracing *engine_tracing(const struct engine *engine)
     return engine->tracing;
 }
 
+static int make_gpu_watch(struct engine *engine)
+{
+    const struct gpu_watch_options options = {
+        .roots = {.proc = "/proc", .sys = "/sys", .dev = "/dev"},
+        .helpers = engine->helpers,
+        .delay_ms = engine->options.gpus_after_ms,
+        .may_begin = engine->options.may_look_deeper,
+        .on_none = engine->options.on_no_gpus,
+        .context = engine->options.context,
+    };
+
+    return gpu_watch_new(engine->loop, &options, &engine->gpus);
+}
+
 static struct engine *engine_new(uv_loop_t *loop, const struct engine_options *options)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
@@ -668,6 +686,8 @@ int engine_start(uv_loop_t *loop, const struct engine_options *options, struct e
         add_own_spawn(engine);
     int r = make_helpers(engine);
     if (r == 0)
+        r = make_gpu_watch(engine);
+    if (r == 0)
         r = collector_new(&(struct collector_options){.registry = options->registry},
                           &engine->collector);
     if (r == 0 && options->kernel)
@@ -699,6 +719,7 @@ void engine_close(struct engine *engine)
     if (!engine)
         return;
     ticker_close(engine->ticker);
+    gpu_watch_close(engine->gpus);
     tracing_free(engine->tracing);
     helpers_close(engine->helpers);
     lifecycle_feed_close(engine->feed);
@@ -942,6 +963,11 @@ bool engine_has_events(const struct engine *engine)
 const char *engine_collector(const struct engine *engine)
 {
     return collector_name(engine->collector);
+}
+
+void engine_describe_gpus(const struct engine *engine, char ret[static GPU_WORDS_SIZE])
+{
+    gpu_watch_describe(engine->gpus, ret);
 }
 
 const struct detector *engine_detector(const struct engine *engine)

@@ -27,6 +27,8 @@
 /* A command that is over by then is not worth a tenth of a second of CPU: the connector tells of
  * its processes, and wait4 of its figures. */
 #define KERNEL_AFTER_MS 100
+/* The same goes for the drivers of GPUs. */
+#define GPUS_AFTER_MS 100
 
 struct job_runner {
     const struct job_run_options *options;
@@ -496,8 +498,18 @@ static void start_loading(struct job_runner *runner)
         runner->loader = NULL; /* then it goes without */
 }
 
-/* Whoever keeps the run looks at its processes. */
-static bool may_trace(void *context)
+static void on_no_gpus(void *context, const char *reason)
+{
+    const struct job_run_options *options = ((struct job_runner *)context)->options;
+    char notice[GPU_WORDS_SIZE + 32];
+
+    snprintf(notice, sizeof(notice), "no GPU (profiler.gpu_enabled): %s", reason);
+    if (options->on_notice)
+        options->on_notice(options->context, notice);
+}
+
+/* Whoever keeps the run looks at its processes, and at the GPUs. */
+static bool may_look_deeper(void *context)
 {
     const struct job_runner *runner = context;
 
@@ -511,6 +523,7 @@ static int start_sampling(struct job_runner *runner)
                      .scope = SCOPE_ALL,
                      .anomaly = runner->options->anomaly,
                      .syscalls = runner->options->syscalls,
+                     .gpus = runner->options->gpus,
                      .traces_members = runner->options->traces_members},
         .only_jobs = true,
         .registry = runner->registry,
@@ -521,7 +534,9 @@ static int start_sampling(struct job_runner *runner)
         .counts_spawned = runner->options->counts_syscalls,
         .wants_events = true, /* they tell why it failed, stored or not */
         .on_tick = on_tick,
-        .may_trace = may_trace,
+        .on_no_gpus = on_no_gpus,
+        .gpus_after_ms = GPUS_AFTER_MS,
+        .may_look_deeper = may_look_deeper,
         .context = runner,
     };
     int r = registry_set_foster(runner->registry, getpid(), runner->run);

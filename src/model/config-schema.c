@@ -56,7 +56,8 @@ const struct config_key config_keys[] = {
             "which slows all calls on the machine while a run goes on, `strace`: as "
             "`profiler.strace_enabled`, and nothing is sampled"),
     KEY("profiler.gpu_enabled", gpu_enabled, CONFIG_SWITCH, .fallback = "auto",
-        .meaning = "read GPUs; `auto`: if a device is there"),
+        .meaning = "read GPUs; `auto`: if a device is there, `true`: ask the drivers even so, and "
+                   "say so if there is none"),
     KEY("profiler.storage_path", storage_path, CONFIG_PATH,
         .fallback_note = "`monitor.db` in the state directory", .meaning = "the database"),
     KEY("profiler.jsonl_path", jsonl_path, CONFIG_PATH, .allows_empty = true,
