@@ -99,7 +99,7 @@ struct sonde_gpu_source {
 };
 
 /* How many GPUs the built-in source finds: 0 where there is none, or no driver. It loads the
- * driver's library for it, which can take a second. */
+ * library of NVIDIA's driver for it, where that is installed, which can take a second. */
 SONDE_API int sonde_gpu_count(void);
 
 /* ---- a monitor ---- */
@@ -112,7 +112,8 @@ enum sonde_flag {
      * is found that stays below an earlier one. It is reset for everyone who looks at the process,
      * `ru_maxrss` included: not done unless asked for. */
     SONDE_RESET_PEAK = 1 << 1,
-    /* GPU number `gpu_index`, by the driver's own library. Unknown where there is none. */
+    /* GPU number `gpu_index`: first NVIDIA's, by the library of its driver, then AMD's, Intel's
+     * and others', as the kernel shows them. Unknown where there is none. */
     SONDE_BUILTIN_GPU = 1 << 2,
 };
 

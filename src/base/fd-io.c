@@ -41,6 +41,16 @@ ssize_t fd_read_file(int dir_fd, const char *path, char *into, size_t capacity)
     return fd_read_start(fd, into, capacity);
 }
 
+DIR *fd_open_directory(int dir_fd, const char *path)
+{
+    int fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!directory)
+        close_fd(fd);
+    return directory;
+}
+
 /* A parent may have left a stream of ours non-blocking. */
 static bool wait_until_writable(int fd)
 {

@@ -2,6 +2,7 @@
  * that others can write is not followed. Everything returns 0 or a length, or a negative errno. */
 #pragma once
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,6 +14,17 @@ ssize_t fd_read_start(int fd, char *into, size_t capacity);
 
 /* The same for `path` below `dir_fd`, opened and closed here. */
 ssize_t fd_read_file(int dir_fd, const char *path, char *into, size_t capacity);
+
+/* The directory `path` below `dir_fd`, to be listed; NULL, with errno, if it cannot be. */
+DIR *fd_open_directory(int dir_fd, const char *path);
+
+static inline void closedirp(DIR **directory)
+{
+    if (*directory)
+        closedir(*directory);
+}
+
+#define _cleanup_closedir_ __attribute__((cleanup(closedirp)))
 
 int fd_write_all(int fd, const void *bytes, size_t length);
 

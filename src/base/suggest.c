@@ -9,25 +9,34 @@
 /* Behind every whole name that is near enough. */
 #define START_RANK 4
 
-/* Levenshtein's distance, one row of the table at a time, from `a` to `b` and to the nearest start
- * of `b`. */
+/* One row of the table, out of the two before it. Two letters in the wrong order are one edit. */
+static void fill_row(const char *a, size_t i, const char *b, size_t b_length,
+                     size_t rows[3][WORD_MAX + 1])
+{
+    const size_t *above = rows[(i - 1) % 3], *twice_above = rows[(i + 1) % 3];
+    size_t *row = rows[i % 3];
+
+    row[0] = i;
+    for (size_t j = 1; j <= b_length; j++) {
+        size_t replaced = above[j - 1] + (a[i - 1] != b[j - 1]);
+        size_t shifted = MIN(above[j], row[j - 1]) + 1;
+        row[j] = MIN(replaced, shifted);
+        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+            row[j] = MIN(row[j], twice_above[j - 2] + 1);
+    }
+}
+
+/* The number of edits from `a` to `b`, and to the nearest start of `b`. */
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length,
                             size_t *ret_to_start)
 {
-    size_t row[WORD_MAX + 1];
+    size_t rows[3][WORD_MAX + 1];
 
     for (size_t j = 0; j <= b_length; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a_length; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_length; j++) {
-            size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-            size_t shifted = MIN(row[j], row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = MIN(replaced, shifted);
-        }
-    }
+        rows[0][j] = j;
+    for (size_t i = 1; i <= a_length; i++)
+        fill_row(a, i, b, b_length, rows);
+    const size_t *row = rows[a_length % 3];
 
     *ret_to_start = row[0];
     for (size_t j = 1; j <= b_length; j++)

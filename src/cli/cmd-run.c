@@ -364,6 +364,7 @@ static int run(const struct command_context *context, struct arguments *argument
         return EXIT_OURS;
     request.job.collector = config->collector;
     request.job.syscalls = config->syscalls;
+    request.job.gpus = config->gpu_enabled;
     request.job.traces_members = config_traces_members(config);
     choose_store(context, config, &request);
     find_keeper(context, &request);

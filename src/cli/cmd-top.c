@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/fd-io.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "cli/command.h"
@@ -150,8 +148,7 @@ static int read_trace_options(const struct arguments *arguments, pid_t *ret)
 
 static int trace(const struct arguments *arguments, const struct config *config)
 {
-    const char *path = arguments_value(arguments, "output");
-    char words[LIVE_TRACE_WORDS_SIZE] = "";
+    char words[TRACE_WORDS_SIZE];
     pid_t pid = 0;
 
     int status = read_trace_options(arguments, &pid);
@@ -161,17 +158,10 @@ static int trace(const struct arguments *arguments, const struct config *config)
         log_error("top: full traces are not allowed here: profiler.strace_full_on_demand is false");
         return 1;
     }
-    _cleanup_close_ int fd = path ? fd_open_output(path, O_CREAT | O_TRUNC, 0600) : STDOUT_FILENO;
-    if (fd < 0) {
-        log_error("top: %s cannot be written: %s", path, strerror(-fd));
-        return 1;
-    }
-    int r = live_trace(pid, fd, words);
-    if (!path)
-        TAKE_FD(fd);
-    if (words[0])
-        log_error("top: %s", words);
-    return r < 0 ? 1 : 0;
+    if (live_trace(pid, arguments_value(arguments, "output"), words) == 0)
+        return 0;
+    log_error("top: %s", words);
+    return 1;
 }
 
 static int run(const struct command_context *context, struct arguments *arguments)

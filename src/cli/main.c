@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/suggest.h"
+#include "base/thread.h"
 #include "cli/command.h"
 
 static const struct command *const commands[] = {
@@ -137,6 +138,14 @@ static void hold_closed_streams(void)
             open("/", O_PATH | O_CLOEXEC); /* the lowest that is free: fd */
 }
 
+static int end(int status)
+{
+    if (!threads_were_left())
+        return status;
+    fflush(NULL);
+    _exit(status);
+}
+
 int main(int argc, char **argv)
 {
     /* Threads hand memory to one another and seldom want some at once: an arena for each would grow
@@ -156,5 +165,5 @@ int main(int argc, char **argv)
         return unknown_verb(name);
 
     int status = run_command(command, argc - 2, argv + 2);
-    return status ? status : finish_output();
+    return end(status ? status : finish_output());
 }

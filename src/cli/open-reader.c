@@ -23,7 +23,11 @@ static int find_sockets(const struct command *command, const struct command_cont
 /* The user has named a daemon that is not there. */
 static void tell_missing(const struct socket_paths *sockets, const struct reader *reader)
 {
-    if (sockets->is_named && reader_source(reader) == READER_STORE && !reader_note(reader))
+    if (!sockets->is_named || reader_source(reader) != READER_STORE || reader_note(reader))
+        return;
+    if (reader_unasked(reader))
+        log_note("%s; this is from '%s'", reader_unasked(reader), reader_place(reader));
+    else
         log_note("no daemon answers at '%s'; this is from '%s'", sockets->items[0],
                  reader_place(reader));
 }

@@ -17,11 +17,6 @@ void frame_done(struct frame *frame)
 
 /* ---- one job only ---- */
 
-static bool is_named(const char *wanted, const char *job_id, const char *run_id)
-{
-    return (job_id && strcmp(wanted, job_id) == 0) || (run_id && strcmp(wanted, run_id) == 0);
-}
-
 /* Keeps the items of a list for which the condition on `item` holds. */
 #define KEEP_IF(list, item, ...)                                                                   \
     do {                                                                                           \
@@ -38,10 +33,10 @@ void frame_keep_job(struct frame *frame, const char *job)
 {
     struct snapshot *snapshot = frame->snapshot;
 
-    KEEP_IF(&snapshot->processes, item, is_named(job, item->job_id, item->run_id));
-    KEEP_IF(&snapshot->jobs, item, is_named(job, item->job_id, item->run_id));
-    KEEP_IF(&snapshot->job_progress, item, is_named(job, item->job_id, item->run_id));
-    KEEP_IF(&frame->anomalies, item, is_named(job, item->job_id, item->run_id));
+    KEEP_IF(&snapshot->processes, item, job_is_named(job, item->job_id, item->run_id));
+    KEEP_IF(&snapshot->jobs, item, job_is_named(job, item->job_id, item->run_id));
+    KEEP_IF(&snapshot->job_progress, item, job_is_named(job, item->job_id, item->run_id));
+    KEEP_IF(&frame->anomalies, item, job_is_named(job, item->job_id, item->run_id));
     frame->open_anomalies = (int64_t)frame->anomalies.count;
 }
 
@@ -64,7 +59,7 @@ void feed_tell_status(const struct feed *feed)
 
 void feed_tell_news(const struct feed *feed, const struct news *news)
 {
-    if (!feed->job[0] || is_named(feed->job, news->job_id, news_run_id(news)))
+    if (!feed->job[0] || job_is_named(feed->job, news->job_id, news_run_id(news)))
         feed->sink.on_news(feed->sink.context, news);
 }
 

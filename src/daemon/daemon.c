@@ -81,6 +81,12 @@ static void on_collection(void *context _unused_, int error)
         log_fields(LOG_LEVEL_INFO, "snapshots are taken again", NULL);
 }
 
+static void on_no_gpus(void *context _unused_, const char *reason)
+{
+    log_fields(LOG_LEVEL_WARNING, "no GPU, though profiler.gpu_enabled is true", "cause", reason,
+               NULL);
+}
+
 static void on_run_found(void *context, struct run *run, const struct process_facts *facts)
 {
     job_desk_found(context, run, facts);
@@ -122,6 +128,7 @@ static struct engine_settings settings_of(const struct config *config, const str
         .limits = &config->limits,
         .rules = rules,
         .syscalls = config->syscalls,
+        .gpus = config->gpu_enabled,
         .traces_members = config_traces_members(config),
     };
 }
@@ -437,6 +444,7 @@ static int start_engine(struct daemon *daemon)
         .flush_after_ms = FLUSH_AFTER_MS,
         .on_tick = on_tick,
         .on_collection = on_collection,
+        .on_no_gpus = on_no_gpus,
         .on_run_found = on_run_found,
         .on_run_over = on_run_over,
         .on_late_syscalls = on_late_syscalls,

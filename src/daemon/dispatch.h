@@ -26,6 +26,7 @@ struct answer {
     /* Instead: waits for something that the loop will tell of, and sees to it that the question is
      * answered then (question->on_answered), or at once. */
     void (*wait)(struct daemon *daemon, struct question *question);
+    void (*stop_waiting)(struct daemon *daemon, struct question *question);
     uint64_t wait_ns;        /* for what is to be written first */
     uint64_t start_ticks;    /* for `then`: of the process that the request tells of */
     int64_t min_sample_size; /* of an analysis */

@@ -187,7 +187,13 @@ struct exchange *exchange_start(struct daemon *daemon, struct connection *connec
 
 void exchange_abandon(struct exchange *exchange)
 {
+    struct answer *answer = &exchange->answer;
+
     exchange->connection = NULL;
-    if (exchange->answer.asker) /* whoever is waited for answers by itself */
-        asker_hurry(exchange->answer.asker, &exchange->question);
+    if (answer->asker) {
+        asker_hurry(answer->asker, &exchange->question);
+        return;
+    }
+    answer->stop_waiting(exchange->daemon, &exchange->question);
+    finish(exchange);
 }

@@ -489,6 +489,7 @@ void job_desk_finish(struct daemon *daemon, struct run *run, const struct job *t
     add_syscalls(daemon, run, &arena, &job.profile);
     if (entry && int_is_known(entry->sheet_num))
         end_own_sheet(daemon, run, entry->sheet_num, &job);
+    run->calls_are_counted = job.profile.syscall_source == SYSCALLS_BPF;
     publish_job(daemon, "job.finished", run, &job);
     if (daemon->writer && store_writer_finish_job(daemon->writer, &job) < 0)
         log_fields(LOG_LEVEL_ERROR, "the end of a job is not stored: no memory left", "job_id",

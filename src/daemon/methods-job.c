@@ -462,7 +462,7 @@ void method_job_signal(struct daemon *daemon, struct connection *connection,
         return;
     engine_catch_up(daemon->engine);
     const struct member *member = registry_find(daemon->registry, pid);
-    if (!member || member->run != run) {
+    if (member && member->run != run) { /* one that is gone was quicker than the word of it */
         answer_fail(answer, RPC_INVALID_PARAMS, "pid: %d is no process of that run", (int)pid);
         return;
     }
@@ -471,7 +471,7 @@ void method_job_signal(struct daemon *daemon, struct connection *connection,
     sent.sender_pid = rpc_int(request, "sender_pid", INT_UNKNOWN);
     sent.sender_command = rpc_text(request, "sender_command");
     sent.details = rpc_text(request, "details");
-    engine_signalled(daemon->engine, pid, &sent);
+    engine_signalled(daemon->engine, run, pid, &sent);
     write_nothing(answer);
 }
 
@@ -527,6 +527,18 @@ static double told_cpu(const struct rpc_request *request)
     return MAX(parts, rpc_real(request, "cpu_seconds", 0));
 }
 
+/* … of what cannot be in the memory twice. */
+static double told_memory(const struct rpc_request *request)
+{
+    return MAX(rpc_real(request, "peak_rss_mb", 0), rpc_real(request, "peak_unique_mb", 0));
+}
+
+/* The whole machine's, whatever limits apply to us. */
+static double machine_memory_mb(void)
+{
+    return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE) / BYTES_PER_MB;
+}
+
 /* Whether the figures can be true: estimates are made of them. */
 static bool check_figures(const struct daemon *daemon, const struct run *run,
                           const struct rpc_request *request, struct answer *answer)
@@ -535,6 +547,7 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
     double age_seconds = job_desk_age(daemon, run);
     double cpu_max = (age_seconds + CLOCK_SLACK_SEC) * (double)sysconf(_SC_NPROCESSORS_CONF);
     double cpu_seconds = told_cpu(request);
+    double memory_mb = machine_memory_mb();
     int64_t processes = rpc_int(request, "processes", INT_UNKNOWN);
     int64_t left_running = rpc_int(request, "left_running", 0);
 
@@ -549,6 +562,11 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
                     "cpu_seconds, user_seconds, system_seconds: %.0f is more than all CPUs have had"
                     " in the %.0f s since the run started",
                     cpu_seconds, MAX(age_seconds, 0.0));
+    else if (told_memory(request) > memory_mb)
+        answer_fail(answer, RPC_INVALID_PARAMS,
+                    "peak_rss_mb, peak_unique_mb: %.0f is more than the %.0f MB that the machine"
+                    " has",
+                    told_memory(request), memory_mb);
     else if (int_is_known(processes) && left_running > processes)
         answer_fail(answer, RPC_INVALID_PARAMS,
                     "left_running: %lld is more than the %lld processes that there were",
@@ -651,7 +669,7 @@ static void tell_step(struct daemon *daemon, struct connection *connection,
     context_write(daemon, connection_peer(connection)->uid, pid, pid != 0, &context);
     int r = job_desk_step(daemon, run, &step);
     if (!is_begin && pid && r == 0)
-        tracing_detach(engine_tracing(daemon->engine), pid, NULL, NULL);
+        tracing_release(engine_tracing(daemon->engine), run, pid);
     if (r == -E2BIG)
         answer_fail(answer, RPC_RESOURCES_EXHAUSTED, "a job may have %d sheets at once",
                     RUN_SHEETS_MAX);

@@ -1,14 +1,11 @@
 /* strace.*: tracers on demand. Whose process may be traced is decided here, by the peer's user;
  * what the kernel allows that user is decided when strace, which runs as that user, attaches. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/fd-io.h"
 #include "daemon/asker.h"
 #include "daemon/connection.h"
 #include "daemon/dispatch.h"
@@ -19,29 +16,34 @@
 /* Below the state directory: full traces that nobody has named a file for. */
 #define TRACES_DIRECTORY "traces"
 
-/* Whether the peer may have it traced; a process that is gone is the tracer's to tell of. */
-static bool may_trace(const struct connection *connection, const struct rpc_request *request,
-                      struct answer *answer)
+/* A peer of another pid namespace names processes that mean nothing here. */
+static bool names_processes(const struct connection *connection, struct answer *answer)
 {
-    const struct peer *peer = connection_peer(connection);
-    pid_t pid = (pid_t)rpc_int(request, "pid", 0);
-    uint64_t start_ticks;
-    int64_t uid;
-
-    if (!peer->pid) {
-        answer_fail(answer, RPC_INVALID_PARAMS,
-                    "pid: the caller is in another pid namespace, its pids mean nothing here");
-        return false;
-    }
-    if (peer->sees_all || peek_owner(pid, &start_ticks, &uid) < 0 || uid == (int64_t)peer->uid)
+    if (connection_peer(connection)->pid)
         return true;
-    answer_fail(answer, RPC_NOT_PERMITTED, "process %d belongs to another user", (int)pid);
+    answer_fail(answer, RPC_INVALID_PARAMS,
+                "pid: the caller is in another pid namespace, its pids mean nothing here");
     return false;
+}
+
+/* Whose process it must be is looked at together with the process itself. */
+static struct trace_request request_of(const struct question *question)
+{
+    const struct peer *peer = &question->peer;
+
+    return (struct trace_request){.pid = (pid_t)rpc_int(question->request, "pid", 0),
+                                  .uid = peer->sees_all ? INT_UNKNOWN : (int64_t)peer->uid};
 }
 
 static void finish(struct question *question)
 {
+    arena_done(&question->arena);
     question->on_answered(question->context);
+}
+
+static void stop_waiting(struct daemon *daemon, struct question *question)
+{
+    tracing_forget(engine_tracing(daemon->engine), question);
 }
 
 static void on_attached(void *context, const struct trace_answer *trace)
@@ -49,6 +51,8 @@ static void on_attached(void *context, const struct trace_answer *trace)
     struct question *question = context;
     struct json_writer *json = &question->answer->json;
 
+    if (trace->error == -EACCES)
+        answer_fail(question->answer, RPC_NOT_PERMITTED, "%s", trace->words);
     json_write_begin_object(json);
     json_write_key(json, "attached");
     json_write_bool(json, trace->error == 0);
@@ -67,15 +71,18 @@ static void on_attached(void *context, const struct trace_answer *trace)
 
 static void attach(struct daemon *daemon, struct question *question)
 {
-    tracing_attach(engine_tracing(daemon->engine), (pid_t)rpc_int(question->request, "pid", 0),
-                   NULL, on_attached, question);
+    const struct trace_request request = request_of(question);
+
+    tracing_attach(engine_tracing(daemon->engine), &request, on_attached, question);
 }
 
 void method_strace_attach(struct daemon *daemon _unused_, struct connection *connection,
-                          const struct rpc_request *request, struct answer *answer)
+                          const struct rpc_request *request _unused_, struct answer *answer)
 {
-    if (may_trace(connection, request, answer))
-        answer->wait = attach;
+    if (!names_processes(connection, answer))
+        return;
+    answer->wait = attach;
+    answer->stop_waiting = stop_waiting;
 }
 
 /* ---- a full trace ---- */
@@ -97,39 +104,37 @@ static int choose_file(const struct daemon *daemon, pid_t pid, char *into, size_
     return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
-/* As for any file: no link in a directory that others can write is followed. */
-static int check_file(const char *path)
-{
-    _cleanup_fd_location_ struct fd_location location = {.dir_fd = -1};
-
-    return path[0] == '/' ? fd_locate(path, &location) : -EINVAL;
-}
-
 static void trace(struct daemon *daemon, struct question *question)
 {
-    pid_t pid = (pid_t)rpc_int(question->request, "pid", 0);
+    struct trace_request request = request_of(question);
     const char *file = rpc_text(question->request, "file");
     char chosen[PATH_MAX];
+    int r = 0;
 
-    int r = file ? check_file(file) : choose_file(daemon, pid, chosen, sizeof(chosen));
+    if (file && file[0] != '/')
+        r = -EINVAL;
+    else if (!file)
+        r = choose_file(daemon, request.pid, chosen, sizeof(chosen));
     if (r < 0) {
         answer_fail(question->answer, RPC_INVALID_PARAMS, "file: %s",
                     r == -EINVAL ? "must be an absolute path" : strerror(-r));
         finish(question);
         return;
     }
-    tracing_attach(engine_tracing(daemon->engine), pid, file ? file : chosen, on_attached,
-                   question);
+    request.file = file ? file : chosen;
+    tracing_attach(engine_tracing(daemon->engine), &request, on_attached, question);
 }
 
 void method_strace_trace(struct daemon *daemon, struct connection *connection,
-                         const struct rpc_request *request, struct answer *answer)
+                         const struct rpc_request *request _unused_, struct answer *answer)
 {
     if (!daemon->config->strace_full_on_demand)
         answer_fail(answer, RPC_NOT_PERMITTED,
                     "full traces are not allowed here (profiler.strace_full_on_demand is false)");
-    else if (may_trace(connection, request, answer))
+    else if (names_processes(connection, answer)) {
         answer->wait = trace;
+        answer->stop_waiting = stop_waiting;
+    }
 }
 
 /* ---- strace.detach ---- */
@@ -163,19 +168,41 @@ static void on_detached(void *context, const struct trace_answer *trace)
     write_tally(json, "syscall_time_pct", &shares);
     json_write_key(json, "file");
     json_write_string(json, trace->file);
+    json_write_key(json, "reason");
+    json_write_string(json, trace->words);
     json_write_end_object(json);
     finish(question);
 }
 
 static void detach(struct daemon *daemon, struct question *question)
 {
-    tracing_detach(engine_tracing(daemon->engine), (pid_t)rpc_int(question->request, "pid", 0),
-                   on_detached, question);
+    const struct trace_request request = request_of(question);
+
+    tracing_detach(engine_tracing(daemon->engine), &request, on_detached, question);
+}
+
+/* Of a process that is there, that it is another's is said; of one that is gone, nobody is told. */
+static bool may_detach(const struct connection *connection, const struct rpc_request *request,
+                       struct answer *answer)
+{
+    const struct peer *peer = connection_peer(connection);
+    pid_t pid = (pid_t)rpc_int(request, "pid", 0);
+    uint64_t start_ticks;
+    int64_t uid;
+
+    if (!names_processes(connection, answer))
+        return false;
+    if (peer->sees_all || peek_owner(pid, &start_ticks, &uid) < 0 || uid == (int64_t)peer->uid)
+        return true;
+    answer_fail(answer, RPC_NOT_PERMITTED, "process %d belongs to another user", (int)pid);
+    return false;
 }
 
 void method_strace_detach(struct daemon *daemon _unused_, struct connection *connection,
                           const struct rpc_request *request, struct answer *answer)
 {
-    if (may_trace(connection, request, answer))
-        answer->wait = detach;
+    if (!may_detach(connection, request, answer))
+        return;
+    answer->wait = detach;
+    answer->stop_waiting = stop_waiting;
 }

@@ -13,7 +13,7 @@
 /* ---- what is exact ---- */
 
 /* A list that is filled up to its room; without memory for a text, `error` says so. */
-struct listing {
+struct text_listing {
     struct text_list *list;
     struct arena *arena;
     int error;
@@ -21,20 +21,21 @@ struct listing {
 
 #define LISTED_MAX 12
 
-static int listing_begin(struct listing *listing, struct arena *arena, struct text_list *list)
+static int text_listing_begin(struct text_listing *listing, struct arena *arena,
+                              struct text_list *list)
 {
-    *listing = (struct listing){.list = list, .arena = arena};
+    *listing = (struct text_listing){.list = list, .arena = arena};
     list->items = arena_alloc(arena, LISTED_MAX * sizeof(*list->items));
     return list->items ? 0 : -ENOMEM;
 }
 
-static void list_text(struct listing *listing, const char *text)
+static void list_text(struct text_listing *listing, const char *text)
 {
     if (listing->list->count < LISTED_MAX)
         listing->list->items[listing->list->count++] = text;
 }
 
-static void list_reason(struct listing *listing, const char *text, const char *reason)
+static void list_reason(struct text_listing *listing, const char *text, const char *reason)
 {
     char words[384];
 
@@ -57,7 +58,8 @@ static const char *why_not(const struct daemon *daemon)
     return daemon->kernel ? kernel_probe_refusal(daemon->kernel) : daemon->refusal.words;
 }
 
-static void list_ends(const struct daemon *daemon, struct listing *exact, struct listing *not_exact)
+static void list_ends(const struct daemon *daemon, struct text_listing *exact,
+                      struct text_listing *not_exact)
 {
     if (engine_has_events(daemon->engine))
         list_text(exact, "births and ends of job processes, however short-lived");
@@ -76,8 +78,8 @@ static void list_ends(const struct daemon *daemon, struct listing *exact, struct
     }
 }
 
-static void list_signals(const struct daemon *daemon, struct listing *exact,
-                         struct listing *not_exact)
+static void list_signals(const struct daemon *daemon, struct text_listing *exact,
+                         struct text_listing *not_exact)
 {
     if (has_part(daemon, KERNEL_PART_SIGNALS))
         list_text(exact, "signals to job processes, with their senders");
@@ -90,8 +92,8 @@ static void list_signals(const struct daemon *daemon, struct listing *exact,
         list_reason(not_exact, "kills for memory: seen as SIGKILL", why_not(daemon));
 }
 
-static void list_syscalls(const struct daemon *daemon, struct listing *exact,
-                          struct listing *not_exact)
+static void list_syscalls(const struct daemon *daemon, struct text_listing *exact,
+                          struct text_listing *not_exact)
 {
     enum syscalls_choice choice = daemon->config->syscalls;
     bool is_counted = choice == SYSCALLS_CHOICE_BPF && has_part(daemon, KERNEL_PART_CALL_COUNTS);
@@ -100,6 +102,8 @@ static void list_syscalls(const struct daemon *daemon, struct listing *exact,
         list_text(exact, "system calls of runs, from when they are told of: every one is counted");
     else if (choice == SYSCALLS_CHOICE_OFF)
         list_text(not_exact, "system calls: not looked at (profiler.syscalls is off)");
+    else if (choice == SYSCALLS_CHOICE_STRACE && !tracing_program(engine_tracing(daemon->engine)))
+        list_text(not_exact, "system calls: not looked at (strace is not installed)");
     else if (choice == SYSCALLS_CHOICE_STRACE)
         list_text(not_exact, "system calls of runs: counted by strace, once it has attached");
     else if (has_part(daemon, KERNEL_PART_CALL_SAMPLES))
@@ -114,11 +118,11 @@ static void list_syscalls(const struct daemon *daemon, struct listing *exact,
 static int fill_exactness(const struct daemon *daemon, struct arena *arena,
                           struct daemon_status *status)
 {
-    struct listing exact, not_exact;
+    struct text_listing exact, not_exact;
 
-    int r = listing_begin(&exact, arena, &status->exact);
+    int r = text_listing_begin(&exact, arena, &status->exact);
     if (r == 0)
-        r = listing_begin(&not_exact, arena, &status->not_exact);
+        r = text_listing_begin(&not_exact, arena, &status->not_exact);
     if (r < 0)
         return r;
     list_ends(daemon, &exact, &not_exact);
@@ -208,6 +212,15 @@ static int fill_analysis(const struct daemon *daemon, struct arena *arena,
     return !counts.last_error || status->analysis_error ? 0 : -ENOMEM;
 }
 
+static int fill_gpus(const struct daemon *daemon, struct arena *arena, struct daemon_status *status)
+{
+    char words[GPU_WORDS_SIZE];
+
+    engine_describe_gpus(daemon->engine, words);
+    status->gpu = arena_strdup(arena, words);
+    return status->gpu ? 0 : -ENOMEM;
+}
+
 static int64_t count_active_sheets(const struct daemon *daemon)
 {
     const struct run *run = NULL;
@@ -281,7 +294,6 @@ int status_fill(struct daemon *daemon, struct arena *arena, struct daemon_status
     ret->config_file = config->file;
     ret->interval_seconds = config->interval_seconds;
     ret->scope = config->scope == SCOPE_ALL ? "all" : "jobs";
-    ret->gpu = "not used by this version";
     ret->connections = (int64_t)server_connection_count(daemon->server);
     ret->subscribers = (int64_t)bus_subscriber_count(daemon->bus);
     ret->running_jobs = (int64_t)registry_run_count(daemon->registry);
@@ -290,6 +302,8 @@ int status_fill(struct daemon *daemon, struct arena *arena, struct daemon_status
     ret->snapshots = (int64_t)engine_counts(daemon->engine)->collected;
     fill_snapshot(daemon, ret);
     int r = fill_collector(daemon, arena, ret);
+    if (r == 0)
+        r = fill_gpus(daemon, arena, ret);
     if (r == 0)
         r = fill_tracers(daemon, arena, ret);
     if (r == 0)

@@ -80,12 +80,13 @@ static const char *put_text(const char *text, char **at)
     return place;
 }
 
-/* A copy of the event with all its texts; `below` is held. NULL without memory. */
+/* A copy of the event with all its texts that tell why; `below` is held. NULL without memory. */
 static struct failure *failure_new(const struct process_event *event, struct failure *below,
                                    uint64_t order)
 {
-    const char *const texts[] = {event->command, event->sender_command, event->details,
-                                 event->job_id, event->run_id};
+    const char *details = event->tells_calls ? NULL : event->details;
+    const char *const texts[] = {event->command, event->sender_command, details, event->job_id,
+                                 event->run_id};
     size_t size = sizeof(struct failure);
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
@@ -101,7 +102,7 @@ static struct failure *failure_new(const struct process_event *event, struct fai
     char *at = failure->texts;
     failure->event.command = put_text(event->command, &at);
     failure->event.sender_command = put_text(event->sender_command, &at);
-    failure->event.details = put_text(event->details, &at);
+    failure->event.details = put_text(details, &at);
     failure->event.job_id = put_text(event->job_id, &at);
     failure->event.run_id = put_text(event->run_id, &at);
     return failure;
@@ -339,12 +340,16 @@ static bool has_crashed(const struct living *living, const struct failure *child
     return is_crash(&child->event) && child->event.sender_pid != living->pid;
 }
 
-/* The last child, if that crashed. */
-static struct failure *find_crash(const struct living *living)
+/* The last child, if that failed (`cmd || exit 1`, `if ! cmd; then …; exit 1; fi`) and was not just
+ * asked to end. */
+static struct failure *find_last_left(const struct living *living)
 {
     struct failure *last = living->failed_count ? living->failed[living->failed_count - 1] : NULL;
 
-    return last && !is_followed(living, last) && has_crashed(living, last) ? last : NULL;
+    return last && !is_followed(living, last) &&
+                   (last->event.event_type == EVENT_EXIT || has_crashed(living, last))
+               ? last
+               : NULL;
 }
 
 /* The first child whose failure the end of its parent, which is no shell, speaks of. */
@@ -369,7 +374,7 @@ static struct failure *find_reason(const struct living *living, const struct pro
     bool ended_at_once = end->timestamp - living->child_ended <= AT_ONCE_SECONDS;
     struct failure *same = find_same_status(living, end->exit_code), *other = NULL;
     if (is_shell(end->command)) {
-        other = ended_at_once ? find_crash(living) : NULL;
+        other = ended_at_once ? find_last_left(living) : NULL;
         return same ? same : other;
     }
     other = ended_at_once ? find_first_left(living, end) : NULL;

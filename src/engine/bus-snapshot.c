@@ -5,6 +5,7 @@
 #include "base/json-writer.h"
 #include "base/map.h"
 #include "engine/bus.h"
+#include "model/job.h"
 #include "model/record-json.h"
 
 struct part {
@@ -15,11 +16,6 @@ struct part {
     struct snapshot kept; /* its lists are in `arena`, what they hold is the whole one's */
     struct arena arena;
 };
-
-static bool is_named(const char *wanted, const char *job_id, const char *run_id)
-{
-    return (job_id && strcmp(wanted, job_id) == 0) || (run_id && strcmp(wanted, run_id) == 0);
-}
 
 static bool is_of_user(const struct part *part, int64_t uid, const char *run_id)
 {
@@ -33,7 +29,7 @@ static bool is_of_user(const struct part *part, int64_t uid, const char *run_id)
 
 static bool is_seen(const struct part *part, int64_t uid, const char *job_id, const char *run_id)
 {
-    if (part->view->job && !is_named(part->view->job, job_id, run_id))
+    if (part->view->job && !job_is_named(part->view->job, job_id, run_id))
         return false;
     return part->view->sees_all || is_of_user(part, uid, run_id);
 }

@@ -30,6 +30,7 @@
 #include "engine/rule-runs.h"
 #include "engine/syscall-account.h"
 #include "engine/unseen-events.h"
+#include "loop/alarm.h"
 #include "loop/helper.h"
 #include "loop/ticker.h"
 #include "sample/scope.h"
@@ -37,6 +38,9 @@
 /* Of a process that was registered: when it has done what programs do at their start. */
 #define EARLY_AFTER_MS 200
 #define EARLY_EVERY_MS 1000
+
+/* Of tracers that are killed: until they are gone. */
+#define LATE_MSEC 500
 
 /* Each pass tags what was forked during the last one. */
 #define TAG_PASSES_MAX 16
@@ -54,6 +58,7 @@ struct engine {
     struct detector *detector;
     struct rule_runs rules;
     struct helpers *helpers;
+    struct gpu_watch *gpus;
     struct tracing *tracing;
     struct ticker *ticker;
     uv_timer_t flush;
@@ -107,6 +112,8 @@ static void on_member(void *context, struct member *member, const struct lifecyc
     struct engine *engine = context;
 
     intake_lifecycle(&engine->intake, member, event, timestamp);
+    if (event->kind == LIFECYCLE_EXIT)
+        tracing_ended(engine->tracing, member);
     plan_flush(engine);
 }
 
@@ -231,6 +238,8 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
     rule_runs_scanned(&engine->rules);
     if (syscall_account_take(&engine->syscalls, ret_moment, engine->settings.interval_ns, *ret) < 0)
         engine->counts.failed_syscalls++;
+    if (gpu_watch_fill(engine->gpus, ret_moment->mono_ns, engine->settings.interval_ns, *ret) < 0)
+        engine->counts.failed_gpus++;
     if (tracing_fill(engine->tracing, *ret) < 0)
         engine->counts.failed_syscalls++;
     return 0;
@@ -348,7 +357,7 @@ static void follow_members(struct engine *engine)
     const struct engine_options *options = &engine->options;
 
     if (engine->settings.traces_members &&
-        (!options->may_trace || options->may_trace(options->context)))
+        (!options->may_look_deeper || options->may_look_deeper(options->context)))
         tracing_follow(engine->tracing);
 }
 
@@ -535,6 +544,7 @@ static int apply_settings(struct engine *engine, const struct engine_settings *s
         detector_configure(engine->detector, settings->anomaly);
     rule_watch_configure(&engine->rules.watch, settings->rules);
     engine->syscalls.choice = settings->syscalls;
+    gpu_watch_configure(engine->gpus, settings->gpus);
     engine->settings = *settings;
     return 0;
 }
@@ -600,16 +610,43 @@ static int make_helpers(struct engine *engine)
     return tracing_new(&tracing, &engine->tracing);
 }
 
+/* It wakes the loop. */
+static void on_late(void *context _unused_)
+{
+}
+
+/* One that no signal reaches is not waited for. */
 void engine_stop_tracing(struct engine *engine)
 {
+    uint64_t until_ns = clock_mono_ns() + (TRACE_LAST_WAIT_MSEC + LATE_MSEC) * NS_PER_MSEC;
+    struct alarm *alarm = NULL;
+
     tracing_detach_all(engine->tracing);
-    while (tracing_count(engine->tracing))
+    if (!tracing_count(engine->tracing) || alarm_new(engine->loop, on_late, NULL, &alarm) < 0)
+        return;
+    alarm_set(alarm, TRACE_LAST_WAIT_MSEC + LATE_MSEC);
+    while (tracing_count(engine->tracing) && clock_mono_ns() < until_ns)
         uv_run(engine->loop, UV_RUN_ONCE);
+    alarm_close(alarm);
 }
 
 struct tracing *engine_tracing(const struct engine *engine)
 {
     return engine->tracing;
+}
+
+static int make_gpu_watch(struct engine *engine)
+{
+    const struct gpu_watch_options options = {
+        .roots = {.proc = "/proc", .sys = "/sys", .dev = "/dev"},
+        .helpers = engine->helpers,
+        .delay_ms = engine->options.gpus_after_ms,
+        .may_begin = engine->options.may_look_deeper,
+        .on_none = engine->options.on_no_gpus,
+        .context = engine->options.context,
+    };
+
+    return gpu_watch_new(engine->loop, &options, &engine->gpus);
 }
 
 static struct engine *engine_new(uv_loop_t *loop, const struct engine_options *options)
@@ -648,6 +685,8 @@ int engine_start(uv_loop_t *loop, const struct engine_options *options, struct e
         add_own_spawn(engine);
     int r = make_helpers(engine);
     if (r == 0)
+        r = make_gpu_watch(engine);
+    if (r == 0)
         r = collector_new(&(struct collector_options){.registry = options->registry},
                           &engine->collector);
     if (r == 0 && options->kernel)
@@ -679,6 +718,7 @@ void engine_close(struct engine *engine)
     if (!engine)
         return;
     ticker_close(engine->ticker);
+    gpu_watch_close(engine->gpus);
     tracing_free(engine->tracing);
     helpers_close(engine->helpers);
     lifecycle_feed_close(engine->feed);
@@ -802,8 +842,9 @@ void engine_end_run(struct engine *engine, struct run *run)
         detector_end_run(engine->detector, run->run_id);
     deaths_forget_run(&engine->intake.deaths, run->run_id);
     sampler_end_run(collector_sampler(engine->collector), run);
+    run->calls_are_counted |= call_ledger_counts(&engine->syscalls.ledger, run);
     syscall_account_end_run(&engine->syscalls, run);
-    tracing_end_run(engine->tracing, run);
+    tracing_end_run(engine->tracing, run, run->calls_are_counted);
     registry_end_run(engine->options.registry, run);
 }
 
@@ -861,13 +902,14 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
     registry_remove(registry, pid);
 }
 
-void engine_signalled(struct engine *engine, pid_t pid, const struct process_event *sent)
+void engine_signalled(struct engine *engine, const struct run *run, pid_t pid,
+                      const struct process_event *sent)
 {
     const struct member *member = registry_find(engine->options.registry, pid);
+    const struct owner of_run = {.run = run, .sheet_num = INT_UNKNOWN};
+    const struct owner owner = member && member->run == run ? owner_of(member) : of_run;
 
-    if (!member)
-        return;
-    intake_signal(&engine->intake, owner_of(member), pid, sent, ns_to_sec(clock_real_ns()));
+    intake_signal(&engine->intake, owner, pid, sent, ns_to_sec(clock_real_ns()));
     plan_flush(engine);
 }
 
@@ -920,6 +962,11 @@ bool engine_has_events(const struct engine *engine)
 const char *engine_collector(const struct engine *engine)
 {
     return collector_name(engine->collector);
+}
+
+void engine_describe_gpus(const struct engine *engine, char ret[static GPU_WORDS_SIZE])
+{
+    gpu_watch_describe(engine->gpus, ret);
 }
 
 const struct detector *engine_detector(const struct engine *engine)

@@ -14,6 +14,7 @@
 
 #include "detect/detector.h"
 #include "detect/pressure.h"
+#include "engine/gpu-watch.h"
 #include "engine/tick-box.h"
 #include "engine/tracing.h"
 #include "jobs/registry.h"
@@ -33,6 +34,7 @@ struct engine_settings {
     const struct limits_config *limits;   /* NULL: pressure is not told */
     const struct rules *rules;            /* NULL: none */
     enum syscalls_choice syscalls;
+    enum auto_switch gpus;
     bool traces_members; /* attach `strace -c` to every new process of a run */
 };
 
@@ -57,8 +59,12 @@ struct engine_options {
     void (*on_tick)(void *context, struct tick_box *box);
     /* Snapshots cannot be taken any more, and why; or, with 0, they can again. May be NULL. */
     void (*on_collection)(void *context, int error);
-    /* Whether new processes are to be traced now, if they are at all. NULL: they are. */
-    bool (*may_trace)(void *context);
+    /* GPUs were asked for (settings.gpus), and there are none: why. May be NULL. */
+    void (*on_no_gpus)(void *context, const char *reason);
+    unsigned gpus_after_ms; /* GPUs are not looked for before */
+    /* Whether what costs more than a look is done here: new processes are traced, if they are at
+     * all, and drivers of GPUs are opened. NULL: it is. */
+    bool (*may_look_deeper)(void *context);
     /* All that tracers know of the system calls of a run that was over before the last of them had
      * told. May be NULL. */
     void (*on_late_syscalls)(void *context, const char *run_id,
@@ -78,15 +84,17 @@ struct engine_counts {
     uint64_t failed; /* collections */
     uint64_t failed_detections;
     uint64_t failed_syscalls; /* looks at system calls */
+    uint64_t failed_gpus;     /* times that there was no memory for them */
     uint64_t missed_ticks;
     uint64_t event_losses; /* times that lifecycle events were lost */
 };
 
 /* Takes the first snapshot before it returns. 0 or a negative errno. */
 int engine_start(uv_loop_t *loop, const struct engine_options *options, struct engine **ret);
-void engine_close(
-    struct engine *engine); /* Lets all tracers detach, and runs the loop until they have told and
-                             * are gone, which takes no longer than TRACE_LAST_WAIT_MSEC. */
+void engine_close(struct engine *engine);
+
+/* Lets all tracers detach, and runs the loop until they have told and are gone, which takes no
+ * longer than TRACE_LAST_WAIT_MSEC and a little. No others are attached from then on. */
 void engine_stop_tracing(struct engine *engine);
 
 /* Reads processes, and hears of what happens to them, through the kernel's own programs from now
@@ -136,8 +144,10 @@ void engine_end_run(struct engine *engine, struct run *run);
 /* sonde has reaped a process: if it was a member of a run, its figures are entered, and its end is
  * told if the kernel has not. */
 void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const struct rusage *usage);
-/* A signal is on its way to a member: `sent` says which, and whose. */
-void engine_signalled(struct engine *engine, pid_t pid, const struct process_event *sent);
+/* A signal is on its way to a process of the run, which may be gone by now: `sent` says which, and
+ * whose. */
+void engine_signalled(struct engine *engine, const struct run *run, pid_t pid,
+                      const struct process_event *sent);
 
 const struct run_usage *engine_usage(const struct engine *engine, const struct run *run);
 /* The system calls that it has spent its time in. Lists are placed in `arena`. 0 or -ENOMEM. */
@@ -162,6 +172,8 @@ struct helpers *engine_helpers(const struct engine *engine);
 bool engine_has_events(const struct engine *engine);
 /* What processes are read with: "bpf" or "procfs". */
 const char *engine_collector(const struct engine *engine);
+/* Where figures of GPUs come from, or why there are none. */
+void engine_describe_gpus(const struct engine *engine, char ret[static GPU_WORDS_SIZE]);
 /* NULL: none are looked for. */
 const struct detector *engine_detector(const struct engine *engine);
 

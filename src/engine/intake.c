@@ -118,6 +118,15 @@ static const char *describe_calls(struct tick_box *box, const struct syscall_pro
     return text_error(&words) == 0 ? arena_strdup(&box->arena, text_string(&words)) : NULL;
 }
 
+/* What tells why it ended goes before. */
+static void add_calls(struct process_event *end, const char *words)
+{
+    if (end->details || !words)
+        return;
+    end->details = words;
+    end->tells_calls = true;
+}
+
 static void take_exit(struct intake *intake, struct owner owner,
                       const struct lifecycle_event *event, double timestamp)
 {
@@ -129,8 +138,8 @@ static void take_exit(struct intake *intake, struct owner owner,
     if (int_is_known(event->cpu_ns))
         end->cpu_seconds = ns_to_sec((uint64_t)event->cpu_ns);
     end->peak_rss_mb = mb_or_unknown(event->peak_rss_bytes);
-    if (event->calls && !end->details)
-        end->details = describe_calls(intake->box, event->calls);
+    if (event->calls)
+        add_calls(end, describe_calls(intake->box, event->calls));
 }
 
 void intake_traced(struct intake *intake, const struct traced *traced)
@@ -139,8 +148,8 @@ void intake_traced(struct intake *intake, const struct traced *traced)
     struct process_event *end = box ? tick_box_find_end(box, traced->pid) : NULL;
     const char *details = box ? describe_calls(box, traced->calls) : NULL;
 
-    if (end && !end->details)
-        end->details = details;
+    if (end)
+        add_calls(end, details);
     if (box && tick_box_add_trace(box, traced, details) < 0)
         intake->lost_events++;
 }
@@ -205,7 +214,10 @@ void intake_lifecycle(struct intake *intake, const struct member *member,
     case LIFECYCLE_FORK: intake_spawn(intake, owner, event->pid, event->ppid, timestamp); break;
     case LIFECYCLE_EXEC: take_exec(intake, owner, event, timestamp); break;
     case LIFECYCLE_EXIT: take_exit(intake, owner, event, timestamp); break;
-    case LIFECYCLE_SIGNAL: take_signal(intake, owner, event, timestamp); break;
+    case LIFECYCLE_SIGNAL:
+        if (!member->has_ended) /* else it ended nothing, and reached nobody */
+            take_signal(intake, owner, event, timestamp);
+        break;
     case LIFECYCLE_OOM: intake_oom(intake, owner, event, timestamp); break;
     case LIFECYCLE_THREAD: break;
     }

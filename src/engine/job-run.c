@@ -27,6 +27,8 @@
 /* A command that is over by then is not worth a tenth of a second of CPU: the connector tells of
  * its processes, and wait4 of its figures. */
 #define KERNEL_AFTER_MS 100
+/* The same goes for the drivers of GPUs. */
+#define GPUS_AFTER_MS 100
 
 struct job_runner {
     const struct job_run_options *options;
@@ -71,7 +73,7 @@ static bool stop_self(struct job_runner *runner, int number, bool (*is_wanted)(v
 static void tell_of_signal(struct job_runner *runner, const struct process_event *sent)
 {
     if (runner->engine)
-        engine_signalled(runner->engine, runner->command_pid, sent);
+        engine_signalled(runner->engine, runner->run, runner->command_pid, sent);
     if (runner->custody)
         run_custody_signalled(runner->custody, runner->command_pid, sent);
 }
@@ -496,8 +498,18 @@ static void start_loading(struct job_runner *runner)
         runner->loader = NULL; /* then it goes without */
 }
 
-/* Whoever keeps the run looks at its processes. */
-static bool may_trace(void *context)
+static void on_no_gpus(void *context, const char *reason)
+{
+    const struct job_run_options *options = ((struct job_runner *)context)->options;
+    char notice[GPU_WORDS_SIZE + 32];
+
+    snprintf(notice, sizeof(notice), "no GPU (profiler.gpu_enabled): %s", reason);
+    if (options->on_notice)
+        options->on_notice(options->context, notice);
+}
+
+/* Whoever keeps the run looks at its processes, and at the GPUs. */
+static bool may_look_deeper(void *context)
 {
     const struct job_runner *runner = context;
 
@@ -511,6 +523,7 @@ static int start_sampling(struct job_runner *runner)
                      .scope = SCOPE_ALL,
                      .anomaly = runner->options->anomaly,
                      .syscalls = runner->options->syscalls,
+                     .gpus = runner->options->gpus,
                      .traces_members = runner->options->traces_members},
         .only_jobs = true,
         .registry = runner->registry,
@@ -521,7 +534,9 @@ static int start_sampling(struct job_runner *runner)
         .counts_spawned = runner->options->counts_syscalls,
         .wants_events = true, /* they tell why it failed, stored or not */
         .on_tick = on_tick,
-        .may_trace = may_trace,
+        .on_no_gpus = on_no_gpus,
+        .gpus_after_ms = GPUS_AFTER_MS,
+        .may_look_deeper = may_look_deeper,
         .context = runner,
     };
     int r = registry_set_foster(runner->registry, getpid(), runner->run);
@@ -597,6 +612,7 @@ static void wait_for_command(struct job_runner *runner)
         return;
     }
     start_keeping(runner, &runner->loop);
+    runner->facts.oom_kills = peek_oom_kills();
     runner->facts.sampling_error = start_sampling(runner);
     start_loading(runner);
     collect_children(runner);
@@ -631,6 +647,13 @@ static void find_death(struct job_runner *runner, struct arena *arena)
                       WIFSIGNALED(status) ? WTERMSIG(status) : INT_UNKNOWN, arena, &facts->chain);
 }
 
+static void count_oom_kills(struct run_facts *facts)
+{
+    int64_t before = facts->oom_kills, now = peek_oom_kills();
+
+    facts->oom_kills = int_is_known(before) && int_is_known(now) ? now - before : INT_UNKNOWN;
+}
+
 static void summarise(struct job_runner *runner, struct job_run_result *ret)
 {
     struct run_facts *facts = &runner->facts;
@@ -643,6 +666,7 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
             facts->latest = runner->latest->tick.snapshot;
         else
             engine_flush(runner->engine);
+        count_oom_kills(facts);
         facts->failed_samples = engine_counts(runner->engine)->failed;
         facts->usage = engine_usage(runner->engine, runner->run);
         facts->saw_every_process = engine_saw_every_process(runner->engine);

@@ -29,6 +29,7 @@ struct job_run_options {
     enum collector_choice collector;
     bool is_exact; /* the kernel collector is there before the command starts, or nothing is run */
     enum syscalls_choice syscalls;
+    enum auto_switch gpus;
     bool traces_members;  /* with strace, unless a daemon keeps the run: then it may */
     bool counts_syscalls; /* every one, from the command's first on; as is_exact */
 

@@ -1,11 +1,10 @@
 #include "engine/kernel-loader.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/thread.h"
 
 /* What the thread and the loop share: freed by whoever leaves last. */
 struct load {
@@ -51,19 +50,14 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-/* Signals are for the loop: none reaches this thread. */
 static int start_thread(struct load *load)
 {
     pthread_t thread;
-    sigset_t all, before;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&thread, NULL, run_thread, load);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int r = thread_start(&thread, "sonde-kernel", run_thread, load);
     if (r == 0)
         pthread_detach(thread);
-    return -r;
+    return r;
 }
 
 static void on_done(uv_async_t *async)

@@ -1,35 +1,42 @@
 #include "engine/live-trace.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/fd-io.h"
 #include "base/macros.h"
-#include "engine/peek.h"
-#include "engine/trace-target.h"
+#include "base/text.h"
 #include "engine/tracing.h"
+#include "loop/alarm.h"
 #include "loop/signals.h"
 #include "trace/strace-command.h"
-#include "trace/strace-messages.h"
+#include "trace/strace-output.h"
 
-/* Of what strace says at first, for whether it has attached. */
-#define FIRST_WORDS_BYTES 1024
+/* Whoever reads what we write may be slow, and the loop must not wait for it: Ctrl-C comes there.
+ */
+#define WRITE_AGAIN_MSEC 20
 
 struct live {
     uv_loop_t loop;
     struct signal_watch *signals;
     struct helpers *helpers;
     struct helper *helper; /* NULL: it has ended */
+    struct alarm *alarm;
     struct strace_command command;
     struct trace_target target;
+    struct strace_output output; /* of what it says until it has attached */
+    struct text pending;         /* to be written */
+    size_t written;              /* of that */
     int fd;
-    int error; /* of writing */
-    bool is_attached;
-    char first[FIRST_WORDS_BYTES];
-    size_t first_length;
+    int error;        /* of writing */
+    bool is_stopping; /* what cannot be written at once is dropped */
     char *words;
 };
 
@@ -40,15 +47,18 @@ static int refuse(struct live *live, int error, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(live->words, LIVE_TRACE_WORDS_SIZE, format, arguments);
+    vsnprintf(live->words, TRACE_WORDS_SIZE, format, arguments);
     va_end(arguments);
     return error;
 }
 
 static void stop(struct live *live)
 {
-    if (live->helper)
-        helper_stop(live->helper, TRACE_LAST_WAIT_MSEC);
+    live->is_stopping = true;
+    if (!live->helper)
+        return;
+    helper_resume(live->helper);
+    helper_stop(live->helper, TRACE_LAST_WAIT_MSEC);
 }
 
 static void on_signal(void *context, const struct signalfd_siginfo *info)
@@ -58,57 +68,89 @@ static void on_signal(void *context, const struct signalfd_siginfo *info)
     case SIGTERM:
     case SIGHUP:
     case SIGQUIT: stop(context); break;
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU: signals_stop_self((int)info->ssi_signo, NULL, NULL); break;
     default: break;
     }
 }
 
-/* Whether it has attached is in what it says first, before any call. */
-static void look_at_first(struct live *live, const char *bytes, size_t length)
-{
-    size_t room = sizeof(live->first) - live->first_length;
+/* ---- what is written ---- */
 
-    memcpy(live->first + live->first_length, bytes, MIN(length, room));
-    live->first_length += MIN(length, room);
-    live->is_attached = strace_messages_parse(live->first, live->first_length, live->target.pid,
-                                              NULL, 0) == STRACE_ATTACHED;
-    if (live->is_attached)
-        helper_set_deadline(live->helper, 0);
+/* A pipe that has room at all has room for that much. */
+static bool can_write(const struct live *live)
+{
+    struct pollfd poll_fd = {.fd = live->fd, .events = POLLOUT};
+
+    return poll(&poll_fd, 1, 0) > 0;
+}
+
+static void write_pending(struct live *live)
+{
+    while (!live->error && live->written < live->pending.length && can_write(live)) {
+        size_t length = MIN(live->pending.length - live->written, (size_t)PIPE_BUF);
+        live->error = fd_write_all(live->fd, live->pending.bytes + live->written, length);
+        live->written += length;
+    }
+    bool is_rest = !live->error && !live->is_stopping && live->written < live->pending.length;
+    if (!is_rest) {
+        text_reset(&live->pending);
+        live->written = 0;
+    }
+    if (live->error && !live->is_stopping)
+        stop(live); /* nobody reads it any more, or the disk is full */
+    if (!live->helper || live->is_stopping)
+        return;
+    if (is_rest) {
+        helper_pause(live->helper);
+        alarm_set(live->alarm, WRITE_AGAIN_MSEC);
+    } else {
+        helper_resume(live->helper);
+    }
+}
+
+static void on_alarm(void *context)
+{
+    write_pending(context);
 }
 
 static void on_piece(void *context, const char *bytes, size_t length)
 {
     struct live *live = context;
 
-    if (!live->is_attached)
-        look_at_first(live, bytes, length);
-    if (live->error)
-        return;
-    live->error = fd_write_all(live->fd, bytes, length);
-    if (live->error)
-        stop(live); /* nobody reads it any more, or the disk is full */
+    if (live->output.news != STRACE_ATTACHED) {
+        strace_output_take(&live->output, bytes, length);
+        if (live->output.news == STRACE_ATTACHED)
+            helper_set_deadline(live->helper, 0);
+    }
+    text_append(&live->pending, bytes, length);
+    if (text_error(&live->pending) < 0)
+        live->error = -ENOMEM;
+    write_pending(live);
 }
 
-static void on_end(void *context, const struct helper_end *end _unused_)
+static void on_end(void *context, const struct helper_end *end)
 {
     struct live *live = context;
 
     live->helper = NULL;
+    if (end->report.error)
+        refuse(live, 0, "%.150s cannot be executed: %s", live->command.program,
+               strerror(end->report.error));
 }
+
+/* ---- from start to end ---- */
 
 static int check(struct live *live, pid_t pid)
 {
-    char command[64];
-
-    int r = trace_target_read(pid, &live->target, live->words, LIVE_TRACE_WORDS_SIZE);
+    int r = trace_target_read(pid, INT_UNKNOWN, &live->target, live->words);
     if (r < 0)
         return r;
-    if (live->target.tracer_pid) {
-        peek_command(live->target.tracer_pid, command, sizeof(command));
-        return refuse(live, -EBUSY, "process %d is traced already, by process %d (%.60s)", (int)pid,
-                      (int)live->target.tracer_pid, command);
-    }
+    if (live->target.tracer_pid)
+        return trace_target_is_taken(&live->target, live->words);
     if (helper_find("strace", live->command.program, sizeof(live->command.program)) < 0)
-        return refuse(live, -ENOENT, "strace is not installed (apt install strace)");
+        return trace_target_lacks_strace(live->words);
+    live->output.pid = pid;
     return 0;
 }
 
@@ -117,7 +159,7 @@ static int start(struct live *live)
     strace_command_stream(&live->command, live->target.pid);
     const struct helper_options options = {
         .argv = live->command.argv,
-        .user = live->target.is_ours ? NULL : &live->target.user,
+        .user = live->target.needs_user ? &live->target.user : NULL,
         .stop_signal = SIGINT,
         .deadline_ms = TRACE_ATTACH_MSEC,
         .grace_ms = TRACE_LAST_WAIT_MSEC,
@@ -126,48 +168,76 @@ static int start(struct live *live)
         .on_end = on_end,
         .context = live,
     };
-    int exec_errno = 0;
-    int r = helper_start(live->helpers, &options, &live->helper, &exec_errno);
-
-    return r < 0 ? refuse(live, r, "%.150s cannot be started: %s", live->command.program,
-                          strerror(r == -ECHILD ? exec_errno : -r))
-                 : 0;
+    return helper_start(live->helpers, &options, &live->helper);
 }
 
-/* What strace has said of it was passed on, and is what there is to say. */
 static int result_of(struct live *live)
 {
     if (live->error && live->error != -EPIPE)
         return refuse(live, live->error, "the trace cannot be written: %s", strerror(-live->error));
-    if (live->is_attached)
-        return 0;
-    return refuse(live, -EPERM, "strace could not attach to process %d", (int)live->target.pid);
+    if (live->output.news == STRACE_ATTACHED || live->words[0])
+        return live->words[0] ? -EIO : 0;
+    return refuse(live, -EPERM, "strace could not attach to process %d%s%s", (int)live->target.pid,
+                  live->output.words[0] ? ": " : "", live->output.words);
 }
 
-int live_trace(pid_t pid, int fd, char words[static LIVE_TRACE_WORDS_SIZE])
+static int run(struct live *live)
 {
-    struct live live = {.fd = fd, .words = words};
+    int r = signal_watch_start(&live->loop, on_signal, live, &live->signals);
+    if (r == 0)
+        r = helpers_new(&live->loop, &(struct helpers_options){0}, &live->helpers);
+    if (r == 0)
+        r = alarm_new(&live->loop, on_alarm, live, &live->alarm);
+    if (r == 0)
+        r = start(live);
+    while (r == 0 && live->helper)
+        uv_run(&live->loop, UV_RUN_ONCE);
+    /* What it said last goes out as well, unless nobody wants it. */
+    while (r == 0 && live->written < live->pending.length && !live->error && !live->is_stopping)
+        uv_run(&live->loop, UV_RUN_ONCE);
+    return r < 0 ? refuse(live, r, "strace cannot be started: %s", strerror(-r)) : result_of(live);
+}
+
+static void shut_down(struct live *live)
+{
+    helpers_close(live->helpers);
+    signal_watch_close(live->signals);
+    alarm_close(live->alarm);
+    uv_run(&live->loop, UV_RUN_DEFAULT); /* the close callbacks */
+    uv_loop_close(&live->loop);
+    strace_output_done(&live->output);
+    text_done(&live->pending);
+}
+
+static int open_output(struct live *live, const char *path)
+{
+    live->fd = path ? fd_open_output(path, O_CREAT | O_TRUNC, 0600) : STDOUT_FILENO;
+    return live->fd < 0
+               ? refuse(live, live->fd, "%.150s cannot be written: %s", path, strerror(-live->fd))
+               : 0;
+}
+
+int live_trace(pid_t pid, const char *path, char words[static TRACE_WORDS_SIZE])
+{
+    struct live live = {.words = words};
     struct signal_state original;
 
+    words[0] = '\0';
     int r = check(&live, pid);
     if (r == 0)
-        r = uv_loop_init(&live.loop);
+        r = open_output(&live, path);
     if (r < 0)
         return r;
-    signals_take_over(&original);
-    r = signal_watch_start(&live.loop, on_signal, &live, &live.signals);
-    if (r == 0)
-        r = helpers_new(&live.loop, &(struct helpers_options){0}, &live.helpers);
-    if (r == 0)
-        r = start(&live);
-    while (r == 0 && live.helper)
-        uv_run(&live.loop, UV_RUN_ONCE);
-    if (r == 0)
-        r = result_of(&live);
-    helpers_close(live.helpers);
-    signal_watch_close(live.signals);
-    uv_run(&live.loop, UV_RUN_DEFAULT); /* the close callbacks */
-    uv_loop_close(&live.loop);
-    signals_restore(&original);
+    r = uv_loop_init(&live.loop);
+    if (r < 0) {
+        refuse(&live, r, "%s", strerror(-r));
+    } else {
+        signals_take_over(&original);
+        r = run(&live);
+        shut_down(&live);
+        signals_restore(&original);
+    }
+    if (path)
+        close_fd(live.fd);
     return r;
 }

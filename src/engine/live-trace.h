@@ -4,9 +4,10 @@
 
 #include <sys/types.h>
 
-#define LIVE_TRACE_WORDS_SIZE 256
+#include "engine/trace-target.h"
 
-/* Blocks until the process has ended, a signal such as Ctrl-C asks for the end, or nobody reads
- * what is written to `fd`; the process lives on. strace is killed if it does not detach. 0 or a
- * negative errno, with words for a person ("": none). */
-int live_trace(pid_t pid, int fd, char words[static LIVE_TRACE_WORDS_SIZE]);
+/* To a file, which is emptied if it is there, or to stdout (NULL). Blocks until the process has
+ * ended, a signal such as Ctrl-C asks for the end, or nobody reads what is written; the process
+ * lives on. strace is killed if it does not detach. 0 or a negative errno, with words for a person.
+ */
+int live_trace(pid_t pid, const char *path, char words[static TRACE_WORDS_SIZE]);

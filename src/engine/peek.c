@@ -7,6 +7,7 @@
 #include "base/fd-io.h"
 #include "model/process.h"
 #include "probe/proc-cmdline.h"
+#include "probe/sys-files.h"
 
 static ssize_t read_file(pid_t pid, const char *name, char *into, size_t size)
 {
@@ -72,4 +73,15 @@ int peek_owner(pid_t pid, uint64_t *ret_start_ticks, int64_t *ret_uid)
     if (r == 0)
         *ret_uid = status.uid;
     return r;
+}
+
+int64_t peek_oom_kills(void)
+{
+    char bytes[16384];
+    int64_t kills = INT_UNKNOWN;
+    ssize_t length = fd_read_file(AT_FDCWD, "/proc/vmstat", bytes, sizeof(bytes));
+
+    if (length > 0)
+        vmstat_parse_oom_kills(bytes, (size_t)length, &kills);
+    return kills;
 }

@@ -19,5 +19,8 @@ int peek_stat(pid_t pid, struct proc_stat *ret);
  * negative errno: it is gone, or cannot be read. */
 int peek_owner(pid_t pid, uint64_t *ret_start_ticks, int64_t *ret_uid);
 
-/* The same, with all that its status tells. */
+/* How many processes the kernel has killed for memory since boot; INT_UNKNOWN: it does not tell. */
+int64_t peek_oom_kills(void);
+
+/* As peek_owner(), with all that its status tells. */
 int peek_status(pid_t pid, uint64_t *ret_start_ticks, struct proc_status *ret);

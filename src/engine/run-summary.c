@@ -52,7 +52,7 @@ static void describe_end(const struct run_facts *facts, struct process_event *re
     const struct sent_signal *sent = &facts->passed_on[number];
 
     record_init(&process_event_record, ret);
-    ret->is_step = false;
+    ret->is_step = ret->tells_calls = false;
     ret->timestamp = ns_to_sec(facts->started_real_ns + facts->wall_ns);
     ret->pid = facts->command_pid;
     ret->event_type = number ? EVENT_KILL : EVENT_EXIT;
@@ -89,6 +89,24 @@ static int fill_chain(const struct run_facts *facts, struct arena *arena,
     return 0;
 }
 
+/* Whoever sent a SIGKILL is known where the kernel's own programs are. Elsewhere it may have been
+ * the kernel itself, which counts such kills. */
+static int add_doubt(const struct run_facts *facts, struct arena *arena,
+                     struct process_event_list *chain)
+{
+    struct process_event *first = &chain->items[0];
+    char words[128];
+
+    if (facts->oom_kills <= 0 || first->event_type != EVENT_KILL || first->signal_num != SIGKILL ||
+        int_is_known(first->sender_pid) || first->details)
+        return 0;
+    snprintf(words, sizeof(words),
+             "perhaps for memory: the kernel has killed %lld for it meanwhile",
+             (long long)facts->oom_kills);
+    first->details = arena_strdup(arena, words);
+    return first->details ? 0 : -ENOMEM;
+}
+
 static int fill_outcome(const struct run_facts *facts, struct arena *arena,
                         struct run_summary *summary)
 {
@@ -103,6 +121,8 @@ static int fill_outcome(const struct run_facts *facts, struct arena *arena,
     if (!has_failed)
         return 0;
     int r = fill_chain(facts, arena, &summary->chain);
+    if (r == 0)
+        r = add_doubt(facts, arena, &summary->chain);
     if (r < 0)
         return r;
     cause_format(&summary->chain, cause);

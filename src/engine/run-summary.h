@@ -48,6 +48,7 @@ struct run_facts {
     /* by the kernel's accounting alone, for when nothing was sampled */
     struct cpu_time reaped;
     int64_t reaped_peak_bytes;
+    int64_t oom_kills; /* of the whole machine while it ran; INT_UNKNOWN: not known */
 };
 
 void run_facts_done(struct run_facts *facts);

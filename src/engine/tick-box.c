@@ -77,7 +77,7 @@ struct process_event *tick_box_add_event(struct tick_box *box, struct owner owne
     }
     struct process_event *event = &box->tick.events.items[box->tick.events.count++];
     record_init(&process_event_record, event);
-    event->is_step = false;
+    event->is_step = event->tells_calls = false;
     event->timestamp = timestamp;
     event->event_type = (int)type;
     event->pid = pid;
@@ -128,10 +128,11 @@ struct process_event *tick_box_add_signal(struct tick_box *box, struct owner own
     struct process_event *end = tick_box_find_end(box, pid);
 
     /* What reached the whole group may have killed before it was heard of here. */
-    if (end && end->event_type == EVENT_KILL && end->signal_num == sent->signal_num)
-        note_sender(box, sent, end);
-    if (end)
+    if (end && end->event_type == EVENT_KILL) {
+        if (end->signal_num == sent->signal_num)
+            note_sender(box, sent, end);
         return end;
+    }
     struct process_event *event = tick_box_add_event(box, owner, EVENT_SIGNAL, pid, timestamp);
     if (!event)
         return NULL;

@@ -1,51 +1,105 @@
 #include "engine/trace-target.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/macros.h"
 #include "engine/peek.h"
 #include "model/field.h"
 
-static int refuse(char *words, size_t size, pid_t pid, const char *why, int error)
+static int refuse(char *words, int error, const char *format, ...) _printf_(3, 4);
+
+static int refuse(char *words, int error, const char *format, ...)
 {
-    snprintf(words, size, "process %d %s", (int)pid, why);
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(words, TRACE_WORDS_SIZE, format, arguments);
+    va_end(arguments);
     return error;
 }
 
-static int check_user(const struct proc_status *status, pid_t pid, char *words, size_t size)
+static int check_user(const struct proc_status *status, pid_t pid, int64_t uid, char *words)
 {
+    bool is_others = (int_is_known(uid) && status->uid != uid) ||
+                     (geteuid() != 0 && status->uid != (int64_t)geteuid());
+
+    if (is_others)
+        return refuse(words, -EACCES, "process %d belongs to another user", (int)pid);
     /* The kernel would refuse its user as well. */
     if (!status->has_one_user || !int_is_known(status->gid))
-        return refuse(words, size, pid, "runs with other rights than its user's, and is not traced",
-                      -EPERM);
-    if (geteuid() != 0 && status->uid != (int64_t)geteuid())
-        return refuse(words, size, pid, "belongs to another user", -EPERM);
+        return refuse(words, -EPERM,
+                      "process %d runs with other rights than its user's, and is not traced",
+                      (int)pid);
     return 0;
 }
 
-int trace_target_read(pid_t pid, struct trace_target *ret, char *words, size_t size)
+static int check_kind(const struct proc_status *status, pid_t pid, char *words)
+{
+    if (int_is_known(status->tgid) && status->tgid != pid)
+        return refuse(words, -EINVAL, "%d is a thread of process %lld: name that", (int)pid,
+                      (long long)status->tgid);
+    if (pid == getpid())
+        return refuse(words, -EINVAL, "process %d is sonde itself", (int)pid);
+    return 0;
+}
+
+static int read_status(pid_t pid, uint64_t *ret_start_ticks, struct proc_status *ret, char *words)
+{
+    struct proc_stat stat;
+
+    int r = peek_status(pid, ret_start_ticks, ret);
+    if (r == 0)
+        r = peek_stat(pid, &stat);
+    if (r == -ESRCH || r == -ENOENT)
+        return refuse(words, -ESRCH, "process %d is gone", (int)pid);
+    if (r < 0)
+        return refuse(words, r, "process %d cannot be looked at: %s", (int)pid, strerror(-r));
+    if (stat.state == 'Z' || stat.state == 'X')
+        return refuse(words, -ESRCH, "process %d has ended, and only waits to be reaped", (int)pid);
+    return 0;
+}
+
+int trace_target_read(pid_t pid, int64_t uid, struct trace_target *ret,
+                      char words[static TRACE_WORDS_SIZE])
 {
     struct proc_status status;
     uint64_t start_ticks;
 
-    if (pid == getpid())
-        return refuse(words, size, pid, "is sonde itself", -EINVAL);
-    int r = peek_status(pid, &start_ticks, &status);
-    if (r == -ESRCH || r == -ENOENT)
-        return refuse(words, size, pid, "is gone", -ESRCH);
-    if (r < 0)
-        return refuse(words, size, pid, strerror(-r), r);
-    r = check_user(&status, pid, words, size);
+    int r = read_status(pid, &start_ticks, &status, words);
+    if (r == 0)
+        r = check_user(&status, pid, uid, words);
+    if (r == 0)
+        r = check_kind(&status, pid, words);
     if (r < 0)
         return r;
+    bool is_ours = status.uid == (int64_t)geteuid() && status.gid == (int64_t)getegid();
     *ret = (struct trace_target){
         .pid = pid,
         .start_ticks = start_ticks,
         .user = {.uid = (uid_t)status.uid, .gid = (gid_t)status.gid},
-        .is_ours = status.uid == (int64_t)geteuid() && status.gid == (int64_t)getegid(),
+        .needs_user = geteuid() == 0 && !is_ours,
         .tracer_pid = int_is_known(status.tracer_pid) ? (pid_t)status.tracer_pid : 0,
     };
     return 0;
+}
+
+/* By its short name: the command line may be another user's. */
+int trace_target_is_taken(const struct trace_target *target, char words[static TRACE_WORDS_SIZE])
+{
+    struct proc_stat stat;
+    bool is_there = peek_stat(target->tracer_pid, &stat) == 0;
+
+    return refuse(words, -EBUSY, "process %d is traced already, by process %d (%s)",
+                  (int)target->pid, (int)target->tracer_pid, is_there ? stat.name : "gone");
+}
+
+int trace_target_lacks_strace(char words[static TRACE_WORDS_SIZE])
+{
+    return refuse(words, -ENOENT,
+                  "strace is not installed, or not in a directory of PATH that only root and this"
+                  " user can write");
 }

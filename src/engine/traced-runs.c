@@ -89,7 +89,8 @@ int traced_runs_end(struct traced_runs *runs, struct traced_run *run,
         run->tracers--;
         if (run->run)
             continue;
-        on_late(context, run);
+        if (!run->is_counted)
+            on_late(context, run);
         if (run->tracers)
             continue;
         forget(runs, run);
@@ -98,13 +99,14 @@ int traced_runs_end(struct traced_runs *runs, struct traced_run *run,
     return r;
 }
 
-void traced_runs_over(struct traced_runs *runs, const struct run *run)
+void traced_runs_over(struct traced_runs *runs, const struct run *run, bool is_counted)
 {
     struct traced_run *entry = find(runs, run);
 
     if (!entry)
         return;
     entry->run = NULL;
+    entry->is_counted = is_counted;
     if (entry->tracers)
         return;
     forget(runs, entry);

@@ -6,20 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/map.h"
-#include "engine/peek.h"
+#include "base/clock.h"
 #include "engine/trace-target.h"
 #include "engine/traced-runs.h"
 #include "trace/strace-command.h"
-#include "trace/strace-messages.h"
-#include "trace/strace-table.h"
-
-/* Its table has a line for each of some 400 calls; before it, one for each process that it meets.
- */
-#define OUTPUT_MAX_BYTES (4 << 20)
-
-#define WORDS_MAX 256
+#include "trace/strace-output.h"
 
 struct waiter {
     struct waiter *next;
@@ -35,18 +26,11 @@ struct tracer {
     struct traced_run *run; /* NULL: of none */
     char *file;             /* of a full trace; NULL: it counts */
     struct helper *helper;
+    struct strace_output output;
     bool is_attached;
     bool is_ending;
     bool was_followed; /* nobody has asked for it */
     struct waiter *waiters;
-};
-
-/* What is known of a process that lives. */
-struct traced_process {
-    pid_t pid;
-    uint64_t start_ticks;
-    uint64_t seen; /* with which snapshot it was last there */
-    struct syscall_profile calls;
 };
 
 struct tracing {
@@ -54,23 +38,17 @@ struct tracing {
     struct strace_command command; /* its program is "" until it is found */
     struct tracer *tracers;
     struct traced_runs runs;
-    struct map processes; /* pid → struct traced_process */
-    uint64_t snapshots;   /* that were filled */
+    struct traced_processes processes;
+    bool is_stopping;
     uint64_t failures;
-    char failure[WORDS_MAX];
+    char failure[TRACE_WORDS_SIZE];
 };
 
 /* ---- answers ---- */
 
-static struct trace_answer failure_of(int error, const char *words)
+static void answer_error(trace_fn on_answer, void *context, int error, const char *words)
 {
-    return (struct trace_answer){.error = error, .words = words};
-}
-
-static void answer_now(trace_fn on_answer, void *context, const struct trace_answer *answer)
-{
-    if (on_answer)
-        on_answer(context, answer);
+    on_answer(context, &(struct trace_answer){.error = error, .words = words});
 }
 
 static struct trace_answer success_of(const struct tracer *tracer)
@@ -78,14 +56,25 @@ static struct trace_answer success_of(const struct tracer *tracer)
     return (struct trace_answer){.tracer_pid = helper_pid(tracer->helper), .file = tracer->file};
 }
 
-/* Whoever cannot wait for lack of memory is told so. */
+static bool has_room_for_waiter(const struct tracer *tracer)
+{
+    size_t count = 0;
+
+    for (const struct waiter *waiter = tracer->waiters; waiter; waiter = waiter->next)
+        count++;
+    return count < TRACE_WAITERS_MAX;
+}
+
+/* Whoever cannot wait is told so. */
 static void wait_for(struct tracer *tracer, bool wants_end, trace_fn on_answer, void *context)
 {
-    struct waiter *waiter = on_answer ? malloc(sizeof(*waiter)) : NULL;
-
+    if (!has_room_for_waiter(tracer)) {
+        answer_error(on_answer, context, -EAGAIN, "too many wait for its tracer already");
+        return;
+    }
+    struct waiter *waiter = malloc(sizeof(*waiter));
     if (!waiter) {
-        struct trace_answer answer = failure_of(-ENOMEM, "no memory left");
-        answer_now(on_answer, context, &answer);
+        answer_error(on_answer, context, -ENOMEM, "no memory left");
         return;
     }
     *waiter = (struct waiter){.next = tracer->waiters,
@@ -95,19 +84,37 @@ static void wait_for(struct tracer *tracer, bool wants_end, trace_fn on_answer, 
     tracer->waiters = waiter;
 }
 
-/* Those who wait for its end, or all. */
+/* Those who wait for its end as well, or only those who wait until it has attached. An answer may
+ * lead to the next question, which may be for the same tracer. */
 static void answer_waiters(struct tracer *tracer, bool has_ended, const struct trace_answer *answer)
 {
-    struct waiter **link = &tracer->waiters, *waiter;
+    struct waiter *asked = tracer->waiters, *waiter;
 
-    while ((waiter = *link)) {
+    tracer->waiters = NULL;
+    while ((waiter = asked)) {
+        asked = waiter->next;
         if (waiter->wants_end && !has_ended) {
-            link = &waiter->next;
+            waiter->next = tracer->waiters;
+            tracer->waiters = waiter;
             continue;
         }
-        *link = waiter->next;
         waiter->on_answer(waiter->context, answer);
         free(waiter);
+    }
+}
+
+void tracing_forget(struct tracing *tracing, const void *context)
+{
+    for (struct tracer *tracer = tracing->tracers; tracer; tracer = tracer->next) {
+        struct waiter **link = &tracer->waiters, *waiter;
+        while ((waiter = *link)) {
+            if (waiter->context != context) {
+                link = &waiter->next;
+                continue;
+            }
+            *link = waiter->next;
+            free(waiter);
+        }
     }
 }
 
@@ -133,6 +140,7 @@ static struct tracer *find_by_helper(const struct tracing *tracing, pid_t helper
 
 static void tracer_free(struct tracer *tracer)
 {
+    strace_output_done(&tracer->output);
     free(tracer->file);
     free(tracer);
 }
@@ -146,12 +154,20 @@ static void forget_tracer(struct tracer *tracer)
     *link = tracer->next;
 }
 
-static void on_output(void *context, const char *output, size_t length)
+static void stop(struct tracer *tracer, uint64_t grace_ms)
+{
+    tracer->is_ending = true;
+    helper_stop(tracer->helper, grace_ms);
+}
+
+static void on_piece(void *context, const char *bytes, size_t length)
 {
     struct tracer *tracer = context;
 
-    if (tracer->is_attached ||
-        strace_messages_parse(output, length, tracer->target.pid, NULL, 0) != STRACE_ATTACHED)
+    strace_output_take(&tracer->output, bytes, length);
+    if (tracer->output.was_cut)
+        stop(tracer, TRACE_DETACH_MSEC); /* whatever that is, it is no table */
+    if (tracer->is_attached || tracer->output.news != STRACE_ATTACHED)
         return;
     tracer->is_attached = true;
     helper_set_deadline(tracer->helper, 0);
@@ -159,49 +175,63 @@ static void on_output(void *context, const char *output, size_t length)
     answer_waiters(tracer, false, &answer);
 }
 
-/* Why it has not attached, in words. */
-static int explain(const struct tracer *tracer, const struct helper_end *end, char words[WORDS_MAX])
+/* What went wrong with the start of strace, in words. */
+static int explain_start(const struct tracer *tracer, const struct spawn_report *report,
+                         char words[TRACE_WORDS_SIZE])
 {
-    char line[WORDS_MAX - 64] = "";
-    pid_t pid = tracer->target.pid;
-    enum strace_news news =
-        strace_messages_parse(end->output, end->length, pid, line, sizeof(line));
+    const char *why = strerror(report->error);
 
-    switch (news) {
-    case STRACE_GONE: snprintf(words, WORDS_MAX, "process %d is gone", (int)pid); return -ESRCH;
+    switch (report->step) {
+    case SPAWN_STEP_FILE:
+        snprintf(words, TRACE_WORDS_SIZE, "the trace cannot be written to a new file %.150s: %s",
+                 tracer->file, report->error == ELOOP ? "there is a link on the way to it" : why);
+        break;
+    case SPAWN_STEP_EXEC:
+        snprintf(words, TRACE_WORDS_SIZE, "%.150s cannot be executed: %s",
+                 tracer->tracing->command.program, why);
+        break;
+    default:
+        snprintf(words, TRACE_WORDS_SIZE, "strace cannot be started for process %d: %s",
+                 (int)tracer->target.pid, why);
+        break;
+    }
+    return -EIO;
+}
+
+/* Why it has not attached, in words. */
+static int explain(const struct tracer *tracer, const struct helper_end *end,
+                   char words[TRACE_WORDS_SIZE])
+{
+    const char *said = tracer->output.words;
+    int pid = (int)tracer->target.pid;
+
+    if (end->report.error)
+        return explain_start(tracer, &end->report, words);
+    switch (tracer->output.news) {
+    case STRACE_GONE: snprintf(words, TRACE_WORDS_SIZE, "process %d is gone", pid); return -ESRCH;
     case STRACE_REFUSED:
-        snprintf(words, WORDS_MAX, "process %d may not be traced (%s)", (int)pid, line);
+        snprintf(words, TRACE_WORDS_SIZE, "process %d may not be traced (%.180s)", pid, said);
         return -EPERM;
-    case STRACE_FAILED: snprintf(words, WORDS_MAX, "%s", line); return -EIO;
+    case STRACE_FAILED: snprintf(words, TRACE_WORDS_SIZE, "strace: %s", said); return -EIO;
     default: break;
     }
     if (end->was_late)
-        snprintf(words, WORDS_MAX, "strace did not attach to process %d within %d s", (int)pid,
+        snprintf(words, TRACE_WORDS_SIZE, "strace did not attach to process %d within %d s", pid,
                  TRACE_ATTACH_MSEC / 1000);
     else
-        snprintf(words, WORDS_MAX, "strace ended before it had attached to process %d", (int)pid);
+        snprintf(words, TRACE_WORDS_SIZE, "strace ended before it had attached to process %d", pid);
     return end->was_late ? -ETIMEDOUT : -EIO;
 }
 
-static void keep_of_process(struct tracing *tracing, const struct tracer *tracer,
-                            const struct syscall_profile *calls)
+/* Why there is no table of one that was attached; NULL: it is not missed. */
+static const char *explain_silence(const struct tracer *tracer, const struct helper_end *end)
 {
-    const struct trace_target *target = &tracer->target;
-    struct traced_process *process = map_get(&tracing->processes, (uint64_t)target->pid);
-
-    if (!process) {
-        process = calloc(1, sizeof(*process));
-        if (!process || map_put(&tracing->processes, (uint64_t)target->pid, process) < 0) {
-            free(process); /* then its rows do not show it; its run does */
-            return;
-        }
-        process->pid = target->pid;
-    }
-    if (process->start_ticks != target->start_ticks)
-        syscall_profile_clear(&process->calls);
-    process->start_ticks = target->start_ticks;
-    process->seen = tracing->snapshots;
-    syscall_profile_add_all(&process->calls, calls);
+    if (tracer->file)
+        return NULL;
+    if (tracer->output.was_cut)
+        return "strace said more than a table can have";
+    return end->was_late ? "strace did not detach in time, and was killed"
+                         : "strace has ended without a table";
 }
 
 static void on_late(void *context, const struct traced_run *run)
@@ -214,15 +244,17 @@ static void on_late(void *context, const struct traced_run *run)
 
 static void tell(struct tracer *tracer, const struct syscall_profile *calls)
 {
+    const struct trace_target *target = &tracer->target;
     struct tracing *tracing = tracer->tracing;
-    const struct traced traced = {.pid = tracer->target.pid,
-                                  .start_ticks = tracer->target.start_ticks,
+    const struct traced traced = {.pid = target->pid,
+                                  .start_ticks = target->start_ticks,
                                   .run_id = tracer->run ? tracer->run->run_id : NULL,
                                   .calls = calls};
 
     if (syscall_profile_is_empty(calls))
         return;
-    keep_of_process(tracing, tracer, calls);
+    traced_processes_add(&tracing->processes, target->pid, target->start_ticks, calls,
+                         clock_mono_ns());
     tracing->options.on_traced(tracing->options.context, &traced);
 }
 
@@ -238,19 +270,20 @@ static void on_end(void *context, const struct helper_end *end)
     struct tracing *tracing = tracer->tracing;
     struct syscall_profile calls = {0};
     struct trace_answer answer = success_of(tracer);
-    char words[WORDS_MAX];
+    char words[TRACE_WORDS_SIZE];
 
     forget_tracer(tracer);
-    if (!tracer->file)
-        strace_table_parse(end->output, end->length, &calls); /* or it has told nothing */
+    bool has_table = !tracer->file && strace_output_parse(&tracer->output, &calls) == 0;
     tell(tracer, &calls);
-    if (!tracer->is_attached && syscall_profile_is_empty(&calls)) {
+    if (!tracer->is_attached && !has_table) {
         answer.error = explain(tracer, end, words);
         answer.words = words;
-        if (tracer->was_followed && answer.error != -ESRCH)
-            note_failure(tracing, words);
+    } else if (!has_table) {
+        answer.words = explain_silence(tracer, end);
     }
-    answer.calls = &calls;
+    if (tracer->was_followed && answer.words && answer.error != -ESRCH)
+        note_failure(tracing, answer.words);
+    answer.calls = has_table ? &calls : NULL;
     answer_waiters(tracer, true, &answer);
     if (tracer->run)
         traced_runs_end(&tracing->runs, tracer->run, &calls, on_late, tracing);
@@ -269,7 +302,7 @@ const char *tracing_program(struct tracing *tracing)
     return program[0] ? program : NULL;
 }
 
-static int start_strace(struct tracing *tracing, struct tracer *tracer, int *ret_exec_errno)
+static int start_strace(struct tracing *tracing, struct tracer *tracer)
 {
     struct strace_command *command = &tracing->command;
     const struct trace_target *target = &tracer->target;
@@ -280,19 +313,18 @@ static int start_strace(struct tracing *tracing, struct tracer *tracer, int *ret
         strace_command_summary(command, target->pid);
     const struct helper_options options = {
         .argv = command->argv,
-        .user = target->is_ours ? NULL : &target->user,
+        .user = target->needs_user ? &target->user : NULL,
         .stop_signal = SIGINT, /* it detaches then, and tells */
         .deadline_ms = TRACE_ATTACH_MSEC,
         .grace_ms = TRACE_DETACH_MSEC,
         .reads = HELPER_READ_STDERR,
         .stdout_path = tracer->file,
         .file_max_bytes = TRACE_FILE_MAX_BYTES,
-        .output_max = OUTPUT_MAX_BYTES,
-        .on_output = on_output,
+        .on_piece = on_piece,
         .on_end = on_end,
         .context = tracer,
     };
-    return helper_start(tracing->options.helpers, &options, &tracer->helper, ret_exec_errno);
+    return helper_start(tracing->options.helpers, &options, &tracer->helper);
 }
 
 static const struct run *run_of(const struct tracing *tracing, const struct trace_target *target)
@@ -312,7 +344,8 @@ static struct tracer *make_tracer(struct tracing *tracing, const struct trace_ta
 
     if (!tracer)
         return NULL;
-    *tracer = (struct tracer){.tracing = tracing, .target = *target};
+    *tracer =
+        (struct tracer){.tracing = tracing, .target = *target, .output = {.pid = target->pid}};
     if (file && !(tracer->file = strdup(file))) {
         tracer_free(tracer);
         return NULL;
@@ -333,20 +366,6 @@ static void discard_tracer(struct tracing *tracing, struct tracer *tracer)
     tracer_free(tracer);
 }
 
-/* What went wrong with the start of strace, in words. */
-static void describe_start(const struct tracing *tracing, const struct tracer *tracer, int error,
-                           int exec_errno, char words[WORDS_MAX])
-{
-    if (error == -ECHILD && tracer->file)
-        snprintf(words, WORDS_MAX, "the trace cannot be written to a new file %.150s: %s",
-                 tracer->file, strerror(exec_errno));
-    else if (error == -ECHILD)
-        snprintf(words, WORDS_MAX, "%.150s cannot be executed: %s", tracing->command.program,
-                 strerror(exec_errno));
-    else
-        snprintf(words, WORDS_MAX, "strace cannot be started: %s", strerror(-error));
-}
-
 static bool has_room(const struct tracing *tracing, uid_t uid)
 {
     size_t of_user = 0, count = 0;
@@ -355,32 +374,29 @@ static bool has_room(const struct tracing *tracing, uid_t uid)
         of_user += tracer->target.user.uid == uid;
         count++;
     }
-    return count < TRACERS_MAX && (uid == 0 || of_user < TRACERS_PER_USER_MAX);
+    if (uid == 0)
+        return count < TRACERS_MAX;
+    return count < TRACERS_MAX - TRACERS_FOR_ROOT && of_user < TRACERS_PER_USER_MAX;
 }
 
 /* What stands against it, before anything is started. */
-static int check_target(struct tracing *tracing, pid_t pid, struct trace_target *ret,
-                        char words[WORDS_MAX])
+static int check_target(struct tracing *tracing, pid_t pid, int64_t uid, struct trace_target *ret,
+                        char words[TRACE_WORDS_SIZE])
 {
-    char command[64];
-
-    int r = trace_target_read(pid, ret, words, WORDS_MAX);
+    if (tracing->is_stopping) {
+        snprintf(words, TRACE_WORDS_SIZE, "sonde stops");
+        return -ECANCELED;
+    }
+    int r = trace_target_read(pid, uid, ret, words);
     if (r < 0)
         return r;
-    if (ret->tracer_pid && !find_by_helper(tracing, ret->tracer_pid)) {
-        peek_command(ret->tracer_pid, command, sizeof(command));
-        snprintf(words, WORDS_MAX, "process %d is traced already, by process %d (%.60s)", (int)pid,
-                 (int)ret->tracer_pid, command);
-        return -EBUSY;
-    }
-    if (!tracing_program(tracing)) {
-        snprintf(words, WORDS_MAX,
-                 "strace is not installed, or not in a directory of PATH that only root and this"
-                 " user can write");
-        return -ENOENT;
-    }
+    if (ret->tracer_pid && !find_by_helper(tracing, ret->tracer_pid))
+        return trace_target_is_taken(ret, words);
+    if (!tracing_program(tracing))
+        return trace_target_lacks_strace(words);
     if (!has_room(tracing, ret->user.uid)) {
-        snprintf(words, WORDS_MAX, "there are too many tracers already (%d for a user, %d in all)",
+        snprintf(words, TRACE_WORDS_SIZE,
+                 "there are too many tracers already (%d for a user, %d in all)",
                  TRACERS_PER_USER_MAX, TRACERS_MAX);
         return -EAGAIN;
     }
@@ -402,132 +418,128 @@ static void join_tracer(struct tracer *tracer, const char *file, trace_fn on_ans
     struct trace_answer answer = success_of(tracer);
 
     if (tracer->is_ending)
-        answer = failure_of(-EBUSY, "its tracer is just being detached: try again");
+        answer_error(on_answer, context, -EBUSY, "its tracer is just being detached: try again");
     else if (file || tracer->file)
-        answer = failure_of(-EBUSY, "it is traced already: detach its tracer first");
-    else if (!tracer->is_attached) {
+        answer_error(on_answer, context, -EBUSY, "it is traced already: detach its tracer first");
+    else if (tracer->is_attached)
+        on_answer(context, &answer);
+    else
         wait_for(tracer, false, on_answer, context);
-        return;
-    }
-    answer_now(on_answer, context, &answer);
 }
 
-static struct tracer *attach(struct tracing *tracing, const struct trace_target *target,
-                             const char *file, int *ret_error, char words[WORDS_MAX])
+static int attach(struct tracing *tracing, const struct trace_target *target, const char *file,
+                  struct tracer **ret, char words[TRACE_WORDS_SIZE])
 {
     struct tracer *tracer = make_tracer(tracing, target, file);
-    int exec_errno = 0;
+    int r = tracer ? start_strace(tracing, tracer) : -ENOMEM;
 
-    int r = tracer ? start_strace(tracing, tracer, &exec_errno) : -ENOMEM;
-    if (r == 0) {
-        tracer->next = tracing->tracers;
-        tracing->tracers = tracer;
-        return tracer;
+    if (r < 0) {
+        snprintf(words, TRACE_WORDS_SIZE, "strace cannot be started: %s", strerror(-r));
+        if (tracer)
+            discard_tracer(tracing, tracer);
+        return r;
     }
-    *ret_error = r == -ECHILD ? -exec_errno : r;
-    if (tracer) {
-        describe_start(tracing, tracer, r, exec_errno, words);
-        discard_tracer(tracing, tracer);
-    } else {
-        snprintf(words, WORDS_MAX, "no memory left");
-    }
-    return NULL;
+    tracer->next = tracing->tracers;
+    tracing->tracers = tracer;
+    *ret = tracer;
+    return 0;
 }
 
-void tracing_attach(struct tracing *tracing, pid_t pid, const char *file, trace_fn on_answer,
-                    void *context)
+void tracing_attach(struct tracing *tracing, const struct trace_request *request,
+                    trace_fn on_answer, void *context)
 {
     struct trace_target target;
-    char words[WORDS_MAX] = "";
-    struct trace_answer answer = {.words = words};
+    struct tracer *tracer = NULL;
+    char words[TRACE_WORDS_SIZE] = "";
 
-    answer.error = check_target(tracing, pid, &target, words);
-    struct tracer *looking = answer.error ? NULL : find_looking(tracing, &target);
+    int r = check_target(tracing, request->pid, request->uid, &target, words);
+    struct tracer *looking = r < 0 ? NULL : find_looking(tracing, &target);
     if (looking) {
-        join_tracer(looking, file, on_answer, context);
+        join_tracer(looking, request->file, on_answer, context);
         return;
     }
-    struct tracer *tracer =
-        answer.error ? NULL : attach(tracing, &target, file, &answer.error, words);
-    if (!tracer)
-        answer_now(on_answer, context, &answer);
-    else if (on_answer)
+    if (r == 0)
+        r = attach(tracing, &target, request->file, &tracer, words);
+    if (r < 0)
+        answer_error(on_answer, context, r, words);
+    else
         wait_for(tracer, false, on_answer, context);
 }
 
 /* ---- detaching ---- */
 
-static void stop(struct tracer *tracer, uint64_t grace_ms)
+void tracing_detach(struct tracing *tracing, const struct trace_request *request,
+                    trace_fn on_answer, void *context)
 {
-    tracer->is_ending = true;
-    helper_stop(tracer->helper, grace_ms);
-}
+    struct tracer *tracer = find_tracer(tracing, request->pid);
+    bool is_theirs =
+        tracer && (!int_is_known(request->uid) || (int64_t)tracer->target.user.uid == request->uid);
 
-void tracing_detach(struct tracing *tracing, pid_t pid, trace_fn on_answer, void *context)
-{
-    struct tracer *tracer = find_tracer(tracing, pid);
-
-    if (!tracer) {
-        struct trace_answer answer = failure_of(-ESRCH, "no tracer is attached to it");
-        answer_now(on_answer, context, &answer);
+    if (!is_theirs) {
+        answer_error(on_answer, context, -ESRCH, "no tracer is attached to it");
         return;
     }
     wait_for(tracer, true, on_answer, context);
     stop(tracer, TRACE_DETACH_MSEC);
 }
 
+void tracing_release(struct tracing *tracing, const struct run *run, pid_t pid)
+{
+    struct tracer *tracer = find_tracer(tracing, pid);
+
+    if (tracer && tracer->run && tracer->run->run == run)
+        stop(tracer, TRACE_DETACH_MSEC);
+}
+
 void tracing_detach_all(struct tracing *tracing)
 {
+    tracing->is_stopping = true;
     for (struct tracer *tracer = tracing->tracers; tracer; tracer = tracer->next)
         stop(tracer, TRACE_LAST_WAIT_MSEC);
 }
 
-static bool is_of(const struct tracer *tracer, const struct run *run)
-{
-    for (const struct traced_run *each = tracer->run; each; each = each->parent)
-        if (each->run == run)
-            return true;
-    return false;
-}
-
 /* What it left running is nobody's. Runs that were started in it go on. */
-void tracing_end_run(struct tracing *tracing, const struct run *run)
+void tracing_end_run(struct tracing *tracing, const struct run *run, bool is_counted)
 {
     for (struct tracer *tracer = tracing->tracers; tracer; tracer = tracer->next)
         if (tracer->run && tracer->run->run == run)
             stop(tracer, TRACE_DETACH_MSEC);
-    traced_runs_over(&tracing->runs, run);
+    traced_runs_over(&tracing->runs, run, is_counted);
 }
 
 /* ---- members ---- */
 
-static void follow(struct tracing *tracing, const struct member *member)
+/* Whether that was the last word: it is traced, or cannot be. Where there is no room for now, or
+ * its tracer is on its way out, it is tried again. */
+static bool follow(struct tracing *tracing, const struct member *member)
 {
     struct trace_target target;
-    char words[WORDS_MAX] = "";
-    int error = check_target(tracing, member->pid, &target, words);
+    struct tracer *tracer = NULL;
+    char words[TRACE_WORDS_SIZE] = "";
 
-    if (error == 0 && find_looking(tracing, &target))
-        return;
-    struct tracer *tracer = error ? NULL : attach(tracing, &target, NULL, &error, words);
+    int r = check_target(tracing, member->pid, INT_UNKNOWN, &target, words);
+    const struct tracer *looking = r < 0 ? NULL : find_looking(tracing, &target);
+    if (looking)
+        return !looking->is_ending;
+    if (r == 0)
+        r = attach(tracing, &target, NULL, &tracer, words);
     if (tracer)
         tracer->was_followed = true;
-    else if (error != -ESRCH)
+    else if (r != -ESRCH && r != -EAGAIN)
         note_failure(tracing, words);
+    return r != -EAGAIN;
 }
 
-/* Parents come before their children: whose parent gets a tracer now is found by it, or else next
- * time. */
+/* Parents come before their children: whose parent gets a tracer now is found by it. */
 void tracing_follow(struct tracing *tracing)
 {
     struct member *member = NULL;
 
-    while ((member = registry_next(tracing->options.registry, member))) {
-        if (member->was_followed || member->has_ended)
-            continue;
-        member->was_followed = true;
-        follow(tracing, member);
-    }
+    if (tracing->is_stopping)
+        return;
+    while ((member = registry_next(tracing->options.registry, member)))
+        if (!member->was_followed && !member->has_ended)
+            member->was_followed = follow(tracing, member);
 }
 
 /* ---- what is known ---- */
@@ -538,15 +550,6 @@ size_t tracing_count(const struct tracing *tracing)
 
     for (const struct tracer *tracer = tracing->tracers; tracer; tracer = tracer->next)
         count++;
-    return count;
-}
-
-size_t tracing_count_of(const struct tracing *tracing, const struct run *run)
-{
-    size_t count = 0;
-
-    for (const struct tracer *tracer = tracing->tracers; tracer; tracer = tracer->next)
-        count += is_of(tracer, run);
     return count;
 }
 
@@ -565,55 +568,38 @@ uint64_t tracing_failures(const struct tracing *tracing, const char **ret_words)
     return tracing->failures;
 }
 
+static const struct traced_process *find_process(const struct tracing *tracing, pid_t pid,
+                                                 uint64_t start_ticks)
+{
+    const struct traced_process *process = traced_processes_find(&tracing->processes, pid);
+
+    return process && process->start_ticks == start_ticks ? process : NULL;
+}
+
 const struct syscall_profile *tracing_calls(const struct tracing *tracing, pid_t pid,
                                             uint64_t start_ticks)
 {
-    const struct traced_process *process = map_get(&tracing->processes, (uint64_t)pid);
+    const struct traced_process *process = find_process(tracing, pid, start_ticks);
+    uint64_t fresh_ns = TRACED_FRESH_SEC * NS_PER_SEC;
 
-    return process && process->start_ticks == start_ticks ? &process->calls : NULL;
+    return process && clock_mono_ns() - process->told_ns < fresh_ns ? &process->calls : NULL;
 }
 
-static int fill_row(struct tracing *tracing, struct process_metric *metric, struct arena *arena)
+void tracing_ended(struct tracing *tracing, const struct member *member)
 {
-    struct traced_process *process = map_get(&tracing->processes, (uint64_t)metric->pid);
+    const struct traced_process *process = find_process(tracing, member->pid, member->start_ticks);
+    const struct traced traced = {.pid = member->pid,
+                                  .start_ticks = member->start_ticks,
+                                  .run_id = member->run->run_id,
+                                  .calls = process ? &process->calls : NULL};
 
-    if (!process || process->start_ticks != metric->start_ticks)
-        return 0;
-    process->seen = tracing->snapshots;
-    metric->syscall_source = SYSCALLS_STRACE;
-    int r = syscall_profile_shares(&process->calls, SYSCALL_SHARE_EXACT, arena,
-                                   &metric->syscall_time_pct);
-    return r < 0 ? r
-                 : syscall_profile_list(&process->calls, SYSCALL_COUNTS, arena,
-                                        &metric->syscall_counts);
-}
-
-/* Those that no snapshot has any more are gone. */
-static void forget_gone(struct tracing *tracing)
-{
-    size_t position = 0;
-
-    for (struct traced_process *process; (process = map_next(&tracing->processes, &position));) {
-        if (process->seen == tracing->snapshots)
-            continue;
-        map_remove(&tracing->processes, (uint64_t)process->pid);
-        syscall_profile_done(&process->calls);
-        free(process);
-        position--; /* another may have moved into its place */
-    }
+    if (process)
+        tracing->options.on_traced(tracing->options.context, &traced);
 }
 
 int tracing_fill(struct tracing *tracing, struct snapshot *snapshot)
 {
-    int r = 0;
-
-    if (!tracing->processes.count)
-        return 0;
-    tracing->snapshots++;
-    for (size_t i = 0; i < snapshot->processes.count && r == 0; i++)
-        r = fill_row(tracing, &snapshot->processes.items[i], &snapshot->arena);
-    forget_gone(tracing);
-    return r;
+    return traced_processes_fill(&tracing->processes, snapshot);
 }
 
 int tracing_fill_run(const struct tracing *tracing, const struct run *run, struct arena *arena,
@@ -643,22 +629,18 @@ int tracing_new(const struct tracing_options *options, struct tracing **ret)
 
 void tracing_free(struct tracing *tracing)
 {
-    struct trace_answer answer = failure_of(-ECANCELED, "sonde stops");
-    size_t position = 0;
+    const struct trace_answer answer = {.error = -ECANCELED, .words = "sonde stops"};
 
     if (!tracing)
         return;
+    tracing->is_stopping = true;
     while (tracing->tracers) {
         struct tracer *tracer = tracing->tracers;
         tracing->tracers = tracer->next;
         answer_waiters(tracer, true, &answer);
         tracer_free(tracer);
     }
-    for (struct traced_process *process; (process = map_next(&tracing->processes, &position));) {
-        syscall_profile_done(&process->calls);
-        free(process);
-    }
-    map_done(&tracing->processes);
+    traced_processes_done(&tracing->processes);
     traced_runs_done(&tracing->runs);
     free(tracing);
 }

@@ -35,6 +35,8 @@ struct run {
     size_t members;     /* how many there are */
     size_t living;      /* of these, when they were last looked at: those that are no zombies */
 
+    bool calls_are_counted; /* its system calls, every one, by somebody else than a tracer */
+
     /* For a run by rule: its first process, how that ended, and since when there is none left. */
     pid_t root_pid;
     bool root_has_ended;

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "lib/thread.h"
+#include "base/thread.h"
 #include "probe/gpu/gpu.h"
 
 /* How long a driver may take to come back when it is not wanted any more. */
@@ -28,6 +28,14 @@ struct gpu_feed {
     bool is_left; /* by its owner: the thread frees it */
     struct gpu_figures figures;
 };
+
+int gpu_feed_open_builtin(struct gpu_set **ret)
+{
+    const struct gpu_roots roots = {.proc = "/proc", .sys = "/sys", .dev = "/dev"};
+    const char *reason;
+
+    return gpu_set_new(&roots, GPU_SOURCES_ALL, ret, &reason);
+}
 
 /* ---- asking ---- */
 
@@ -93,7 +101,7 @@ static void *run_feed(void *argument)
     struct gpu_set *gpus = NULL;
 
     if (feed->is_builtin)
-        gpu_set_new(&gpus); /* without any, its figures stay unknown */
+        gpu_feed_open_builtin(&gpus); /* without any, its figures stay unknown */
     pthread_mutex_lock(&feed->lock);
     serve(feed, gpus);
     pthread_mutex_unlock(&feed->lock);

@@ -9,6 +9,10 @@
 #include "sonde/sonde.h"
 
 struct gpu_feed;
+struct gpu_set;
+
+/* The GPUs of this machine. 0 or a negative errno. */
+int gpu_feed_open_builtin(struct gpu_set **ret);
 
 /* `source`, which is copied, or NULL for the built-in one, of that GPU. 0 or a negative errno. */
 int gpu_feed_new(const struct sonde_gpu_source *source, unsigned gpu_index, struct gpu_feed **ret);

@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/macros.h"
+#include "base/thread.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "lib/errors.h"
@@ -29,7 +30,6 @@
 #include "lib/options.h"
 #include "lib/series.h"
 #include "lib/target.h"
-#include "lib/thread.h"
 #include "lib/window.h"
 #include "probe/gpu/gpu.h"
 
@@ -593,7 +593,7 @@ int sonde_gpu_count(void)
 {
     struct gpu_set *gpus = NULL;
 
-    if (gpu_set_new(&gpus) < 0)
+    if (gpu_feed_open_builtin(&gpus) < 0)
         return 0;
     int count = (int)gpu_set_count(gpus);
     gpu_set_free(gpus);

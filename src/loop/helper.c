@@ -24,8 +24,10 @@
 #define READ_BYTES  (16 << 10)
 #define READS_AWAKE 16
 
-/* How long a killed one is waited for when all is closed: it may hang in a driver. */
-#define LAST_WAIT_MS 200
+/* How long those that were killed are waited for when all is closed: one may hang in a driver. */
+#define LAST_WAIT_MS 500
+/* One that has ended, but that we may not wait for yet. */
+#define REAP_AGAIN_MS 500
 
 struct helper {
     struct helpers *all;
@@ -35,11 +37,13 @@ struct helper {
     struct fd_watch *end;
     struct fd_watch *stream;
     int stream_fd;
+    int report_fd;
     struct alarm *alarm;
+    uint64_t kill_at_ms; /* of the loop's clock; 0: it was not asked to end yet */
     struct text output;
-    bool is_asked; /* to end */
     bool was_late;
     bool was_cut;
+    bool has_ended; /* and that was told */
 };
 
 struct helpers {
@@ -56,7 +60,8 @@ static bool is_ours_to_run(const char *path)
     struct stat status;
 
     return stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, X_OK) == 0 &&
-           (status.st_uid == 0 || status.st_uid == geteuid()) && !(status.st_mode & S_IWOTH);
+           (status.st_uid == 0 || status.st_uid == geteuid()) &&
+           !(status.st_mode & (S_IWGRP | S_IWOTH));
 }
 
 static bool is_safe_directory(const char *path)
@@ -94,22 +99,31 @@ static void helper_free(struct helper *helper)
         fd_watch_close(helper->stream); /* and its descriptor */
     else
         close_fd(helper->stream_fd);
+    close_fd(helper->report_fd);
     alarm_close(helper->alarm);
     text_done(&helper->output);
     free(helper);
 }
 
+/* It leads a group soon after it was forked. */
 static void kill_group(const struct helper *helper, int number)
 {
-    kill(-helper->pid, number); /* it leads one from before it was executed */
+    if (kill(-helper->pid, number) < 0 && errno == ESRCH)
+        kill(helper->pid, number);
 }
+
+static void reap_again(struct helper *helper);
 
 static void on_alarm(void *context)
 {
     struct helper *helper = context;
 
+    if (helper->has_ended) {
+        reap_again(helper);
+        return;
+    }
     helper->was_late = true;
-    if (helper->is_asked)
+    if (helper->kill_at_ms)
         kill_group(helper, SIGKILL);
     else
         helper_stop(helper, helper->options.grace_ms);
@@ -117,15 +131,19 @@ static void on_alarm(void *context)
 
 void helper_stop(struct helper *helper, uint64_t grace_ms)
 {
-    if (!helper->is_asked)
+    uint64_t kill_at_ms = uv_now(helper->all->loop) + grace_ms;
+
+    if (helper->has_ended || (helper->kill_at_ms && helper->kill_at_ms <= kill_at_ms))
+        return;
+    if (!helper->kill_at_ms)
         kill_group(helper, helper->options.stop_signal);
-    helper->is_asked = true;
+    helper->kill_at_ms = kill_at_ms;
     alarm_set(helper->alarm, grace_ms);
 }
 
 void helper_set_deadline(struct helper *helper, uint64_t deadline_ms)
 {
-    if (helper->is_asked)
+    if (helper->kill_at_ms || helper->has_ended)
         return;
     if (deadline_ms)
         alarm_set(helper->alarm, deadline_ms);
@@ -169,18 +187,23 @@ static bool read_some(struct helper *helper, int fd)
     return !helper->was_cut;
 }
 
+static void tell_output(const struct helper *helper)
+{
+    if (helper->options.on_output)
+        helper->options.on_output(helper->options.context, text_string(&helper->output),
+                                  helper->output.length);
+}
+
 static void on_stream(void *context, int fd)
 {
     struct helper *helper = context;
 
     bool has_more = read_some(helper, fd);
-    if (helper->was_cut && !helper->is_asked)
+    if (helper->was_cut)
         helper_stop(helper, helper->options.grace_ms);
     if (!has_more)
         stop_listening(helper);
-    if (helper->options.on_output)
-        helper->options.on_output(helper->options.context, text_string(&helper->output),
-                                  helper->output.length);
+    tell_output(helper);
 }
 
 static void forget(struct helper *helper)
@@ -192,28 +215,62 @@ static void forget(struct helper *helper)
     *link = helper->next;
 }
 
-/* It has ended: what it left of its group goes with it, while the group's number is still its own.
- */
-static void finish(struct helper *helper)
+/* Once, whether or not it can be reaped already. */
+static void tell_end(struct helper *helper, int wait_status)
+{
+    struct helper_end end = {.wait_status = wait_status,
+                             .was_late = helper->was_late,
+                             .was_cut = helper->was_cut,
+                             .output = text_string(&helper->output),
+                             .length = helper->output.length};
+
+    if (helper->has_ended)
+        return;
+    helper->has_ended = true;
+    spawn_read_report(helper->report_fd, &end.report);
+    helper->options.on_end(helper->options.context, &end);
+}
+
+static void let_go(struct helper *helper)
 {
     struct helpers *all = helper->all;
-    int status = 0;
 
-    kill_group(helper, SIGKILL);
-    if (helper->stream)
-        read_some(helper, helper->stream_fd);
-    while (waitpid(helper->pid, &status, 0) < 0 && errno == EINTR)
-        ;
     forget(helper);
     if (all->options.on_end)
         all->options.on_end(all->options.context, helper->pid);
-    helper->options.on_end(helper->options.context,
-                           &(struct helper_end){.wait_status = status,
-                                                .was_late = helper->was_late,
-                                                .was_cut = helper->was_cut,
-                                                .output = text_string(&helper->output),
-                                                .length = helper->output.length});
     helper_free(helper);
+}
+
+/* It has ended: what it left of its group goes with it, while the group's number is still its own.
+ * Whoever traces it may keep us from reaping it: that is not waited for. */
+static void finish(struct helper *helper)
+{
+    int status = -1;
+
+    kill_group(helper, SIGKILL);
+    if (helper->stream) {
+        read_some(helper, helper->stream_fd);
+        tell_output(helper);
+    }
+    bool is_reaped = waitpid(helper->pid, &status, WNOHANG) != 0;
+    tell_end(helper, status);
+    if (is_reaped) {
+        let_go(helper);
+        return;
+    }
+    if (helper->stream)
+        stop_listening(helper);
+    fd_watch_close(helper->end);
+    helper->end = NULL;
+    alarm_set(helper->alarm, REAP_AGAIN_MS);
+}
+
+static void reap_again(struct helper *helper)
+{
+    if (waitpid(helper->pid, NULL, WNOHANG) == 0)
+        alarm_set(helper->alarm, REAP_AGAIN_MS);
+    else
+        let_go(helper);
 }
 
 static void on_end(void *context, int fd _unused_)
@@ -228,7 +285,7 @@ static int pidfd_open_of(pid_t pid)
     return fd < 0 ? -errno : fd;
 }
 
-static int start_program(struct helper *helper, int *ret_exec_errno)
+static int start_program(struct helper *helper)
 {
     const struct helper_options *options = &helper->options;
     int pipe_fds[2];
@@ -244,14 +301,16 @@ static int start_program(struct helper *helper, int *ret_exec_errno)
     const struct spawn_helper_options spawn = {
         .argv = options->argv,
         .user = options->user,
-        .stdout_fd =
-            reads_stdout ? write_fd : (options->passes_stdout_to ? options->passes_stdout_to : -1),
+        .stdout_fd = reads_stdout ? write_fd : -1,
         .stdout_path = options->stdout_path,
         .file_max_bytes = options->file_max_bytes,
         .stderr_fd = reads_stdout ? -1 : write_fd,
         .death_signal = options->stop_signal,
     };
-    return spawn_helper(&spawn, &helper->pid, ret_exec_errno);
+    int r = spawn_helper(&spawn, &helper->pid, &helper->report_fd);
+    if (r == 0)
+        fcntl(helper->report_fd, F_SETFL, O_NONBLOCK);
+    return r;
 }
 
 /* It runs: from now on it is watched, or killed. */
@@ -273,17 +332,17 @@ static int watch_program(struct helper *helper)
     return r;
 }
 
-int helper_start(struct helpers *helpers, const struct helper_options *options, struct helper **ret,
-                 int *ret_exec_errno)
+int helper_start(struct helpers *helpers, const struct helper_options *options, struct helper **ret)
 {
     struct helper *helper = calloc(1, sizeof(*helper));
     if (!helper)
         return -ENOMEM;
 
-    *helper = (struct helper){.all = helpers, .options = *options, .stream_fd = -1};
+    *helper =
+        (struct helper){.all = helpers, .options = *options, .stream_fd = -1, .report_fd = -1};
     int r = alarm_new(helpers->loop, on_alarm, helper, &helper->alarm);
     if (r == 0)
-        r = start_program(helper, ret_exec_errno);
+        r = start_program(helper);
     if (r == 0)
         r = watch_program(helper);
     if (r < 0) {
@@ -297,6 +356,18 @@ int helper_start(struct helpers *helpers, const struct helper_options *options, 
         helpers->options.on_start(helpers->options.context, helper->pid);
     *ret = helper;
     return 0;
+}
+
+void helper_pause(struct helper *helper)
+{
+    if (helper->stream)
+        fd_watch_pause(helper->stream);
+}
+
+void helper_resume(struct helper *helper)
+{
+    if (helper->stream)
+        fd_watch_resume(helper->stream); /* or its end is all that is heard of it */
 }
 
 pid_t helper_pid(const struct helper *helper)
@@ -317,25 +388,20 @@ int helpers_new(uv_loop_t *loop, const struct helpers_options *options, struct h
     return 0;
 }
 
-/* One that hangs where no signal reaches it is left to init. */
-static void kill_now(const struct helper *helper)
-{
-    kill_group(helper, SIGKILL);
-    for (int i = 0; i < LAST_WAIT_MS && waitpid(helper->pid, NULL, WNOHANG) == 0; i++)
-        poll(NULL, 0, 1);
-}
-
 void helpers_close(struct helpers *helpers)
 {
+    int waited_ms = 0;
+
     if (!helpers)
         return;
+    for (struct helper *helper = helpers->first; helper; helper = helper->next)
+        kill_group(helper, SIGKILL);
     while (helpers->first) {
         struct helper *helper = helpers->first;
-        kill_now(helper);
-        forget(helper);
-        if (helpers->options.on_end)
-            helpers->options.on_end(helpers->options.context, helper->pid);
-        helper_free(helper);
+        /* One that hangs where no signal reaches it is left to init. */
+        while (waitpid(helper->pid, NULL, WNOHANG) == 0 && waited_ms++ < LAST_WAIT_MS)
+            poll(NULL, 0, 1);
+        let_go(helper);
     }
     free(helpers);
 }
@@ -363,6 +429,8 @@ void helpers_reap(struct helpers *helpers, pid_t pid)
 {
     struct helper *helper = find(helpers, pid);
 
-    if (helper)
+    if (helper && helper->has_ended)
+        reap_again(helper);
+    else if (helper)
         finish(helper);
 }

@@ -32,9 +32,10 @@ enum helper_stream {
 };
 
 struct helper_end {
-    int wait_status;
-    bool was_late; /* it had to be asked, or forced, to end */
-    bool was_cut;  /* it said more than it was allowed to */
+    int wait_status;            /* -1: somebody who traces it keeps that from us */
+    struct spawn_report report; /* `error` is not 0: it was never executed, and why */
+    bool was_late;              /* it had to be asked, or forced, to end */
+    bool was_cut;               /* it said more than it was allowed to */
     const char *output;
     size_t length;
 };
@@ -46,10 +47,9 @@ struct helper_options {
     uint64_t deadline_ms;          /* from its start; 0: none */
     uint64_t grace_ms;             /* from being asked to end until it is killed */
     enum helper_stream reads;
-    /* With HELPER_READ_STDERR, where the other goes: a new file, see spawn_helper(), or a
-     * descriptor. NULL, 0: nowhere. */
+    /* With HELPER_READ_STDERR, where the other goes: a new file, see spawn_helper(). NULL:
+     * nowhere. */
     const char *stdout_path;
-    int passes_stdout_to;
     uint64_t file_max_bytes; /* 0: as large as it likes */
     size_t output_max;       /* bytes that are kept; more than that ends it */
     /* Each piece as it comes: then none is kept, and there may be any number. May be NULL. */
@@ -70,13 +70,17 @@ int helpers_new(uv_loop_t *loop, const struct helpers_options *options, struct h
 /* Kills what is left, without a word to those who started it. */
 void helpers_close(struct helpers *helpers);
 
-/* 0; -ECHILD with *ret_exec_errno set if it could not be executed; another negative errno. */
-int helper_start(struct helpers *helpers, const struct helper_options *options, struct helper **ret,
-                 int *ret_exec_errno);
+/* That it could not be executed is told by its end. 0 or a negative errno. */
+int helper_start(struct helpers *helpers, const struct helper_options *options,
+                 struct helper **ret);
 pid_t helper_pid(const struct helper *helper);
 /* Its time from now on; 0: as much as it takes. */
 void helper_set_deadline(struct helper *helper, uint64_t deadline_ms);
-/* Asks it to end, and kills it if that takes longer than `grace_ms`. */
+/* What it says is not listened to for a while; it waits when its pipe is full. */
+void helper_pause(struct helper *helper);
+void helper_resume(struct helper *helper);
+/* Asks it to end, and kills it if that takes longer than `grace_ms` from when it was first asked.
+ */
 void helper_stop(struct helper *helper, uint64_t grace_ms);
 
 bool helpers_are_none(const struct helpers *helpers);

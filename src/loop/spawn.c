@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/close_range.h>
+#include <linux/openat2.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -11,13 +12,15 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/macros.h"
 
 /* What a helper finds: programs where the system has them, and figures written in one way. */
 static const char *const helper_environment[] = {
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL};
 
 struct execution {
-    void (*execute)(const struct execution *execution); /* returns only on failure, with errno */
+    /* Returns only on failure, with errno. */
+    void (*execute)(const struct execution *execution, struct spawn_report *report);
     char *const *argv;
     const struct signal_state *signals;
     const struct spawn_helper_options *helper;
@@ -26,27 +29,27 @@ struct execution {
 
 static _Noreturn void run_child(const struct execution *execution, int report_fd)
 {
-    execution->execute(execution);
+    struct spawn_report report = {.step = SPAWN_STEP_EXEC};
 
-    int error = errno;
-    while (write(report_fd, &error, sizeof(error)) < 0 && errno == EINTR)
+    execution->execute(execution, &report);
+    report.error = errno;
+    while (write(report_fd, &report, sizeof(report)) < 0 && errno == EINTR)
         ;
     _exit(127);
 }
 
-/* The errno of a failed exec, or 0: the pipe closes by itself when the program is executed. */
-static int read_report(int fd)
+bool spawn_read_report(int fd, struct spawn_report *ret)
 {
-    int error;
     ssize_t n;
 
     do
-        n = read(fd, &error, sizeof(error));
+        n = read(fd, ret, sizeof(*ret));
     while (n < 0 && errno == EINTR);
-    return n == sizeof(error) ? error : 0;
+    return n == sizeof(*ret);
 }
 
-static int spawn(const struct execution *execution, pid_t *ret_pid, int *ret_exec_errno)
+/* The descriptor tells of a failure, and is closed by itself when the program is executed. */
+static int spawn(const struct execution *execution, pid_t *ret_pid, int *ret_report_fd)
 {
     int pipe_fds[2];
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
@@ -62,20 +65,12 @@ static int spawn(const struct execution *execution, pid_t *ret_pid, int *ret_exe
         return -errno;
     if (pid == 0)
         run_child(execution, write_fd);
-
-    write_fd = close_fd(write_fd);
-    int exec_errno = read_report(read_fd);
-    if (exec_errno) {
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-            ;
-        *ret_exec_errno = exec_errno;
-        return -ECHILD;
-    }
     *ret_pid = pid;
+    *ret_report_fd = TAKE_FD(read_fd);
     return 0;
 }
 
-static void execute_command(const struct execution *execution)
+static void execute_command(const struct execution *execution, struct spawn_report *report _unused_)
 {
     signals_restore(execution->signals);
     execvp(execution->argv[0], execution->argv);
@@ -86,8 +81,23 @@ int spawn_command(char *const argv[], const struct signal_state *signals, pid_t 
 {
     const struct execution execution = {
         .execute = execute_command, .argv = argv, .signals = signals};
+    struct spawn_report report;
+    int report_fd;
+    pid_t pid;
 
-    return spawn(&execution, ret_pid, ret_exec_errno);
+    int r = spawn(&execution, &pid, &report_fd);
+    if (r < 0)
+        return r;
+    bool has_failed = spawn_read_report(report_fd, &report); /* it is ours, and does nothing else */
+    close_fd(report_fd);
+    if (!has_failed) {
+        *ret_pid = pid;
+        return 0;
+    }
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    *ret_exec_errno = report.error;
+    return -ECHILD;
 }
 
 /* ---- helpers ---- */
@@ -140,11 +150,24 @@ static char *const *as_words(const char *const *words)
     return list.theirs;
 }
 
+/* No link is followed, wherever on the way: whoever planted it chose the target. */
+static int open_new(const char *path)
+{
+    const struct open_how how = {.flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                                 .mode = 0600,
+                                 .resolve = RESOLVE_NO_SYMLINKS};
+    int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+    if (fd < 0 && errno == ENOSYS) /* before Linux 5.6 */
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd;
+}
+
 static int open_output(const struct spawn_helper_options *options)
 {
     if (!options->stdout_path)
         return 0;
-    int fd = open(options->stdout_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = open_new(options->stdout_path);
     return fd < 0 ? -1 : dup2(fd, STDOUT_FILENO);
 }
 
@@ -158,18 +181,22 @@ static void limit_files(const struct spawn_helper_options *options)
         setrlimit(RLIMIT_FSIZE, &size);
 }
 
-static void execute_helper(const struct execution *execution)
+static void execute_helper(const struct execution *execution, struct spawn_report *report)
 {
     const struct spawn_helper_options *options = execution->helper;
 
     setsid();
     limit_files(options);
+    report->step = SPAWN_STEP_OTHER;
     if (chdir("/") < 0 || place_streams(options) < 0)
         return;
+    report->step = SPAWN_STEP_USER;
     if (options->user && become_user(options->user) < 0)
         return;
+    report->step = SPAWN_STEP_FILE;
     if (open_output(options) < 0)
         return;
+    report->step = SPAWN_STEP_OTHER;
     make_signals_ordinary();
     /* After the change of user, which would undo it. If we died before, nobody would tell it. */
     if (prctl(PR_SET_PDEATHSIG, options->death_signal, 0, 0, 0) < 0)
@@ -178,13 +205,14 @@ static void execute_helper(const struct execution *execution)
         errno = ESRCH;
         return;
     }
+    report->step = SPAWN_STEP_EXEC;
     execve(options->argv[0], as_words(options->argv), as_words(helper_environment));
 }
 
-int spawn_helper(const struct spawn_helper_options *options, pid_t *ret_pid, int *ret_exec_errno)
+int spawn_helper(const struct spawn_helper_options *options, pid_t *ret_pid, int *ret_report_fd)
 {
     const struct execution execution = {
         .execute = execute_helper, .helper = options, .parent = getpid()};
 
-    return spawn(&execution, ret_pid, ret_exec_errno);
+    return spawn(&execution, ret_pid, ret_report_fd);
 }

@@ -46,7 +46,8 @@ const struct config_key config_keys[] = {
         .meaning = "where facts come from; `auto`: BPF where it loads, else /proc"),
     KEY("profiler.strace_enabled", strace_enabled, CONFIG_BOOL, .fallback = "false",
         .meaning =
-            "attach `strace -c -w -f` to new processes of jobs, which slows them down a lot"),
+            "attach `strace -c -w -f` to new processes of jobs, which slows them down a lot, "
+            "and under which setuid programs (sudo) have no more rights than their user"),
     KEY("profiler.strace_full_on_demand", strace_full_on_demand, CONFIG_BOOL, .fallback = "true",
         .meaning = "allow full traces when they are asked for"),
     KEY("profiler.syscalls", syscalls, CONFIG_CHOICE, .fallback = "auto", NAMES(syscalls_names),
@@ -55,7 +56,8 @@ const struct config_key config_keys[] = {
             "which slows all calls on the machine while a run goes on, `strace`: as "
             "`profiler.strace_enabled`, and nothing is sampled"),
     KEY("profiler.gpu_enabled", gpu_enabled, CONFIG_SWITCH, .fallback = "auto",
-        .meaning = "read GPUs; `auto`: if a device is there"),
+        .meaning = "read GPUs; `auto`: if a device is there, `true`: ask the drivers even so, and "
+                   "say so if there is none"),
     KEY("profiler.storage_path", storage_path, CONFIG_PATH,
         .fallback_note = "`monitor.db` in the state directory", .meaning = "the database"),
     KEY("profiler.jsonl_path", jsonl_path, CONFIG_PATH, .allows_empty = true,

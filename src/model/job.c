@@ -396,3 +396,8 @@ void job_profile_set_syscalls(struct job_profile *profile, const struct run_sysc
     profile->syscall_source = syscalls->source;
     profile->exactness.syscall_hotspots = syscalls->exactness;
 }
+
+bool job_is_named(const char *wanted, const char *job_id, const char *run_id)
+{
+    return (job_id && strcmp(wanted, job_id) == 0) || (run_id && strcmp(wanted, run_id) == 0);
+}

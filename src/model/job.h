@@ -20,6 +20,9 @@ enum outcome {
 
 extern const char *const outcome_names[OUTCOME_COUNT];
 
+/* Whether a run with these (NULL: not known) is the one that is wanted, by either of its names. */
+bool job_is_named(const char *wanted, const char *job_id, const char *run_id);
+
 /* How far a figure that stands for a whole run can be trusted. */
 enum exactness {
     EXACTNESS_UNKNOWN,

@@ -71,8 +71,8 @@ static const struct field process_metric_fields[] = {
           .title = "READ", .width = 12, .meaning = "bytes fetched from storage"),
     FIELD(write_bytes, FIELD_INT, .unit = UNIT_BYTES, .cost = COST_EXTRA, .origin = "io",
           .title = "WRITE", .width = 12, .meaning = "bytes sent to storage"),
-    FIELD(gpu_memory_mb, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_MB, .cost = COST_TRACED,
-          .origin = "gpu", .resolution = 0.01, .meaning = "GPU memory of the process"),
+    FIELD(gpu_memory_mb, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_MB, .origin = "gpu",
+          .resolution = 0.01, .meaning = "GPU memory of the process"),
     FIELD(syscall_source, FIELD_ENUM, .origin = "kernel", .names = syscall_source_names,
           .name_count = SYSCALL_SOURCE_COUNT, .meaning = "where the system call figures come from"),
 };

@@ -16,7 +16,7 @@ static const struct field gpu_metric_fields[] = {
     FIELD(temperature_c, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_CELSIUS, .origin = "gpu",
           .resolution = 0.1, .meaning = "temperature"),
     FIELD(name, FIELD_TEXT, .origin = "gpu", .meaning = "what the driver calls it"),
-    FIELD(vendor, FIELD_TEXT, .origin = "gpu", .meaning = "nvidia, amd or intel"),
+    FIELD(vendor, FIELD_TEXT, .origin = "gpu", .meaning = "NVIDIA, AMD or Intel"),
     FIELD(clock_mhz, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_MHZ, .origin = "gpu",
           .resolution = 1, .meaning = "graphics clock"),
     FIELD(power_w, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_WATT, .origin = "gpu",

@@ -61,6 +61,17 @@ bool line_take_word(struct line *line, struct line *ret_word)
     return true;
 }
 
+int line_copy(const struct line *word, char *into, size_t capacity)
+{
+    size_t length = (size_t)(word->end - word->at);
+
+    if (!length || length >= capacity || memchr(word->at, '\0', length))
+        return -EBADMSG;
+    memcpy(into, word->at, length);
+    into[length] = '\0';
+    return 0;
+}
+
 int line_take_uint(struct line *line, uint64_t *ret)
 {
     const char *at = line->at;
@@ -104,14 +115,9 @@ int line_take_real(struct line *line, double *ret)
     struct line rest = *line, word;
     char text[32]; /* the kernel's are `%lu.%02lu`, 23 bytes at most */
 
-    if (!line_take_word(&rest, &word) || *word.at == '-')
+    if (!line_take_word(&rest, &word) || *word.at == '-' ||
+        line_copy(&word, text, sizeof(text)) < 0)
         return -EBADMSG;
-
-    size_t length = (size_t)(word.end - word.at);
-    if (length >= sizeof(text) || memchr(word.at, '\0', length))
-        return -EBADMSG;
-    memcpy(text, word.at, length);
-    text[length] = '\0';
     if (number_parse_real(text, ret) < 0)
         return -EBADMSG;
     *line = rest;

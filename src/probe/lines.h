@@ -27,6 +27,9 @@ bool line_take_key(struct line *line, const char *key);
 /* The next word, up to a blank or the end, and the blanks after it; false if there is none. */
 bool line_take_word(struct line *line, struct line *ret_word);
 
+/* Copies the word as a text. 0, or -EBADMSG: it is empty, too long, or holds a NUL. */
+int line_copy(const struct line *word, char *into, size_t capacity);
+
 /* A number with a blank or the end after it, and the blanks after that. No sign. On failure the
  * line stays where it was. */
 int line_take_uint(struct line *line, uint64_t *ret);

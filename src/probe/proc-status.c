@@ -55,6 +55,8 @@ static int parse_line(struct line line, struct proc_status *status, struct ids *
         return take_ids(&line, &status->uid, &ids->has_one_uid);
     } else if (line_take_key(&line, "Gid:")) {
         return take_ids(&line, &status->gid, &ids->has_one_gid);
+    } else if (line_take_key(&line, "Tgid:")) {
+        return line_take_int(&line, &status->tgid);
     } else if (line_take_key(&line, "TracerPid:")) {
         return line_take_int(&line, &status->tracer_pid);
     } else if (line_take_key(&line, "VmHWM:")) {
@@ -73,6 +75,7 @@ int proc_status_parse(const char *bytes, size_t length, struct proc_status *ret)
 {
     struct proc_status status = {.uid = INT_UNKNOWN,
                                  .gid = INT_UNKNOWN,
+                                 .tgid = INT_UNKNOWN,
                                  .tracer_pid = INT_UNKNOWN,
                                  .peak_rss_bytes = INT_UNKNOWN};
     struct ids ids = {.has_one_uid = false};

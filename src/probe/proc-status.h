@@ -10,6 +10,7 @@ struct proc_status {
     int64_t uid;            /* real; INT_UNKNOWN if the line is missing */
     int64_t gid;            /* the same */
     bool has_one_user;      /* the real uid and gid are the effective and the saved ones, too */
+    int64_t tgid;           /* the process that the thread belongs to; INT_UNKNOWN likewise */
     int64_t tracer_pid;     /* 0: none; INT_UNKNOWN if the line is missing */
     int64_t peak_rss_bytes; /* VmHWM; INT_UNKNOWN for kernel threads and zombies */
     bool ignores_sigchld;   /* its children are reaped by the kernel, their figures lost */

@@ -275,31 +275,21 @@ static int read_thread(struct descent *descent, int task_fd, const char *tid)
                                descent);
 }
 
-static void closedirp(DIR **dir)
-{
-    if (*dir)
-        closedir(*dir);
-}
-
 /* A child belongs to the thread that has forked it. */
 static int read_process(struct descent *descent, int root_fd, pid_t pid)
 {
     char path[32];
 
     snprintf(path, sizeof(path), "%d/task", (int)pid);
-    _cleanup_close_ int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    _cleanup_(closedirp) DIR *dir = fdopendir(fd);
+    _cleanup_closedir_ DIR *dir = fd_open_directory(root_fd, path);
     if (!dir)
         return -errno;
 
-    int task_fd = TAKE_FD(fd); /* the directory's from now on */
     descent->parent = pid;
     for (struct dirent *entry; (entry = readdir(dir));) {
         if (*entry->d_name < '1' || *entry->d_name > '9')
             continue;
-        int r = read_thread(descent, task_fd, entry->d_name);
+        int r = read_thread(descent, dirfd(dir), entry->d_name);
         if (r < 0 && !is_harmless(r))
             return r;
     }

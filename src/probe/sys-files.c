@@ -24,6 +24,19 @@ int meminfo_parse(const char *bytes, size_t length, struct meminfo *ret)
     return 0;
 }
 
+int vmstat_parse_oom_kills(const char *bytes, size_t length, int64_t *ret)
+{
+    const char *at = bytes;
+    int64_t kills = INT_UNKNOWN;
+    struct line line;
+
+    while (!int_is_known(kills) && lines_next(&at, bytes + length, &line))
+        if (line_take_key(&line, "oom_kill ") && line_take_int(&line, &kills) < 0)
+            return -EBADMSG;
+    *ret = kills;
+    return 0;
+}
+
 int loadavg_parse(const char *bytes, size_t length, struct loadavg *ret)
 {
     struct loadavg load;

@@ -26,5 +26,8 @@ struct cpu_ticks {
 };
 int cpu_ticks_parse(const char *bytes, size_t length, struct cpu_ticks *ret);
 
+/* vmstat: how many processes the kernel has killed for memory since boot, of any cgroup. */
+int vmstat_parse_oom_kills(const char *bytes, size_t length, int64_t *ret);
+
 /* pressure/cpu, pressure/memory, pressure/io. */
 int psi_parse(const char *bytes, size_t length, struct psi_line *ret);

@@ -5,6 +5,7 @@
 
 static const struct table_column columns[] = {
     {.title = "JOB", .cut_to = 12},
+    {.title = "UID", .is_figure = true, .is_optional = true, .drop_rank = 5},
     {.title = "OUTCOME"},
     {.title = "STARTED", .is_figure = true, .drop_rank = 4},
     {.title = "WALL", .is_figure = true, .drop_rank = 3},
@@ -33,12 +34,30 @@ static const char *mark_of(double figure, int exactness)
     return real_is_known(figure) ? exactness_mark(exactness) : "";
 }
 
-static void add_job(const struct job *job, double now, struct table *table)
+/* A name is each user's own: whose it is matters where there are several. */
+static bool are_of_several_users(const struct job_list *jobs)
+{
+    for (size_t i = 1; i < jobs->count; i++)
+        if (jobs->items[i].uid != jobs->items[0].uid)
+            return true;
+    return false;
+}
+
+static void add_user(const struct job *job, bool shows_user, struct table *table)
+{
+    if (shows_user && int_is_known(job->uid))
+        table_printf(table, "%lld", (long long)job->uid);
+    else
+        table_add(table, NULL);
+}
+
+static void add_job(const struct job *job, bool shows_user, double now, struct table *table)
 {
     const struct job_profile *profile = &job->profile;
     struct human started, wall, cpu, memory;
 
     table_add(table, job->job_id);
+    add_user(job, shows_user, table);
     add_outcome(job, table);
     table_add(table, figure_clock(&started, job->started_at, now));
     table_add(table, figure_duration(&wall, profile->wall_seconds));
@@ -54,7 +73,9 @@ void job_table_format(const struct job_list *jobs, double now, size_t indent,
 {
     _cleanup_table_ struct table table = TABLE(columns, .indent = indent);
 
+    bool shows_user = are_of_several_users(jobs);
+
     for (size_t i = 0; i < jobs->count; i++)
-        add_job(&jobs->items[i], now, &table);
+        add_job(&jobs->items[i], shows_user, now, &table);
     table_format(&table, style, out);
 }

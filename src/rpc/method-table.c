@@ -355,16 +355,20 @@ const struct rpc_method rpc_methods[RPC_METHOD_COUNT] = {
                          .answer = "a list of ProcessEvent, oldest first"},
     [RPC_STRACE_ATTACH] = {"strace.attach",
                            "Counts the system calls of a process, and of all that it forks, with "
-                           "`strace -c -w -f`, which slows them down a lot. One that is traced "
+                           "`strace -c -w -f`, which slows them down a lot, and under which setuid "
+                           "programs have no more rights than their user. One that is traced "
                            "already, or whose forebear is, is fine.",
                            TAKES(strace_params), .answer = TRACER_ANSWER},
-    [RPC_STRACE_DETACH] = {"strace.detach",
-                           "Lets a process go that `strace.attach` or `strace.trace` has taken, "
-                           "which is otherwise traced until it ends.",
-                           TAKES(strace_params),
-                           .answer = "{`syscall_counts`, `syscall_time_pct`, `file`}: what was "
-                                     "counted since; null if no tracer was attached to that very "
-                                     "process"},
+    [RPC_STRACE_DETACH] =
+        {"strace.detach",
+         "Lets a process go that `strace.attach` or `strace.trace` has taken, "
+         "which is otherwise traced until it ends, or the step or run that it is "
+         "of.",
+         TAKES(strace_params),
+         .answer =
+             "{`syscall_counts`, `syscall_time_pct`, `file`, `reason`}: what "
+             "was counted since, or why nothing was; null if no tracer was attached to that very "
+             "process"},
     [RPC_STRACE_TRACE] = {"strace.trace",
                           "Writes every system call of a process, and of all that it forks, to a "
                           "file, with `strace -f -tt`, until it is let go, it ends, or the file "

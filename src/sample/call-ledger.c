@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/macros.h"
@@ -213,7 +214,8 @@ int call_ledger_sample(struct call_ledger *ledger, const struct member *member,
         return -ENOMEM;
     if (process)
         process->generation = ledger->generation;
-    if (call->call != SYSCALL_NONE)
+    /* The call that goes on after an interruption: which one that is, nobody tells. */
+    if (call->call != SYSCALL_NONE && call->call != SYS_restart_syscall)
         sum.ns = time_in_call(call, time_of_look(ledger, member));
     if (!sum.ns)
         return 0;

@@ -456,7 +456,7 @@ static int read_folded_event(void *context, sqlite3_stmt *row, struct arena *are
     const char *program;
 
     record_init(&process_event_record, event);
-    event->is_step = false;
+    event->is_step = event->tells_calls = false;
     event->pid = 0;
     int r = row_read_text(row, 0, arena, &event->job_id);
     if (r == 0)

@@ -163,18 +163,32 @@ static void put_memory(const struct snapshot *snapshot, struct canvas *canvas, u
     draw_meter(canvas, row, width - 4, ratio, look_of_ratio(ratio), text_string(&words));
 }
 
+/* What the driver does not tell takes no room, but for how busy it is. */
+static void append_gpu(struct text *words, const struct gpu_metric *gpu)
+{
+    append_figure(words, &gpu_metric_record, "utilization_pct", gpu);
+    if (real_is_known(gpu->utilization_pct))
+        text_append_char(words, '%');
+    if (real_is_known(gpu->memory_used_mb)) {
+        text_append_char(words, ' ');
+        append_figure(words, &gpu_metric_record, "memory_used_mb", gpu);
+    }
+    if (real_is_known(gpu->memory_used_mb) && real_is_known(gpu->memory_total_mb)) {
+        text_append_char(words, '/');
+        append_figure(words, &gpu_metric_record, "memory_total_mb", gpu);
+    }
+    if (real_is_known(gpu->temperature_c))
+        text_printf(words, " %.0fC", gpu->temperature_c);
+    if (real_is_known(gpu->power_w))
+        text_printf(words, " %.0fW", gpu->power_w);
+}
+
 static void put_gpu(const struct gpu_metric *gpu, struct canvas *canvas, unsigned row,
                     unsigned width)
 {
     _cleanup_text_ struct text words = {0};
 
-    append_figure(&words, &gpu_metric_record, "utilization_pct", gpu);
-    text_append_string(&words, "% ");
-    append_figure(&words, &gpu_metric_record, "memory_used_mb", gpu);
-    text_append_char(&words, '/');
-    append_figure(&words, &gpu_metric_record, "memory_total_mb", gpu);
-    if (real_is_known(gpu->temperature_c))
-        text_printf(&words, " %.0fC", gpu->temperature_c);
+    append_gpu(&words, gpu);
     row_printf(canvas, row, LOOK_ACCENT, "GPU%-3lld ", (long long)gpu->index);
     draw_meter(canvas, row, width > 7 ? width - 7 : 0, gpu->utilization_pct / 100, LOOK_GOOD,
                text_string(&words));

@@ -227,6 +227,26 @@ static bool uses_gpu(const struct snapshot *snapshot)
     return false;
 }
 
+/* Why there are no rows: a daemon may show some processes only, and a job may have none. */
+static void put_nothing(const struct screen *screen, struct canvas *canvas, unsigned at)
+{
+    const struct snapshot *snapshot = screen->frame->snapshot;
+    long long total = int_is_known(snapshot->process_total) ? snapshot->process_total : 0;
+    long long shown = (long long)snapshot->processes.count;
+
+    if (screen->view->filter[0] && shown < total)
+        row_printf(canvas, at, LOOK_DIM,
+                   "  nothing matches among the %lld of %lld processes that are shown; Esc drops"
+                   " the filter",
+                   shown, total);
+    else if (screen->view->filter[0])
+        row_printf(canvas, at, LOOK_DIM, "  nothing matches the filter; Esc drops it");
+    else if (total)
+        row_printf(canvas, at, LOOK_DIM, "  the job has no processes now, if there is such a job");
+    else
+        row_printf(canvas, at, LOOK_DIM, "  no processes");
+}
+
 void draw_table(const struct screen *screen, struct canvas *canvas, struct part heading,
                 struct part part)
 {
@@ -250,6 +270,5 @@ void draw_table(const struct screen *screen, struct canvas *canvas, struct part 
             row_whole(canvas, part.at + i, view->follows ? LOOK_FOLLOWED : LOOK_SELECTED);
     }
     if (part.count && !screen->listing->rows.count)
-        row_printf(canvas, part.at, LOOK_DIM, "  %s",
-                   view->filter[0] ? "nothing matches the filter; Esc drops it" : "no processes");
+        put_nothing(screen, canvas, part.at);
 }

@@ -84,6 +84,7 @@ class WrongUsage(harness.TestCase):
 
     def test_unknown_verb(self):
         self.assertIn("did you mean 'run'", self.refused("rn"))
+        self.assertIn("did you mean 'run'", self.refused("rnu"))
         self.assertIn("did you mean 'config'", self.refused("confg"))
         self.assertIn("sonde --help", self.refused("completely-different"))
         self.assertIn("\\x1b", self.refused("\x1b[31mrun"))

@@ -159,7 +159,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.await_row(f"process {max(pids)}")
         self.press("\\")
         self.tmux("send-keys", "-l", "nothing has this name")
-        self.await_row("nothing matches the filter")
+        self.await_row("nothing matches")
         self.press("Escape")
         self.await_no_row("nothing matches")
         self.quit()

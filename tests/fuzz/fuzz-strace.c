@@ -4,19 +4,26 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "trace/strace-messages.h"
+#include "trace/strace-output.h"
 #include "trace/strace-table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     struct syscall_profile profile = {0};
-    char line[64];
+    struct strace_output output = {.pid = 916};
 
     int r = strace_table_parse((const char *)bytes, length, &profile);
     assert(r == 0 || r == -ENODATA || r == -ENOMEM);
     for (size_t i = 0; i < profile.sums.count; i++)
         assert(profile.sums.items[i].call < SYSCALL_COUNT);
     syscall_profile_done(&profile);
-    strace_messages_parse((const char *)bytes, length, 916, line, sizeof(line));
+    for (size_t at = 0; at < length; at++)
+        strace_output_take(&output, (const char *)bytes + at, 1);
+    struct syscall_profile in_pieces = {0};
+    r = strace_output_parse(&output, &in_pieces);
+    assert(r == 0 || r == -ENODATA || r == -ENOMEM);
+    assert(output.table.length <= STRACE_TABLE_MAX_BYTES);
+    syscall_profile_done(&in_pieces);
+    strace_output_done(&output);
     return 0;
 }

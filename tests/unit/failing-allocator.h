@@ -2,8 +2,10 @@
  * that are linked with --wrap for the four functions below; one file of each includes it. */
 #pragma once
 
+#include "unit.h"
+
+#include <errno.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 static bool is_failing;     /* whether allocations may fail now */
 static bool fails_for_good; /* not only once */
@@ -51,4 +53,23 @@ void *__wrap_realloc(void *pointer, size_t size)
 char *__wrap_strdup(const char *text)
 {
     return fails() ? NULL : __real_strdup(text);
+}
+
+/* Until a round meets no failure; `least`: there were more sites than that. Some failures are made
+ * good: a list that is only scratch, opendir's own buffer. */
+static inline void fail_each_allocation(int (*attempt)(void), bool for_good, long least)
+{
+    long site = 0;
+    int r;
+
+    do {
+        countdown = ++site;
+        fails_for_good = for_good;
+        is_failing = true;
+        r = attempt();
+        is_failing = false;
+        assert_true(r == 0 || r == -ENOMEM);
+    } while (countdown <= 0);
+    assert_int_equal(r, 0);
+    assert_true(site > least);
 }

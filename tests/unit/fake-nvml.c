@@ -1,37 +1,75 @@
-/* Stands in for NVIDIA's library, as libnvidia-ml.so.1. FAKE_NVML in the environment says how:
+/* Stands in for NVIDIA's library, as libnvidia-ml.so.1: three devices, the second of which does not
+ * answer. FAKE_NVML in the environment makes it another:
  *
- *     (nothing)   three devices, the second of which does not answer
- *     old         a version without clock and power, and with the older names only
  *     none        no device
  *     broken      it cannot be initialised
- *     stuck       it never comes back from asking for memory */
+ *     mismatch    its driver is of another version
+ *     stuck       it never comes back from asking for memory
+ *     stuck-init  nor even from being initialised
+ *     wide        processes are listed in the layout of the first drivers 535
+ *     narrow      … in that of before there were instances, whatever the function's name says
+ *
+ * FAKE_NVML_FILE names a file with lines that may change while it is used: such a word, or
+ * "compute DEVICE PID BYTES" and "graphics DEVICE PID BYTES" (BYTES -1: not available). Compiled
+ * with FAKE_NVML_OLD it is a version without clock and power, and with the older names only. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
-#define FAILED 999
+#define FAILED            999
+#define INSUFFICIENT_SIZE 7
+#define DEVICES           3
 
 struct nvmlDevice_st {
     unsigned index;
 };
-static struct nvmlDevice_st devices[3] = {{0}, {1}, {2}};
+static struct nvmlDevice_st devices[DEVICES] = {{0}, {1}, {2}};
+
+static FILE *open_file(void)
+{
+    const char *path = getenv("FAKE_NVML_FILE");
+    return path ? fopen(path, "re") : NULL;
+}
 
 static int is(const char *word)
 {
     const char *given = getenv("FAKE_NVML");
-    return given && strcmp(given, word) == 0;
+    char line[128];
+    int found = given && strcmp(given, word) == 0;
+
+    FILE *file = open_file();
+    while (file && !found && fgets(line, sizeof(line), file)) {
+        line[strcspn(line, "\n")] = '\0';
+        found = strcmp(line, word) == 0;
+    }
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static void hang_while(const char *word)
+{
+    while (is(word))
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 }
 
 int nvmlInit(void);
 int nvmlShutdown(void);
 int nvmlDeviceGetCount(unsigned *ret);
 int nvmlDeviceGetHandleByIndex(unsigned index, struct nvmlDevice_st **ret);
+int nvmlDeviceGetName(struct nvmlDevice_st *device, char *ret, unsigned length);
 int nvmlDeviceGetUtilizationRates(struct nvmlDevice_st *device, unsigned *ret);
 int nvmlDeviceGetMemoryInfo(struct nvmlDevice_st *device, unsigned long long *ret);
 int nvmlDeviceGetTemperature(struct nvmlDevice_st *device, int sensor, unsigned *ret);
+int nvmlDeviceGetComputeRunningProcesses(struct nvmlDevice_st *device, unsigned *count, void *ret);
+int nvmlDeviceGetGraphicsRunningProcesses(struct nvmlDevice_st *device, unsigned *count, void *ret);
 
 int nvmlInit(void)
 {
+    hang_while("stuck-init");
+    if (is("mismatch"))
+        return 18;
     return is("broken") ? FAILED : 0;
 }
 
@@ -42,15 +80,21 @@ int nvmlShutdown(void)
 
 int nvmlDeviceGetCount(unsigned *ret)
 {
-    *ret = is("none") ? 0 : 3;
+    *ret = is("none") ? 0 : DEVICES;
     return 0;
 }
 
 int nvmlDeviceGetHandleByIndex(unsigned index, struct nvmlDevice_st **ret)
 {
-    if (index >= 3 || index == 1)
+    if (index >= DEVICES || index == 1)
         return FAILED;
     *ret = &devices[index];
+    return 0;
+}
+
+int nvmlDeviceGetName(struct nvmlDevice_st *device, char *ret, unsigned length)
+{
+    snprintf(ret, length, "Fake %c, 24 GB", 'A' + (int)device->index);
     return 0;
 }
 
@@ -63,8 +107,7 @@ int nvmlDeviceGetUtilizationRates(struct nvmlDevice_st *device, unsigned *ret)
 
 int nvmlDeviceGetMemoryInfo(struct nvmlDevice_st *device, unsigned long long *ret)
 {
-    while (is("stuck"))
-        pause();
+    hang_while("stuck");
     ret[0] = 24ull << 30;
     ret[2] = (1ull + device->index) << 30;
     ret[1] = ret[0] - ret[2];
@@ -77,12 +120,58 @@ int nvmlDeviceGetTemperature(struct nvmlDevice_st *device, int sensor, unsigned 
     return sensor == 0 ? 0 : FAILED;
 }
 
+/* ---- processes ---- */
+
+struct item {
+    unsigned pid;
+    unsigned long long used;
+    unsigned gpu_instance, compute_instance;
+    unsigned long long protected_memory;
+};
+
+static int list(const char *kind, unsigned index, unsigned *count, char *ret, size_t item_bytes)
+{
+    const unsigned room = *count;
+    char line[128], word[32];
+    unsigned device, found = 0;
+    struct item item = {.gpu_instance = ~0u, .compute_instance = ~0u};
+    long long used;
+
+    FILE *file = open_file();
+    while (file && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "%31s %u %u %lld", word, &device, &item.pid, &used) != 4 ||
+            strcmp(word, kind) != 0 || device != index)
+            continue;
+        item.used = (unsigned long long)used;
+        if (found++ < room)
+            memcpy(ret + (found - 1) * item_bytes, &item, item_bytes);
+    }
+    if (file)
+        fclose(file);
+    *count = found;
+    return found > room ? INSUFFICIENT_SIZE : 0;
+}
+
+int nvmlDeviceGetComputeRunningProcesses(struct nvmlDevice_st *device, unsigned *count, void *ret)
+{
+    return list("compute", device->index, count, ret, 16);
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses(struct nvmlDevice_st *device, unsigned *count, void *ret)
+{
+    return list("graphics", device->index, count, ret, 16);
+}
+
 #ifndef FAKE_NVML_OLD
 int nvmlDeviceGetClockInfo(struct nvmlDevice_st *device, int clock, unsigned *ret);
 int nvmlDeviceGetPowerUsage(struct nvmlDevice_st *device, unsigned *ret);
 int nvmlInit_v2(void);
 int nvmlDeviceGetCount_v2(unsigned *ret);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvmlDevice_st **ret);
+int nvmlDeviceGetComputeRunningProcesses_v3(struct nvmlDevice_st *device, unsigned *count,
+                                            void *ret);
+int nvmlDeviceGetGraphicsRunningProcesses_v2(struct nvmlDevice_st *device, unsigned *count,
+                                             void *ret);
 
 int nvmlDeviceGetClockInfo(struct nvmlDevice_st *device, int clock, unsigned *ret)
 {
@@ -109,5 +198,22 @@ int nvmlDeviceGetCount_v2(unsigned *ret)
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvmlDevice_st **ret)
 {
     return nvmlDeviceGetHandleByIndex(index, ret);
+}
+
+static size_t item_bytes(void)
+{
+    return is("wide") ? 32 : is("narrow") ? 16 : 24;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(struct nvmlDevice_st *device, unsigned *count,
+                                            void *ret)
+{
+    return list("compute", device->index, count, ret, item_bytes());
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses_v2(struct nvmlDevice_st *device, unsigned *count,
+                                             void *ret)
+{
+    return list("graphics", device->index, count, ret, item_bytes());
 }
 #endif

@@ -137,34 +137,16 @@ static int whose_is_it(void)
     return r == -ESRCH ? 0 : r; /* the fixture has no threads */
 }
 
-static void fail_each(int (*attempt)(void), bool for_good, long least)
-{
-    long site = 0;
-    int r;
-
-    do {
-        countdown = ++site;
-        fails_for_good = for_good;
-        is_failing = true;
-        r = attempt();
-        is_failing = false;
-        assert_true(r == 0 || r == -ENOMEM);
-        /* Some are made good: a list that is only scratch, opendir's own buffer. */
-    } while (countdown <= 0);
-    assert_int_equal(r, 0);    /* the last round met no failure */
-    assert_true(site > least); /* and there were sites to fail at */
-}
-
 static void test_each_allocation_fails_once(void **state _unused_)
 {
-    fail_each(everything, false, 50);
-    fail_each(whose_is_it, false, 7);
+    fail_each_allocation(everything, false, 50);
+    fail_each_allocation(whose_is_it, false, 7);
 }
 
 static void test_all_fail_from_each_allocation_on(void **state _unused_)
 {
-    fail_each(everything, true, 50);
-    fail_each(whose_is_it, true, 7);
+    fail_each_allocation(everything, true, 50);
+    fail_each_allocation(whose_is_it, true, 7);
 }
 
 int main(void)

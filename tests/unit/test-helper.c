@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -103,9 +104,8 @@ static struct helper_options shell(struct world *world, const char *const *argv)
 static struct helper *start(struct world *world, const struct helper_options *options)
 {
     struct helper *helper = NULL;
-    int exec_errno = 0;
 
-    assert_int_equal(helper_start(world->helpers, options, &helper, &exec_errno), 0);
+    assert_int_equal(helper_start(world->helpers, options, &helper), 0);
     assert_true(helpers_have(world->helpers, helper_pid(helper)));
     return helper;
 }
@@ -176,12 +176,104 @@ static void test_missing_program(void **state)
     struct world *world = *state;
     struct helper_options options =
         shell(world, (const char *const[]){"/nonexistent/program", NULL});
-    struct helper *helper;
-    int exec_errno = 0;
 
-    assert_int_equal(helper_start(world->helpers, &options, &helper, &exec_errno), -ECHILD);
-    assert_int_equal(exec_errno, ENOENT);
-    assert_int_equal(world->ends, 0);
+    start(world, &options);
+    wait_for_end(world);
+    assert_int_equal(world->end.report.step, SPAWN_STEP_EXEC);
+    assert_int_equal(world->end.report.error, ENOENT);
+}
+
+static void test_file_for_its_output(void **state)
+{
+    struct world *world = *state;
+    struct helper_options options = shell(world, SCRIPT("echo said; echo wrong >&2"));
+    char directory[] = "/tmp/test-helper-XXXXXX", path[64], link_path[64], content[16] = "";
+
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/out", directory);
+    snprintf(link_path, sizeof(link_path), "%s/link/out", directory);
+    options.reads = HELPER_READ_STDERR;
+    options.stdout_path = path;
+    start(world, &options);
+    wait_for_end(world);
+    assert_int_equal(world->end.report.error, 0);
+    assert_string_equal(world->output, "wrong\n");
+    FILE *file = fopen(path, "re");
+    assert_non_null(fgets(content, sizeof(content), file));
+    fclose(file);
+    assert_string_equal(content, "said\n");
+    /* never over what is there, nor through a link */
+    world->ends = 0;
+    start(world, &options);
+    wait_for_end(world);
+    assert_int_equal(world->end.report.step, SPAWN_STEP_FILE);
+    assert_int_equal(world->end.report.error, EEXIST);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/link", directory);
+    assert_int_equal(symlink(directory, path), 0);
+    options.stdout_path = link_path;
+    world->ends = 0;
+    start(world, &options);
+    wait_for_end(world);
+    assert_int_equal(world->end.report.error, ELOOP);
+    unlink(path);
+    rmdir(directory);
+}
+
+/* Whoever traces it keeps us from reaping it: we do not wait for that. */
+static void test_somebody_traces_it(void **state)
+{
+    struct world *world = *state;
+    struct helper_options options = shell(world, SCRIPT("echo ready; sleep 1000"));
+    int gate[2];
+    char byte;
+
+    assert_int_equal(pipe(gate), 0);
+    pid_t pid = helper_pid(start(world, &options));
+    while (!strstr(world->seen, "ready"))
+        uv_run(&world->loop, UV_RUN_ONCE);
+    pid_t tracer = fork();
+    if (tracer == 0) {
+        bool is_traced = ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0;
+        if (is_traced)
+            kill(pid, SIGKILL);
+        byte = is_traced;
+        write(gate[1], &byte, 1);
+        pause(); /* … and never waits for it */
+        _exit(0);
+    }
+    assert_int_equal(read(gate[0], &byte, 1), 1);
+    if (!byte) {
+        kill(tracer, SIGKILL);
+        waitpid(tracer, NULL, 0);
+        skip();
+    }
+    while (!world->ends)
+        uv_run(&world->loop, UV_RUN_ONCE);
+    assert_int_equal(world->end.wait_status, -1);
+    assert_true(helpers_have(world->helpers, pid));
+    kill(tracer, SIGKILL);
+    waitpid(tracer, NULL, 0);
+    while (!helpers_are_none(world->helpers))
+        uv_run(&world->loop, UV_RUN_ONCE);
+    close(gate[0]);
+    close(gate[1]);
+}
+
+/* To be asked again does not give it more time. */
+static void test_asked_again_and_again(void **state)
+{
+    struct world *world = *state;
+    struct helper_options options =
+        shell(world, SCRIPT("trap '' INT; echo ready; while :; do sleep 1; done"));
+
+    struct helper *helper = start(world, &options);
+    while (!strstr(world->seen, "ready"))
+        uv_run(&world->loop, UV_RUN_ONCE);
+    helper_stop(helper, 100);
+    helper_stop(helper, 1000000);
+    wait_for_end(world);
+    assert_true(world->end.was_late);
 }
 
 static void test_asked_to_end(void **state)
@@ -268,14 +360,14 @@ static void test_dies_with_us(void **state _unused_)
     pid_t pid = fork();
     if (pid == 0) {
         pid_t helper;
-        int exec_errno;
+        int report_fd;
         const struct spawn_helper_options options = {
             .argv = SCRIPT("trap 'echo asked; exit' INT; echo ready; while :; do sleep 0.01; done"),
             .stdout_fd = fds[1],
             .stderr_fd = -1,
             .death_signal = SIGINT,
         };
-        if (spawn_helper(&options, &helper, &exec_errno) < 0)
+        if (spawn_helper(&options, &helper, &report_fd) < 0)
             _exit(1);
         pause();
         _exit(0);
@@ -353,8 +445,7 @@ static void write_program(const char *path, mode_t mode)
 /* Not from where others can put or exchange programs, nor from wherever we happen to stand. */
 static void test_find(void **state _unused_)
 {
-    char directory[] = "/tmp/test-helper-XXXXXX", program[128], open_dir[64], path[512],
-         found[512];
+    char directory[] = "/tmp/test-helper-XXXXXX", program[128], open_dir[64], path[512], found[512];
 
     assert_non_null(mkdtemp(directory));
     snprintf(open_dir, sizeof(open_dir), "%s/open", directory);
@@ -394,6 +485,9 @@ int main(void)
         HELPER_TEST(test_other_stream),
         HELPER_TEST(test_clean_world),
         HELPER_TEST(test_missing_program),
+        HELPER_TEST(test_file_for_its_output),
+        HELPER_TEST(test_somebody_traces_it),
+        HELPER_TEST(test_asked_again_and_again),
         HELPER_TEST(test_asked_to_end),
         HELPER_TEST(test_hangs),
         HELPER_TEST(test_flood),

@@ -105,6 +105,21 @@ static void test_signal_that_has_killed_already(void **state _unused_)
     tick_box_free(box);
 }
 
+/* It was heard of later than the end that came after it. */
+static void test_signal_before_an_exit(void **state _unused_)
+{
+    struct tick_box *box = tick_box_new();
+    struct process_event sent;
+
+    record_init(&process_event_record, &sent);
+    sent.signal_num = SIGUSR1;
+    tick_box_add_end(box, first, 10, 0, 1);
+    tick_box_add_signal(box, first, 10, &sent, 2);
+    assert_int_equal(box->tick.events.count, 2);
+    assert_int_equal(box->tick.events.items[1].event_type, EVENT_SIGNAL);
+    tick_box_free(box);
+}
+
 static void test_kill_without_a_sender(void **state _unused_)
 {
     struct tick_box *box = tick_box_new();
@@ -282,6 +297,7 @@ int main(void)
         cmocka_unit_test(test_events_belong_to_their_runs),
         cmocka_unit_test(test_kill_stands_for_its_signal),
         cmocka_unit_test(test_signal_that_has_killed_already),
+        cmocka_unit_test(test_signal_before_an_exit),
         cmocka_unit_test(test_kill_without_a_sender),
         cmocka_unit_test(test_end_is_found),
         cmocka_unit_test(test_box_gets_full),

@@ -361,9 +361,9 @@ static void test_replay(void **state)
 static void test_gpus(void **state)
 {
     struct stage *stage = *state;
-    struct gpu_metric gpus[2];
+    struct gpu_metric gpus[3];
 
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         record_init(&gpu_metric_record, &gpus[i]);
         gpus[i].index = (int64_t)i;
         gpus[i].utilization_pct = 50;
@@ -372,11 +372,16 @@ static void test_gpus(void **state)
         gpus[i].temperature_c = 61;
     }
     gpus[1].utilization_pct = REAL_UNKNOWN;
-    stage->world.frame.snapshot->gpus = (struct gpu_list){gpus, 2};
+    gpus[1].power_w = 118.25;
+    record_init(&gpu_metric_record, &gpus[2]); /* its driver does not answer */
+    gpus[2].index = 12;
+    stage->world.frame.snapshot->gpus = (struct gpu_list){gpus, 3};
     draw(stage, 30, 100);
     assert_true(shows(stage, "GPU0   [█████████▌········· 50.0% 2.0G/8.0G 61C]"));
     assert_true(shows(stage, "GPU1   ["));
-    assert_true(shows(stage, "-% 2.0G/8.0G 61C]"));
+    assert_true(shows(stage, "· - 2.0G/8.0G 61C 118W]"));
+    assert_true(shows(stage, "GPU12  ["));
+    assert_true(shows(stage, "··· -]"));
 }
 
 static void test_help_comes_from_the_table(void **state)

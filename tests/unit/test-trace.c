@@ -7,7 +7,7 @@
 
 #include "base/macros.h"
 #include "trace/strace-command.h"
-#include "trace/strace-messages.h"
+#include "trace/strace-output.h"
 #include "trace/strace-table.h"
 
 static struct syscall_profile profile;
@@ -187,40 +187,95 @@ static void test_numbers_of_names(void **state _unused_)
     assert_int_equal(syscall_number(""), SYSCALL_OTHER);
 }
 
-static enum strace_news news(const char *text, char *line, size_t capacity)
+static enum strace_news news(const char *text, char *words)
 {
-    return strace_messages_parse(text, strlen(text), 916, line, capacity);
+    struct strace_output output = {.pid = 916};
+
+    strace_output_take(&output, text, strlen(text));
+    if (words)
+        strcpy(words, output.words);
+    strace_output_done(&output);
+    return output.news;
 }
 
 static void test_news(void **state _unused_)
 {
-    char line[128] = "";
+    char words[192] = "";
 
-    assert_int_equal(news("", NULL, 0), STRACE_SILENT);
-    assert_int_equal(news("strace: Process 916 attached", NULL, 0), STRACE_SILENT); /* not whole */
-    assert_int_equal(news("strace: Process 916 attached\n", NULL, 0), STRACE_ATTACHED);
-    assert_int_equal(news("strace: Process 916 attached with 8 threads\n", NULL, 0),
-                     STRACE_ATTACHED);
-    assert_int_equal(news("strace: Process 9160 attached\n", NULL, 0), STRACE_SILENT);
-    assert_int_equal(news("strace: attach: ptrace(PTRACE_SEIZE, 916): Operation not permitted\n",
-                          line, sizeof(line)),
-                     STRACE_REFUSED);
-    assert_string_equal(line, "strace: attach: ptrace(PTRACE_SEIZE, 916): Operation not permitted");
-    assert_int_equal(news("strace: attach: ptrace(PTRACE_SEIZE, 916): No such process\n", NULL, 0),
+    assert_int_equal(news("", NULL), STRACE_SILENT);
+    assert_int_equal(news("strace: Process 916 attached", NULL), STRACE_SILENT); /* not whole */
+    assert_int_equal(news("strace: Process 916 attached\n", NULL), STRACE_ATTACHED);
+    assert_int_equal(news("strace: Process 916 attached with 8 threads\n", NULL), STRACE_ATTACHED);
+    assert_int_equal(news("strace: Process 9160 attached\n", NULL), STRACE_SILENT);
+    assert_int_equal(
+        news("strace: attach: ptrace(PTRACE_SEIZE, 916): Operation not permitted\n", words),
+        STRACE_REFUSED);
+    assert_string_equal(words, "attach: ptrace(PTRACE_SEIZE, 916): Operation not permitted");
+    assert_int_equal(news("strace: attach: ptrace(PTRACE_SEIZE, 916): No such process\n", NULL),
                      STRACE_GONE);
-    assert_int_equal(news("strace: Could not attach to process. If your uid matches\n", NULL, 0),
+    assert_int_equal(news("strace: Could not attach to process. If your uid matches\n", NULL),
                      STRACE_FAILED);
     assert_int_equal(news("/usr/bin/strace: test_ptrace: PTRACE_TRACEME: Operation not permitted\n"
                           "/usr/bin/strace: Process 916 attached\n",
-                          NULL, 0),
+                          NULL),
                      STRACE_ATTACHED);
-    assert_int_equal(news("not strace: Process 916 attached\n", NULL, 0), STRACE_SILENT);
-    assert_int_equal(news("mistrace: Process 916 attached\n", NULL, 0), STRACE_SILENT);
+    assert_int_equal(news("not strace: Process 916 attached\n", NULL), STRACE_SILENT);
+    assert_int_equal(news("mistrace: Process 916 attached\n", NULL), STRACE_SILENT);
     assert_int_equal(news("strace: Exit of unknown pid 9 ignored\n"
-                          "strace: Process 916 attached\n",
-                          NULL, 0),
+                          "strace: Process 916 attached\n"
+                          "strace: attach: ptrace(PTRACE_SEIZE, 917): No such process\n",
+                          NULL),
                      STRACE_ATTACHED);
-    assert_int_equal(news("write(1, \"strace: Process 916 attached\")\n", NULL, 0), STRACE_SILENT);
+    assert_int_equal(news("write(1, \"strace: Process 916 attached\")\n", NULL), STRACE_SILENT);
+}
+
+/* However it is cut into pieces, and however many processes it speaks of. */
+static void test_output_in_pieces(void **state _unused_)
+{
+    static const char table[] =
+        "% time     seconds  usecs/call     calls    errors syscall\n"
+        "------ ----------- ----------- --------- --------- ----------------\n"
+        "100.00    0.000049          49         7           write\n";
+
+    for (size_t piece = 1; piece < 80; piece += 13) {
+        struct strace_output output = {.pid = 916};
+        struct syscall_profile calls = {0};
+        char line[80];
+
+        strace_output_take(&output, "strace: Process 916 attached\n", 29);
+        for (int pid = 0; pid < 20000; pid++) {
+            snprintf(line, sizeof(line), "strace: Process %d attached\n", pid);
+            strace_output_take(&output, line, strlen(line));
+        }
+        for (size_t at = 0; at < strlen(table); at += piece)
+            strace_output_take(&output, table + at, MIN(piece, strlen(table) - at));
+        assert_false(output.was_cut);
+        assert_int_equal(strace_output_parse(&output, &calls), 0);
+        assert_int_equal(calls.sums.items[0].count, 7);
+        assert_true(output.table.length < 300);
+        syscall_profile_done(&calls);
+        strace_output_done(&output);
+    }
+}
+
+/* Not more is kept than a table can have. */
+static void test_flood(void **state _unused_)
+{
+    struct strace_output output = {.pid = 916};
+    struct syscall_profile calls = {0};
+    char zeros[65536] = {0};
+
+    for (int i = 0; i < 100; i++) /* one line without end */
+        strace_output_take(&output, zeros, sizeof(zeros));
+    assert_true(output.line.length <= STRACE_LINE_MAX_BYTES);
+    strace_output_take(&output, "\nstrace: Process 916 attached\n", 30);
+    assert_int_equal(output.news, STRACE_ATTACHED);
+    for (int i = 0; i < 100000; i++)
+        strace_output_take(&output, "garbage\n", 8);
+    assert_true(output.was_cut);
+    assert_true(output.table.length <= STRACE_TABLE_MAX_BYTES);
+    assert_int_equal(strace_output_parse(&output, &calls), -ENODATA);
+    strace_output_done(&output);
 }
 
 static void test_commands(void **state _unused_)
@@ -238,6 +293,10 @@ static void test_commands(void **state _unused_)
     for (size_t i = 0; i < ARRAY_SIZE(full) - 1; i++)
         assert_string_equal(command.argv[i], full[i]);
     assert_null(command.argv[ARRAY_SIZE(full) - 1]);
+    strace_command_stream(&command, 917);
+    assert_string_equal(command.argv[1], "-f");
+    assert_string_equal(command.argv[4], "917");
+    assert_null(command.argv[5]);
 }
 
 int main(void)
@@ -253,6 +312,8 @@ int main(void)
         cmocka_unit_test(test_garbage),
         cmocka_unit_test(test_numbers_of_names),
         cmocka_unit_test(test_news),
+        cmocka_unit_test(test_output_in_pieces),
+        cmocka_unit_test(test_flood),
         cmocka_unit_test(test_commands),
     };
     int r = cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,10 +20,9 @@
 #include "probe/bpf/kernel-object.h"
 #include "probe/bpf/kernel-skeleton.h"
 #include "probe/bpf/libbpf-loader.h"
+#include "probe/pid-namespace.h"
 
 #define TYPE_INFORMATION "/sys/kernel/btf/vmlinux"
-/* The inode of the initial pid namespace is fixed (PROC_PID_INIT_INO). */
-#define INITIAL_PID_NAMESPACE 0xEFFFFFFCU
 
 #ifndef CAP_PERFMON
 #define CAP_PERFMON 38

@@ -1,23 +1,86 @@
 #include "probe/gpu/gpu.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/macros.h"
+#include "probe/gpu/drm-cards.h"
 #include "probe/gpu/nvml.h"
 
 struct gpu_set {
-    struct nvml *nvml;
+    int proc_fd;
+    bool knows_pids;         /* of NVIDIA's */
+    struct nvml *nvml;       /* NULL: there is none */
+    struct drm_cards *cards; /* the same */
 };
 
-int gpu_set_new(struct gpu_set **ret)
+/* NVIDIA's driver makes these, and Windows' where Linux runs in it. */
+static bool has_nvidia_node(const char *dev_root)
 {
+    static const char *const names[] = {"nvidiactl", "nvidia0", "dxg"};
+    _cleanup_close_ int dev_fd = open(dev_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    for (size_t i = 0; dev_fd >= 0 && i < ARRAY_SIZE(names); i++)
+        if (faccessat(dev_fd, names[i], F_OK, 0) == 0)
+            return true;
+    return false;
+}
+
+unsigned gpu_sources_there(const struct gpu_roots *roots)
+{
+    return (has_nvidia_node(roots->dev) ? GPU_SOURCE_BIT(GPU_SOURCE_NVML) : 0) |
+           (drm_cards_may_be(roots->sys) ? GPU_SOURCE_BIT(GPU_SOURCE_DRM) : 0);
+}
+
+unsigned gpu_nvidia_nodes(const struct gpu_roots *roots)
+{
+    _cleanup_close_ int dev_fd = open(roots->dev, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    unsigned count = 0;
+    char name[32] = "nvidia0";
+
+    while (dev_fd >= 0 && count < GPU_DEVICES_MAX && faccessat(dev_fd, name, F_OK, 0) == 0)
+        snprintf(name, sizeof(name), "nvidia%u", ++count);
+    return count;
+}
+
+static int open_sources(struct gpu_set *set, const struct gpu_roots *roots, unsigned sources,
+                        const char **reason)
+{
+    int r = 0;
+
+    set->proc_fd = open(roots->proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (set->proc_fd < 0)
+        return -errno;
+    set->knows_pids = gpu_reading_knows_pids(set->proc_fd);
+    if (sources & GPU_SOURCE_BIT(GPU_SOURCE_DRM))
+        r = drm_cards_open(roots->sys, roots->proc, &set->cards, reason);
+    if (r < 0 && r != -ENODEV)
+        return r;
+    if (sources & GPU_SOURCE_BIT(GPU_SOURCE_NVML))
+        r = nvml_open(&set->nvml, reason);
+    if (r < 0 && r != -ENODEV)
+        return r;
+    return set->nvml || set->cards ? 0 : -ENODEV;
+}
+
+int gpu_set_new(const struct gpu_roots *roots, unsigned sources, struct gpu_set **ret,
+                const char **ret_reason)
+{
+    const char *reason = "no source was asked for";
     struct gpu_set *set = calloc(1, sizeof(*set));
     if (!set)
         return -ENOMEM;
 
-    int r = nvml_open(&set->nvml);
+    int r = open_sources(set, roots, sources, &reason);
     if (r < 0) {
         gpu_set_free(set);
+        *ret_reason = r == -ENODEV ? reason : strerror(-r);
         return r;
     }
     *ret = set;
@@ -29,15 +92,60 @@ void gpu_set_free(struct gpu_set *set)
     if (!set)
         return;
     nvml_close(set->nvml);
+    drm_cards_close(set->cards);
+    close_fd(set->proc_fd);
     free(set);
+}
+
+static unsigned count_nvml(const struct gpu_set *set)
+{
+    return set->nvml ? nvml_count(set->nvml) : 0;
 }
 
 unsigned gpu_set_count(const struct gpu_set *set)
 {
-    return nvml_count(set->nvml);
+    return count_nvml(set) + (set->cards ? drm_cards_count(set->cards) : 0);
 }
 
 int gpu_set_read(struct gpu_set *set, unsigned index, struct gpu_metric *ret)
 {
-    return nvml_read(set->nvml, index, ret);
+    unsigned first = count_nvml(set);
+
+    if (index < first)
+        return nvml_read(set->nvml, index, ret);
+    int r = set->cards ? drm_cards_read(set->cards, index - first, clock_mono_ns(), ret) : -ENODEV;
+    if (r == 0)
+        ret->index = index;
+    return r;
+}
+
+static int read_processes(struct gpu_set *set, struct gpu_reading *reading)
+{
+    int r = 0;
+
+    for (unsigned i = 0; set->knows_pids && i < count_nvml(set) && r == 0; i++)
+        r = nvml_read_processes(set->nvml, i, reading);
+    if (r == 0 && set->cards)
+        r = drm_cards_read_processes(set->cards, clock_mono_ns(), reading);
+    return r;
+}
+
+int gpu_set_take(struct gpu_set *set, struct gpu_reading **ret)
+{
+    _cleanup_(gpu_reading_freep) struct gpu_reading *reading = gpu_reading_new();
+    struct gpu_metric gpu;
+    int r = 0;
+
+    if (!reading)
+        return -ENOMEM;
+    for (unsigned i = 0; i < gpu_set_count(set) && r == 0; i++)
+        if (gpu_set_read(set, i, &gpu) == 0) /* one that fails does not spoil the others */
+            r = gpu_reading_add(reading, &gpu);
+    if (r == 0)
+        r = read_processes(set, reading);
+    if (r < 0)
+        return r;
+    gpu_reading_identify(reading, set->proc_fd);
+    *ret = TAKE_PTR(reading);
+    return 0;
 }

@@ -1,7 +1,8 @@
-#include "lib/thread.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 
@@ -16,6 +17,19 @@ int thread_start(pthread_t *ret, const char *name, void *(*function)(void *), vo
     if (r == 0)
         pthread_setname_np(*ret, name);
     return r;
+}
+
+static atomic_bool were_left;
+
+void thread_leave(pthread_t thread)
+{
+    were_left = true;
+    pthread_detach(thread);
+}
+
+bool threads_were_left(void)
+{
+    return were_left;
 }
 
 void cond_init(pthread_cond_t *cond)

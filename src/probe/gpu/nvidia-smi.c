@@ -1,0 +1,141 @@
+#include "probe/gpu/nvidia-smi.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/utf8.h"
+#include "probe/lines.h"
+
+/* Longer ones are cut. */
+#define NAME_SIZE 128
+/* No machine has as much, in MiB; and it fits into bytes. */
+#define MEMORY_MAX_MB 1e12
+
+/* Up to the next comma with a blank after it, or the end. false: the line has no more columns. */
+static bool take_column(struct line *line, struct line *ret)
+{
+    if (!line->at)
+        return false;
+    *ret = *line;
+    for (const char *at = line->at; at + 1 < line->end; at++)
+        if (at[0] == ',' && at[1] == ' ') {
+            ret->end = at;
+            line->at = at + 2;
+            return true;
+        }
+    line->at = NULL;
+    return true;
+}
+
+static struct line trimmed(struct line column)
+{
+    while (column.at < column.end && (*column.at == ' ' || *column.at == '\t'))
+        column.at++;
+    while (column.at < column.end &&
+           (column.end[-1] == ' ' || column.end[-1] == '\t' || column.end[-1] == '\r'))
+        column.end--;
+    return column;
+}
+
+/* A number between 0 and `max`, with a point or a comma; all else is unknown. */
+static double take_real(struct line *line, double max)
+{
+    struct line column;
+    char text[32];
+    double value;
+
+    if (!take_column(line, &column))
+        return REAL_UNKNOWN;
+    column = trimmed(column);
+    if (line_copy(&column, text, sizeof(text)) < 0)
+        return REAL_UNKNOWN;
+    char *comma = strchr(text, ',');
+    if (comma)
+        *comma = '.';
+    if (number_parse_real(text, &value) < 0 || value < 0 || value > max)
+        return REAL_UNKNOWN;
+    return value;
+}
+
+/* A whole number that a line begins with, for what it is about. */
+static int take_first(struct line *line, int64_t max, int64_t *ret)
+{
+    struct line column;
+    uint64_t value;
+
+    if (!take_column(line, &column))
+        return -EBADMSG;
+    column = trimmed(column);
+    if (line_take_uint(&column, &value) < 0 || column.at != column.end || value > (uint64_t)max)
+        return -EBADMSG;
+    *ret = (int64_t)value;
+    return 0;
+}
+
+/* What is left of the line, commas and all; NULL: nothing, or no name. */
+static const char *take_name(const struct line *line, char into[static NAME_SIZE])
+{
+    if (!line->at)
+        return NULL;
+    struct line name = trimmed(*line);
+    if (name.at == name.end || *name.at == '[')
+        return NULL;
+    utf8_clean(into, NAME_SIZE, name.at, (size_t)(name.end - name.at));
+    return *into ? into : NULL;
+}
+
+static bool has_device(const struct gpu_reading *reading, int64_t index)
+{
+    for (size_t i = 0; i < reading->gpus.count; i++)
+        if (reading->gpus.items[i].index == index)
+            return true;
+    return false;
+}
+
+int nvidia_smi_gpus_parse(const char *bytes, size_t length, struct gpu_reading *reading)
+{
+    const char *at = bytes;
+    char name[NAME_SIZE];
+    struct gpu_metric gpu;
+    struct line line;
+
+    while (lines_next(&at, bytes + length, &line)) {
+        record_init(&gpu_metric_record, &gpu);
+        if (take_first(&line, GPU_DEVICES_MAX - 1, &gpu.index) < 0 ||
+            has_device(reading, gpu.index))
+            continue;
+        gpu.vendor = "NVIDIA";
+        gpu.utilization_pct = take_real(&line, 100);
+        gpu.memory_used_mb = take_real(&line, MEMORY_MAX_MB);
+        gpu.memory_total_mb = take_real(&line, MEMORY_MAX_MB);
+        gpu.temperature_c = take_real(&line, 1000);
+        gpu.clock_mhz = take_real(&line, 1e6);
+        gpu.power_w = take_real(&line, 1e6);
+        gpu.name = take_name(&line, name);
+        int r = gpu_reading_add(reading, &gpu);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int nvidia_smi_apps_parse(const char *bytes, size_t length, struct gpu_reading *reading)
+{
+    const char *at = bytes;
+    struct line line;
+    int64_t pid;
+
+    while (lines_next(&at, bytes + length, &line)) {
+        if (take_first(&line, INT32_MAX, &pid) < 0 || pid == 0)
+            continue;
+        double memory_mb = take_real(&line, MEMORY_MAX_MB);
+        if (!real_is_known(memory_mb))
+            continue;
+        int r = gpu_reading_add_process(reading, (pid_t)pid, (int64_t)(memory_mb * BYTES_PER_MB));
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}

@@ -1,0 +1,404 @@
+#!/usr/bin/env python3
+"""GPUs on a machine that has none: a fake driver library (tests/unit/fake-nvml.c), programs that are
+called nvidia-smi, and trees in the place of /sys; against the real daemon and `sonde run`."""
+import json
+import os
+import pathlib
+import sqlite3
+import unittest
+
+import daemon
+import harness
+
+NVML = os.environ.get("NVML", "build/tests/unit/nvml-gpu")
+
+CONFIG = "profiler:\n  gpu_enabled: {}\n  scope: all\n"
+MB = 1 << 20
+
+# What the fake driver says; its second device does not answer.
+FAKE_GPUS = [
+    {"index": index, "utilization_pct": 30 + index, "memory_used_mb": 1024 * (1 + index),
+     "memory_total_mb": 24576, "temperature_c": 60 + index, "name": f"Fake {'ABC'[index]}, 24 GB",
+     "vendor": "NVIDIA", "clock_mhz": 1500 + index, "power_w": 250.5}
+    for index in (0, 2)
+]
+FIGURES = ("utilization_pct", "memory_used_mb", "memory_total_mb", "temperature_c", "clock_mhz",
+           "power_w")
+
+SMI_ANSWER = """\
+case $1 in
+*query-gpu*) echo '0, 12, 100, 200, 40, 900, 33.5, Fake, one'
+             echo '1, [N/A], 5, 200, [Not Supported], 901, 34.5, Fake two';;
+*) echo "PID, 77";;
+esac
+"""
+
+
+# The inode of the first pid namespace; in another, pids that NVIDIA's driver tells mean nothing.
+KNOWS_PIDS = os.stat("/proc/self/ns/pid").st_ino == 0xEFFFFFFC
+
+
+def rss_kb(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
+
+
+def has_figures(gpu):
+    return gpu["utilization_pct"] is not None
+
+
+class GpuTestCase(daemon.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.nvml_file = self.path("nvml")
+        self.tell_nvml("")
+
+    def tell_nvml(self, text):
+        """What the fake driver does from now on, all at once."""
+        path = self.write("nvml.new", text)
+        os.replace(path, self.nvml_file)
+
+    def nvml(self, mode=None):
+        """The environment in which that driver is the machine's."""
+        environment = {"LD_LIBRARY_PATH": os.path.abspath(NVML), "FAKE_NVML_FILE": self.nvml_file}
+        return dict(environment, FAKE_NVML=mode) if mode else environment
+
+    def with_smi(self, script):
+        """The environment in which NVML is broken, and nvidia-smi such a script."""
+        os.makedirs(self.path("bin"), exist_ok=True)
+        self.write("bin/nvidia-smi", f"#!/bin/sh\n{script}\n", mode=0o755)
+        path = f"{self.path('bin')}:{self.environment['PATH']}"
+        return dict(self.nvml("broken"), PATH=path)
+
+    def await_gpus(self, sonde, count, matches=lambda gpus: True):
+        def are_there():
+            gpus = (sonde.top() or {"gpus": []})["gpus"]
+            return [gpus] if len(gpus) == count and matches(gpus) else None
+        return harness.wait_until(are_there, lambda: f"{count} GPUs: {sonde.top()['gpus']}, "
+                                                     f"{sonde.rpc('daemon.status')['gpu']}")[0]
+
+    def await_status(self, sonde, words):
+        return harness.wait_until(lambda: words in sonde.rpc("daemon.status")["gpu"],
+                                  lambda: f"'{words}': {sonde.rpc('daemon.status')['gpu']}")
+
+    def query(self, sonde, sql, *values):
+        path = os.path.join(sonde.state, "monitor.db")
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+            return database.execute(sql, values).fetchall()
+
+
+class NvmlTest(GpuTestCase):
+    def test_figures_everywhere_the_same(self):
+        pid, other = self.start("sleep", "1000").pid, self.start("sleep", "1000").pid
+        self.tell_nvml(f"compute 0 {pid} {300 * MB}\ngraphics 2 {pid} {20 * MB}\n"
+                       f"compute 0 {os.getpid()} -1\ncompute 2 {other} {7 * MB}\n")
+        with daemon.Daemon(self, config=CONFIG.format("true"), env=self.nvml()) as sonde:
+            gpus = self.await_gpus(sonde, 2)
+            self.assertEqual(gpus, FAKE_GPUS)
+            memory = [sonde.processes(pid=each)[0]["gpu_memory_mb"] for each in (pid, other)]
+            self.assertEqual(memory, [320, 7] if KNOWS_PIDS else [None, None])
+            self.assertIsNone(sonde.processes(pid=os.getpid())[0]["gpu_memory_mb"])
+            self.await_status(sonde, "NVML: 2 devices")
+            status = self.run_sonde("status")
+            self.assertIn("NVML: 2 devices", status.stdout.decode())
+
+            top = self.start(harness.SONDE, "top", "--json", "--interval", "0.2")
+            frame = harness.strict_json(top.stdout.readline().decode())
+            top.kill()
+            self.assertEqual(frame["gpus"], FAKE_GPUS)
+            sonde.await_snapshots(2)
+            count, *arrays = harness.wait_until(
+                lambda: self.query(sonde, "SELECT gpu_count, gpu_utilization_pct, "
+                                          "gpu_memory_used_mb, gpu_temperature FROM snapshots "
+                                          "WHERE gpu_count > 0 ORDER BY id DESC LIMIT 1"),
+                "a stored snapshot with GPUs")[0]
+            self.assertEqual(count, 2)
+            self.assertEqual([json.loads(array) for array in arrays],
+                             [[30, 32], [1024, 3072], [60, 62]])
+            stored = self.query(sonde, "SELECT gpu_memory_mb FROM process_metrics WHERE pid = ? "
+                                       "AND gpu_memory_mb IS NOT NULL LIMIT 1", pid)
+            self.assertEqual(stored, [(320,)] if KNOWS_PIDS else [])
+        history = self.run_sonde("top", "--json", "--history", "1h")
+        frames = [harness.strict_json(line) for line in history.stdout.decode().splitlines()]
+        self.assertIn(FAKE_GPUS, [frame["gpus"] for frame in frames])
+
+    def test_a_driver_that_hangs(self):
+        """Its figures become unknown, ticks go on, it comes back; and it holds up no end."""
+        with daemon.Daemon(self, config=CONFIG.format("true"), env=self.nvml()) as sonde:
+            self.await_gpus(sonde, 2)
+            self.tell_nvml("stuck\n")
+            gpus = self.await_gpus(sonde, 2, lambda gpus: not any(map(has_figures, gpus)))
+            self.assertEqual([gpu["name"] for gpu in gpus], ["Fake A, 24 GB", "Fake C, 24 GB"])
+            for gpu in gpus:
+                self.assertEqual([gpu[name] for name in FIGURES], [None] * len(FIGURES))
+            self.await_status(sonde, "NVML: does not answer")
+            sonde.await_snapshots(10)
+            threads = len(os.listdir(f"/proc/{sonde.pid}/task"))
+            sonde.await_snapshots(10)
+            self.assertEqual(len(os.listdir(f"/proc/{sonde.pid}/task")), threads)
+            row = harness.wait_until(
+                lambda: self.query(sonde, "SELECT gpu_count, gpu_utilization_pct, gpu_temperature "
+                                          "FROM snapshots WHERE gpu_utilization_pct = '[]' "
+                                          "AND gpu_count > 0 LIMIT 1"), "a stored one without")
+            self.assertEqual(row, [(2, "[]", "[]")])
+            self.tell_nvml("")
+            self.await_gpus(sonde, 2, lambda gpus: all(map(has_figures, gpus)))
+            self.tell_nvml("stuck\n")
+            sonde.await_snapshots(3)
+            sonde.stop()
+
+    def test_one_that_never_opens(self):
+        with daemon.Daemon(self, config=CONFIG.format("true"), env=self.nvml("stuck-init")) as sonde:
+            sonde.await_snapshots(5)
+            self.assertEqual(sonde.top()["gpus"], [])
+            self.await_status(sonde, "NVML: no answer yet")
+
+    def test_switched_by_reload(self):
+        with daemon.Daemon(self, config=CONFIG.format("false"), env=self.nvml()) as sonde:
+            sonde.await_snapshots(3)
+            self.assertEqual(sonde.top()["gpus"], [])
+            self.await_status(sonde, "off (profiler.gpu_enabled is false)")
+            sonde.configure(CONFIG.format("true"))
+            sonde.rpc("daemon.reload")
+            self.await_gpus(sonde, 2)
+            sonde.configure(CONFIG.format("false"))
+            sonde.rpc("daemon.reload")
+            self.await_gpus(sonde, 0)
+            path = pathlib.Path(f"/proc/{sonde.pid}/maps")
+            harness.wait_until(lambda: "libnvidia-ml" not in path.read_text(encoding="utf-8"),
+                               "the driver's library is unloaded")
+
+    def test_none(self):
+        """Asked for and not there: said once. Not asked for: nothing is said, nothing loaded."""
+        environment = {"PATH": "/nowhere"}
+        with daemon.Daemon(self, config=CONFIG.format("true"), env=environment) as sonde:
+            harness.wait_until(lambda: "no GPU, though profiler.gpu_enabled is true" in sonde.log,
+                               lambda: f"it is said: {sonde.log}")
+            sonde.await_snapshots(5)
+            self.assertEqual(sonde.log.count("no GPU"), 1)
+            self.assertIn("libnvidia-ml.so.1", sonde.log)
+            self.assertEqual(sonde.top()["gpus"], [])
+
+    @harness.needs_namespaces()
+    def test_pids_of_another_namespace(self):
+        """What the driver calls 1 is not what is 1 here."""
+        self.tell_nvml(f"compute 0 1 {7 * MB}\n")
+        with daemon.Daemon(self, config=CONFIG.format("true"), env=self.nvml(),
+                           prefix=("unshare", "--fork", "--pid", "--mount-proc",
+                                   "--kill-child")) as sonde:
+            self.await_gpus(sonde, 2)
+            self.assertEqual([process["gpu_memory_mb"] for process in sonde.processes(pid=1)],
+                             [None])
+            sonde.kill()
+
+    @unittest.skipIf(os.path.exists("/dev/nvidiactl") or os.path.exists("/sys/class/drm"),
+                             "needs a machine without GPUs")
+    def test_no_device_no_driver(self):
+        with daemon.Daemon(self, config=CONFIG.format("auto"), env=self.nvml()) as sonde:
+            sonde.await_snapshots(5)
+            self.assertEqual(sonde.top()["gpus"], [])
+            self.assertEqual(sonde.rpc("daemon.status")["gpu"], "no device")
+            self.assertNotIn("GPU", sonde.log)
+            with open(f"/proc/{sonde.pid}/maps", encoding="utf-8") as maps:
+                self.assertNotIn("libnvidia-ml", maps.read())
+
+
+class RunTest(GpuTestCase):
+    """`sonde run` without a daemon."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("config/sonde/sonde.yaml", CONFIG.format("true"))
+
+    def test_run_stores_them(self):
+        script = f"echo compute 2 $$ {40 * MB} > {self.nvml_file}.1; mv {self.nvml_file}.1 " \
+                 f"{self.nvml_file}; sleep 3"
+        self.run_sonde("run", "--interval", "100ms", "--", "sh", "-c", script,
+                       env=dict(self.environment, **self.nvml()))
+        path = os.path.join(self.environment["SONDE_STATE_DIR"], "monitor.db")
+        with sqlite3.connect(path) as database:
+            arrays = database.execute("SELECT DISTINCT gpu_count, gpu_utilization_pct "
+                                      "FROM snapshots WHERE gpu_count > 0").fetchall()
+            memory = database.execute("SELECT DISTINCT gpu_memory_mb FROM process_metrics "
+                                      "WHERE gpu_memory_mb IS NOT NULL").fetchall()
+        self.assertEqual([(count, json.loads(text)) for count, text in arrays], [(2, [30, 32])])
+        self.assertEqual(memory, [(40,)] if KNOWS_PIDS else [])
+
+    def test_a_driver_that_hangs_holds_up_no_command(self):
+        for command in (("true",), ("sleep", "0.5")):
+            self.run_job(*command, env=dict(self.environment, **self.nvml("stuck-init")))
+
+    @harness.needs_program("strace")
+    def test_a_short_command_loads_no_driver(self):
+        environment = harness.without_leak_check(dict(self.environment, **self.nvml()))
+        result = self.run_program("strace", "-f", "-e", "trace=openat", "-o", self.path("calls"),
+                                  harness.SONDE, "run", "--", "true", env=environment)
+        self.assertEqual(result.status, 0, result)
+        self.assertNotIn("libnvidia-ml", self.read("calls").decode())
+
+    def test_a_daemon_that_keeps_the_run_looks_at_them(self):
+        """Then the driver is not loaded twice."""
+        script = "sleep 1; grep -c libnvidia-ml /proc/$PPID/maps"
+        with daemon.Daemon(self, config=CONFIG.format("true"), env=self.nvml()) as sonde:
+            self.await_gpus(sonde, 2)
+            result = self.run_sonde("run", "--", "sh", "-c", script,
+                                    env=dict(self.environment, **self.nvml()))
+            self.assertEqual(result.stdout, b"0\n", result)
+        result = self.run_sonde("run", "--", "sh", "-c", script,
+                                env=dict(self.environment, **self.nvml()))
+        self.assertNotEqual(result.stdout, b"0\n", result)
+
+    def test_none_is_said_once(self):
+        result = self.run_sonde("run", "--", "sleep", "1",
+                                env=dict(self.environment, **self.nvml("none"), PATH="/usr/bin:/bin"))
+        self.assertEqual(result.status, 0, result)
+        self.assertEqual(result.stderr.count("no GPU"), 1, result)
+
+
+class SmiTest(GpuTestCase):
+    """Programs that are called nvidia-smi."""
+
+    def test_figures(self):
+        pid = self.start("sleep", "1000").pid
+        environment = self.with_smi(SMI_ANSWER.replace("PID", str(pid)))
+        with daemon.Daemon(self, config=CONFIG.format("true"), env=environment) as sonde:
+            gpus = self.await_gpus(sonde, 2)
+            self.assertEqual(gpus[0], {"index": 0, "utilization_pct": 12, "memory_used_mb": 100,
+                                       "memory_total_mb": 200, "temperature_c": 40,
+                                       "name": "Fake, one", "vendor": "NVIDIA", "clock_mhz": 900,
+                                       "power_w": 33.5})
+            self.assertIsNone(gpus[1]["utilization_pct"])
+            self.assertIsNone(gpus[1]["temperature_c"])
+            self.assertEqual(sonde.processes(pid=pid)[0]["gpu_memory_mb"],
+                             77 if KNOWS_PIDS else None)
+            self.await_status(sonde, "nvidia-smi: 2 devices, without NVML")
+
+    def check_bad(self, script, words):
+        """The daemon goes on as it was, says why, and leaves nothing of it behind."""
+        marks = self.path("pids")
+        environment = self.with_smi(f"echo $$ >> {marks}\n{script.replace('MARKS', marks)}")
+        with daemon.Daemon(self, config=CONFIG.format("false"), env=environment) as sonde:
+            sonde.await_snapshots(5)
+            before_kb = rss_kb(sonde.pid)
+            sonde.configure(CONFIG.format("true"))
+            sonde.rpc("daemon.reload")
+            began = sonde.rpc("daemon.status")["snapshots"]
+            self.await_status(sonde, words)
+            harness.wait_until(lambda: sonde.rpc("daemon.status")["snapshots"] > began + 2,
+                               "ticks go on")
+            self.assertEqual(sonde.top()["gpus"], [])
+            if not harness.is_sanitized():
+                self.assertLess(rss_kb(sonde.pid), before_kb + 8 * 1024)
+            pids = [int(word) for word in self.read("pids").split()]
+            harness.wait_until(lambda: not any(map(harness.is_alive, pids)),
+                               lambda: f"gone: {[pid for pid in pids if harness.is_alive(pid)]}")
+            self.assertEqual(harness.children_of(sonde.pid), [])
+        return pids
+
+    def test_hangs(self):
+        self.check_bad("trap '' TERM INT; sleep 1000 & echo $! >> MARKS; wait; wait",
+                       "nvidia-smi does not answer within 5 s")
+
+    def test_floods(self):
+        self.check_bad("echo $$ >> MARKS; exec head -c 1073741824 /dev/zero",
+                       "nvidia-smi says too much")
+
+    def test_garbage(self):
+        self.check_bad("head -c 100000 /dev/urandom", "nvidia-smi names no device")
+
+    def test_dies_half_way(self):
+        self.check_bad("printf '0, 12, 100, 200, 40, 900, 33.5, Fake\\n1, 12, 1'; kill -9 $$",
+                       "nvidia-smi was killed by signal 9")
+
+    def test_leaves_children(self):
+        self.check_bad("sleep 1000 & echo $! >> MARKS; sleep 1000 & echo $! >> MARKS; exit 3",
+                       "nvidia-smi ended with status 3")
+
+    def test_goes_when_sonde_is_killed(self):
+        marks = self.path("pids")
+        environment = self.with_smi(f"echo $$ >> {marks}; exec sleep 1000")
+        sonde = daemon.Daemon(self, config=CONFIG.format("true"), env=environment).start()
+        pid = int(harness.wait_until(lambda: os.path.exists(marks) and self.read("pids"),
+                                     "it runs"))
+        sonde.kill()
+        harness.wait_until(lambda: not harness.is_alive(pid), "it is gone")
+
+    def test_stop_does_not_wait_for_it(self):
+        marks = self.path("pids")
+        environment = self.with_smi(f"trap '' TERM INT; echo $$ >> {marks}; while :; do sleep 1000; done")
+        with daemon.Daemon(self, config=CONFIG.format("true"), env=environment) as sonde:
+            pid = int(harness.wait_until(lambda: os.path.exists(marks) and self.read("pids"),
+                                         "it runs"))
+            sonde.stop()
+            harness.wait_until(lambda: not harness.is_alive(pid), "it is gone")
+
+
+FDINFO = """\
+pos:\t0
+drm-driver:\ti915
+drm-client-id:\t{client}
+drm-pdev:\t0000:00:02.0
+drm-resident-system0:\t{memory} MiB
+drm-engine-render:\t{busy} ns
+"""
+
+
+@harness.needs_namespaces()
+class SysfsTest(GpuTestCase):
+    """AMD's and Intel's cards, in a mount namespace whose /sys/class is the test's."""
+
+    def put(self, path, text):
+        path = pathlib.Path(self.path("class/drm"), path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def put_card(self, number, driver, pci_id, pdev, figures):
+        self.put(f"card{number}/device/uevent",
+                 f"DRIVER={driver}\nPCI_ID={pci_id}\nPCI_SLOT_NAME={pdev}\n")
+        self.put(f"card{number}/device/drm/renderD{128 + number}/dev", "226:128\n")
+        for name, value in figures.items():
+            self.put(f"card{number}/{name}", f"{value}\n")
+
+    def world(self, pid):
+        """The daemon finds the cards; and the process, one of their files."""
+        mounts = f"mount --bind {self.path('class')} /sys/class && " \
+                 f"mount --bind {self.path('fd')} /proc/{pid}/fd && " \
+                 f"mount --bind {self.path('fdinfo')} /proc/{pid}/fdinfo && exec \"$@\""
+        return ("unshare", "--mount", "sh", "-c", mounts, "sh")
+
+    def tell_file(self, client, busy, memory):
+        path = self.write("fdinfo.new", FDINFO.format(client=client, busy=busy, memory=memory))
+        os.replace(path, self.path("fdinfo/3"))
+
+    def test_cards(self):
+        pid = self.start("sleep", "1000").pid
+        os.makedirs(self.path("fd"))
+        os.makedirs(self.path("fdinfo"))
+        os.symlink("/dev/dri/renderD128", self.path("fd/3"))
+        self.tell_file(5, 1000, 64)
+        self.put_card(0, "i915", "8086:A7A0", "0000:00:02.0", {"gt_act_freq_mhz": 1300})
+        self.put_card(1, "amdgpu", "1002:744C", "0000:03:00.0", {
+            "device/gpu_busy_percent": 37, "device/mem_info_vram_used": 3 << 30,
+            "device/mem_info_vram_total": 20 << 30, "device/hwmon/hwmon4/temp1_input": 54500,
+            "device/hwmon/hwmon4/freq1_input": 2431000000,
+            "device/hwmon/hwmon4/power1_average": 118250000})
+        with daemon.Daemon(self, config=CONFIG.format("auto"), prefix=self.world(pid)) as sonde:
+            intel, amd = self.await_gpus(sonde, 2, lambda gpus: has_figures(gpus[0]))
+            self.assertEqual(amd, {"index": 1, "utilization_pct": 37, "memory_used_mb": 3072,
+                                   "memory_total_mb": 20480, "temperature_c": 54.5,
+                                   "name": "amdgpu 1002:744C", "vendor": "AMD", "clock_mhz": 2431,
+                                   "power_w": 118.25})
+            self.assertEqual((intel["vendor"], intel["clock_mhz"], intel["memory_used_mb"]),
+                             ("Intel", 1300, None))
+            self.assertEqual(intel["utilization_pct"], 0)
+            self.assertEqual(sonde.processes(pid=pid)[0]["gpu_memory_mb"], 64)
+            # from now on its engine runs all the time, for as much of the test as there is
+            self.tell_file(5, 10 ** 15, 96)
+            self.await_gpus(sonde, 2, lambda gpus: gpus[0]["utilization_pct"] == 100)
+            harness.wait_until(
+                lambda: sonde.processes(pid=pid)[0]["gpu_memory_mb"] == 96, "it has grown")
+            self.await_status(sonde, "kernel (DRM): 2 devices")
+
+
+if __name__ == "__main__":
+    harness.main()

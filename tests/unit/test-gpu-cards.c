@@ -1,0 +1,486 @@
+/* AMD's and Intel's GPUs, and who uses them: trees as their drivers make them. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+#include "gpu-world.h"
+#include "probe/gpu/drm-cards.h"
+#include "probe/gpu/drm-clients.h"
+
+#define SECOND NS_PER_SEC
+
+static struct drm_cards *open_cards(const struct gpu_world *world)
+{
+    struct drm_cards *cards = NULL;
+    const char *reason = NULL;
+
+    assert_int_equal(drm_cards_open(world->sys, world->proc, &cards, &reason), 0);
+    return cards;
+}
+
+static struct gpu_metric read_card(struct drm_cards *cards, unsigned index, uint64_t mono_ns)
+{
+    struct gpu_metric gpu;
+
+    assert_int_equal(drm_cards_read(cards, index, mono_ns, &gpu), 0);
+    assert_int_equal(gpu.index, index);
+    return gpu;
+}
+
+/* ---- sysfs ---- */
+
+static void amd(void **state)
+{
+    const struct gpu_world *world = *state;
+
+    world_put_radeon(world, 0);
+    struct drm_cards *cards = open_cards(world);
+    assert_int_equal(drm_cards_count(cards), 1);
+    struct gpu_metric gpu = read_card(cards, 0, SECOND);
+    assert_string_equal(gpu.vendor, "AMD");
+    assert_string_equal(gpu.name, "amdgpu 1002:744C");
+    assert_true(gpu.utilization_pct == 37 && gpu.memory_used_mb == 3072);
+    assert_true(gpu.memory_total_mb == 20464 && gpu.temperature_c == 54.5);
+    assert_true(fabs(gpu.clock_mhz - 2431) < 1e-9 && fabs(gpu.power_w - 118.25) < 1e-9);
+    drm_cards_close(cards);
+}
+
+static void amd_newer_names(void **state)
+{
+    const struct gpu_world *world = *state;
+
+    world_put_radeon(world, 0);
+    world_put_figure(world, 0, "device/product_name", "AMD Instinct MI210");
+    world_drop(world, "sys/class/drm/card0/device/hwmon/hwmon4/power1_average");
+    world_put_figure(world, 0, "device/hwmon/hwmon4/power1_input", "99000000");
+    struct drm_cards *cards = open_cards(world);
+    struct gpu_metric gpu = read_card(cards, 0, SECOND);
+    assert_string_equal(gpu.name, "AMD Instinct MI210");
+    assert_true(fabs(gpu.power_w - 99) < 1e-9);
+    drm_cards_close(cards);
+}
+
+static void intel_integrated(void **state)
+{
+    const struct gpu_world *world = *state;
+
+    world_put_i915(world, 1);
+    struct drm_cards *cards = open_cards(world);
+    struct gpu_metric gpu = read_card(cards, 0, SECOND);
+    assert_string_equal(gpu.vendor, "Intel");
+    assert_true(gpu.clock_mhz == 1300);
+    assert_true(isnan(gpu.memory_used_mb) && isnan(gpu.memory_total_mb));
+    assert_true(isnan(gpu.temperature_c) && isnan(gpu.power_w));
+    drm_cards_close(cards);
+}
+
+/* Power is energy over time: unknown at first, and after the counter has begun anew. */
+static void intel_discrete(void **state)
+{
+    const struct gpu_world *world = *state;
+
+    world_put_arc(world, 0);
+    struct drm_cards *cards = open_cards(world);
+    struct gpu_metric gpu = read_card(cards, 0, SECOND);
+    assert_true(gpu.clock_mhz == 2400 && gpu.temperature_c == 61 && isnan(gpu.power_w));
+    world_put_figure(world, 0, "device/hwmon/hwmon2/energy1_input", "45000000");
+    gpu = read_card(cards, 0, 3 * SECOND);
+    assert_true(fabs(gpu.power_w - 20) < 1e-9);
+    gpu = read_card(cards, 0, 3 * SECOND + 1000); /* too soon to tell */
+    assert_true(fabs(gpu.power_w - 20) < 1e-9);
+    world_put_figure(world, 0, "device/hwmon/hwmon2/energy1_input", "7");
+    assert_true(isnan(read_card(cards, 0, 4 * SECOND).power_w));
+    world_put_figure(world, 0, "device/hwmon/hwmon2/energy1_input", "8000007");
+    assert_true(fabs(read_card(cards, 0, 5 * SECOND).power_w - 8) < 1e-9);
+    drm_cards_close(cards);
+}
+
+/* In the order of their numbers, NVIDIA's own left out, and what only shows pictures. */
+static void several_cards(void **state)
+{
+    const struct gpu_world *world = *state;
+
+    world_put_arc(world, 10);
+    world_put_radeon(world, 2);
+    world_put_card(world, 3, "nvidia", "10DE:2204", "0000:09:00.0");
+    world_put_card(world, 4, "ast", "1A03:2000", "0000:0a:00.0");
+    world_drop(world, "sys/class/drm/card4/device/drm");
+    world_put_card(world, 1, "nouveau", "10DE:1C03", "0000:0b:00.0");
+    world_put_card(world, 5, "panfrost", NULL, NULL);
+    world_put(world, "sys/class/drm/card6/device/uevent", "MODALIAS=x\n"); /* no driver */
+    world_put(world, "sys/class/drm/version", "drm 1.1.0 20060810\n");
+    struct drm_cards *cards = open_cards(world);
+
+    assert_int_equal(drm_cards_count(cards), 4);
+    assert_string_equal(read_card(cards, 0, SECOND).vendor, "NVIDIA"); /* by nouveau */
+    assert_string_equal(read_card(cards, 1, SECOND).vendor, "AMD");
+    assert_null(read_card(cards, 2, SECOND).vendor);
+    assert_string_equal(read_card(cards, 2, SECOND).name, "panfrost");
+    assert_string_equal(read_card(cards, 3, SECOND).vendor, "Intel");
+    drm_cards_close(cards);
+}
+
+static void a_card_that_sleeps_is_not_read(void **state)
+{
+    const struct gpu_world *world = *state;
+
+    world_put_radeon(world, 0);
+    world_put_figure(world, 0, "device/power/runtime_status", "suspended");
+    struct drm_cards *cards = open_cards(world);
+    struct gpu_metric gpu = read_card(cards, 0, SECOND);
+    assert_true(gpu.utilization_pct == 0);
+    assert_true(isnan(gpu.memory_used_mb) && isnan(gpu.temperature_c) && isnan(gpu.power_w));
+    drm_cards_close(cards);
+}
+
+static size_t count_processes(struct drm_cards *cards, uint64_t mono_ns)
+{
+    struct gpu_reading *reading = gpu_reading_new();
+
+    assert_non_null(reading);
+    assert_int_equal(drm_cards_read_processes(cards, mono_ns, reading), 0);
+    size_t count = reading->processes.count;
+    gpu_reading_free(reading);
+    return count;
+}
+
+/* Nor are the files that processes hold: reading them would wake it. */
+static void nor_are_its_files(void **state)
+{
+    const struct gpu_world *world = *state;
+
+    world_put_radeon(world, 0);
+    world_put_process(world, 100, 50);
+    world_put_file(world, 100, 3, "/dev/dri/renderD128",
+                   "drm-driver:\tamdgpu\ndrm-pdev:\t0000:03:00.0\ndrm-memory-vram:\t1 MiB\n");
+    struct drm_cards *cards = open_cards(world);
+    assert_int_equal(count_processes(cards, SECOND), 1);
+    world_put_figure(world, 0, "device/power/runtime_status", "suspended");
+    assert_int_equal(count_processes(cards, 2 * SECOND), 0);
+    world_put_figure(world, 0, "device/power/runtime_status", "active");
+    assert_int_equal(count_processes(cards, 3 * SECOND), 1);
+    drm_cards_close(cards);
+}
+
+static void files_that_say_nothing(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct gpu_metric gpu;
+
+    world_put_radeon(world, 0);
+    world_put_i915(world, 1);
+    world_put_figure(world, 0, "device/gpu_busy_percent", "250");
+    world_put_figure(world, 0, "device/mem_info_vram_used", "lots");
+    world_put_figure(world, 0, "device/mem_info_vram_total", "99999999999999999999999");
+    world_put_figure(world, 0, "device/hwmon/hwmon4/temp1_input", "-5500");
+    world_put_figure(world, 0, "device/hwmon/hwmon4/freq1_input", "");
+    struct drm_cards *cards = open_cards(world);
+    gpu = read_card(cards, 0, SECOND);
+    assert_true(isnan(gpu.utilization_pct) && isnan(gpu.memory_used_mb));
+    assert_true(isnan(gpu.memory_total_mb) && isnan(gpu.clock_mhz));
+    assert_true(gpu.temperature_c == -5.5);
+    world_drop(world, "sys/class/drm/card0"); /* it was pulled out */
+    assert_int_equal(drm_cards_read(cards, 0, SECOND, &gpu), -ENODEV);
+    assert_int_equal(drm_cards_read(cards, 1, SECOND, &gpu), 0);
+    assert_int_equal(drm_cards_read(cards, 2, SECOND, &gpu), -ENODEV);
+    drm_cards_close(cards);
+}
+
+static void none(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct drm_cards *cards = NULL;
+    const char *reason = NULL;
+
+    assert_false(drm_cards_may_be(world->sys));
+    assert_false(drm_cards_may_be("/nowhere"));
+    assert_int_equal(drm_cards_open(world->sys, world->proc, &cards, &reason), -ENODEV);
+    assert_non_null(strstr(reason, "/sys/class/drm"));
+    world_put(world, "sys/class/drm/card0/device/uevent", "DRIVER=ast\n");
+    assert_true(drm_cards_may_be(world->sys)); /* until it is looked at */
+    assert_int_equal(drm_cards_open(world->sys, world->proc, &cards, &reason), -ENODEV);
+    assert_null(cards);
+}
+
+/* ---- clients ---- */
+
+#define I915_CLIENT(id, render, video, memory)                                                     \
+    "drm-driver:\ti915\ndrm-client-id:\t" #id "\ndrm-pdev:\t0000:00:02.0\n"                        \
+    "drm-resident-system0:\t" #memory " MiB\ndrm-engine-render:\t" #render " ns\n"                 \
+    "drm-engine-video:\t" #video " ns\ndrm-engine-capacity-video:\t2\n"
+
+static double busy_at(struct drm_cards *cards, uint64_t mono_ns)
+{
+    return read_card(cards, 0, mono_ns).utilization_pct;
+}
+
+/* The busiest engine, over all clients; a client that several processes hold counts once. */
+static void busy_by_engine_time(void **state)
+{
+    const struct gpu_world *world = *state;
+
+    world_put_i915(world, 0);
+    world_put_process(world, 100, 50);
+    world_put_process(world, 101, 60);
+    world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1000000000, 0, 10));
+    world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 0, 500, 20));
+    struct drm_cards *cards = open_cards(world);
+
+    assert_true(isnan(busy_at(cards, 10 * SECOND))); /* a rate takes two looks */
+    world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1400000000, 0, 10));
+    world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 200000000, 1000000500, 20));
+    assert_true(fabs(busy_at(cards, 12 * SECOND) - 30) < 1e-9); /* (0.4 + 0.2) s of 2 s */
+    world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 200000000, 9000000500, 20));
+    assert_true(fabs(busy_at(cards, 16 * SECOND) - 100) < 1e-9); /* 8 s of 4 s, by two engines */
+
+    /* the same file in a child: not twice; a counter that fell back: not less than before */
+    world_put_process(world, 102, 70);
+    world_put_file(world, 102, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1300000000, 0, 10));
+    world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1300000000, 0, 10));
+    assert_true(busy_at(cards, 22 * SECOND) == 0);
+    world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 2400000000, 0, 10));
+    world_put_file(world, 102, 5, "/dev/dri/renderD128", I915_CLIENT(1, 2400000000, 0, 10));
+    assert_true(fabs(busy_at(cards, 24 * SECOND) - 50) < 1e-9);
+    drm_cards_close(cards);
+}
+
+static void busy_by_cycles(void **state)
+{
+    static const char format[] = "drm-driver:\txe\ndrm-client-id:\t3\ndrm-pdev:\t0000:04:00.0\n"
+                                 "drm-cycles-rcs:\t%d\ndrm-total-cycles-rcs:\t%d\n"
+                                 "drm-cycles-ccs:\t%d\ndrm-total-cycles-ccs:\t%d\n"
+                                 "drm-engine-capacity-ccs:\t4\n";
+    const struct gpu_world *world = *state;
+    char text[512];
+
+    world_put_arc(world, 0);
+    world_put_process(world, 100, 50);
+    snprintf(text, sizeof(text), format, 0, 1000, 0, 1000);
+    world_put_file(world, 100, 4, "/dev/dri/renderD128", text);
+    struct drm_cards *cards = open_cards(world);
+    busy_at(cards, SECOND);
+    snprintf(text, sizeof(text), format, 100, 2000, 3000, 2000);
+    world_put_file(world, 100, 4, "/dev/dri/renderD128", text);
+    assert_true(fabs(busy_at(cards, 2 * SECOND) - 75) < 1e-9);     /* 3000 of 1000, by four */
+    assert_true(fabs(busy_at(cards, 2 * SECOND + 5) - 75) < 1e-9); /* too soon to look again */
+    drm_cards_close(cards);
+}
+
+/* Without a PCI address, a file is of the card whose node it is; the driver may be called otherwise
+ * there. */
+static void busy_by_node(void **state)
+{
+    static const char format[] = "drm-driver:\tmsm\ndrm-client-id:\t%d\ndrm-engine-gpu:\t%d ns\n";
+    const struct gpu_world *world = *state;
+    char text[256];
+
+    world_put_card(world, 0, "msm_dpu", NULL, NULL); /* renderD128 */
+    world_put_card(world, 1, "panfrost", NULL, NULL);
+    world_put_process(world, 100, 50);
+    snprintf(text, sizeof(text), format, 1, 0);
+    world_put_file(world, 100, 4, "/dev/dri/renderD128", text);
+    snprintf(text, sizeof(text), format, 2, 0);
+    world_put_file(world, 100, 5, "/dev/dri/card0", text);
+    struct drm_cards *cards = open_cards(world);
+    busy_at(cards, SECOND);
+    snprintf(text, sizeof(text), format, 1, 500000000);
+    world_put_file(world, 100, 4, "/dev/dri/renderD128", text);
+    snprintf(text, sizeof(text), format, 2, 250000000);
+    world_put_file(world, 100, 5, "/dev/dri/card0", text);
+    assert_true(fabs(busy_at(cards, 2 * SECOND) - 75) < 1e-9);
+    assert_true(read_card(cards, 1, 2 * SECOND).utilization_pct == 0);
+    drm_cards_close(cards);
+}
+
+/* Nobody holds it: it is idle. A driver that does not tell: unknown. */
+static void idle_or_unknown(void **state)
+{
+    const struct gpu_world *world = *state;
+
+    world_put_i915(world, 0);
+    world_put_process(world, 100, 50);
+    struct drm_cards *cards = open_cards(world);
+    busy_at(cards, SECOND);
+    assert_true(busy_at(cards, 2 * SECOND) == 0);
+    world_put_file(world, 100, 4, "/dev/dri/card0",
+                   "drm-driver:\ti915\ndrm-client-id:\t1\ndrm-pdev:\t0000:00:02.0\n");
+    busy_at(cards, 10 * SECOND);
+    assert_true(isnan(busy_at(cards, 11 * SECOND)));
+    /* of another card */
+    world_put_file(world, 100, 4, "/dev/dri/card1",
+                   "drm-driver:\ti915\ndrm-client-id:\t1\ndrm-pdev:\t0000:07:00.0\n");
+    busy_at(cards, 20 * SECOND);
+    assert_true(busy_at(cards, 21 * SECOND) == 0);
+    drm_cards_close(cards);
+}
+
+static const struct drm_device i915 = {.pdev = "0000:00:02.0", .card = 0, .render = 128};
+
+/* What some processes do is hidden: a part is not the whole. (Nothing is hidden from root.) */
+static void hidden_processes(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = NULL;
+    char path[PATH_MAX];
+
+    world_put_process(world, 100, 50);
+    snprintf(path, sizeof(path), "%s/100", world->proc);
+    assert_int_equal(chmod(path, 0755) | chmod(world->proc, 0755) | chmod(world->dir, 0755), 0);
+    snprintf(path, sizeof(path), "%s/100/fd", world->proc);
+    assert_int_equal(chmod(path, 0), 0);
+    assert_int_equal(drm_clients_new(world->proc, &clients), 0);
+    assert_int_equal(geteuid() == 0 ? seteuid(65534) : 0, 0);
+    drm_clients_look(clients, SECOND, NULL, 0);
+    drm_clients_look(clients, 2 * SECOND, NULL, 0);
+    assert_int_equal(getuid() == 0 ? seteuid(0) : 0, 0);
+    assert_true(isnan(drm_clients_busy_pct(clients, &i915)));
+    chmod(path, 0700);
+    drm_clients_look(clients, 10 * SECOND, NULL, 0); /* seen by the next walk */
+    assert_true(drm_clients_busy_pct(clients, &i915) == 0);
+    drm_clients_free(clients);
+}
+
+static struct gpu_reading *processes_at(const struct gpu_world *world, struct drm_clients *clients,
+                                        uint64_t mono_ns)
+{
+    struct gpu_reading *reading = gpu_reading_new();
+    int proc_fd = open(world->proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    assert_non_null(reading);
+    drm_clients_look(clients, mono_ns, NULL, 0);
+    assert_int_equal(drm_clients_read_processes(clients, &i915, 1, reading), 0);
+    gpu_reading_identify(reading, proc_fd);
+    close(proc_fd);
+    return reading;
+}
+
+static void memory_of_processes(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = NULL;
+
+    world_put_process(world, 100, 50);
+    world_put_process(world, 101, 60);
+    world_put_process(world, 102, UINT64_C(1) << 60); /* born after the question */
+    world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10));
+    world_put_file(world, 100, 6, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10)); /* dup */
+    world_put_file(world, 100, 7, "/dev/dri/renderD129", I915_CLIENT(2, 0, 0, 30));
+    world_put_file(world, 101, 5, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10)); /* shared */
+    world_put_file(world, 101, 6, "/dev/dri/card0", "drm-driver:\tnouveau\n"); /* tells nothing */
+    world_put_file(world, 101, 7, "/tmp/dri/card0", I915_CLIENT(9, 0, 0, 90)); /* no device */
+    world_put_file(world, 102, 3, "/dev/dri/renderD128", I915_CLIENT(3, 0, 0, 40));
+    world_put_file(world, 101, 8, "/dev/dri/renderD130", /* not ours to tell of */
+                   "drm-driver:\tnvidia-drm\ndrm-pdev:\t0000:09:00.0\ndrm-memory-vram:\t9 MiB\n");
+    assert_int_equal(drm_clients_new(world->proc, &clients), 0);
+    struct gpu_reading *reading = processes_at(world, clients, SECOND);
+    assert_int_equal(reading->processes.count, 1);
+    assert_int_equal(gpu_reading_find(reading, 100, 50)->memory_bytes, 40 << 20);
+    assert_null(gpu_reading_find(reading, 100, 51)); /* another of that pid */
+    assert_null(gpu_reading_find(reading, 101, 60));
+    gpu_reading_free(reading);
+
+    /* In between, files that are known are read; new ones are found with the next walk. */
+    world_put_file(world, 100, 7, "/dev/dri/renderD129", I915_CLIENT(2, 0, 0, 35));
+    world_put_file(world, 101, 9, "/dev/dri/renderD128", I915_CLIENT(4, 0, 0, 7));
+    reading = processes_at(world, clients, 2 * SECOND);
+    assert_int_equal(gpu_reading_find(reading, 100, 50)->memory_bytes, 45 << 20);
+    assert_null(gpu_reading_find(reading, 101, 60));
+    gpu_reading_free(reading);
+    reading = processes_at(world, clients, 7 * SECOND);
+    assert_int_equal(gpu_reading_find(reading, 101, 60)->memory_bytes, 7 << 20);
+    gpu_reading_free(reading);
+
+    world_drop(world, "proc/100");
+    reading = processes_at(world, clients, 8 * SECOND);
+    assert_null(gpu_reading_find(reading, 100, 50));
+    /* who shared the file has it now */
+    assert_int_equal(gpu_reading_find(reading, 101, 60)->memory_bytes, 17 << 20);
+    gpu_reading_free(reading);
+    drm_clients_free(clients);
+}
+
+static void many_come_and_go(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = NULL;
+    char path[64], text[256];
+
+    for (int i = 0; i < 200; i++) {
+        world_put_process(world, 1000 + i, 50);
+        snprintf(text, sizeof(text),
+                 "drm-driver:\ti915\ndrm-client-id:\t%d\ndrm-pdev:\t0000:00:02.0\n"
+                 "drm-memory-system0:\t%d\n",
+                 i, i);
+        world_put_file(world, 1000 + i, 3, "/dev/dri/renderD128", text);
+    }
+    assert_int_equal(drm_clients_new(world->proc, &clients), 0);
+    struct gpu_reading *reading = processes_at(world, clients, SECOND);
+    assert_int_equal(reading->processes.count, 200);
+    gpu_reading_free(reading);
+    for (int i = 0; i < 200; i += 2) {
+        snprintf(path, sizeof(path), "proc/%d", 1000 + i);
+        world_drop(world, path);
+    }
+    for (uint64_t turn = 2; turn < 5; turn++) {
+        reading = processes_at(world, clients, turn * 6 * SECOND);
+        assert_int_equal(reading->processes.count, 100);
+        for (int i = 1; i < 200; i += 2)
+            assert_int_equal(gpu_reading_find(reading, 1000 + i, 50)->memory_bytes, i);
+        gpu_reading_free(reading);
+    }
+    drm_clients_free(clients);
+}
+
+/* Against this machine: no process of a test holds such a file, and all are walked. */
+static void the_real_proc(void **state _unused_)
+{
+    struct drm_clients *clients = NULL;
+
+    assert_int_equal(drm_clients_new("/proc", &clients), 0);
+    drm_clients_look(clients, SECOND, NULL, 0);
+    drm_clients_look(clients, 10 * SECOND, NULL, 0);
+    struct gpu_reading *reading = gpu_reading_new();
+    assert_non_null(reading);
+    assert_int_equal(drm_clients_read_processes(clients, &i915, 1, reading), 0);
+    for (size_t i = 0; i < reading->processes.count; i++)
+        assert_int_not_equal(reading->processes.items[i].pid, getpid());
+    gpu_reading_free(reading);
+    drm_clients_free(clients);
+    assert_int_equal(drm_clients_new("/nowhere", &clients), -ENOENT);
+}
+
+#define WORLD_TEST(function)                                                                       \
+    cmocka_unit_test_setup_teardown(function, gpu_world_make, gpu_world_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(amd),
+        WORLD_TEST(amd_newer_names),
+        WORLD_TEST(intel_integrated),
+        WORLD_TEST(intel_discrete),
+        WORLD_TEST(several_cards),
+        WORLD_TEST(a_card_that_sleeps_is_not_read),
+        WORLD_TEST(nor_are_its_files),
+        WORLD_TEST(files_that_say_nothing),
+        WORLD_TEST(none),
+        WORLD_TEST(busy_by_engine_time),
+        WORLD_TEST(busy_by_cycles),
+        WORLD_TEST(busy_by_node),
+        WORLD_TEST(idle_or_unknown),
+        WORLD_TEST(hidden_processes),
+        WORLD_TEST(memory_of_processes),
+        WORLD_TEST(many_come_and_go),
+        cmocka_unit_test(the_real_proc),
+    };
+    return cmocka_run_group_tests_name("gpu-cards", tests, NULL, NULL);
+}
