@@ -46,10 +46,8 @@ static int start_query(struct gpu_smi *smi, const char *query,
         .on_end = on_end,
         .context = smi,
     };
-    int exec_errno = 0;
 
-    int r = helper_start(smi->options.helpers, &options, &smi->helper, &exec_errno);
-    return r == -ECHILD ? -exec_errno : r;
+    return helper_start(smi->options.helpers, &options, &smi->helper);
 }
 
 static void fail(struct gpu_smi *smi)
@@ -72,7 +70,10 @@ static bool is_whole(struct gpu_smi *smi, const struct helper_end *end)
 {
     int status = end->wait_status;
 
-    if (end->was_cut)
+    if (end->report.error)
+        snprintf(smi->reason, sizeof(smi->reason), "nvidia-smi cannot be executed: %s",
+                 strerror(end->report.error));
+    else if (end->was_cut)
         snprintf(smi->reason, sizeof(smi->reason), "nvidia-smi says too much");
     else if (end->was_late)
         snprintf(smi->reason, sizeof(smi->reason), "nvidia-smi does not answer within %d s",
