@@ -1,0 +1,179 @@
+/* What the engine is told between snapshots: by the connector, or by the kernel's own programs, and
+ * how the one takes over from the other. */
+#include <errno.h>
+
+#include "base/macros.h"
+#include "engine/engine-parts.h"
+
+/* Each pass tags what was forked during the last one. */
+#define TAG_PASSES_MAX 16
+
+/* ---- events of members ---- */
+
+static void on_flush(uv_timer_t *timer)
+{
+    engine_flush(timer->data);
+}
+
+void engine_plan_flush(struct engine *engine)
+{
+    if (engine->options.flush_after_ms && engine->intake.box &&
+        !uv_is_active((uv_handle_t *)&engine->flush))
+        uv_timer_start(&engine->flush, on_flush, engine->options.flush_after_ms, 0);
+}
+
+static void on_account(void *context, struct member *member, const struct lifecycle_event *event)
+{
+    struct engine *engine = context;
+
+    if (kernel_account_has_exact_ends(&engine->kernel) &&
+        kernel_account_note(&engine->kernel, member, event) < 0)
+        engine->counts.failed++;
+    if (syscall_account_note(&engine->syscalls, member, event) < 0)
+        engine->counts.failed_syscalls++;
+}
+
+static void on_member(void *context, struct member *member, const struct lifecycle_event *event,
+                      double timestamp)
+{
+    struct engine *engine = context;
+
+    intake_lifecycle(&engine->intake, member, event, timestamp);
+    if (event->kind == LIFECYCLE_EXIT)
+        tracing_ended(engine->tracing, member);
+    engine_plan_flush(engine);
+}
+
+static void on_other(void *context, const struct lifecycle_event *event, double timestamp)
+{
+    const struct owner nobody = {.sheet_num = INT_UNKNOWN};
+    struct engine *engine = context;
+
+    if (event->kind == LIFECYCLE_EXEC) {
+        rule_watch_executed(&engine->rules.watch, event->pid);
+        return;
+    }
+    intake_oom(&engine->intake, nobody, event, timestamp);
+    engine_plan_flush(engine);
+}
+
+void engine_hand_over(void *context, struct tick_box *box)
+{
+    struct engine *engine = context;
+
+    if (!box->tick.snapshot && engine->detector)
+        unseen_events_note(&engine->unseen, &box->tick.events);
+    if (engine->options.on_tick)
+        engine->options.on_tick(engine->options.context, box);
+    else
+        tick_box_free(box);
+}
+
+void engine_drain(struct engine *engine)
+{
+    if (engine->feed)
+        lifecycle_feed_drain(engine->feed);
+}
+
+/* Without the feed, births and deaths are looked for. */
+static int start_feed(struct engine *engine, const struct lifecycle_source *source)
+{
+    const struct lifecycle_feed_options options = {
+        .registry = engine->options.registry,
+        .on_member = on_member,
+        .on_account = on_account,
+        .on_other = on_other,
+        .context = engine,
+    };
+
+    int r = lifecycle_feed_start(engine->loop, source, &options, &engine->feed);
+    if (r == 0)
+        registry_trust_events(options.registry);
+    return r;
+}
+
+void engine_start_connector(struct engine *engine, struct connector *connector)
+{
+    if (!engine->collector || engine->feed ||
+        start_feed(engine, &(struct lifecycle_source){.connector = connector}) < 0)
+        connector_close(connector);
+}
+
+/* ---- the kernel's own account ---- */
+
+/* Members fork while they are told of one by one: once none is new, all that come are told of. In a
+ * storm that never ends, those that are left are told of with the next snapshot. */
+static int tag_all(struct engine *engine)
+{
+    int r = 1;
+
+    for (int pass = 0; pass < TAG_PASSES_MAX && r > 0; pass++) {
+        engine_drain(engine);
+        r = kernel_account_tag(&engine->kernel);
+    }
+    return MIN(r, 0);
+}
+
+/* With the kernel's own programs there before it, it was born under their eyes. */
+static int cover_own_spawn(struct engine *engine)
+{
+    const struct engine_options *options = &engine->options;
+    struct member *member = registry_find(options->registry, options->spawned_pid);
+
+    if (!member || !kernel_account_has_exact_ends(&engine->kernel))
+        return 0;
+    member->tag = member->run->tag;
+    member->is_covered = true;
+    return sampler_cover(collector_sampler(engine->collector), member->run, member->pid, 0, NULL);
+}
+
+static int count_own_spawn(struct engine *engine)
+{
+    const struct engine_options *options = &engine->options;
+    struct member *member = registry_find(options->registry, options->spawned_pid);
+
+    if (!member || !options->counts_spawned)
+        return 0;
+    member->calls_since_ns = options->spawned_at.mono_ns;
+    return syscall_account_count(&engine->syscalls, member->run, true);
+}
+
+static void leave_kernel(struct engine *engine)
+{
+    collector_use_kernel(engine->collector, NULL);
+    engine->kernel.kernel = NULL;
+    engine->syscalls.kernel = NULL;
+}
+
+int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
+{
+    int r = 0;
+
+    engine->kernel.kernel = kernel;
+    engine->kernel.registry = engine->options.registry;
+    engine->kernel.collector = engine->collector;
+    collector_use_kernel(engine->collector, kernel);
+    engine->syscalls.kernel = kernel;
+    if (!kernel_account_has_events(&engine->kernel))
+        return 0;
+    if (!engine->counts.collected) /* from the beginning */
+        r = cover_own_spawn(engine);
+    if (r == 0)
+        r = count_own_spawn(engine);
+    if (r < 0)
+        return r;
+    if (engine->feed) {
+        r = tag_all(engine);
+        if (r == 0)
+            r = lifecycle_feed_use_kernel(engine->feed, kernel);
+    } else {
+        r = start_feed(engine, &(struct lifecycle_source){.kernel = kernel});
+        engine->has_lost_events |= engine->counts.collected > 0; /* those of before */
+        engine->must_look = true;
+    }
+    if (r < 0)
+        leave_kernel(engine);
+    else
+        kernel_account_cover(&engine->kernel);
+    return r;
+}

@@ -1,0 +1,214 @@
+/* Runs, as the engine keeps them: their processes from the first to the last, and what they come
+ * to.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+#include "engine/earlier-forks.h"
+#include "engine/engine-parts.h"
+
+/* Of a process that was registered: when it has done what programs do at their start. */
+#define EARLY_AFTER_MS 200
+#define EARLY_EVERY_MS 1000
+
+void engine_catch_up(struct engine *engine)
+{
+    engine_drain(engine);
+}
+
+bool engine_saw_fork(struct engine *engine, pid_t parent, pid_t pid)
+{
+    engine_drain(engine);
+    return engine->feed && lifecycle_feed_saw_fork(engine->feed, parent, pid);
+}
+
+static bool has_unread_member(const struct engine *engine)
+{
+    const struct member *member = NULL;
+
+    while ((member = registry_next(engine->options.registry, member)))
+        if (!member->start_ticks && !member->has_ended)
+            return true;
+    return false;
+}
+
+static void on_early(uv_timer_t *timer)
+{
+    struct engine *engine = timer->data;
+
+    if (has_unread_member(engine))
+        engine_collect(engine); /* a failure is counted there */
+}
+
+/* The first process of a run is looked at soon, however long the interval: a run is found again
+ * after a restart by the processes that are stored of it. Not more than once a second. */
+static void plan_early(struct engine *engine)
+{
+    uint64_t since_ms = (clock_mono_ns() - engine->last.mono_ns) / NS_PER_MSEC;
+    uint64_t rest_ms = since_ms < EARLY_EVERY_MS ? EARLY_EVERY_MS - since_ms : 0;
+
+    if (engine->settings.interval_ns > EARLY_EVERY_MS * NS_PER_MSEC &&
+        !uv_is_active((uv_handle_t *)&engine->early))
+        uv_timer_start(&engine->early, on_early, MAX(rest_ms, (uint64_t)EARLY_AFTER_MS), 0);
+}
+
+/* What it was is told; whoever gets its pid is somebody else. */
+static void let_go(struct engine *engine, pid_t pid)
+{
+    const struct member *member = registry_find(engine->options.registry, pid);
+
+    if (member && !member->has_ended)
+        registry_remove(engine->options.registry, pid);
+}
+
+int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
+                    struct told_process process, enum telling telling)
+{
+    pid_t pid = process.pid;
+    struct earlier_forks forks = {.registry = engine->options.registry};
+    const struct owner owner = {.run = run, .sheet_num = sheet_num};
+
+    engine_drain(engine); /* forks until now are those of whoever owned it until now */
+    const struct member *known = registry_find(forks.registry, pid);
+    bool is_known = known && known->run == run; /* as the child of a foster parent */
+    int r = registry_add(forks.registry, run, sheet_num, pid);
+    if (r < 0)
+        return r;
+    if (process.start_ticks)
+        registry_expect(forks.registry, pid, process.start_ticks);
+    if (telling == TELL_FROM_BIRTH && engine->feed)
+        is_known |= lifecycle_feed_replay(engine->feed, pid);
+    if (!is_known && telling != TELL_NOTHING)
+        intake_spawn(&engine->intake, owner, pid, INT_UNKNOWN, ns_to_sec(clock_real_ns()));
+    if (process.start_ticks)
+        r = earlier_forks_place(&forks, engine->proc_fd, pid);
+    else
+        let_go(engine, pid);
+    engine_drain(engine);
+    if (telling == TELL_FROM_BIRTH)
+        earlier_forks_tell(&forks, &engine->intake);
+    earlier_forks_done(&forks);
+    if (!engine->is_reading) { /* else with the next snapshot: one reading at a time */
+        kernel_account_cover(&engine->kernel);
+        syscall_account_catch_up(&engine->syscalls);
+    }
+    engine_plan_flush(engine);
+    plan_early(engine);
+    if (!engine->is_reading)
+        engine_follow_members(engine);
+    return r;
+}
+
+void engine_tell_step(struct engine *engine, const struct run *run, int64_t sheet_num,
+                      enum event_type type, pid_t pid, int64_t exit_code, const char *details)
+{
+    const struct owner owner = {.run = run, .sheet_num = sheet_num};
+
+    intake_step(&engine->intake, owner, type, pid, exit_code, details, ns_to_sec(clock_real_ns()));
+    engine_plan_flush(engine);
+}
+
+/* What has happened to it is told while it is known. */
+void engine_end_run(struct engine *engine, struct run *run)
+{
+    engine_flush(engine);
+    if (engine->detector)
+        detector_end_run(engine->detector, run->run_id);
+    deaths_forget_run(&engine->intake.deaths, run->run_id);
+    sampler_end_run(collector_sampler(engine->collector), run);
+    run->calls_are_counted |= call_ledger_counts(&engine->syscalls.ledger, run);
+    syscall_account_end_run(&engine->syscalls, run);
+    tracing_end_run(engine->tracing, run, run->calls_are_counted);
+    registry_end_run(engine->options.registry, run);
+}
+
+/* The end of a process that was reaped, if it belongs to the next tick. The kernel tells of an end
+ * before a process can be reaped, unless events were lost: then it is told of here. */
+static struct process_event *find_or_add_end(struct engine *engine, struct run *run, pid_t pid,
+                                             int wait_status)
+{
+    const struct member *member = registry_find(engine->options.registry, pid);
+    struct tick_box *box = engine->intake.box;
+    bool is_told = member && member->has_ended && !member->was_found;
+    struct owner owner = {.run = run, .sheet_num = member ? member->sheet_num : INT_UNKNOWN};
+
+    if (is_told && run->processes > 1) /* not worth the search */
+        return NULL;
+    struct process_event *end = box ? tick_box_find_end(box, pid) : NULL;
+    if (end || is_told)
+        return end;
+    return intake_end(&engine->intake, owner, pid, wait_status, ns_to_sec(clock_real_ns()));
+}
+
+/* What the kernel accounts to a process that was reaped includes what that had reaped: it is its
+ * own where it is the only one there ever was. */
+static void add_end(struct engine *engine, struct run *run, pid_t pid, int wait_status,
+                    const struct rusage *usage)
+{
+    struct process_event *end = find_or_add_end(engine, run, pid, wait_status);
+
+    if (!end || run->processes != 1 || !engine_saw_every_process(engine) ||
+        real_is_known(end->cpu_seconds))
+        return;
+    end->cpu_seconds = ns_to_sec(cpu_time_of(usage).total_ns);
+    end->peak_rss_mb = (double)usage->ru_maxrss * 1024 / BYTES_PER_MB;
+}
+
+void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const struct rusage *usage)
+{
+    struct registry *registry = engine->options.registry;
+
+    engine_drain(engine); /* what tells of its fork may still wait */
+    if (engine->feed)
+        lifecycle_feed_settle(engine->feed, pid);
+    struct run *run = registry_run_of_reaped(registry, getpid(), pid);
+    const struct member *member = registry_find(registry, pid);
+    bool is_counted = member && member->is_counted;
+    if (run && engine->options.wants_events)
+        add_end(engine, run, pid, wait_status, usage);
+    if (run && !is_counted &&
+        sampler_reaped(collector_sampler(engine->collector), run, pid, usage) < 0)
+        engine->counts.failed++;
+    /* Of what ended before the kernel's own programs were there, wait4 alone knows the peak. */
+    if (run && is_counted && !engine->options.kernel)
+        sampler_note_peak(collector_sampler(engine->collector), run,
+                          (int64_t)usage->ru_maxrss * 1024);
+    registry_remove(registry, pid);
+}
+
+void engine_signalled(struct engine *engine, const struct run *run, pid_t pid,
+                      const struct process_event *sent)
+{
+    const struct member *member = registry_find(engine->options.registry, pid);
+    const struct owner of_run = {.run = run, .sheet_num = INT_UNKNOWN};
+    const struct owner owner = member && member->run == run ? owner_of(member) : of_run;
+
+    intake_signal(&engine->intake, owner, pid, sent, ns_to_sec(clock_real_ns()));
+    engine_plan_flush(engine);
+}
+
+const struct run_usage *engine_usage(const struct engine *engine, const struct run *run)
+{
+    return sampler_usage(collector_sampler(engine->collector), run);
+}
+
+int engine_find_death(const struct engine *engine, const struct run *run, pid_t pid,
+                      int64_t exit_code, int64_t signal_num, struct arena *arena,
+                      struct process_event_list *ret)
+{
+    return deaths_find(&engine->intake.deaths, run->run_id, pid, exit_code, signal_num, arena, ret);
+}
+
+int engine_syscalls(const struct engine *engine, const struct run *run, struct arena *arena,
+                    struct run_syscalls *ret)
+{
+    bool is_counted = call_ledger_counts(&engine->syscalls.ledger, run);
+
+    /* What a tracer has counted is better than samples. */
+    int r = is_counted ? 0 : tracing_fill_run(engine->tracing, run, arena, ret);
+    if (r < 0 || (!is_counted && ret->source))
+        return r;
+    return call_ledger_fill_run(&engine->syscalls.ledger, run, arena, ret);
+}
