@@ -8,6 +8,8 @@
  *     stuck-init  nor even from being initialised
  *     wide        processes are listed in the layout of the first drivers 535
  *     narrow      … in that of before there were instances, whatever the function's name says
+ *     sparing     … and of the last one, only pid and memory are written
+ *     overdone    it tells of more than 100 % busy
  *
  * FAKE_NVML_FILE names a file with lines that may change while it is used: such a word, or
  * "compute DEVICE PID BYTES" and "graphics DEVICE PID BYTES" (BYTES -1: not available). Compiled
@@ -100,7 +102,7 @@ int nvmlDeviceGetName(struct nvmlDevice_st *device, char *ret, unsigned length)
 
 int nvmlDeviceGetUtilizationRates(struct nvmlDevice_st *device, unsigned *ret)
 {
-    ret[0] = 30 + device->index;
+    ret[0] = (is("overdone") ? 101 : 30) + device->index;
     ret[1] = 99;
     return 0;
 }
@@ -132,6 +134,9 @@ struct item {
 static int list(const char *kind, unsigned index, unsigned *count, char *ret, size_t item_bytes)
 {
     const unsigned room = *count;
+    const int is_sparing = is("sparing");
+    char *last = NULL;
+    struct item before;
     char line[128], word[32];
     unsigned device, found = 0;
     struct item item = {.gpu_instance = ~0u, .compute_instance = ~0u};
@@ -143,8 +148,14 @@ static int list(const char *kind, unsigned index, unsigned *count, char *ret, si
             strcmp(word, kind) != 0 || device != index)
             continue;
         item.used = (unsigned long long)used;
-        if (found++ < room)
-            memcpy(ret + (found - 1) * item_bytes, &item, item_bytes);
+        if (last) /* it was not */
+            memcpy(last, &before, item_bytes);
+        last = NULL;
+        if (found++ < room) {
+            last = ret + (found - 1) * item_bytes;
+            memcpy(last, &item, is_sparing ? 16 : item_bytes);
+            before = item;
+        }
     }
     if (file)
         fclose(file);

@@ -4,19 +4,28 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/macros.h"
 #include "gpu-world.h"
 #include "probe/gpu/drm-cards.h"
 #include "probe/gpu/drm-clients.h"
+#include "probe/pid-namespace.h"
 
 #define SECOND NS_PER_SEC
+/* Between looks whose rates are compared: the time of a walk is part of what they are over, and
+ * nothing next to this. */
+#define AGE (1000 * SECOND)
 
 static struct drm_cards *open_cards(const struct gpu_world *world)
 {
@@ -213,14 +222,20 @@ static void none(void **state)
 
 /* ---- clients ---- */
 
+/* Seconds and MiB. */
 #define I915_CLIENT(id, render, video, memory)                                                     \
     "drm-driver:\ti915\ndrm-client-id:\t" #id "\ndrm-pdev:\t0000:00:02.0\n"                        \
-    "drm-resident-system0:\t" #memory " MiB\ndrm-engine-render:\t" #render " ns\n"                 \
-    "drm-engine-video:\t" #video " ns\ndrm-engine-capacity-video:\t2\n"
+    "drm-resident-system0:\t" #memory " MiB\ndrm-engine-render:\t" #render "000000000 ns\n"        \
+    "drm-engine-video:\t" #video "000000000 ns\ndrm-engine-capacity-video:\t2\n"
 
 static double busy_at(struct drm_cards *cards, uint64_t mono_ns)
 {
     return read_card(cards, 0, mono_ns).utilization_pct;
+}
+
+static bool is_about(double value, double expected)
+{
+    return fabs(value - expected) < 0.5;
 }
 
 /* The busiest engine, over all clients; a client that several processes hold counts once. */
@@ -231,25 +246,25 @@ static void busy_by_engine_time(void **state)
     world_put_i915(world, 0);
     world_put_process(world, 100, 50);
     world_put_process(world, 101, 60);
-    world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1000000000, 0, 10));
-    world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 0, 500, 20));
+    world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1000, 0, 10));
+    world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 0, 5, 20));
     struct drm_cards *cards = open_cards(world);
 
-    assert_true(isnan(busy_at(cards, 10 * SECOND))); /* a rate takes two looks */
-    world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1400000000, 0, 10));
-    world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 200000000, 1000000500, 20));
-    assert_true(fabs(busy_at(cards, 12 * SECOND) - 30) < 1e-9); /* (0.4 + 0.2) s of 2 s */
-    world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 200000000, 9000000500, 20));
-    assert_true(fabs(busy_at(cards, 16 * SECOND) - 100) < 1e-9); /* 8 s of 4 s, by two engines */
+    assert_true(isnan(busy_at(cards, 10 * AGE))); /* a rate takes two looks */
+    world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1400, 0, 10));
+    world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 200, 1005, 20));
+    assert_true(is_about(busy_at(cards, 12 * AGE), 30)); /* 400 + 200 s of 2000 s */
+    world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 200, 9005, 20));
+    assert_true(is_about(busy_at(cards, 16 * AGE), 100)); /* 8 of 4, by two engines */
 
     /* the same file in a child: not twice; a counter that fell back: not less than before */
     world_put_process(world, 102, 70);
-    world_put_file(world, 102, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1300000000, 0, 10));
-    world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1300000000, 0, 10));
-    assert_true(busy_at(cards, 22 * SECOND) == 0);
-    world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 2400000000, 0, 10));
-    world_put_file(world, 102, 5, "/dev/dri/renderD128", I915_CLIENT(1, 2400000000, 0, 10));
-    assert_true(fabs(busy_at(cards, 24 * SECOND) - 50) < 1e-9);
+    world_put_file(world, 102, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1300, 0, 10));
+    world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1300, 0, 10));
+    assert_true(busy_at(cards, 22 * AGE) == 0);
+    world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 2400, 0, 10));
+    world_put_file(world, 102, 5, "/dev/dri/renderD128", I915_CLIENT(1, 2400, 0, 10));
+    assert_true(is_about(busy_at(cards, 24 * AGE), 50));
     drm_cards_close(cards);
 }
 
@@ -279,7 +294,8 @@ static void busy_by_cycles(void **state)
  * there. */
 static void busy_by_node(void **state)
 {
-    static const char format[] = "drm-driver:\tmsm\ndrm-client-id:\t%d\ndrm-engine-gpu:\t%d ns\n";
+    static const char format[] =
+        "drm-driver:\tmsm\ndrm-client-id:\t%d\ndrm-engine-gpu:\t%d000000000 ns\n";
     const struct gpu_world *world = *state;
     char text[256];
 
@@ -291,13 +307,13 @@ static void busy_by_node(void **state)
     snprintf(text, sizeof(text), format, 2, 0);
     world_put_file(world, 100, 5, "/dev/dri/card0", text);
     struct drm_cards *cards = open_cards(world);
-    busy_at(cards, SECOND);
-    snprintf(text, sizeof(text), format, 1, 500000000);
+    busy_at(cards, AGE);
+    snprintf(text, sizeof(text), format, 1, 500);
     world_put_file(world, 100, 4, "/dev/dri/renderD128", text);
-    snprintf(text, sizeof(text), format, 2, 250000000);
+    snprintf(text, sizeof(text), format, 2, 250);
     world_put_file(world, 100, 5, "/dev/dri/card0", text);
-    assert_true(fabs(busy_at(cards, 2 * SECOND) - 75) < 1e-9);
-    assert_true(read_card(cards, 1, 2 * SECOND).utilization_pct == 0);
+    assert_true(is_about(busy_at(cards, 2 * AGE), 75));
+    assert_true(read_card(cards, 1, 2 * AGE).utilization_pct == 0);
     drm_cards_close(cards);
 }
 
@@ -325,29 +341,208 @@ static void idle_or_unknown(void **state)
 
 static const struct drm_device i915 = {.pdev = "0000:00:02.0", .card = 0, .render = 128};
 
-/* What some processes do is hidden: a part is not the whole. (Nothing is hidden from root.) */
-static void hidden_processes(void **state)
+static struct drm_clients *new_clients(const struct gpu_world *world)
+{
+    struct drm_clients *clients = NULL;
+
+    assert_int_equal(drm_clients_new(world->proc, &clients), 0);
+    return clients;
+}
+
+/* With a walk each. */
+static double busy_of(struct drm_clients *clients, const struct drm_device *device, unsigned age)
+{
+    drm_clients_look(clients, age * AGE, NULL, 0);
+    return drm_clients_busy_pct(clients, device);
+}
+
+/* One file that its driver tells nothing of, and the whole is unknown; on that device alone. */
+static void files_that_are_not_told_of(void **state)
+{
+    static const char *const texts[] = {
+        "pos:\t0\nflags:\t02100002\nmnt_id:\t30\n", /* vmwgfx, or virtio_gpu before 6.2 */
+        "",
+        "drm-driver:\ti915\ndrm-pdev:\t0000:00:02.0\ndrm-engine-render:\tmuch\n",
+    };
+    static const struct drm_device other = {.pdev = "0000:07:00.0", .card = 1, .render = 129};
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = new_clients(world);
+    unsigned age = 1;
+
+    world_put_process(world, 100, 50);
+    world_put_file(world, 100, 4, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10));
+    busy_of(clients, &i915, age++);
+    assert_true(busy_of(clients, &i915, age++) == 0);
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        world_put_file(world, 100, 5, i % 2 ? "/dev/dri/card0" : "/dev/dri/renderD128", texts[i]);
+        assert_true(isnan(busy_of(clients, &i915, age++)));
+        assert_true(isnan(busy_of(clients, &i915, age++)));
+        assert_true(drm_clients_busy_pct(clients, &other) == 0);
+    }
+    /* that number is of another file now: known at once, not only by the next walk */
+    world_put_file(world, 100, 5, "/dev/null", "pos:\t0\nflags:\t02\nmnt_id:\t30\n");
+    drm_clients_look(clients, (age - 1) * AGE + SECOND, NULL, 0);
+    assert_true(drm_clients_busy_pct(clients, &i915) == 0);
+    drm_clients_free(clients);
+}
+
+/* The files are read after the walk, so that what they tell is of that time. */
+static void a_walk_takes_time(void **state)
 {
     const struct gpu_world *world = *state;
-    struct drm_clients *clients = NULL;
+    struct drm_clients *clients = new_clients(world);
+
+    world_put_process(world, 100, 50);
+    world_put_file(world, 100, 4, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10));
+    uint64_t begun_ns = clock_mono_ns();
+    drm_clients_look(clients, AGE, NULL, 0);
+    double walk_sec = (double)(clock_mono_ns() - begun_ns) / 1e9;
+    world_put_file(world, 100, 4, "/dev/dri/renderD128", I915_CLIENT(1, 2, 0, 10));
+    drm_clients_look(clients, AGE + 4 * SECOND, NULL, 0); /* too soon for a walk */
+    double busy_pct = drm_clients_busy_pct(clients, &i915);
+    assert_true(busy_pct > 50);
+    assert_true(walk_sec >= 2 || busy_pct <= 2 / (4 - walk_sec) * 100);
+    drm_clients_free(clients);
+}
+
+/* ---- what cannot be seen ---- */
+
+static void become(uid_t uid)
+{
+    assert_int_equal(getuid() == 0 ? seteuid(uid) : 0, 0);
+}
+
+/* What some processes do is hidden: a part is not the whole. (Nothing is hidden from root.) Their
+ * descriptors, or, as hidepid=noaccess does it, all that they have. */
+static void hidden_processes(void **state)
+{
+    static const char *const hidden[] = {"100/fd", "100"};
+    const struct gpu_world *world = *state;
     char path[PATH_MAX];
 
     world_put_process(world, 100, 50);
     snprintf(path, sizeof(path), "%s/100", world->proc);
     assert_int_equal(chmod(path, 0755) | chmod(world->proc, 0755) | chmod(world->dir, 0755), 0);
     snprintf(path, sizeof(path), "%s/100/fd", world->proc);
-    assert_int_equal(chmod(path, 0), 0);
-    assert_int_equal(drm_clients_new(world->proc, &clients), 0);
-    assert_int_equal(geteuid() == 0 ? seteuid(65534) : 0, 0);
-    drm_clients_look(clients, SECOND, NULL, 0);
-    drm_clients_look(clients, 2 * SECOND, NULL, 0);
-    assert_int_equal(getuid() == 0 ? seteuid(0) : 0, 0);
-    assert_true(isnan(drm_clients_busy_pct(clients, &i915)));
-    chmod(path, 0700);
-    drm_clients_look(clients, 10 * SECOND, NULL, 0); /* seen by the next walk */
-    assert_true(drm_clients_busy_pct(clients, &i915) == 0);
+    assert_int_equal(chmod(path, 0755), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(hidden); i++) {
+        struct drm_clients *clients = new_clients(world);
+        snprintf(path, sizeof(path), "%s/%s", world->proc, hidden[i]);
+        assert_int_equal(chmod(path, 0), 0);
+        become(65534);
+        busy_of(clients, &i915, 1);
+        assert_true(isnan(busy_of(clients, &i915, 2)));
+        become(0);
+        assert_int_equal(chmod(path, 0755), 0);
+        become(65534);
+        assert_true(busy_of(clients, &i915, 3) == 0); /* seen by the next walk */
+        become(0);
+        drm_clients_free(clients);
+    }
+}
+
+/* As the kernel's own tree is: `self`, which is us. */
+static void put_self(const struct gpu_world *world)
+{
+    char path[PATH_MAX], pid[16];
+
+    world_put_process(world, getpid(), 40);
+    snprintf(path, sizeof(path), "%s/self", world->proc);
+    snprintf(pid, sizeof(pid), "%d", (int)getpid());
+    assert_int_equal(symlink(pid, path), 0);
+}
+
+/* hidepid=invisible: there is always a first process. */
+static void processes_that_are_not_listed(void **state)
+{
+    const struct gpu_world *world = *state;
+
+    put_self(world);
+    struct drm_clients *clients = new_clients(world);
+    busy_of(clients, &i915, 1);
+    assert_true(isnan(busy_of(clients, &i915, 2)));
+    world_put_process(world, 1, 1);
+    assert_true(busy_of(clients, &i915, 3) == 0);
     drm_clients_free(clients);
 }
+
+/* What the kernel does with its options, as another user; and in a pid namespace of one's own, as
+ * root: there, all of it is a part. */
+static const struct {
+    const char *options;
+    bool in_namespace;
+    bool is_root;
+    bool is_known;
+} proc_mounts[] = {
+    {"hidepid=0", .is_root = true, .is_known = true},
+    {"hidepid=2", .is_root = true, .is_known = true},
+    {"hidepid=0"},
+    {"hidepid=1"},
+    {"hidepid=2"},
+    {"hidepid=0", .in_namespace = true, .is_root = true},
+};
+
+enum { KNOWN = 10, UNKNOWN, NOT_ALLOWED };
+
+static int look_through(const struct gpu_world *world, size_t i)
+{
+    struct drm_clients *clients = NULL;
+
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("proc", world->proc, "proc", 0, proc_mounts[i].options) < 0 ||
+        (!proc_mounts[i].is_root &&
+         (setresuid(65534, 65534, 65534) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)) ||
+        drm_clients_new(world->proc, &clients) < 0)
+        return NOT_ALLOWED;
+    busy_of(clients, &i915, 1);
+    bool is_known = !isnan(busy_of(clients, &i915, 2));
+    drm_clients_free(clients);
+    return is_known ? KNOWN : UNKNOWN;
+}
+
+static int status_of(pid_t pid)
+{
+    int status = 0;
+
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* A child of its own for each, with mounts that nobody else sees. */
+static int look_apart(const struct gpu_world *world, size_t i)
+{
+    const bool in_namespace = proc_mounts[i].in_namespace;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (unshare(CLONE_NEWNS | (in_namespace ? CLONE_NEWPID : 0)) < 0)
+            _exit(NOT_ALLOWED);
+        pid = in_namespace ? fork() : 0; /* the child is the namespace's first */
+        _exit(pid == 0 ? look_through(world, i) : status_of(pid));
+    }
+    return status_of(pid);
+}
+
+static bool is_first_namespace(void)
+{
+    struct stat st;
+
+    return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == INITIAL_PID_NAMESPACE;
+}
+
+static void mounts_that_hide(void **state)
+{
+    const struct gpu_world *world = *state;
+
+    assert_int_equal(chmod(world->proc, 0755) | chmod(world->dir, 0755), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(proc_mounts); i++) {
+        int result = look_apart(world, i);
+        if (result == NOT_ALLOWED)
+            skip();
+        assert_int_equal(result, proc_mounts[i].is_known && is_first_namespace() ? KNOWN : UNKNOWN);
+    }
+}
+
+/* ---- processes ---- */
 
 static struct gpu_reading *processes_at(const struct gpu_world *world, struct drm_clients *clients,
                                         uint64_t mono_ns)
@@ -366,7 +561,7 @@ static struct gpu_reading *processes_at(const struct gpu_world *world, struct dr
 static void memory_of_processes(void **state)
 {
     const struct gpu_world *world = *state;
-    struct drm_clients *clients = NULL;
+    struct drm_clients *clients = new_clients(world);
 
     world_put_process(world, 100, 50);
     world_put_process(world, 101, 60);
@@ -380,7 +575,6 @@ static void memory_of_processes(void **state)
     world_put_file(world, 102, 3, "/dev/dri/renderD128", I915_CLIENT(3, 0, 0, 40));
     world_put_file(world, 101, 8, "/dev/dri/renderD130", /* not ours to tell of */
                    "drm-driver:\tnvidia-drm\ndrm-pdev:\t0000:09:00.0\ndrm-memory-vram:\t9 MiB\n");
-    assert_int_equal(drm_clients_new(world->proc, &clients), 0);
     struct gpu_reading *reading = processes_at(world, clients, SECOND);
     assert_int_equal(reading->processes.count, 1);
     assert_int_equal(gpu_reading_find(reading, 100, 50)->memory_bytes, 40 << 20);
@@ -411,7 +605,7 @@ static void memory_of_processes(void **state)
 static void many_come_and_go(void **state)
 {
     const struct gpu_world *world = *state;
-    struct drm_clients *clients = NULL;
+    struct drm_clients *clients = new_clients(world);
     char path[64], text[256];
 
     for (int i = 0; i < 200; i++) {
@@ -422,7 +616,6 @@ static void many_come_and_go(void **state)
                  i, i);
         world_put_file(world, 1000 + i, 3, "/dev/dri/renderD128", text);
     }
-    assert_int_equal(drm_clients_new(world->proc, &clients), 0);
     struct gpu_reading *reading = processes_at(world, clients, SECOND);
     assert_int_equal(reading->processes.count, 200);
     gpu_reading_free(reading);
@@ -440,21 +633,265 @@ static void many_come_and_go(void **state)
     drm_clients_free(clients);
 }
 
-/* Against this machine: no process of a test holds such a file, and all are walked. */
-static void the_real_proc(void **state _unused_)
+/* The same number on two devices is two clients; so are two files of a driver without numbers. */
+static void clients_told_apart(void **state)
 {
-    struct drm_clients *clients = NULL;
+    static const struct drm_device both[] = {{.pdev = "0000:00:02.0", .card = 0, .render = 128},
+                                             {.pdev = "0000:03:00.0", .card = 1, .render = 129}};
+    static const char numberless[] = "drm-driver:\tamdgpu\ndrm-pdev:\t0000:03:00.0\n"
+                                     "drm-memory-vram:\t200 MiB\n";
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = new_clients(world);
+    int64_t sum = 0;
 
-    assert_int_equal(drm_clients_new("/proc", &clients), 0);
+    world_put_process(world, 100, 50);
+    world_put_file(world, 100, 3, "/dev/dri/renderD128", I915_CLIENT(7, 0, 0, 1));
+    world_put_file(world, 100, 4, "/dev/dri/renderD129",
+                   "drm-driver:\ti915\ndrm-client-id:\t7\ndrm-pdev:\t0000:03:00.0\n"
+                   "drm-resident-system0:\t10 MiB\n");
+    world_put_file(world, 100, 5, "/dev/dri/renderD129", numberless);
+    world_put_file(world, 100, 6, "/dev/dri/renderD129", numberless);
     drm_clients_look(clients, SECOND, NULL, 0);
-    drm_clients_look(clients, 10 * SECOND, NULL, 0);
     struct gpu_reading *reading = gpu_reading_new();
     assert_non_null(reading);
-    assert_int_equal(drm_clients_read_processes(clients, &i915, 1, reading), 0);
+    assert_int_equal(drm_clients_read_processes(clients, both, 2, reading), 0);
     for (size_t i = 0; i < reading->processes.count; i++)
-        assert_int_not_equal(reading->processes.items[i].pid, getpid());
+        sum += reading->processes.items[i].memory_bytes;
+    assert_int_equal(sum, INT64_C(411) << 20);
     gpu_reading_free(reading);
     drm_clients_free(clients);
+}
+
+/* What drm-clients.c keeps at most, of one process and in all. */
+#define FILES_MAX   256
+#define CLIENTS_MAX 4096
+
+static void put_files(const struct gpu_world *world, pid_t pid, int count)
+{
+    char text[256];
+
+    world_put_process(world, pid, 50);
+    for (int i = 0; i < count; i++) {
+        snprintf(text, sizeof(text),
+                 "drm-driver:\ti915\ndrm-client-id:\t%d\ndrm-pdev:\t0000:00:02.0\n"
+                 "drm-memory-system0:\t1\ndrm-engine-render:\t5 ns\n",
+                 (int)pid * 1000 + i);
+        world_put_file(world, pid, 10 + i, "/dev/dri/renderD128", text);
+    }
+}
+
+static size_t count_clients(const struct drm_clients *clients)
+{
+    struct gpu_reading *reading = gpu_reading_new();
+
+    assert_non_null(reading);
+    assert_int_equal(drm_clients_read_processes(clients, &i915, 1, reading), 0);
+    size_t count = reading->processes.count;
+    gpu_reading_free(reading);
+    return count;
+}
+
+/* Whoever opens thousands does not make us keep and read them all; what is left out makes the sum
+ * unknown, and as soon as nothing is, it is known again. */
+static void more_files_than_are_read(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = new_clients(world);
+
+    for (pid_t pid = 100; pid < 100 + CLIENTS_MAX / FILES_MAX; pid++)
+        put_files(world, pid, FILES_MAX);
+    busy_of(clients, &i915, 1);
+    assert_true(busy_of(clients, &i915, 2) == 0);
+    assert_int_equal(count_clients(clients), CLIENTS_MAX);
+    put_files(world, 200, 1);
+    assert_true(isnan(busy_of(clients, &i915, 3)));
+    assert_int_equal(count_clients(clients), CLIENTS_MAX);
+    world_drop(world, "proc/100");
+    assert_true(busy_of(clients, &i915, 4) == 0);
+    assert_int_equal(count_clients(clients), CLIENTS_MAX - FILES_MAX + 1);
+    put_files(world, 200, FILES_MAX + 1);
+    assert_true(isnan(busy_of(clients, &i915, 5)));
+    assert_int_equal(count_clients(clients), CLIENTS_MAX);
+    drm_clients_free(clients);
+}
+
+/* ---- the walk that leaves out what has not changed ---- */
+
+static off_t size_of(const struct gpu_world *world, const char *path)
+{
+    char whole[PATH_MAX];
+    struct stat st;
+
+    snprintf(whole, sizeof(whole), "%s/%s", world->dir, path);
+    assert_int_equal(stat(whole, &st), 0);
+    return st.st_size;
+}
+
+/* File systems differ in what makes a directory larger; enough long names do in all. */
+static void grow_descriptors(const struct gpu_world *world, pid_t pid)
+{
+    char directory[64], path[512];
+
+    snprintf(directory, sizeof(directory), "proc/%d/fd", (int)pid);
+    const off_t size = size_of(world, directory);
+    for (int i = 0; i < 1000 && size_of(world, directory) == size; i++) {
+        snprintf(path, sizeof(path), "%s/%0200d-", directory, i);
+        world_put(world, path, "%s", "");
+    }
+    assert_true(size_of(world, directory) != size);
+}
+
+/* A file in the place of another: as many as before. */
+static void replace_file(const struct gpu_world *world, pid_t pid)
+{
+    char directory[64];
+
+    snprintf(directory, sizeof(directory), "proc/%d/fd", (int)pid);
+    const off_t size = size_of(world, directory);
+    world_put_file(world, pid, 0, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 5));
+    assert_int_equal(size_of(world, directory), size);
+}
+
+static bool is_found_at(const struct gpu_world *world, struct drm_clients *clients, pid_t pid,
+                        unsigned age)
+{
+    struct gpu_reading *reading = processes_at(world, clients, age * AGE);
+    bool is_found = gpu_reading_find(reading, pid, 50);
+
+    gpu_reading_free(reading);
+    return is_found;
+}
+
+static struct drm_clients *clients_of_self(const struct gpu_world *world)
+{
+    put_self(world);
+    world_put_process(world, 1, 1);
+    world_put_process(world, 100, 50);
+    return new_clients(world);
+}
+
+static void a_number_of_descriptors_that_changed(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = clients_of_self(world);
+
+    assert_false(is_found_at(world, clients, 100, 1));
+    replace_file(world, 100);
+    assert_false(is_found_at(world, clients, 100, 2)); /* not looked into */
+    grow_descriptors(world, 100);
+    assert_true(is_found_at(world, clients, 100, 3));
+    assert_true(is_found_at(world, clients, 100, 4)); /* known, without being looked into */
+    drm_clients_free(clients);
+}
+
+static void another_process_of_that_pid(void **state)
+{
+    const struct gpu_world *world = *state;
+    char from[PATH_MAX], to[PATH_MAX];
+    struct drm_clients *clients = clients_of_self(world);
+
+    assert_false(is_found_at(world, clients, 100, 1));
+    world_put_process(world, 101, 50);
+    replace_file(world, 101);
+    snprintf(from, sizeof(from), "%s/100", world->proc);
+    snprintf(to, sizeof(to), "%s/former", world->proc);
+    assert_int_equal(rename(from, to), 0);
+    snprintf(to, sizeof(to), "%s/101", world->proc);
+    assert_int_equal(rename(to, from), 0);
+    assert_int_equal(size_of(world, "proc/100/fd"), size_of(world, "proc/former/fd"));
+    assert_true(is_found_at(world, clients, 100, 2));
+    drm_clients_free(clients);
+}
+
+/* Every twelfth walk looks into all. A file that is not one any more has its process looked into
+ * by the next. */
+static void all_of_them_now_and_then(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = clients_of_self(world);
+    unsigned age = 1;
+
+    assert_false(is_found_at(world, clients, 100, age++));
+    replace_file(world, 100);
+    while (age < 12)
+        assert_false(is_found_at(world, clients, 100, age++));
+    assert_true(is_found_at(world, clients, 100, age++));
+    world_put_file(world, 100, 0, "/dev/null", "pos:\t0\n");
+    assert_false(is_found_at(world, clients, 100, age++));
+    replace_file(world, 100);
+    assert_true(is_found_at(world, clients, 100, age++));
+    drm_clients_free(clients);
+}
+
+/* ---- this machine ---- */
+
+/* No card has these numbers. */
+static const struct drm_device no_card = {.pdev = "none", .card = 61001, .render = 61002};
+
+/* A child that has a /dev of its own, and opens ('o') and closes ('c') a node there as it is told;
+ * after each it answers with the same letter, and with 'n' if it cannot. */
+static void hold_node(int orders_fd, int answers_fd)
+{
+    char order;
+    int node_fd = -1;
+
+    if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("none", "/dev", "tmpfs", 0, NULL) < 0 || mkdir("/dev/dri", 0755) < 0)
+        _exit(write(answers_fd, "n", 1) != 1);
+    while (read(orders_fd, &order, 1) == 1) {
+        if (order == 'o')
+            node_fd = open("/dev/dri/renderD61002", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        else
+            close(node_fd);
+        if (write(answers_fd, node_fd < 0 ? "n" : &order, 1) != 1)
+            break;
+    }
+    _exit(0);
+}
+
+static bool tell(int orders_fd, int answers_fd, char order)
+{
+    char answer = 'n';
+
+    return write(orders_fd, &order, 1) == 1 && read(answers_fd, &answer, 1) == 1 && answer == order;
+}
+
+/* A regular file in the place of a node tells nothing, so that it is seen by what is unknown. */
+static void watch_child(struct drm_clients *clients, int orders_fd, int answers_fd)
+{
+    for (unsigned age = 3; age < 9; age += 3) {
+        if (!tell(orders_fd, answers_fd, 'o'))
+            skip();
+        assert_true(isnan(busy_of(clients, &no_card, age)));
+        assert_true(isnan(busy_of(clients, &no_card, age + 1)));
+        assert_true(tell(orders_fd, answers_fd, 'c'));
+        assert_true(busy_of(clients, &no_card, age + 2) == 0);
+    }
+}
+
+static void the_real_proc(void **state _unused_)
+{
+    const bool sees_all = is_first_namespace() && access("/proc/1/fd", R_OK) == 0;
+    struct drm_clients *clients = NULL;
+    int orders[2], answers[2];
+
+    assert_int_equal(pipe2(orders, O_CLOEXEC) | pipe2(answers, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(orders[1]);
+        hold_node(orders[0], answers[1]);
+    }
+    _cleanup_close_ int orders_fd = orders[1], answers_fd = answers[0];
+    close(orders[0]);
+    close(answers[1]);
+    assert_int_equal(drm_clients_new("/proc", &clients), 0);
+    assert_true(isnan(busy_of(clients, &no_card, 1)));
+    assert_int_equal(isnan(busy_of(clients, &no_card, 2)), !sees_all);
+    if (sees_all)
+        watch_child(clients, orders_fd, answers_fd);
+    drm_clients_free(clients);
+    close(TAKE(orders_fd, -1));
+    assert_int_equal(status_of(pid), 0);
     assert_int_equal(drm_clients_new("/nowhere", &clients), -ENOENT);
 }
 
@@ -477,9 +914,18 @@ int main(void)
         WORLD_TEST(busy_by_cycles),
         WORLD_TEST(busy_by_node),
         WORLD_TEST(idle_or_unknown),
+        WORLD_TEST(files_that_are_not_told_of),
+        WORLD_TEST(a_walk_takes_time),
         WORLD_TEST(hidden_processes),
+        WORLD_TEST(processes_that_are_not_listed),
+        WORLD_TEST(mounts_that_hide),
         WORLD_TEST(memory_of_processes),
         WORLD_TEST(many_come_and_go),
+        WORLD_TEST(clients_told_apart),
+        WORLD_TEST(more_files_than_are_read),
+        WORLD_TEST(a_number_of_descriptors_that_changed),
+        WORLD_TEST(another_process_of_that_pid),
+        WORLD_TEST(all_of_them_now_and_then),
         cmocka_unit_test(the_real_proc),
     };
     return cmocka_run_group_tests_name("gpu-cards", tests, NULL, NULL);

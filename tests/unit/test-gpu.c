@@ -50,6 +50,17 @@ static void test_devices(void **state)
     gpu_set_free(set);
 }
 
+static void test_more_than_all(void **state)
+{
+    struct gpu_set *set = open_set(*state, nvml_alone);
+    struct gpu_metric metric;
+
+    setenv("FAKE_NVML", "overdone", 1);
+    assert_int_equal(gpu_set_read(set, 0, &metric), 0);
+    assert_true(isnan(metric.utilization_pct) && metric.temperature_c == 60);
+    gpu_set_free(set);
+}
+
 static void test_none(void **state)
 {
     static const struct {
@@ -161,6 +172,29 @@ static void test_processes(void **state)
     }
 }
 
+/* One process tells nothing of how far it is to the next. */
+static void test_layout_by_two(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct gpu_reading *reading = NULL;
+
+    for (pid_t pid = 100; pid < 103; pid++)
+        world_put_process(world, pid, (uint64_t)pid);
+    use_file(world, "sparing\ncompute 0 100 7\n");
+    struct gpu_set *set = open_set(world, nvml_alone);
+    assert_int_equal(gpu_set_take(set, &reading), 0);
+    assert_int_equal(reading->processes.count, 1);
+    assert_int_equal(bytes_of(reading, 100), 7);
+    gpu_reading_free(reading);
+    use_file(world, "sparing\ncompute 0 100 7\ncompute 0 101 8\ncompute 0 102 9\n");
+    assert_int_equal(gpu_set_take(set, &reading), 0);
+    assert_int_equal(reading->processes.count, 3);
+    assert_int_equal(bytes_of(reading, 101), 8);
+    assert_int_equal(bytes_of(reading, 102), 9);
+    gpu_reading_free(reading);
+    gpu_set_free(set);
+}
+
 static void test_many_processes(void **state)
 {
     const struct gpu_world *world = *state;
@@ -245,6 +279,7 @@ int main(int argc, char **argv _unused_)
         WORLD_TEST(test_two_sources),    WORLD_TEST(test_what_is_there),
         WORLD_TEST(test_processes),      WORLD_TEST(test_many_processes),
         WORLD_TEST(test_builtin_source), WORLD_TEST(test_stuck_driver),
+        WORLD_TEST(test_more_than_all),  WORLD_TEST(test_layout_by_two),
     };
     const struct CMUnitTest old_tests[] = {
         WORLD_TEST(test_old_library),

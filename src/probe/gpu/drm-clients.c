@@ -25,9 +25,13 @@
 
 /* Of one process; a browser has some dozens. */
 #define FILES_MAX 256
+/* Files that are read at one look, of which each may be a client: anyone may open as many as there
+ * are descriptors, and should not make that our time and memory. */
+#define CLIENTS_MAX 4096
 /* What the kernel writes for the richest driver is 3 KB. */
 #define FDINFO_SIZE 8192
 #define NODES       "/dev/dri/"
+#define NODE_MAX    UINT16_MAX
 
 struct file {
     int number;
@@ -39,7 +43,7 @@ struct holder {
     pid_t pid;
     ino_t inode;       /* of its directory: another process of that pid has another */
     off_t descriptors; /* how many it had */
-    bool is_hidden;    /* its descriptors are not for this user */
+    bool is_hidden;    /* its descriptors are not for this user, or more than are kept */
     unsigned walk;     /* the last that it was met in */
     struct VEC(struct file) files;
 };
@@ -47,22 +51,25 @@ struct holder {
 struct client {
     struct drm_fdinfo info;
     unsigned node;
-    pid_t pid;     /* the first that holds it */
-    int64_t key;   /* which it is, where the driver does not number them */
-    bool is_known; /* by the look before this one */
-    bool is_fresh;
+    pid_t pid;                    /* the first that holds it */
+    uint64_t key;                 /* in the map */
+    unsigned look;                /* the last that it was met in */
+    bool is_known;                /* by a look before that one */
     double busy[DRM_ENGINES_MAX]; /* share of the time between the two; NaN: not told */
 };
 
 struct drm_clients {
     struct proc_tree tree;
     struct map holders; /* pid → struct holder */
-    struct VEC(struct client) list;
+    struct map clients; /* key_of() → struct client */
+    bool is_first_namespace;
     uint64_t walked_mono_ns;
     unsigned walks;
-    uint64_t looked_mono_ns; /* 0: not yet */
+    uint64_t looked_mono_ns; /* when the last was */
     unsigned looks;
-    size_t hidden;
+    size_t hidden;                      /* processes, by the last walk */
+    size_t files_read;                  /* by the last look */
+    uint64_t untold[NODE_MAX / 64 + 1]; /* nodes with a file that it learnt nothing of: bits */
     char buffer[FDINFO_SIZE];
 };
 
@@ -79,6 +86,7 @@ int drm_clients_new(const char *proc_root, struct drm_clients **ret)
         return -error;
     }
     proc_tree_init(&clients->tree, fd, 0);
+    clients->is_first_namespace = gpu_reading_knows_pids(fd);
     *ret = clients;
     return 0;
 }
@@ -100,15 +108,25 @@ void drm_clients_free(struct drm_clients *clients)
     for (struct holder *holder; (holder = map_next(&clients->holders, &position));)
         holder_free(holder);
     map_done(&clients->holders);
-    VEC_DONE(&clients->list);
+    position = 0;
+    for (struct client *client; (client = map_next(&clients->clients, &position));)
+        free(client);
+    map_done(&clients->clients);
     close_fd(clients->tree.root_fd);
     free(clients);
 }
 
 /* ---- who holds a file ---- */
 
-/* Whether it leads to a node of a driver, and to which. */
-static bool find_node(int dir_fd, const char *name, unsigned *ret)
+/* A process, or a descriptor of one, may end while it is looked at. */
+static bool is_gone(int error)
+{
+    return error == -ENOENT || error == -ESRCH;
+}
+
+/* To which node of a driver it leads. 0, -ENOENT (to none, or it is gone) or another negative
+ * errno. */
+static int find_node(int dir_fd, const char *name, unsigned *ret)
 {
     static const char *const kinds[] = {NODES "card", NODES "renderD"};
     char target[64];
@@ -116,29 +134,36 @@ static bool find_node(int dir_fd, const char *name, unsigned *ret)
 
     ssize_t length = readlinkat(dir_fd, name, target, sizeof(target) - 1);
     if (length < 0)
-        return false;
+        return -errno;
     target[length] = '\0';
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
         if (strncmp(target, kinds[i], strlen(kinds[i])) == 0 &&
             number_parse_int(target + strlen(kinds[i]), &number) == 0 && number >= 0 &&
-            number <= UINT16_MAX) {
+            number <= NODE_MAX) {
             *ret = (unsigned)number;
-            return true;
+            return 0;
         }
-    return false;
+    return -ENOENT;
 }
 
-static void list_files(struct holder *holder, DIR *directory)
+/* false: those are not all. */
+static bool list_files(struct holder *holder, DIR *directory)
 {
     struct dirent *entry;
     int64_t number;
     unsigned node;
 
-    while ((entry = readdir(directory)) && holder->files.count < FILES_MAX)
-        if (number_parse_int(entry->d_name, &number) == 0 && number >= 0 && number <= INT32_MAX &&
-            find_node(dirfd(directory), entry->d_name, &node) &&
+    while ((entry = readdir(directory))) {
+        if (number_parse_int(entry->d_name, &number) < 0 || number < 0 || number > INT32_MAX)
+            continue;
+        int r = find_node(dirfd(directory), entry->d_name, &node);
+        if (is_gone(r))
+            continue;
+        if (r < 0 || holder->files.count == FILES_MAX ||
             VEC_PUSH(&holder->files, (struct file){.number = (int)number, .node = node}) < 0)
-            return;
+            return false;
+    }
+    return true;
 }
 
 /* One that is gone has no files. */
@@ -148,10 +173,8 @@ static void look_into(const struct drm_clients *clients, struct holder *holder)
 
     snprintf(path, sizeof(path), "%d/fd", (int)holder->pid);
     _cleanup_closedir_ DIR *directory = fd_open_directory(clients->tree.root_fd, path);
-    holder->is_hidden = !directory && (errno == EACCES || errno == EPERM);
     holder->files.count = 0;
-    if (directory)
-        list_files(holder, directory);
+    holder->is_hidden = directory ? !list_files(holder, directory) : !is_gone(-errno);
 }
 
 static struct holder *holder_of(struct drm_clients *clients, pid_t pid)
@@ -179,11 +202,17 @@ static void visit(struct drm_clients *clients, pid_t pid)
     struct stat st;
 
     snprintf(path, sizeof(path), "%d/fd", (int)pid);
-    if (fstatat(clients->tree.root_fd, path, &st, 0) < 0 || (counts && st.st_size == 0))
+    if (fstatat(clients->tree.root_fd, path, &st, 0) < 0) {
+        clients->hidden += !is_gone(-errno);
+        return;
+    }
+    if (counts && st.st_size == 0)
         return;
     struct holder *holder = holder_of(clients, pid);
-    if (!holder)
+    if (!holder) {
+        clients->hidden++;
         return;
+    }
     bool is_same = counts && holder->inode == st.st_ino && holder->descriptors == st.st_size;
     if (!is_same || clients->walks % THOROUGH_WALK == 0)
         look_into(clients, holder);
@@ -205,15 +234,28 @@ static void forget_gone(struct drm_clients *clients)
         }
 }
 
+/* In another pid namespace than the first, and where /proc is mounted with hidepid=invisible, the
+ * processes of others are not even listed; in the latter case pid 1 is one of them. A fixture need
+ * not have one. */
+static bool some_are_not_listed(const struct drm_clients *clients)
+{
+    if (!clients->is_first_namespace)
+        return true;
+    if (!clients->tree.is_live)
+        return false;
+    _cleanup_closedir_ DIR *directory = fd_open_directory(clients->tree.root_fd, "1/fd");
+    return !directory;
+}
+
 static void walk(struct drm_clients *clients)
 {
     _cleanup_closedir_ DIR *directory = fd_open_directory(clients->tree.root_fd, ".");
     struct dirent *entry;
     int64_t pid;
 
+    clients->hidden = !directory || some_are_not_listed(clients);
     if (!directory)
         return;
-    clients->hidden = 0;
     clients->walks++;
     while ((entry = readdir(directory)))
         if (number_parse_int(entry->d_name, &pid) == 0 && pid > 0 && pid <= INT32_MAX)
@@ -223,22 +265,40 @@ static void walk(struct drm_clients *clients)
 
 /* ---- what the files tell ---- */
 
-/* Without a number of its own, a file is told apart by who holds it. */
-static int64_t key_of(const struct drm_fdinfo *info, pid_t pid, int file)
+/* Drivers may number their clients each for itself. Without a number of its own, a file is told
+ * apart by who holds it. FNV-1a over the device, so that those of one device never have the same
+ * key, and those of two hardly ever. */
+static uint64_t key_of(const struct drm_fdinfo *info, pid_t pid, int file)
 {
-    return int_is_known(info->client_id) ? info->client_id : ((int64_t)pid << 32 | file);
+    const char *const texts[] = {info->driver, info->pdev};
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        for (const char *at = texts[i]; *at; at++)
+            hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+    return hash ^ (int_is_known(info->client_id) ? (uint64_t)info->client_id
+                                                 : (uint64_t)pid << 32 | (uint64_t)file);
 }
 
-static struct client *find_client(struct drm_clients *clients, const struct drm_fdinfo *info,
-                                  int64_t key)
+static bool is_of_same_device(const struct drm_fdinfo *a, const struct drm_fdinfo *b)
 {
-    for (size_t i = 0; i < clients->list.count; i++) {
-        struct client *client = &clients->list.items[i];
-        if (client->key == key && strcmp(client->info.driver, info->driver) == 0 &&
-            strcmp(client->info.pdev, info->pdev) == 0)
-            return client;
+    return strcmp(a->driver, b->driver) == 0 && strcmp(a->pdev, b->pdev) == 0;
+}
+
+static struct client *client_new(struct drm_clients *clients, const struct drm_fdinfo *info,
+                                 uint64_t key)
+{
+    struct client *client = calloc(1, sizeof(*client));
+
+    if (!client)
+        return NULL;
+    client->info = *info;
+    client->key = key;
+    if (map_put(&clients->clients, key, client) < 0) {
+        free(client);
+        return NULL;
     }
-    return NULL;
+    return client;
 }
 
 static const struct drm_engine *find_engine(const struct drm_fdinfo *info, const char *name)
@@ -287,38 +347,45 @@ static void update_client(struct client *client, struct drm_fdinfo *info, uint64
     client->is_known = true;
 }
 
-static void note_client(struct drm_clients *clients, struct drm_fdinfo *info, pid_t pid,
+/* false: there is no room for it. */
+static bool note_client(struct drm_clients *clients, struct drm_fdinfo *info, pid_t pid,
                         const struct file *file, uint64_t elapsed_ns)
 {
-    int64_t key = key_of(info, pid, file->number);
-    struct client *client = find_client(clients, info, key);
+    uint64_t key = key_of(info, pid, file->number);
+    struct client *client = map_get(&clients->clients, key);
 
-    if (client && client->is_fresh) { /* shared: it was met already */
+    if (client && !is_of_same_device(&client->info, info))
+        return false;
+    if (client && client->look == clients->looks) { /* shared: it was met already */
         client->pid = MIN(client->pid, pid);
-        return;
+        return true;
     }
-    if (client) {
+    if (client)
         update_client(client, info, elapsed_ns);
-    } else {
-        if (VEC_PUSH(&clients->list, (struct client){.info = *info, .key = key}) < 0)
-            return;
-        client = &clients->list.items[clients->list.count - 1];
-    }
+    else if (!(client = client_new(clients, info, key)))
+        return false;
     client->node = file->node;
     client->pid = pid;
-    client->is_fresh = true;
+    client->look = clients->looks;
+    return true;
 }
 
-/* false: it is not such a file any more. */
-static bool read_file(struct drm_clients *clients, const struct holder *holder, int file,
-                      struct drm_fdinfo *ret)
+/* 0, -ENOENT (it is not such a file any more) or another negative errno: it tells nothing. */
+static int read_file(struct drm_clients *clients, pid_t pid, const struct file *file,
+                     struct drm_fdinfo *ret)
 {
+    const int root_fd = clients->tree.root_fd;
     char path[48];
+    unsigned node;
 
-    snprintf(path, sizeof(path), "%d/fdinfo/%d", (int)holder->pid, file);
-    ssize_t length =
-        fd_read_file(clients->tree.root_fd, path, clients->buffer, sizeof(clients->buffer));
-    return length > 0 && drm_fdinfo_parse(clients->buffer, (size_t)length, ret) == 0;
+    snprintf(path, sizeof(path), "%d/fdinfo/%d", (int)pid, file->number);
+    ssize_t length = fd_read_file(root_fd, path, clients->buffer, sizeof(clients->buffer));
+    int r = length < 0 ? (int)length : drm_fdinfo_parse(clients->buffer, (size_t)length, ret);
+    if (r == 0)
+        return 0;
+    snprintf(path, sizeof(path), "%d/fd/%d", (int)pid, file->number);
+    int link = find_node(root_fd, path, &node);
+    return is_gone(link) || (link == 0 && node != file->node) ? -ENOENT : -ENODATA;
 }
 
 struct look {
@@ -335,6 +402,16 @@ static bool is_asleep(const struct look *look, unsigned node)
     return false;
 }
 
+static void mark_untold(struct drm_clients *clients, unsigned node)
+{
+    clients->untold[node / 64] |= UINT64_C(1) << node % 64;
+}
+
+static bool is_untold(const struct drm_clients *clients, unsigned node)
+{
+    return node <= NODE_MAX && clients->untold[node / 64] >> node % 64 & 1;
+}
+
 static void read_holder(struct drm_clients *clients, struct holder *holder, const struct look *look)
 {
     struct drm_fdinfo info;
@@ -343,46 +420,56 @@ static void read_holder(struct drm_clients *clients, struct holder *holder, cons
         const struct file *file = &holder->files.items[i];
         if (is_asleep(look, file->node))
             continue;
-        if (read_file(clients, holder, file->number, &info))
-            note_client(clients, &info, holder->pid, file, look->elapsed_ns);
-        else
+        int r = clients->files_read < CLIENTS_MAX ? read_file(clients, holder->pid, file, &info)
+                                                  : -ENOSPC;
+        clients->files_read += r != -ENOSPC;
+        if (r == -ENOENT)
             holder->inode = 0; /* to be listed again */
+        else if (r < 0 || !note_client(clients, &info, holder->pid, file, look->elapsed_ns))
+            mark_untold(clients, file->node);
     }
 }
 
 static void drop_stale(struct drm_clients *clients)
 {
-    size_t kept = 0;
+    size_t position = 0;
 
-    for (size_t i = 0; i < clients->list.count; i++) {
-        if (!TAKE(clients->list.items[i].is_fresh, false))
-            continue;
-        if (kept != i)
-            clients->list.items[kept] = clients->list.items[i];
-        kept++;
-    }
-    clients->list.count = kept;
+    for (struct client *client; (client = map_next(&clients->clients, &position));)
+        if (client->look != clients->looks) {
+            map_remove(&clients->clients, client->key);
+            free(client);
+            position--; /* another may have moved into its place */
+        }
+}
+
+static void read_files(struct drm_clients *clients, const struct look *look)
+{
+    size_t position = 0;
+
+    clients->files_read = 0;
+    memset(clients->untold, 0, sizeof(clients->untold));
+    for (struct holder *holder; (holder = map_next(&clients->holders, &position));)
+        if (holder->files.count)
+            read_holder(clients, holder, look);
+    drop_stale(clients);
 }
 
 void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns,
                       const struct drm_device *asleep, size_t count)
 {
-    const struct look look = {
-        .elapsed_ns = mono_ns - clients->looked_mono_ns, .asleep = asleep, .asleep_count = count};
-    size_t position = 0;
-
-    if (clients->looks && look.elapsed_ns < LOOK_EVERY_NS)
+    if (clients->looks && mono_ns < clients->looked_mono_ns + LOOK_EVERY_NS)
         return;
     if (!clients->looks || mono_ns - clients->walked_mono_ns >= WALK_EVERY_NS) {
+        uint64_t begun_ns = clock_mono_ns();
         walk(clients);
         clients->walked_mono_ns = mono_ns;
+        mono_ns += clock_mono_ns() - begun_ns; /* which the files are read after */
     }
-    for (struct holder *holder; (holder = map_next(&clients->holders, &position));)
-        if (holder->files.count)
-            read_holder(clients, holder, &look);
-    drop_stale(clients);
-    clients->looked_mono_ns = mono_ns;
     clients->looks++;
+    const struct look look = {
+        .elapsed_ns = mono_ns - clients->looked_mono_ns, .asleep = asleep, .asleep_count = count};
+    read_files(clients, &look);
+    clients->looked_mono_ns = mono_ns;
 }
 
 /* ---- what comes of it ---- */
@@ -431,18 +518,15 @@ static bool add_client(const struct client *client,
 double drm_clients_busy_pct(const struct drm_clients *clients, const struct drm_device *device)
 {
     struct engine_load loads[DRM_ENGINES_MAX];
-    size_t count = 0;
+    size_t count = 0, position = 0;
     double largest = 0;
 
-    if (clients->looks < 2 || clients->hidden)
+    if (clients->looks < 2 || clients->hidden || is_untold(clients, device->card) ||
+        is_untold(clients, device->render))
         return REAL_UNKNOWN;
-    for (size_t i = 0; i < clients->list.count; i++) {
-        const struct client *client = &clients->list.items[i];
-        if (!is_of(client, device))
-            continue;
-        if (!add_client(client, loads, &count))
+    for (const struct client *client; (client = map_next(&clients->clients, &position));)
+        if (is_of(client, device) && !add_client(client, loads, &count))
             return REAL_UNKNOWN;
-    }
     for (size_t i = 0; i < count; i++)
         largest = fmax(largest, loads[i].share);
     return fmin(largest, 1) * 100;
@@ -459,8 +543,9 @@ static bool is_of_any(const struct client *client, const struct drm_device *devi
 int drm_clients_read_processes(const struct drm_clients *clients, const struct drm_device *devices,
                                size_t count, struct gpu_reading *reading)
 {
-    for (size_t i = 0; i < clients->list.count; i++) {
-        const struct client *client = &clients->list.items[i];
+    size_t position = 0;
+
+    for (const struct client *client; (client = map_next(&clients->clients, &position));) {
         int64_t bytes = drm_fdinfo_memory_bytes(&client->info);
         if (!int_is_known(bytes) || !is_of_any(client, devices, count))
             continue;

@@ -25,14 +25,15 @@ int drm_clients_new(const char *proc_root, struct drm_clients **ret);
 void drm_clients_free(struct drm_clients *clients);
 
 /* Brings it up to date, as of `mono_ns`; not more often than every tenth of a second. Files of the
- * devices `asleep` are not read: some drivers would wake them. What cannot be noted for want of
- * memory is missing. */
+ * devices `asleep` are not read: some drivers would wake them. What cannot be noted, for want of
+ * memory or because there are more than some thousand files, is missing; how busy its device is, is
+ * unknown then. */
 void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns,
                       const struct drm_device *asleep, size_t count);
 
 /* How busy the busiest engine of a device was between the last two looks, in percent: the sum over
- * its clients. REAL_UNKNOWN: it was looked at once only, some processes are hidden from this user,
- * or the driver does not tell. */
+ * its clients. REAL_UNKNOWN: it was looked at once only, some processes are hidden from this user
+ * or by a pid namespace, or the driver does not tell, be it of a single file. */
 double drm_clients_busy_pct(const struct drm_clients *clients, const struct drm_device *device);
 
 /* The memory of each client of these devices, added to the reading. 0 or -ENOMEM. */

@@ -40,8 +40,8 @@ int gpu_reading_add_process(struct gpu_reading *reading, pid_t pid, int64_t memo
  * the driver told of. */
 void gpu_reading_identify(struct gpu_reading *reading, int proc_fd);
 
-/* Whether pids that NVIDIA's driver tells are those below `proc_fd`: it may tell those of the first
- * pid namespace. */
+/* Whether this is the first pid namespace: then pids that NVIDIA's driver tells are those below
+ * `proc_fd`, and all processes of the machine are there. */
 bool gpu_reading_knows_pids(int proc_fd);
 
 /* NULL: it has no memory on any device. */

@@ -204,7 +204,8 @@ static void read_figures(const struct nvml *nvml, nvml_device device, struct gpu
     struct nvml_memory memory;
     unsigned value;
 
-    if (nvml->get_utilization && nvml->get_utilization(device, &utilization) == NVML_SUCCESS)
+    if (nvml->get_utilization && nvml->get_utilization(device, &utilization) == NVML_SUCCESS &&
+        utilization.gpu <= 100)
         metric->utilization_pct = utilization.gpu;
     if (nvml->get_memory && nvml->get_memory(device, &memory) == NVML_SUCCESS) {
         metric->memory_used_mb = (double)memory.used / BYTES_PER_MB;
@@ -273,7 +274,7 @@ static bool is_touched(const char *bytes, size_t from, size_t to, char pattern)
 }
 
 /* Drivers have had more than one layout behind the same name: how far it writes, with room for as
- * many as there are, tells which it is. */
+ * many as there are, tells which it is. That takes two: of one alone, it need not write the end. */
 static void measure_items(struct nvml *nvml, enum process_kind kind, nvml_device device,
                           int expected)
 {
@@ -305,7 +306,7 @@ static int list_processes(struct nvml *nvml, enum process_kind kind, nvml_device
                     room <= GPU_PROCESSES_MAX;
          i++) {
         count = fill_list(nvml, kind, device, &room);
-        if (count > 0 && !nvml->listers[kind].is_measured) {
+        if (count > 1 && !nvml->listers[kind].is_measured) {
             measure_items(nvml, kind, device, count);
             count = nvml->listers[kind].is_measured ? count : -1;
         }
