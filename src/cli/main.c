@@ -142,7 +142,9 @@ static int end(int status)
 {
     if (!threads_were_left())
         return status;
-    fflush(NULL);
+    /* Not all streams: the thread may hold one of its library's while it hangs. */
+    fflush(stdout);
+    fflush(stderr);
     _exit(status);
 }
 

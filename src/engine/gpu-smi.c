@@ -26,6 +26,8 @@ struct gpu_smi {
     struct gpu_reading *reading;
     uint64_t not_before_mono_ns;
     uint64_t retry_ns;
+    uint64_t apps_not_before_mono_ns; /* the same for who has memory there */
+    uint64_t apps_retry_ns;
     char reason[128];
 };
 
@@ -50,10 +52,15 @@ static int start_query(struct gpu_smi *smi, const char *query,
     return helper_start(smi->options.helpers, &options, &smi->helper);
 }
 
+static uint64_t next_retry(uint64_t retry_ns)
+{
+    return retry_ns ? MIN(retry_ns * 2, RETRY_MAX_NS) : RETRY_NS;
+}
+
 static void fail(struct gpu_smi *smi)
 {
     gpu_reading_free(TAKE_PTR(smi->reading));
-    smi->retry_ns = smi->retry_ns ? MIN(smi->retry_ns * 2, RETRY_MAX_NS) : RETRY_NS;
+    smi->retry_ns = next_retry(smi->retry_ns);
     smi->not_before_mono_ns = clock_mono_ns() + smi->retry_ns;
     smi->options.on_answer(smi->options.context, NULL, smi->reason);
 }
@@ -106,6 +113,7 @@ static void on_gpus(void *context, const struct helper_end *end)
         return;
     }
     if (!gpu_reading_knows_pids(smi->options.proc_fd) ||
+        clock_mono_ns() < smi->apps_not_before_mono_ns ||
         start_query(smi, NVIDIA_SMI_QUERY_APPS, on_apps) < 0)
         succeed(smi);
 }
@@ -116,8 +124,13 @@ static void on_apps(void *context, const struct helper_end *end)
     struct gpu_smi *smi = context;
 
     smi->helper = NULL;
-    if (is_whole(smi, end))
+    if (is_whole(smi, end)) {
         nvidia_smi_apps_parse(end->output, end->length, smi->reading);
+        smi->apps_retry_ns = 0;
+    } else {
+        smi->apps_retry_ns = next_retry(smi->apps_retry_ns);
+        smi->apps_not_before_mono_ns = clock_mono_ns() + smi->apps_retry_ns;
+    }
     succeed(smi);
 }
 

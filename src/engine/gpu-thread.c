@@ -4,11 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/thread.h"
-
-/* How long a driver that has answered may take to let go at the end. */
-#define PATIENCE_NS (NS_PER_SEC / 2)
 
 /* What the thread and the loop share, under its lock: freed by whoever leaves last. */
 struct talk {
@@ -103,9 +99,14 @@ static void on_answered(uv_async_t *async)
     pthread_mutex_lock(&talk->lock);
     struct gpu_reading *answer = TAKE_PTR(talk->answer);
     const char *reason = talk->reason;
+    bool has_ended = talk->has_ended, is_closing = talk->is_closing;
     pthread_mutex_unlock(&talk->lock);
-    if (answer || reason)
-        thread->options.on_answer(thread->options.context, answer, reason);
+    if (answer && is_closing)
+        gpu_reading_free(answer);
+    else if (answer)
+        thread->options.on_answer(thread->options.context, answer);
+    if (has_ended)
+        thread->options.on_end(thread->options.context, is_closing ? NULL : reason);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -170,6 +171,16 @@ void gpu_thread_ask(struct gpu_thread *thread)
     pthread_mutex_unlock(&talk->lock);
 }
 
+void gpu_thread_end(struct gpu_thread *thread)
+{
+    struct talk *talk = thread->talk;
+
+    pthread_mutex_lock(&talk->lock);
+    talk->is_closing = true;
+    pthread_cond_broadcast(&talk->changed);
+    pthread_mutex_unlock(&talk->lock);
+}
+
 void gpu_thread_close(struct gpu_thread *thread)
 {
     if (!thread)
@@ -178,14 +189,9 @@ void gpu_thread_close(struct gpu_thread *thread)
 
     pthread_mutex_lock(&talk->lock);
     talk->is_closing = true;
-    pthread_cond_broadcast(&talk->changed);
-    uint64_t deadline_ns = clock_mono_ns() + PATIENCE_NS;
-    bool is_idle = !talk->is_asked;
-    while (is_idle && !talk->has_ended &&
-           cond_wait_until(&talk->changed, &talk->lock, deadline_ns) == 0)
-        ;
-    bool has_ended = talk->has_ended;
     talk->answered = NULL;
+    bool has_ended = talk->has_ended;
+    pthread_cond_broadcast(&talk->changed);
     pthread_mutex_unlock(&talk->lock);
     if (has_ended) {
         pthread_join(thread->thread, NULL);

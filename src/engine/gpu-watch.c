@@ -16,6 +16,7 @@
 #define LEAD_NS (NS_PER_SEC / 4)
 /* A driver's own figures are no fresher. */
 #define ASK_EVERY_NS (NS_PER_SEC / 2)
+#define SLACK_NS     (ASK_EVERY_NS / 10) /* of the loop's clock */
 /* How much later than usual an answer may come, until what was known before is not any more. */
 #define LATE_NS (2 * NS_PER_SEC)
 /* A device may be plugged in, or its driver be loaded. */
@@ -34,7 +35,9 @@ struct seat {
     enum gpu_source source;
     enum seat_state state;
     struct gpu_thread *thread; /* NULL: there is none */
-    struct gpu_smi *smi;       /* NULL: not used; for NVIDIA's alone */
+    bool is_ending;            /* … it is to end: nothing is asked until it has */
+    uint64_t asked_mono_ns;
+    struct gpu_smi *smi; /* NULL: not used; for NVIDIA's alone */
     bool uses_smi;
     struct gpu_reading *latest; /* NULL: none yet */
     const char *reason;         /* of the thread, or of smi: why there is nothing */
@@ -54,7 +57,6 @@ struct gpu_watch {
     uint64_t asked_mono_ns;
     uint64_t looked_mono_ns;
     uint64_t interval_ns;
-    unsigned there; /* sources, as of the last look */
     struct seat seats[GPU_SOURCE_COUNT];
     int64_t first_card; /* number of the first device that is not NVIDIA's */
 };
@@ -68,7 +70,7 @@ static void tell_if_none(struct gpu_watch *watch)
     if (watch->choice != SWITCH_ON || watch->has_told || !watch->options.on_none)
         return;
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++)
-        if (watch->seats[i].state != SEAT_FAILED)
+        if (watch->seats[i].state != SEAT_FAILED || watch->seats[i].latest)
             return;
     watch->has_told = true;
     gpu_watch_describe(watch, words);
@@ -121,15 +123,23 @@ static int use_smi(struct seat *seat)
     return 0;
 }
 
-static void on_thread_answer(void *context, struct gpu_reading *reading, const char *reason)
+static void on_thread_answer(void *context, struct gpu_reading *reading)
+{
+    take_reading(context, reading);
+}
+
+static void begin_seat(struct seat *seat);
+
+static void on_thread_end(void *context, const char *reason)
 {
     struct seat *seat = context;
 
-    if (reading) {
-        take_reading(seat, reading);
+    gpu_thread_close(TAKE_PTR(seat->thread));
+    if (TAKE(seat->is_ending, false)) {
+        if (seat->state == SEAT_ASKED) /* it is wanted again */
+            begin_seat(seat);
         return;
     }
-    gpu_thread_close(TAKE_PTR(seat->thread));
     seat->state = SEAT_FAILED;
     seat->reason = seat->no_thread = reason;
     if (seat->source == GPU_SOURCE_NVML && use_smi(seat) == 0)
@@ -145,10 +155,14 @@ static void begin_seat(struct seat *seat)
         .source = seat->source,
         .roots = seat->watch->options.roots,
         .on_answer = on_thread_answer,
+        .on_end = on_thread_end,
         .context = seat,
     };
 
     seat->state = SEAT_ASKED;
+    seat->asked_mono_ns = clock_mono_ns();
+    if (seat->thread) /* one that hangs is not begun again: it is taken up once it has ended */
+        return;
     if (gpu_thread_start(seat->watch->loop, &options, &seat->thread) == 0)
         return;
     seat->thread = NULL;
@@ -158,26 +172,26 @@ static void begin_seat(struct seat *seat)
 
 static void end_seat(struct seat *seat)
 {
-    gpu_thread_close(TAKE_PTR(seat->thread));
+    seat->is_ending = seat->thread != NULL;
+    if (seat->thread)
+        gpu_thread_end(seat->thread);
     seat->uses_smi = false;
     gpu_smi_stop(seat->smi);
     gpu_reading_free(TAKE_PTR(seat->latest));
     seat->state = SEAT_EMPTY;
 }
 
-/* A source that had nothing is asked again once a device has turned up. */
+/* A source that had nothing is asked again: a device may have turned up. */
 static void look_for_devices(struct gpu_watch *watch)
 {
-    unsigned before = watch->there;
-
     watch->looked_mono_ns = clock_mono_ns();
-    watch->there = gpu_sources_there(&watch->options.roots);
+    unsigned there = gpu_sources_there(&watch->options.roots);
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++) {
         struct seat *seat = &watch->seats[i];
-        bool is_new = (watch->there & ~before) & GPU_SOURCE_BIT(i);
-        bool is_wanted = watch->choice == SWITCH_ON || (watch->there & GPU_SOURCE_BIT(i));
-        if ((seat->state == SEAT_EMPTY && is_wanted) ||
-            (seat->state == SEAT_FAILED && !seat->uses_smi && is_new))
+        bool is_there = there & GPU_SOURCE_BIT(i);
+        bool is_wanted = watch->choice == SWITCH_ON && !watch->options.only_what_is_there;
+        if ((seat->state == SEAT_EMPTY && (is_wanted || is_there)) ||
+            (seat->state == SEAT_FAILED && !seat->uses_smi && is_there))
             begin_seat(seat);
     }
     watch->first_card = MAX(watch->first_card, (int64_t)gpu_nvidia_nodes(&watch->options.roots));
@@ -189,13 +203,15 @@ static void ask(struct gpu_watch *watch)
 
     if (now_ns - watch->looked_mono_ns >= LOOK_EVERY_NS)
         look_for_devices(watch);
-    if (now_ns - watch->asked_mono_ns < ASK_EVERY_NS)
+    if (now_ns - watch->asked_mono_ns + SLACK_NS < ASK_EVERY_NS)
         return;
     watch->asked_mono_ns = now_ns;
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++) {
         struct seat *seat = &watch->seats[i];
-        if (seat->thread)
+        if (seat->thread && !seat->is_ending) {
             gpu_thread_ask(seat->thread);
+            seat->asked_mono_ns = now_ns;
+        }
         if (seat->uses_smi)
             gpu_smi_ask(seat->smi, now_ns);
     }
@@ -210,7 +226,6 @@ static void begin(struct gpu_watch *watch)
         return;
     watch->has_begun = true;
     watch->has_told = false;
-    watch->there = 0;
     watch->asked_mono_ns = clock_mono_ns(); /* each begins by asking */
     look_for_devices(watch);
 }
@@ -281,14 +296,17 @@ void gpu_watch_close(struct gpu_watch *watch)
 
 /* ---- into a snapshot ---- */
 
-/* What is older was overtaken by a question that has not been answered. */
+/* Not if a later question has not been answered for a while, nor if it is older than it can be. */
 static bool is_current(const struct seat *seat, uint64_t mono_ns)
 {
-    uint64_t usual_ns = seat->uses_smi ? GPU_SMI_EVERY_NS + GPU_SMI_LIMIT_MS * NS_PER_MSEC : 0;
+    uint64_t usual_ns = seat->uses_smi ? GPU_SMI_EVERY_NS + GPU_SMI_LIMIT_MS * NS_PER_MSEC
+                                       : MAX(seat->watch->interval_ns, ASK_EVERY_NS);
 
-    return seat->state == SEAT_ANSWERS && seat->latest &&
-           mono_ns - seat->latest->asked_mono_ns <=
-               MAX(seat->watch->interval_ns, ASK_EVERY_NS) + usual_ns + LATE_NS;
+    if (seat->state != SEAT_ANSWERS || !seat->latest)
+        return false;
+    uint64_t age_ns = mono_ns - seat->latest->asked_mono_ns;
+    bool is_overtaken = seat->thread && seat->latest->asked_mono_ns < seat->asked_mono_ns;
+    return age_ns <= LATE_NS || (!is_overtaken && age_ns <= usual_ns + LATE_NS);
 }
 
 static int copy_gpu(const struct gpu_metric *gpu, bool is_current, struct arena *arena,

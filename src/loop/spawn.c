@@ -112,12 +112,14 @@ static int become_user(const struct spawn_user *user)
     return 0;
 }
 
+/* By the call itself: libc keeps two for its own use, which may be ignored here all the same. */
 static void make_signals_ordinary(void)
 {
+    const unsigned long ordinary[8] = {0}; /* SIG_DFL, no flags, nothing masked */
     sigset_t none;
 
     for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
+        syscall(SYS_rt_sigaction, number, ordinary, NULL, NSIG / 8);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -411,6 +411,7 @@ static int read_event(void *context, sqlite3_stmt *row, struct arena *arena, voi
     if (r == 0)
         r = row_read_text(row, 1, arena, &event->run_id);
     event->is_step = sqlite3_column_int(row, 2);
+    event->tells_calls = false;
     return r < 0 ? r : row_read_columns(&reader->schema.event, row, 3, arena, event);
 }
 

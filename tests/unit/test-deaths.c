@@ -42,7 +42,7 @@ static struct process_event event_of(int type, int64_t pid)
     struct process_event event;
 
     record_init(&process_event_record, &event);
-    event.is_step = false;
+    event.is_step = event.tells_calls = false;
     event.timestamp = now += 0.001;
     event.event_type = type;
     event.pid = pid;

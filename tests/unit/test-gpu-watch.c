@@ -34,20 +34,24 @@ struct stage {
 };
 
 /* A sanitizer may have threads of its own: ours have names. */
-static bool has_thread(const char *name)
+static unsigned count_threads(const char *name)
 {
     _cleanup_closedir_ DIR *directory = fd_open_directory(-1, "/proc/self/task");
     char path[NAME_MAX + 8], comm[32];
-    bool is_there = false;
+    unsigned count = 0;
 
     assert_non_null(directory);
-    for (struct dirent *entry; (entry = readdir(directory)) && !is_there;) {
+    for (struct dirent *entry; (entry = readdir(directory));) {
         snprintf(path, sizeof(path), "%s/comm", entry->d_name);
         ssize_t length = fd_read_file(dirfd(directory), path, comm, sizeof(comm));
-        is_there =
-            length > 0 && strncmp(comm, name, strlen(name)) == 0 && comm[strlen(name)] == '\n';
+        count += length > 0 && strncmp(comm, name, strlen(name)) == 0 && comm[strlen(name)] == '\n';
     }
-    return is_there;
+    return count;
+}
+
+static bool has_thread(const char *name)
+{
+    return count_threads(name) > 0;
 }
 
 static bool has_threads(void)
@@ -179,6 +183,14 @@ static double memory_of(const struct stage *stage, size_t i)
     return stage->snapshot->processes.items[i].gpu_memory_mb;
 }
 
+static bool words_have(const struct stage *stage, const char *expected)
+{
+    char words[GPU_WORDS_SIZE];
+
+    gpu_watch_describe(stage->watch, words);
+    return strstr(words, expected) != NULL;
+}
+
 static void assert_words(const struct stage *stage, const char *expected)
 {
     char words[GPU_WORDS_SIZE];
@@ -269,6 +281,7 @@ static void two_sources_and_their_processes(void **state)
     struct stage *stage = *state;
 
     world_put(stage->world, "dev/nvidiactl", "%s", "");
+    world_put(stage->world, "dev/nvidia0", "%s", "");
     world_put_radeon(stage->world, 0);
     world_put_process(stage->world, 100, 50);
     world_put_process(stage->world, 101, 60);
@@ -296,6 +309,7 @@ static void a_driver_that_hangs(void **state)
 {
     struct stage *stage = *state;
 
+    world_put(stage->world, "dev/nvidiactl", "%s", "");
     world_put(stage->world, "dev/nvidia0", "%s", "");
     world_put_radeon(stage->world, 0);
     tell_nvml(stage, "");
@@ -312,10 +326,32 @@ static void a_driver_that_hangs(void **state)
     assert_true(gpu_at(stage, 1)->memory_used_mb == 3072);
 }
 
+/* One that hangs is not begun a second time, however often it is switched off and on. */
+static void off_and_on_while_a_driver_hangs(void **state)
+{
+    struct stage *stage = *state;
+
+    world_put(stage->world, "dev/nvidiactl", "%s", "");
+    world_put(stage->world, "dev/nvidia0", "%s", "");
+    tell_nvml(stage, "stuck-init\n");
+    start(stage, SWITCH_AUTO);
+    AWAIT(stage, has_thread("sonde-nvml"));
+    for (int i = 0; i < 3; i++) {
+        gpu_watch_configure(stage->watch, SWITCH_OFF);
+        gpu_watch_configure(stage->watch, SWITCH_AUTO);
+        AWAIT(stage, words_have(stage, "NVML: no answer yet"));
+        assert_int_equal(count_threads("sonde-nvml"), 1);
+    }
+    tell_nvml(stage, "");
+    AWAIT(stage, is_known(stage, 0));
+    assert_int_equal(count_threads("sonde-nvml"), 1);
+}
+
 static void it_ends_while_a_driver_hangs(void **state)
 {
     struct stage *stage = *state;
 
+    world_put(stage->world, "dev/nvidiactl", "%s", "");
     world_put(stage->world, "dev/nvidia0", "%s", "");
     world_put_radeon(stage->world, 0);
     tell_nvml(stage, "stuck-init\n");
@@ -356,6 +392,7 @@ static void smi_where_there_is_no_nvml(void **state)
     struct stage *stage = *state;
 
     setenv("FAKE_NVML", "broken", 1);
+    world_put(stage->world, "dev/nvidiactl", "%s", "");
     world_put(stage->world, "dev/nvidia0", "%s", "");
     world_put_process(stage->world, 100, 50);
     world_put_process(stage->world, 101, 60);
@@ -436,6 +473,7 @@ int main(void)
         STAGE_TEST(it_begins_when_it_may),
         STAGE_TEST(two_sources_and_their_processes),
         STAGE_TEST(a_driver_that_hangs),
+        STAGE_TEST(off_and_on_while_a_driver_hangs),
         STAGE_TEST(it_ends_while_a_driver_hangs),
         STAGE_TEST(asked_for_and_none),
         STAGE_TEST(smi_where_there_is_no_nvml),

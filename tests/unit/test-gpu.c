@@ -110,6 +110,8 @@ static void test_what_is_there(void **state)
     const struct gpu_world *world = *state;
 
     assert_int_equal(gpu_sources_there(&world->roots), 0);
+    world_put(world, "dev/nvidiactl", "%s", "");
+    assert_int_equal(gpu_sources_there(&world->roots), 0); /* its devices have no nodes yet */
     world_put(world, "dev/nvidia0", "%s", "");
     world_put(world, "dev/nvidia1", "%s", "");
     world_put(world, "dev/nvidia3", "%s", "");

@@ -20,21 +20,24 @@ struct gpu_set {
     struct drm_cards *cards; /* the same */
 };
 
-/* NVIDIA's driver makes these, and Windows' where Linux runs in it. */
-static bool has_nvidia_node(const char *dev_root)
+static bool has_node(const char *dev_root, const char *name)
 {
-    static const char *const names[] = {"nvidiactl", "nvidia0", "dxg"};
     _cleanup_close_ int dev_fd = open(dev_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    for (size_t i = 0; dev_fd >= 0 && i < ARRAY_SIZE(names); i++)
-        if (faccessat(dev_fd, names[i], F_OK, 0) == 0)
-            return true;
-    return false;
+    return dev_fd >= 0 && faccessat(dev_fd, name, F_OK, 0) == 0;
+}
+
+/* NVIDIA's driver makes the one and, for each device, another; Windows has one where Linux runs in
+ * it. Where some are missing, the library starts a program that makes them. */
+static bool has_nvidia_node(const struct gpu_roots *roots)
+{
+    return (has_node(roots->dev, "nvidiactl") && gpu_nvidia_nodes(roots)) ||
+           has_node(roots->dev, "dxg");
 }
 
 unsigned gpu_sources_there(const struct gpu_roots *roots)
 {
-    return (has_nvidia_node(roots->dev) ? GPU_SOURCE_BIT(GPU_SOURCE_NVML) : 0) |
+    return (has_nvidia_node(roots) ? GPU_SOURCE_BIT(GPU_SOURCE_NVML) : 0) |
            (drm_cards_may_be(roots->sys) ? GPU_SOURCE_BIT(GPU_SOURCE_DRM) : 0);
 }
 
