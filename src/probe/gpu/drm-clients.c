@@ -166,7 +166,7 @@ static bool list_files(struct holder *holder, DIR *directory)
     return true;
 }
 
-/* One that is gone has no files. */
+/* One that is gone has no files; while it goes, its links are refused. */
 static void look_into(const struct drm_clients *clients, struct holder *holder)
 {
     char path[32];
@@ -174,7 +174,11 @@ static void look_into(const struct drm_clients *clients, struct holder *holder)
     snprintf(path, sizeof(path), "%d/fd", (int)holder->pid);
     _cleanup_closedir_ DIR *directory = fd_open_directory(clients->tree.root_fd, path);
     holder->files.count = 0;
-    holder->is_hidden = directory ? !list_files(holder, directory) : !is_gone(-errno);
+    if (!directory)
+        holder->is_hidden = !is_gone(-errno);
+    else
+        holder->is_hidden =
+            !list_files(holder, directory) && faccessat(clients->tree.root_fd, path, F_OK, 0) == 0;
 }
 
 static struct holder *holder_of(struct drm_clients *clients, pid_t pid)
@@ -370,7 +374,7 @@ static bool note_client(struct drm_clients *clients, struct drm_fdinfo *info, pi
     return true;
 }
 
-/* 0, -ENOENT (it is not such a file any more) or another negative errno: it tells nothing. */
+/* 0, -ENOENT (it is not such a file any more) or -ENODATA: it is, and tells nothing. */
 static int read_file(struct drm_clients *clients, pid_t pid, const struct file *file,
                      struct drm_fdinfo *ret)
 {
@@ -384,8 +388,8 @@ static int read_file(struct drm_clients *clients, pid_t pid, const struct file *
     if (r == 0)
         return 0;
     snprintf(path, sizeof(path), "%d/fd/%d", (int)pid, file->number);
-    int link = find_node(root_fd, path, &node);
-    return is_gone(link) || (link == 0 && node != file->node) ? -ENOENT : -ENODATA;
+    r = find_node(root_fd, path, &node);
+    return is_gone(r) || (r == 0 && node != file->node) ? -ENOENT : -ENODATA;
 }
 
 struct look {
@@ -463,7 +467,7 @@ void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns,
         uint64_t begun_ns = clock_mono_ns();
         walk(clients);
         clients->walked_mono_ns = mono_ns;
-        mono_ns += clock_mono_ns() - begun_ns; /* which the files are read after */
+        mono_ns += clock_mono_ns() - begun_ns; /* the files are read after it */
     }
     clients->looks++;
     const struct look look = {
