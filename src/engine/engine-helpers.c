@@ -96,7 +96,6 @@ int engine_make_gpu_watch(struct engine *engine)
         .roots = {.proc = "/proc", .sys = "/sys", .dev = "/dev"},
         .helpers = engine->helpers,
         .delay_ms = engine->options.gpus_after_ms,
-        .only_what_is_there = engine->options.spawned_pid != 0,
         .may_begin = engine->options.may_look_deeper,
         .on_none = engine->options.on_no_gpus,
         .context = engine->options.context,

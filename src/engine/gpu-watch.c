@@ -189,7 +189,7 @@ static void look_for_devices(struct gpu_watch *watch)
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++) {
         struct seat *seat = &watch->seats[i];
         bool is_there = there & GPU_SOURCE_BIT(i);
-        bool is_wanted = watch->choice == SWITCH_ON && !watch->options.only_what_is_there;
+        bool is_wanted = watch->choice == SWITCH_ON;
         if ((seat->state == SEAT_EMPTY && (is_wanted || is_there)) ||
             (seat->state == SEAT_FAILED && !seat->uses_smi && is_there))
             begin_seat(seat);

@@ -20,9 +20,6 @@ struct gpu_watch_options {
     struct gpu_roots roots;  /* texts that stay */
     struct helpers *helpers; /* not its own: to be closed right after it */
     uint64_t delay_ms;       /* nothing is looked for before */
-    /* NVIDIA's library starts programs where its devices have no nodes yet: not beside a job, whose
-     * processes would not be told from these. */
-    bool only_what_is_there;
     /* … nor until this is so, which is asked at each snapshot then. NULL: it is. */
     bool (*may_begin)(void *context);
     /* GPUs were asked for, and there are none: once, and why. May be NULL. */

@@ -7,6 +7,10 @@
 
 #include "base/cleanup.h"
 
+/* Children of this thread, and orphans, which come to the first one: a library that works in
+ * another thread may have children, too, and waits for them itself. */
+#define OWN __WNOTHREAD
+
 /* Helpers are reaped by those who know them; that one was stopped or continued is of no interest.
  */
 static void pass_to_helpers(struct helpers *helpers, const siginfo_t *info)
@@ -24,7 +28,8 @@ static pid_t find_ready(struct helpers *helpers)
 {
     for (;;) {
         siginfo_t info = {0};
-        if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) < 0) {
+        if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT | OWN) <
+            0) {
             if (errno != EINTR)
                 return -errno;
             continue;
@@ -43,7 +48,7 @@ int reaper_collect(struct helpers *helpers, child_fn on_child, void *context)
         pid_t which = helpers && !helpers_are_none(helpers) ? find_ready(helpers) : -1;
         if (which == 0 || which < -1)
             return which;
-        pid_t pid = wait4(which, &status, WNOHANG | WUNTRACED | WCONTINUED, &usage);
+        pid_t pid = wait4(which, &status, WNOHANG | WUNTRACED | WCONTINUED | OWN, &usage);
 
         if (pid > 0)
             on_child(context, pid, status, &usage);

@@ -47,6 +47,19 @@ def has_figures(gpu):
     return gpu["utilization_pct"] is not None
 
 
+def sees_all_files():
+    """Whether even the first process's files can be looked at: else nobody knows who works on a card
+    that does not tell itself."""
+    try:
+        for name in os.listdir("/proc/1/fd"):
+            os.readlink(f"/proc/1/fd/{name}")
+    except PermissionError:
+        return False
+    except FileNotFoundError:
+        pass
+    return True
+
+
 class GpuTestCase(daemon.TestCase):
     def setUp(self):
         super().setUp()
@@ -383,18 +396,21 @@ class SysfsTest(GpuTestCase):
             "device/hwmon/hwmon4/freq1_input": 2431000000,
             "device/hwmon/hwmon4/power1_average": 118250000})
         with daemon.Daemon(self, config=CONFIG.format("auto"), prefix=self.world(pid)) as sonde:
-            intel, amd = self.await_gpus(sonde, 2, lambda gpus: has_figures(gpus[0]))
+            knows_all = sees_all_files()
+            intel, amd = self.await_gpus(
+                sonde, 2, lambda gpus: has_figures(gpus[0 if knows_all else 1]))
             self.assertEqual(amd, {"index": 1, "utilization_pct": 37, "memory_used_mb": 3072,
                                    "memory_total_mb": 20480, "temperature_c": 54.5,
                                    "name": "amdgpu 1002:744C", "vendor": "AMD", "clock_mhz": 2431,
                                    "power_w": 118.25})
             self.assertEqual((intel["vendor"], intel["clock_mhz"], intel["memory_used_mb"]),
                              ("Intel", 1300, None))
-            self.assertEqual(intel["utilization_pct"], 0)
+            self.assertEqual(intel["utilization_pct"], 0 if knows_all else None)
             self.assertEqual(sonde.processes(pid=pid)[0]["gpu_memory_mb"], 64)
             # from now on its engine runs all the time, for as much of the test as there is
             self.tell_file(5, 10 ** 15, 96)
-            self.await_gpus(sonde, 2, lambda gpus: gpus[0]["utilization_pct"] == 100)
+            if knows_all:
+                self.await_gpus(sonde, 2, lambda gpus: gpus[0]["utilization_pct"] == 100)
             harness.wait_until(
                 lambda: sonde.processes(pid=pid)[0]["gpu_memory_mb"] == 96, "it has grown")
             self.await_status(sonde, "kernel (DRM): 2 devices")
