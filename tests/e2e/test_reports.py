@@ -233,8 +233,8 @@ class Reports(StoredTestCase):
 
     def test_failure(self):
         self.store("bad", "sh", "-c", "(exit 7); (exit 8); exit 9", status=9)
-        self.assertRegex(self.first_line("bad"),
-                         r"^bad: failure, exit status 9(: sh \(\d+\) exited 8 → sh exited 9)?$")
+        reason = r": sh \(\d+\) exited 8 → sh exited 9" if harness.has_connector() else ""
+        self.assertRegex(self.first_line("bad"), rf"^bad: failure, exit status 9{reason}$")
         if harness.has_connector():
             text = self.text("report", "bad")
             self.assertRegex(text, r"\n  failed     3 with a status other than 0\n")
