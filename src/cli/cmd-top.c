@@ -194,28 +194,27 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"history", 'H', "TIME", "replay what is stored since TIME, such as 1h or 14:00"},
-    {"job", 'j', "JOB", "only this job: its name, or a run_id; with --history also JOB~1"},
+    {"history", 'H', "TIME", "replay what is stored since then (1h, 14:00)"},
+    {"job", 'j', "JOB", "only this job: JOB, a run_id, with -H also JOB~1"},
     {"interval", 'i', "TIME", "how often it is drawn anew (default 2s)"},
     {"readonly", 'r', NULL, "no key sends a signal"},
     {"no-unicode", 0, NULL, "ASCII only"},
     {"json", 0, NULL, "no screen: a SystemSnapshot a line"},
     {"limit", 'n', "N", "with --json: end after N lines"},
-    {"trace", 't', "PID", "no screen: every system call of a process and of all that it forks"},
+    {"trace", 't', "PID", "no screen: the system calls of a process tree"},
     {"output", 'o', "FILE", "with --trace: to a file"},
 };
 
 const struct command command_top = {
     .name = "top",
     .summary = "Watch jobs and processes, live or replayed.",
-    .usage = "top [--history TIME] [--job JOB] [--interval TIME] [--readonly] [--json]\n"
+    .usage = "top [--history TIME] [--job JOB] [--interval TIME] [--readonly]\n"
              "       sonde top --trace PID [-o FILE]",
-    .details =
-        "Shows what the daemon sees, or, where there is none, what it finds itself: jobs with\n"
-        "their steps and processes, what happens, and what is wrong. F1 or ? lists the keys.\n"
-        "With --history: Z pauses, [ and ] step, j jumps to a time, a to the next anomaly.\n"
-        "With --trace: strace is attached until Ctrl-C, or until the process ends, and slows it\n"
-        "down; the process lives on.\n",
+    .details = "Shows what the daemon sees, or, where there is none, what it finds itself:\n"
+               "jobs with their steps and processes, what happens, and what is wrong.\n"
+               "F1 or ? lists the keys. With --history: Z pauses, [ and ] step, j jumps to a\n"
+               "time, a to the next anomaly. With --trace: strace is attached until Ctrl-C, or\n"
+               "until the process ends, and slows it down; the process lives on.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run,

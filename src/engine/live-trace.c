@@ -126,7 +126,11 @@ static void on_piece(void *context, const char *bytes, size_t length)
     text_append(&live->pending, bytes, length);
     if (text_error(&live->pending) < 0)
         live->error = -ENOMEM;
-    write_pending(live);
+    /* Why it could not attach is told once, by us; what floods before that is none of strace's. */
+    if (live->output.news == STRACE_ATTACHED)
+        write_pending(live);
+    else if (live->pending.length > STRACE_TABLE_MAX_BYTES)
+        text_reset(&live->pending);
 }
 
 static void on_end(void *context, const struct helper_end *end)
@@ -134,6 +138,8 @@ static void on_end(void *context, const struct helper_end *end)
     struct live *live = context;
 
     live->helper = NULL;
+    if (live->output.news != STRACE_ATTACHED)
+        text_reset(&live->pending);
     if (end->report.error)
         refuse(live, 0, "%.150s cannot be executed: %s", live->command.program,
                strerror(end->report.error));
