@@ -31,8 +31,11 @@
  * it: once in so many looks it is looked at all the same. */
 #define IDLE_LOOKS 16
 /* Of a process without children, what costs most to read (state, threads, the time of children that
- * came and went) is looked at once in so many looks, and when it ends, by its parent. */
+ * came and went) is looked at once in so many looks while anybody is born on this machine, and when
+ * it ends, by its parent. */
 #define LEAF_LOOKS 4
+/* Who is being born has a pid some time before it is listed anywhere. */
+#define BIRTH_LOOKS 2
 
 struct watched {
     struct process_files *files;
@@ -40,6 +43,7 @@ struct watched {
     uint64_t arg_start;             /* moves with every exec */
     int children_fd;                /* -1: not kept */
     unsigned brief_looks;           /* since the last close one */
+    bool may_have_forked;           /* since then */
     bool has_children;
     bool was_there_before; /* the first look */
     bool is_read;          /* `reading` holds */
@@ -58,6 +62,9 @@ struct target {
     struct ledger *ledger;
     struct run run; /* that they are of, for the ledger */
     bool is_first_look;
+    int last_pid_fd; /* negative: there is no such file */
+    int last_pid;    /* as of the last look */
+    unsigned looks_since_birth;
 };
 
 /* ---- who is watched ---- */
@@ -130,6 +137,25 @@ static int find_children(struct target *target, struct watched *it)
     return r;
 }
 
+/* ---- births ---- */
+
+static void look_for_births(struct target *target)
+{
+    int last_pid = target->last_pid_fd < 0 ? -1 : last_pid_read(target->last_pid_fd);
+
+    if (last_pid < 0 || last_pid != target->last_pid)
+        target->looks_since_birth = 0;
+    else if (target->looks_since_birth < BIRTH_LOOKS)
+        target->looks_since_birth++;
+    target->last_pid = last_pid;
+}
+
+/* Whether there may be children that were not listed at the last look. */
+static bool has_births(const struct target *target)
+{
+    return target->looks_since_birth < BIRTH_LOOKS;
+}
+
 /* ---- one process ---- */
 
 static bool is_zombie(const struct proc_stat *stat)
@@ -189,13 +215,15 @@ static void keep_reading(struct watched *it, const struct process_reading *readi
  * same; or not much, by what it is. A file that is not kept may be another's by now. */
 static bool is_brief_enough(const struct target *target, struct watched *it, bool is_idle)
 {
+    it->may_have_forked |= has_births(target);
     if (!target->with_descendants && it->files->pid == target->own_pid)
         return true;
     if (it->files->fds[FILE_STATM] < 0)
         return false;
     if (is_idle)
         return ++it->brief_looks < IDLE_LOOKS;
-    return !it->has_children && it->reading.threads <= 1 && ++it->brief_looks < LEAF_LOOKS;
+    return !it->has_children && it->reading.threads <= 1 &&
+           ++it->brief_looks < (it->may_have_forked ? LEAF_LOOKS : IDLE_LOOKS);
 }
 
 /* 1, 0 if that is not enough, or a negative errno. */
@@ -217,7 +245,7 @@ static int look_briefly(struct target *target, struct watched *it, bool thorough
         return 0;
     *ret_risen = risen_peak(it, &reading, false);
     keep_reading(it, &reading);
-    int r = is_alone || is_idle ? 0 : find_children(target, it);
+    int r = !is_alone && !is_idle && has_births(target) ? find_children(target, it) : 0;
     return r < 0 ? r : 1;
 }
 
@@ -236,6 +264,7 @@ static int look_closely(struct target *target, struct watched *it, bool thorough
     if (stat.arg_start)
         it->arg_start = stat.arg_start;
     it->brief_looks = 0;
+    it->may_have_forked = false;
     *ret_risen = INT_UNKNOWN;
     if (!is_zombie(&stat)) {
         bool with_peak = is_new_image || peak_is_due(it, &reading, thorough);
@@ -351,6 +380,7 @@ int target_look(struct target *target, bool thorough, struct look *ret)
                         .risen_bytes = INT_UNKNOWN};
 
     ledger_begin(target->ledger);
+    look_for_births(target);
     int r = look_at_all(target, thorough, &look);
     if (r < 0)
         return r;
@@ -394,7 +424,7 @@ int target_new(pid_t pid, bool with_descendants, struct target **ret)
     if (!target)
         return -ENOMEM;
 
-    target->root_fd = -1;
+    target->root_fd = target->last_pid_fd = -1;
     target->own_pid = getpid();
     target->with_descendants = with_descendants;
     target->is_first_look = true;
@@ -407,6 +437,8 @@ int target_new(pid_t pid, bool with_descendants, struct target **ret)
     proc_tree_init(&target->tree, target->root_fd, descriptor_budget());
     if (!target->tree.is_live)
         return -EXDEV;
+    if (with_descendants)
+        target->last_pid_fd = last_pid_open(target->root_fd);
     r = watch(target, pid);
     if (r < 0)
         return r;
@@ -423,6 +455,8 @@ void target_free(struct target *target)
     VEC_DONE(&target->watched);
     map_done(&target->by_pid);
     ledger_free(target->ledger);
+    if (target->last_pid_fd >= 0)
+        close_fd(target->last_pid_fd);
     close_fd(target->root_fd);
     free(target);
 }

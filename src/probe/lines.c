@@ -38,8 +38,9 @@ int lines_first(const char *bytes, size_t length, struct line *ret)
 
 bool line_take_key(struct line *line, const char *key)
 {
+    if (line->at == line->end || *line->at != *key)
+        return false; /* nearly always */
     size_t length = strlen(key);
-
     if ((size_t)(line->end - line->at) < length || memcmp(line->at, key, length) != 0)
         return false;
     line->at += length;

@@ -14,12 +14,14 @@
 #include "lib-world.h"
 #include "lib/target.h"
 #include "model/field.h"
+#include "probe/process-children.h"
 
 /* ---- a family that does as it is told ---- */
 
 /* A parent, its child and its grandchild; each waits for letters on a pipe of its own, and says
- * when it has done what they mean: 'b' uses CPU time, 'm' takes memory and gives it back, 'k' keeps
- * it, 'x' ends. The parent reaps whoever ends. */
+ * when it has done what they mean: 'b' uses CPU time, 's' a little of it, 'm' takes memory and
+ * gives it back, 'k' keeps it, 'f' has a child that keeps it, 'x' ends. The parent reaps whoever
+ * ends. */
 enum { PARENT, CHILD, GRANDCHILD, MEMBERS };
 
 #define BURN_MS 200
@@ -51,6 +53,17 @@ static void say_done(const struct family *family)
         _exit(1);
 }
 
+static void have_child(const struct family *family)
+{
+    if (fork() != 0)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    take_memory(32 * MB);
+    say_done(family);
+    for (;;)
+        pause();
+}
+
 static void obey(const struct family *family, int who)
 {
     char letter;
@@ -58,6 +71,8 @@ static void obey(const struct family *family, int who)
     while (read(family->orders[who][0], &letter, 1) == 1) {
         switch (letter) {
         case 'b': burn_ms(BURN_MS); break;
+        case 's': burn_ms(2); break;
+        case 'f': have_child(family); continue; /* which says it */
         case 'm': hold_memory(64 * MB, 0); break;
         case 'k': take_memory(32 * MB); break;
         case 'r': waitpid(-1, NULL, 0); break;
@@ -157,6 +172,48 @@ static void test_children_and_theirs(void **state _unused_)
     assert_true(third.mono_ns > second.mono_ns);
     target_free(target);
     family_end(&family);
+}
+
+/* Also where nobody was born for a while, and one that is busy was looked at in passing. */
+static void test_born_after_a_while(void **state _unused_)
+{
+    struct family family;
+    struct target *target = NULL;
+    struct look before;
+
+    family_start(&family);
+    assert_int_equal(target_new(family.parent, true, &target), 0);
+    for (int i = 0; i < 7; i++) {
+        tell(&family, GRANDCHILD, 's');
+        before = look_at(target);
+    }
+    tell(&family, GRANDCHILD, 'f');
+    struct look after = look_at(target);
+    assert_true(after.rss_bytes - before.rss_bytes > (int64_t)(31 * MB));
+    target_free(target);
+    family_end(&family);
+}
+
+static void test_last_pid(void **state _unused_)
+{
+    int root_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = last_pid_open(root_fd);
+
+    assert_true(root_fd >= 0);
+    if (fd == -ENOENT)
+        skip(); /* a kernel without CONFIG_CHECKPOINT_RESTORE */
+    assert_true(fd >= 0);
+    for (int i = 0; i < 3; i++) {
+        int before = last_pid_read(fd);
+        pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        assert_true(before > 0);
+        assert_int_not_equal(last_pid_read(fd), before);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+    }
+    close(fd);
+    close(root_fd);
 }
 
 /* What is seen of a process, and then turns up in the account of whoever reaps it, is counted
@@ -262,6 +319,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_children_and_theirs),
+        cmocka_unit_test(test_born_after_a_while),
+        cmocka_unit_test(test_last_pid),
         cmocka_unit_test(test_orphans),
         cmocka_unit_test(test_came_and_went),
         cmocka_unit_test(test_peak_between_looks),

@@ -128,6 +128,7 @@ int main(int argc, char **argv)
     struct sonde_options options = SONDE_OPTIONS_INIT;
     struct sonde_monitor *monitor;
     struct sonde_summary summary;
+    struct sonde_timing timing;
     struct sonde_error error = {{0}};
     struct rusage usage;
     pthread_t observer;
@@ -154,11 +155,13 @@ int main(int argc, char **argv)
     pthread_join(observer, NULL);
 
     sonde_monitor_summary(monitor, &summary);
+    sonde_monitor_timing(monitor, &timing);
     check(sonde_summary_to_json(&summary, &json), &error);
     puts(json);
     printf("{\"maxrss_mb\":%.6f,\"own_seconds\":%.6f,\"children_seconds\":%.6f,"
-           "\"growth_mb\":%.6f,\"mean_mb\":%.6f}\n",
-           (double)usage.ru_maxrss / 1024, own, children, growth_mb, observed_sum / observed_sec);
+           "\"growth_mb\":%.6f,\"mean_mb\":%.6f,\"missed\":%llu}\n",
+           (double)usage.ru_maxrss / 1024, own, children, growth_mb, observed_sum / observed_sec,
+           (unsigned long long)timing.missed);
     sonde_free(json);
     sonde_monitor_free(monitor);
     return 0;
