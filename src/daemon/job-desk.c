@@ -457,7 +457,7 @@ void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, s
 
     if (job->outcome != OUTCOME_FAILURE)
         return;
-    engine_flush(daemon->engine);
+    engine_settle(daemon->engine, run);
     if (engine_find_death(daemon->engine, run, 0, job->exit_code, job->signal_num, arena, &chain) <
         0)
         return;
@@ -477,7 +477,7 @@ void job_desk_finish(struct daemon *daemon, struct run *run, const struct job *t
     _cleanup_(arena_done) struct arena arena = {0};
     struct job job = *told;
 
-    engine_flush(daemon->engine); /* what has happened to it goes before its end */
+    engine_settle(daemon->engine, run); /* what has happened to it goes before its end */
     add_beginning(run, entry, &job);
     if (!real_is_known(job.ended_at))
         job.ended_at = now_sec();

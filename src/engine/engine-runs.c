@@ -18,6 +18,14 @@ void engine_catch_up(struct engine *engine)
     engine_drain(engine);
 }
 
+void engine_settle(struct engine *engine, const struct run *run)
+{
+    engine_drain(engine);
+    if (engine->feed && run->root_pid && !run->root_has_ended)
+        lifecycle_feed_settle(engine->feed, run->root_pid);
+    engine_flush(engine);
+}
+
 bool engine_saw_fork(struct engine *engine, pid_t parent, pid_t pid)
 {
     engine_drain(engine);

@@ -114,6 +114,10 @@ void engine_flush(struct engine *engine);
 
 /* Brings the registry up to date: what has been forked until now is a member or not. */
 void engine_catch_up(struct engine *engine);
+/* Hands on what has happened to a run that is said to be over. The end of its first process may
+ * still wait for its last slice of CPU time: whoever waits for a process can be told of it before
+ * that. */
+void engine_settle(struct engine *engine, const struct run *run);
 
 /* Whether `pid` was forked by `parent` not long ago: it may be gone already. */
 bool engine_saw_fork(struct engine *engine, pid_t parent, pid_t pid);

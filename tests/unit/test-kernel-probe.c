@@ -708,6 +708,48 @@ static void test_storm(void **state _unused_)
     munmap(expected, sizeof(*expected) * STORM);
 }
 
+#define FAMILIES 200
+
+static pid_t wait_for_one(void (*live)(pid_t *pids), pid_t *pids)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (live)
+            live(pids);
+        _exit(1);
+    }
+    waitpid(pid, NULL, 0);
+    return pid;
+}
+
+static void have_a_child(pid_t *pids)
+{
+    pids[0] = wait_for_one(NULL, NULL);
+}
+
+/* However long it takes a task to leave the CPU after its parent was told. */
+static void test_nobody_ends_before_its_children(void **state _unused_)
+{
+    pid_t *pids = mmap(NULL, sizeof(*pids) * 2 * FAMILIES, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    forget_all();
+    pid_t parent = fork_tagged(8);
+    if (parent == 0) {
+        for (int i = 0; i < FAMILIES; i++)
+            pids[2 * i + 1] = wait_for_one(have_a_child, &pids[2 * i]);
+        _exit(0);
+    }
+    waitpid(parent, NULL, 0);
+    await_end(parent);
+    assert_int_equal(count(LIFECYCLE_EXIT, 8), 2 * FAMILIES + 1);
+    for (int i = 0; i < FAMILIES; i++)
+        assert_true(find_event(LIFECYCLE_EXIT, pids[2 * i]) <
+                    find_event(LIFECYCLE_EXIT, pids[2 * i + 1]));
+    munmap(pids, sizeof(*pids) * 2 * FAMILIES);
+}
+
 static void test_signals_and_their_senders(void **state _unused_)
 {
     int status, ready[2];
@@ -946,6 +988,7 @@ int main(void)
         cmocka_unit_test(test_more_than_a_chunk),
         cmocka_unit_test(test_a_place_that_vanishes),
         cmocka_unit_test(test_storm),
+        cmocka_unit_test(test_nobody_ends_before_its_children),
         cmocka_unit_test(test_signals_and_their_senders),
         cmocka_unit_test(test_fault_is_the_kernels),
         cmocka_unit_test(test_threads),

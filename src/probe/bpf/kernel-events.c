@@ -1,7 +1,9 @@
 /* The ring buffer into lifecycle events.
  *
  * An end comes in two parts: the process is on its way out, and, some microseconds later, it has
- * left the CPU. It is handed on when both are there, or when its pid turns up again. */
+ * left the CPU. It is handed on when both are there, or when its pid turns up again; and not before
+ * those that were on their way out earlier, so that nobody ends before a child that it waited
+ * for. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +27,10 @@
 #define SETTLE_STEP_NS (500 * NS_PER_USEC)
 
 struct ending {
+    struct ending *next;
     struct kernel_exit exit;
+    bool is_whole;  /* nothing of it is still to come */
+    int64_t cpu_ns; /* unknown until then */
 };
 
 /* What a process that ends has called: told just before. */
@@ -98,11 +103,51 @@ static struct ending *find_ending(const struct kernel_probe *probe, pid_t pid)
     return map_get(&probe->events.ending, (uint64_t)pid);
 }
 
-static void tell_unsettled(struct kernel_probe *probe, struct ending *ending)
+static void take_out(struct kernel_events *events, struct ending *ending)
 {
-    map_remove(&probe->events.ending, (uint64_t)ending->exit.head.pid);
-    tell_end(probe, &ending->exit, INT_UNKNOWN);
+    struct ending **place = &events->first_ending, *before = NULL;
+
+    while (*place != ending) {
+        before = *place;
+        place = &before->next;
+    }
+    *place = ending->next;
+    if (events->last_ending == ending)
+        events->last_ending = before;
+    map_remove(&events->ending, (uint64_t)ending->exit.head.pid);
+}
+
+/* What is unknown of it stays so. */
+static void tell_now(struct kernel_probe *probe, struct ending *ending)
+{
+    take_out(&probe->events, ending);
+    tell_end(probe, &ending->exit, ending->cpu_ns);
     free(ending);
+}
+
+static void tell_whole(struct kernel_probe *probe)
+{
+    while (probe->events.first_ending && probe->events.first_ending->is_whole)
+        tell_now(probe, probe->events.first_ending);
+}
+
+static int add_ending(struct kernel_events *events, const struct kernel_exit *exit)
+{
+    struct ending *ending = malloc(sizeof(*ending));
+    if (!ending)
+        return -ENOMEM;
+    *ending = (struct ending){.exit = *exit, .is_whole = !exit->is_exact, .cpu_ns = INT_UNKNOWN};
+    int r = map_put(&events->ending, (uint64_t)exit->head.pid, ending);
+    if (r < 0) {
+        free(ending);
+        return r;
+    }
+    if (events->first_ending)
+        events->last_ending->next = ending;
+    else
+        events->first_ending = ending;
+    events->last_ending = ending;
+    return 0;
 }
 
 /* Threads that end at once may all take themselves for the last one. */
@@ -125,20 +170,16 @@ static void note_ended(struct kernel_events *events, const struct kernel_exit *e
 
 static void take_exit(struct kernel_probe *probe, const struct kernel_exit *exit)
 {
-    struct ending *ending = find_ending(probe, exit->head.pid);
+    struct ending *former = find_ending(probe, exit->head.pid);
 
     if (has_ended_lately(&probe->events, exit))
         return;
     note_ended(&probe->events, exit);
-    if (ending)
-        tell_unsettled(probe, ending);
-    ending = exit->is_exact ? malloc(sizeof(*ending)) : NULL;
-    if (ending)
-        ending->exit = *exit;
-    if (!ending || map_put(&probe->events.ending, (uint64_t)exit->head.pid, ending) < 0) {
-        free(ending);
+    if (former)
+        tell_now(probe, former);
+    if (add_ending(&probe->events, exit) < 0)
         tell_end(probe, exit, INT_UNKNOWN);
-    }
+    tell_whole(probe);
 }
 
 static void take_dead(struct kernel_probe *probe, const struct kernel_dead *dead)
@@ -148,9 +189,9 @@ static void take_dead(struct kernel_probe *probe, const struct kernel_dead *dead
     if (!ending || ending->exit.start_boot_ns != dead->start_boot_ns ||
         ending->exit.head.tid != dead->head.tid)
         return;
-    map_remove(&probe->events.ending, (uint64_t)dead->head.pid);
-    tell_end(probe, &ending->exit, (int64_t)(ending->exit.other_cpu_ns + dead->last_cpu_ns));
-    free(ending);
+    ending->cpu_ns = (int64_t)(ending->exit.other_cpu_ns + dead->last_cpu_ns);
+    ending->is_whole = true;
+    tell_whole(probe);
 }
 
 /* ---- the others ---- */
@@ -161,7 +202,7 @@ static void take_fork(struct kernel_probe *probe, const struct kernel_fork *fork
     struct lifecycle_event event;
 
     if (former)
-        tell_unsettled(probe, former);
+        tell_now(probe, former);
     begin_event(probe, LIFECYCLE_FORK, &fork->head, fork->start_boot_ns, &event);
     event.ppid = fork->parent_pid;
     tell(probe, &event);
@@ -292,19 +333,16 @@ uint64_t kernel_probe_lost(const struct kernel_probe *probe)
     return __atomic_load_n(&probe->object->bss->lost_events, __ATOMIC_RELAXED);
 }
 
-/* Ends whose second part was lost: what is unknown of them stays so. */
+/* Ends whose second part was lost. */
 static void tell_overdue(struct kernel_probe *probe)
 {
-    struct kernel_events *events = &probe->events;
     uint64_t now_ns = clock_mono_ns();
-    size_t position = 0;
+    struct ending *first;
 
-    for (struct ending *ending; (ending = map_next(&events->ending, &position));) {
-        if (now_ns - ending->exit.head.mono_ns < ENDING_MAX_NS)
-            continue;
-        tell_unsettled(probe, ending);
-        position--;
-    }
+    while ((first = probe->events.first_ending) &&
+           now_ns - first->exit.head.mono_ns >= ENDING_MAX_NS)
+        tell_now(probe, first);
+    tell_whole(probe);
 }
 
 int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *context)
@@ -345,7 +383,8 @@ void kernel_probe_settle(struct kernel_probe *probe, pid_t pid, lifecycle_fn on_
     }
     ending = find_ending(probe, pid);
     if (ending)
-        tell_unsettled(probe, ending);
+        tell_now(probe, ending);
+    tell_whole(probe);
 }
 
 int kernel_events_start(struct kernel_probe *probe)

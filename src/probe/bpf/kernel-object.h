@@ -31,7 +31,9 @@ struct kernel_events {
         uint64_t start_boot_ns;
     } ended_lately[ENDED_LATELY_MAX]; /* a ring */
     size_t ended_count;
-    struct map ending; /* pid → struct ending: its last slice of CPU time is not known yet */
+    struct map ending; /* pid → struct ending: its last slice of CPU time is not known yet, or that
+                          of one before it */
+    struct ending *first_ending, *last_ending; /* in their order */
     lifecycle_fn on_event;
     void *context;
     int error;
