@@ -53,16 +53,15 @@ struct sonde_monitor {
     pthread_mutex_t control;
     bool is_started; /* there is a thread to join */
     pthread_t thread;
+    sem_t stop; /* that it waits for */
 
     pthread_mutex_t taking;
     struct target *target; /* NULL: not started */
     struct gpu_feed *gpu;  /* NULL: none is wanted */
 
     pthread_mutex_t data;
-    pthread_cond_t wake;
     bool is_sampling; /* between start and stop */
-    bool is_stopping;
-    bool is_over; /* nobody is left to look at */
+    bool is_over;     /* nobody is left to look at */
     bool has_last;
     struct look last;
     struct series series;
@@ -79,12 +78,12 @@ static void init_locks(struct sonde_monitor *monitor)
     pthread_mutex_init(&monitor->control, NULL);
     pthread_mutex_init(&monitor->taking, NULL);
     pthread_mutex_init(&monitor->data, NULL);
-    cond_init(&monitor->wake);
+    sem_init(&monitor->stop, 0, 0);
 }
 
 static void clear_data(struct sonde_monitor *monitor)
 {
-    monitor->is_sampling = monitor->is_stopping = monitor->is_over = false;
+    monitor->is_sampling = monitor->is_over = false;
     monitor->has_last = monitor->in_phase = false;
     monitor->ticks = monitor->missed = monitor->late_ns = monitor->max_late_ns = 0;
     series_clear(&monitor->series);
@@ -214,55 +213,54 @@ static uint64_t tick_patience_ns(const struct sonde_monitor *monitor)
 
 /* ---- the sampler ---- */
 
-/* With `data` held. Whether it is time to stop. */
-static bool wait_until(struct sonde_monitor *monitor, uint64_t due_ns)
-{
-    while (!monitor->is_stopping &&
-           cond_wait_until(&monitor->wake, &monitor->data, due_ns) != -ETIMEDOUT)
-        ;
-    return monitor->is_stopping;
-}
-
-static void tick(struct sonde_monitor *monitor)
+/* Whether anybody is left to look at. */
+static bool tick(struct sonde_monitor *monitor)
 {
     struct taken taken;
 
     pthread_mutex_lock(&monitor->taking);
     /* Reading fails without memory or descriptors: there is a next time. */
-    take(monitor, false, tick_patience_ns(monitor), &taken);
+    int r = take(monitor, false, tick_patience_ns(monitor), &taken);
     pthread_mutex_unlock(&monitor->taking);
+    return r != -ESRCH;
+}
+
+/* Not before now: the first sample may have waited for a GPU. */
+static uint64_t first_due(struct sonde_monitor *monitor)
+{
+    pthread_mutex_lock(&monitor->data);
+    uint64_t due_ns = monitor->last.mono_ns + monitor->options.interval_ns;
+    pthread_mutex_unlock(&monitor->data);
+    return MAX(due_ns, clock_mono_ns());
 }
 
 /* The schedule is fixed: what was missed is counted, and not made up for. */
-static uint64_t next_due(struct sonde_monitor *monitor, uint64_t due_ns)
+static uint64_t next_due(struct sonde_monitor *monitor, uint64_t due_ns, uint64_t late_ns)
 {
-    uint64_t now_ns = clock_mono_ns(), next_ns = due_ns + monitor->options.interval_ns;
+    uint64_t interval_ns = monitor->options.interval_ns;
+    uint64_t now_ns = clock_mono_ns(), next_ns = due_ns + interval_ns;
+    uint64_t missed = next_ns > now_ns ? 0 : (now_ns - next_ns) / interval_ns + 1;
 
-    if (next_ns > now_ns)
-        return next_ns;
-    uint64_t missed = (now_ns - next_ns) / monitor->options.interval_ns + 1;
+    pthread_mutex_lock(&monitor->data);
+    monitor->ticks++;
+    monitor->late_ns += late_ns;
+    monitor->max_late_ns = MAX(monitor->max_late_ns, late_ns);
     monitor->missed += missed;
-    return next_ns + missed * monitor->options.interval_ns;
+    pthread_mutex_unlock(&monitor->data);
+    return next_ns + missed * interval_ns;
 }
 
 static void *run_sampler(void *argument)
 {
     struct sonde_monitor *monitor = argument;
+    uint64_t due_ns = first_due(monitor), late_ns;
+    bool is_over = false;
 
-    pthread_mutex_lock(&monitor->data);
-    /* Not before now: the first sample may have waited for a GPU. */
-    uint64_t due_ns = MAX(monitor->last.mono_ns + monitor->options.interval_ns, clock_mono_ns());
-    while (!monitor->is_over && !wait_until(monitor, due_ns)) {
-        uint64_t late_ns = clock_mono_ns() - due_ns;
-        pthread_mutex_unlock(&monitor->data);
-        tick(monitor);
-        pthread_mutex_lock(&monitor->data);
-        monitor->ticks++;
-        monitor->late_ns += late_ns;
-        monitor->max_late_ns = MAX(monitor->max_late_ns, late_ns);
-        due_ns = next_due(monitor, due_ns);
+    while (!is_over && semaphore_wait_until(&monitor->stop, due_ns) == -ETIMEDOUT) {
+        late_ns = clock_mono_ns() - due_ns;
+        is_over = !tick(monitor);
+        due_ns = next_due(monitor, due_ns, late_ns);
     }
-    pthread_mutex_unlock(&monitor->data);
     return NULL;
 }
 
@@ -295,7 +293,7 @@ void sonde_monitor_free(struct sonde_monitor *monitor)
     pthread_mutex_destroy(&monitor->control);
     pthread_mutex_destroy(&monitor->taking);
     pthread_mutex_destroy(&monitor->data);
-    pthread_cond_destroy(&monitor->wake);
+    sem_destroy(&monitor->stop);
     VEC_DONE(&monitor->phases);
     series_done(&monitor->series);
     free(monitor);
@@ -387,10 +385,10 @@ static void stop(struct sonde_monitor *monitor)
 
     pthread_mutex_lock(&monitor->data);
     monitor->is_sampling = false;
-    monitor->is_stopping = true;
-    pthread_cond_signal(&monitor->wake);
     pthread_mutex_unlock(&monitor->data);
+    sem_post(&monitor->stop);
     pthread_join(monitor->thread, NULL);
+    sem_trywait(&monitor->stop); /* it may have ended by itself */
     monitor->is_started = false;
 
     pthread_mutex_lock(&monitor->taking);
