@@ -1,0 +1,82 @@
+"""Clients of a daemon: what tests of many and of bad ones have in common."""
+import contextlib
+import json
+import os
+import resource
+import subprocess
+
+import daemon
+import harness
+
+REQUEST_MAX_BYTES = 1 << 20
+SWEEP_SECONDS = 5
+
+INVALID_PARAMS, EXHAUSTED = -32602, -32001
+
+SCOPE_ALL = "profiler:\n  scope: all\n"
+PING = {"jsonrpc": "2.0", "id": 1, "method": "pressure.current"}
+
+
+def line_of(value):
+    return json.dumps(value).encode() + b"\n"
+
+
+def rss_kb(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
+
+
+def open_sockets(pid):
+    """Those of processes that are watched are open as well, and come and go with them."""
+    count = 0
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            count += os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:")
+    return count
+
+
+@contextlib.contextmanager
+def as_user(uid):
+    """Who connects meanwhile is this user, by the kernel's word."""
+    groups = os.getgroups()
+    os.setgroups([])
+    os.setegid(uid)
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(groups)
+
+
+class TestCase(daemon.TestCase):
+    def setUp(self):
+        super().setUp()
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limit)
+
+    def status(self, sonde):
+        return sonde.rpc("daemon.status")
+
+    def crowd(self, count, width=400):
+        """Sleeping processes whose long names make every snapshot large."""
+        for i in range(count):
+            self.start(f"{i:04}-" + "x" * width, "1000", executable="/bin/sleep",
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+    def sleeper(self):
+        return self.start("sleep", "1000", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+    def assert_serves(self, sonde):
+        """It answers, and takes a further snapshot."""
+        with daemon.Rpc(sonde.socket) as link:
+            self.assertEqual(link.request("pressure.current")["id"], 1)
+        sonde.await_snapshots(1)
+
+    def assert_closed(self, link, timeout=harness.DEADLINE):
+        """After what there still is to read."""
+        with contextlib.suppress(ConnectionResetError):
+            while link.read_line(timeout) is not None:
+                pass
