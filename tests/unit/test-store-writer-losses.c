@@ -197,14 +197,14 @@ static void test_what_was_noticed_without_a_store(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_slow_store_drops_and_counts, fake_store_reset),
+        cmocka_unit_test_setup(test_loss_at_the_end_is_stored, fake_store_reset),
+        cmocka_unit_test_setup(test_events_alone_are_lost_as_events, fake_store_reset),
         cmocka_unit_test_setup(test_what_was_noticed_is_not_lost, fake_store_reset),
         cmocka_unit_test_setup(test_what_was_noticed_at_the_end, fake_store_reset),
         cmocka_unit_test_setup(test_what_was_noticed_is_tried_again, fake_store_reset),
         cmocka_unit_test_setup(test_too_much_was_noticed, fake_store_reset),
         cmocka_unit_test_setup(test_what_was_noticed_without_a_store, fake_store_reset),
-        cmocka_unit_test_setup(test_slow_store_drops_and_counts, fake_store_reset),
-        cmocka_unit_test_setup(test_loss_at_the_end_is_stored, fake_store_reset),
-        cmocka_unit_test_setup(test_events_alone_are_lost_as_events, fake_store_reset),
     };
     return cmocka_run_group_tests(tests, NULL, fake_store_reset);
 }
