@@ -1,0 +1,29 @@
+#include "kernel-world.h"
+
+#include <stdio.h>
+
+#include "base/macros.h"
+
+struct kernel_probe *probe;
+
+int kernel_world_set_up(void **state _unused_)
+{
+    return kernel_probe_open(&(struct kernel_probe_options){0}, &probe,
+                             &(struct kernel_refusal){0});
+}
+
+int kernel_world_tear_down(void **state _unused_)
+{
+    kernel_probe_close(probe);
+    return 0;
+}
+
+bool kernel_world_is_allowed(void)
+{
+    struct kernel_refusal refusal;
+    bool is_allowed = kernel_probe_is_allowed(&refusal);
+
+    if (!is_allowed)
+        printf("1..0 # SKIP the kernel collector cannot be had: %s\n", refusal.words);
+    return is_allowed;
+}

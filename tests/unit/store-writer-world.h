@@ -1,0 +1,21 @@
+/* For the tests of the writer thread: one that writes to the fake store, and what it is given. */
+#pragma once
+
+#include "engine/store-writer.h"
+#include "fake-store.h"
+
+/* These fail the test if they fail. */
+struct store_writer *start_with(struct store_pace pace);
+/* One that tries again at once. */
+struct store_writer *start(void);
+struct store_report stop(struct store_writer *writer);
+/* What it says of itself in between. */
+struct store_report ask(struct store_writer *writer);
+
+/* Tick N is of the second 1000 + N. */
+struct tick_box *make_tick(int64_t id, size_t events);
+/* With two events each. */
+void send_ticks(struct store_writer *writer, int64_t from, int64_t to);
+
+void begin_job(struct store_writer *writer, const char *job_id);
+void finish_job(struct store_writer *writer);

@@ -1,0 +1,360 @@
+/* Who uses a GPU: the files that processes hold of it, what they tell, and which are looked at. */
+#include "gpu-clients-world.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+
+/* ---- files ---- */
+
+/* One file that its driver tells nothing of, and the whole is unknown; on that device alone. */
+static void files_that_are_not_told_of(void **state)
+{
+    static const char *const texts[] = {
+        "pos:\t0\nflags:\t02100002\nmnt_id:\t30\n", /* vmwgfx, or virtio_gpu before 6.2 */
+        "",
+        "drm-driver:\ti915\ndrm-pdev:\t0000:00:02.0\ndrm-engine-render:\tmuch\n",
+    };
+    static const struct drm_device other = {.pdev = "0000:07:00.0", .card = 1, .render = 129};
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = new_clients(world);
+    unsigned age = 1;
+
+    world_put_process(world, 100, 50);
+    world_put_file(world, 100, 4, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10));
+    busy_of(clients, &i915, age++);
+    assert_true(busy_of(clients, &i915, age++) == 0);
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        world_put_file(world, 100, 5, i % 2 ? "/dev/dri/card0" : "/dev/dri/renderD128", texts[i]);
+        assert_true(isnan(busy_of(clients, &i915, age++)));
+        assert_true(isnan(busy_of(clients, &i915, age++)));
+        assert_true(drm_clients_busy_pct(clients, &other) == 0);
+    }
+    /* that number is of another file now: known at once, not only by the next walk */
+    world_put_file(world, 100, 5, "/dev/null", "pos:\t0\nflags:\t02\nmnt_id:\t30\n");
+    drm_clients_look(clients, (age - 1) * AGE + SECOND, NULL, 0);
+    assert_true(drm_clients_busy_pct(clients, &i915) == 0);
+    drm_clients_free(clients);
+}
+
+/* The files are read after the walk, so that what they tell is of that time. */
+static void a_walk_takes_time(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = new_clients(world);
+
+    world_put_process(world, 100, 50);
+    world_put_file(world, 100, 4, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10));
+    uint64_t begun_ns = clock_mono_ns();
+    drm_clients_look(clients, AGE, NULL, 0);
+    double walk_sec = (double)(clock_mono_ns() - begun_ns) / 1e9;
+    world_put_file(world, 100, 4, "/dev/dri/renderD128", I915_CLIENT(1, 2, 0, 10));
+    drm_clients_look(clients, AGE + 4 * SECOND, NULL, 0); /* too soon for a walk */
+    double busy_pct = drm_clients_busy_pct(clients, &i915);
+    assert_true(busy_pct > 50);
+    assert_true(walk_sec >= 2 || busy_pct <= 2 / (4 - walk_sec) * 100);
+    drm_clients_free(clients);
+}
+
+/* ---- processes ---- */
+
+static struct gpu_reading *processes_at(const struct gpu_world *world, struct drm_clients *clients,
+                                        uint64_t mono_ns)
+{
+    struct gpu_reading *reading = gpu_reading_new();
+    int proc_fd = open(world->proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    assert_non_null(reading);
+    drm_clients_look(clients, mono_ns, NULL, 0);
+    assert_int_equal(drm_clients_read_processes(clients, &i915, 1, reading), 0);
+    gpu_reading_identify(reading, proc_fd);
+    close(proc_fd);
+    return reading;
+}
+
+static void memory_of_processes(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = new_clients(world);
+
+    world_put_process(world, 100, 50);
+    world_put_process(world, 101, 60);
+    world_put_process(world, 102, UINT64_C(1) << 60); /* born after the question */
+    world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10));
+    world_put_file(world, 100, 6, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10)); /* dup */
+    world_put_file(world, 100, 7, "/dev/dri/renderD129", I915_CLIENT(2, 0, 0, 30));
+    world_put_file(world, 101, 5, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10)); /* shared */
+    world_put_file(world, 101, 6, "/dev/dri/card0", "drm-driver:\tnouveau\n"); /* tells nothing */
+    world_put_file(world, 101, 7, "/tmp/dri/card0", I915_CLIENT(9, 0, 0, 90)); /* no device */
+    world_put_file(world, 102, 3, "/dev/dri/renderD128", I915_CLIENT(3, 0, 0, 40));
+    world_put_file(world, 101, 8, "/dev/dri/renderD130", /* not ours to tell of */
+                   "drm-driver:\tnvidia-drm\ndrm-pdev:\t0000:09:00.0\ndrm-memory-vram:\t9 MiB\n");
+    struct gpu_reading *reading = processes_at(world, clients, SECOND);
+    assert_int_equal(reading->processes.count, 1);
+    assert_int_equal(gpu_reading_find(reading, 100, 50)->memory_bytes, 40 << 20);
+    assert_null(gpu_reading_find(reading, 100, 51)); /* another of that pid */
+    assert_null(gpu_reading_find(reading, 101, 60));
+    gpu_reading_free(reading);
+
+    /* In between, files that are known are read; new ones are found with the next walk. */
+    world_put_file(world, 100, 7, "/dev/dri/renderD129", I915_CLIENT(2, 0, 0, 35));
+    world_put_file(world, 101, 9, "/dev/dri/renderD128", I915_CLIENT(4, 0, 0, 7));
+    reading = processes_at(world, clients, 2 * SECOND);
+    assert_int_equal(gpu_reading_find(reading, 100, 50)->memory_bytes, 45 << 20);
+    assert_null(gpu_reading_find(reading, 101, 60));
+    gpu_reading_free(reading);
+    reading = processes_at(world, clients, 7 * SECOND);
+    assert_int_equal(gpu_reading_find(reading, 101, 60)->memory_bytes, 7 << 20);
+    gpu_reading_free(reading);
+
+    world_drop(world, "proc/100");
+    reading = processes_at(world, clients, 8 * SECOND);
+    assert_null(gpu_reading_find(reading, 100, 50));
+    /* who shared the file has it now */
+    assert_int_equal(gpu_reading_find(reading, 101, 60)->memory_bytes, 17 << 20);
+    gpu_reading_free(reading);
+    drm_clients_free(clients);
+}
+
+static void many_come_and_go(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = new_clients(world);
+    char path[64], text[256];
+
+    for (int i = 0; i < 200; i++) {
+        world_put_process(world, 1000 + i, 50);
+        snprintf(text, sizeof(text),
+                 "drm-driver:\ti915\ndrm-client-id:\t%d\ndrm-pdev:\t0000:00:02.0\n"
+                 "drm-memory-system0:\t%d\n",
+                 i, i);
+        world_put_file(world, 1000 + i, 3, "/dev/dri/renderD128", text);
+    }
+    struct gpu_reading *reading = processes_at(world, clients, SECOND);
+    assert_int_equal(reading->processes.count, 200);
+    gpu_reading_free(reading);
+    for (int i = 0; i < 200; i += 2) {
+        snprintf(path, sizeof(path), "proc/%d", 1000 + i);
+        world_drop(world, path);
+    }
+    for (uint64_t turn = 2; turn < 5; turn++) {
+        reading = processes_at(world, clients, turn * 6 * SECOND);
+        assert_int_equal(reading->processes.count, 100);
+        for (int i = 1; i < 200; i += 2)
+            assert_int_equal(gpu_reading_find(reading, 1000 + i, 50)->memory_bytes, i);
+        gpu_reading_free(reading);
+    }
+    drm_clients_free(clients);
+}
+
+/* The same number on two devices is two clients; so are two files of a driver without numbers. */
+static void clients_told_apart(void **state)
+{
+    static const struct drm_device both[] = {{.pdev = "0000:00:02.0", .card = 0, .render = 128},
+                                             {.pdev = "0000:03:00.0", .card = 1, .render = 129}};
+    static const char numberless[] = "drm-driver:\tamdgpu\ndrm-pdev:\t0000:03:00.0\n"
+                                     "drm-memory-vram:\t200 MiB\n";
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = new_clients(world);
+    int64_t sum = 0;
+
+    world_put_process(world, 100, 50);
+    world_put_file(world, 100, 3, "/dev/dri/renderD128", I915_CLIENT(7, 0, 0, 1));
+    world_put_file(world, 100, 4, "/dev/dri/renderD129",
+                   "drm-driver:\ti915\ndrm-client-id:\t7\ndrm-pdev:\t0000:03:00.0\n"
+                   "drm-resident-system0:\t10 MiB\n");
+    world_put_file(world, 100, 5, "/dev/dri/renderD129", numberless);
+    world_put_file(world, 100, 6, "/dev/dri/renderD129", numberless);
+    drm_clients_look(clients, SECOND, NULL, 0);
+    struct gpu_reading *reading = gpu_reading_new();
+    assert_non_null(reading);
+    assert_int_equal(drm_clients_read_processes(clients, both, 2, reading), 0);
+    for (size_t i = 0; i < reading->processes.count; i++)
+        sum += reading->processes.items[i].memory_bytes;
+    assert_int_equal(sum, INT64_C(411) << 20);
+    gpu_reading_free(reading);
+    drm_clients_free(clients);
+}
+
+/* What drm-clients.c keeps at most, of one process and in all. */
+#define FILES_MAX   256
+#define CLIENTS_MAX 4096
+
+static void put_files(const struct gpu_world *world, pid_t pid, int count)
+{
+    char text[256];
+
+    world_put_process(world, pid, 50);
+    for (int i = 0; i < count; i++) {
+        snprintf(text, sizeof(text),
+                 "drm-driver:\ti915\ndrm-client-id:\t%d\ndrm-pdev:\t0000:00:02.0\n"
+                 "drm-memory-system0:\t1\ndrm-engine-render:\t5 ns\n",
+                 (int)pid * 1000 + i);
+        world_put_file(world, pid, 10 + i, "/dev/dri/renderD128", text);
+    }
+}
+
+static size_t count_clients(const struct drm_clients *clients)
+{
+    struct gpu_reading *reading = gpu_reading_new();
+
+    assert_non_null(reading);
+    assert_int_equal(drm_clients_read_processes(clients, &i915, 1, reading), 0);
+    size_t count = reading->processes.count;
+    gpu_reading_free(reading);
+    return count;
+}
+
+/* Whoever opens thousands does not make us keep and read them all; what is left out makes the sum
+ * unknown, and as soon as nothing is, it is known again. */
+static void more_files_than_are_read(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = new_clients(world);
+
+    for (pid_t pid = 100; pid < 100 + CLIENTS_MAX / FILES_MAX; pid++)
+        put_files(world, pid, FILES_MAX);
+    busy_of(clients, &i915, 1);
+    assert_true(busy_of(clients, &i915, 2) == 0);
+    assert_int_equal(count_clients(clients), CLIENTS_MAX);
+    put_files(world, 200, 1);
+    assert_true(isnan(busy_of(clients, &i915, 3)));
+    assert_int_equal(count_clients(clients), CLIENTS_MAX);
+    world_drop(world, "proc/100");
+    assert_true(busy_of(clients, &i915, 4) == 0);
+    assert_int_equal(count_clients(clients), CLIENTS_MAX - FILES_MAX + 1);
+    put_files(world, 200, FILES_MAX + 1);
+    assert_true(isnan(busy_of(clients, &i915, 5)));
+    assert_int_equal(count_clients(clients), CLIENTS_MAX);
+    drm_clients_free(clients);
+}
+
+/* ---- the walk that leaves out what has not changed ---- */
+
+static off_t size_of(const struct gpu_world *world, const char *path)
+{
+    char whole[PATH_MAX];
+    struct stat st;
+
+    snprintf(whole, sizeof(whole), "%s/%s", world->dir, path);
+    assert_int_equal(stat(whole, &st), 0);
+    return st.st_size;
+}
+
+/* File systems differ in what makes a directory larger; enough long names do in all. */
+static void grow_descriptors(const struct gpu_world *world, pid_t pid)
+{
+    char directory[64], path[512];
+
+    snprintf(directory, sizeof(directory), "proc/%d/fd", (int)pid);
+    const off_t size = size_of(world, directory);
+    for (int i = 0; i < 1000 && size_of(world, directory) == size; i++) {
+        snprintf(path, sizeof(path), "%s/%0200d-", directory, i);
+        world_put(world, path, "%s", "");
+    }
+    assert_true(size_of(world, directory) != size);
+}
+
+/* A file in the place of another: as many as before. */
+static void replace_file(const struct gpu_world *world, pid_t pid, int file)
+{
+    char directory[64];
+
+    snprintf(directory, sizeof(directory), "proc/%d/fd", (int)pid);
+    const off_t size = size_of(world, directory);
+    world_put_file(world, pid, file, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 5));
+    assert_int_equal(size_of(world, directory), size);
+}
+
+static bool is_found_at(const struct gpu_world *world, struct drm_clients *clients, pid_t pid,
+                        unsigned age)
+{
+    struct gpu_reading *reading = processes_at(world, clients, age * AGE);
+    bool is_found = gpu_reading_find(reading, pid, 50);
+
+    gpu_reading_free(reading);
+    return is_found;
+}
+
+static struct drm_clients *clients_of_self(const struct gpu_world *world)
+{
+    world_put_process(world, getpid(), 40);
+    link_self(world);
+    world_put_process(world, 1, 1);
+    world_put_process(world, 100, 50);
+    return new_clients(world);
+}
+
+static void a_number_of_descriptors_that_changed(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = clients_of_self(world);
+
+    assert_false(is_found_at(world, clients, 100, 1));
+    replace_file(world, 100, 0);
+    assert_false(is_found_at(world, clients, 100, 2)); /* not looked into */
+    grow_descriptors(world, 100);
+    assert_true(is_found_at(world, clients, 100, 3));
+    assert_true(is_found_at(world, clients, 100, 4)); /* known, without being looked into */
+    drm_clients_free(clients);
+}
+
+static void another_process_of_that_pid(void **state)
+{
+    const struct gpu_world *world = *state;
+    char from[PATH_MAX], to[PATH_MAX];
+    struct drm_clients *clients = clients_of_self(world);
+
+    assert_false(is_found_at(world, clients, 100, 1));
+    world_put_process(world, 101, 50);
+    replace_file(world, 101, 0);
+    snprintf(from, sizeof(from), "%s/100", world->proc);
+    snprintf(to, sizeof(to), "%s/former", world->proc);
+    assert_int_equal(rename(from, to), 0);
+    snprintf(to, sizeof(to), "%s/101", world->proc);
+    assert_int_equal(rename(to, from), 0);
+    assert_int_equal(size_of(world, "proc/100/fd"), size_of(world, "proc/former/fd"));
+    assert_true(is_found_at(world, clients, 100, 2));
+    drm_clients_free(clients);
+}
+
+/* Every twelfth walk looks into all. A file that is not one any more has its process looked into
+ * by the next. */
+static void all_of_them_now_and_then(void **state)
+{
+    const struct gpu_world *world = *state;
+    struct drm_clients *clients = clients_of_self(world);
+    unsigned age = 1;
+
+    world_put_file(world, 100, 1, "/dev/null", "pos:\t0\n");
+    assert_false(is_found_at(world, clients, 100, age++));
+    replace_file(world, 100, 0);
+    while (age < 12)
+        assert_false(is_found_at(world, clients, 100, age++));
+    assert_true(is_found_at(world, clients, 100, age++));
+    world_put_file(world, 100, 0, "/dev/null", "pos:\t0\n");
+    assert_false(is_found_at(world, clients, 100, age++));
+    replace_file(world, 100, 1);
+    assert_true(is_found_at(world, clients, 100, age++));
+    drm_clients_free(clients);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(files_that_are_not_told_of),
+        WORLD_TEST(a_walk_takes_time),
+        WORLD_TEST(memory_of_processes),
+        WORLD_TEST(many_come_and_go),
+        WORLD_TEST(clients_told_apart),
+        WORLD_TEST(more_files_than_are_read),
+        WORLD_TEST(a_number_of_descriptors_that_changed),
+        WORLD_TEST(another_process_of_that_pid),
+        WORLD_TEST(all_of_them_now_and_then),
+    };
+    return cmocka_run_group_tests_name("gpu-clients", tests, NULL, NULL);
+}

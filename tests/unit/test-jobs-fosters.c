@@ -1,0 +1,209 @@
+/* Which job an orphan belongs to: foster parents, which get the orphans of a run, and who is theirs
+ * although nobody told of it. */
+#include "jobs-world.h"
+
+static void test_the_foster_parent_gets_the_orphans(void **state)
+{
+    struct fixture *f = *state;
+
+    registry_set_foster(f->registry, 42, f->run);
+    assert_ptr_equal(place(f->registry, 300, 42, 70), f->run);
+    assert_ptr_equal(registry_run_of_reaped(f->registry, 42, 300), f->run);
+    assert_int_equal(f->run->processes, 1);
+    /* reaped without ever having been seen */
+    assert_ptr_equal(registry_run_of_reaped(f->registry, 42, 301), f->run);
+    assert_int_equal(f->run->processes, 2);
+    /* the same where events have told of all there are: it was dropped, not missed */
+    registry_trust_events(f->registry);
+    assert_ptr_equal(registry_run_of_reaped(f->registry, 42, 302), f->run);
+    assert_int_equal(f->run->processes, 2);
+    /* somebody else's */
+    assert_null(registry_run_of_reaped(f->registry, 43, 303));
+}
+
+static void test_strangers_stay_out(void **state)
+{
+    struct fixture *f = *state;
+
+    registry_add_stranger(f->registry, 30);
+    registry_add_stranger(f->registry, 31);
+    registry_set_foster(f->registry, 42, f->run);
+    assert_int_equal(registry_stranger_count(f->registry), 2);
+    assert_null(place(f->registry, 30, 42, 70));
+    assert_null(registry_run_of_reaped(f->registry, 42, 30));
+    registry_fork(f->registry, 42, 31);
+    assert_null(registry_find(f->registry, 31));
+    registry_remove(f->registry, 30); /* the pid is free for others */
+    assert_false(registry_is_stranger(f->registry, 30));
+    assert_ptr_equal(place(f->registry, 30, 42, 90), f->run);
+}
+
+static void test_each_run_has_its_own_foster_parent(void **state)
+{
+    struct fixture *f = *state;
+    struct run *other = add_run(f->registry, "other", NULL);
+
+    registry_set_foster(f->registry, 42, f->run);
+    registry_set_foster(f->registry, 43, other);
+    assert_ptr_equal(place(f->registry, 300, 42, 70), f->run);
+    assert_ptr_equal(place(f->registry, 301, 43, 70), other);
+    /* another one for the same run */
+    registry_set_foster(f->registry, 44, other);
+    assert_null(place(f->registry, 302, 43, 70));
+    assert_ptr_equal(place(f->registry, 303, 44, 70), other);
+    /* the same one for another run */
+    registry_set_foster(f->registry, 42, other);
+    assert_ptr_equal(place(f->registry, 304, 42, 70), other);
+    assert_null(place(f->registry, 305, 44, 70));
+    registry_end_run(f->registry, other);
+    assert_null(place(f->registry, 306, 42, 70));
+}
+
+static void test_a_foster_parent_is_one_process(void **state)
+{
+    struct fixture *f = *state;
+
+    registry_set_foster(f->registry, 42, f->run);
+    registry_fork(f->registry, 7, 42); /* how it was born: late news */
+    place(f->registry, 42, 7, 60);
+    assert_ptr_equal(place(f->registry, 300, 42, 70), f->run);
+    place(f->registry, 42, 7, 80); /* its pid is another's now */
+    assert_null(place(f->registry, 301, 42, 90));
+
+    registry_set_foster(f->registry, 43, f->run);
+    registry_fork(f->registry, 7, 43);
+    registry_fork(f->registry, 8, 43); /* the same by the events */
+    registry_fork(f->registry, 43, 302);
+    assert_null(registry_find(f->registry, 302));
+}
+
+static void test_a_foster_parent_that_has_ended(void **state)
+{
+    struct fixture *f = *state;
+
+    registry_set_foster(f->registry, 42, f->run);
+    registry_exit(f->registry, 42, 0);
+    registry_fork(f->registry, 7, 42);
+    registry_fork(f->registry, 42, 300);
+    assert_null(registry_find(f->registry, 300));
+    assert_null(place(f->registry, 301, 42, 90));
+
+    /* a member ends with its last thread */
+    add(f, 100);
+    registry_set_foster(f->registry, 100, f->run);
+    registry_fork(f->registry, 7, 100);
+    registry_thread(f->registry, 100);
+    registry_exit(f->registry, 100, 0);
+    assert_true(registry_is_foster(f->registry, 100));
+    registry_exit(f->registry, 100, 0);
+    assert_false(registry_is_foster(f->registry, 100));
+}
+
+/* Its birth is told late, or that of another with its pid, whose children are nobody's. */
+static void test_a_foster_parent_is_doubted(void **state)
+{
+    struct fixture *f = *state;
+
+    registry_set_foster(f->registry, 42, f->run);
+    registry_expect(f->registry, 42, 60);
+    registry_fork(f->registry, 7, 42);
+    registry_fork(f->registry, 42, 300);
+    assert_null(registry_find(f->registry, 300));
+    assert_null(place(f->registry, 301, 42, 90));
+    place(f->registry, 42, 7, 60); /* it was late */
+    assert_ptr_equal(place(f->registry, 300, 42, 90), f->run);
+    place(f->registry, 42, 7, 80);
+    assert_null(place(f->registry, 302, 42, 90));
+
+    registry_set_foster(f->registry, 43, f->run);
+    registry_expect(f->registry, 43, 60);
+    place(f->registry, 43, 7, 61); /* it was never read before */
+    assert_null(place(f->registry, 303, 43, 90));
+}
+
+static void test_a_member_is_the_one_that_was_told_of(void **state)
+{
+    struct fixture *f = *state;
+
+    add(f, 100);
+    registry_expect(f->registry, 100, 50);
+    assert_int_equal(registry_find(f->registry, 100)->start_ticks, 0); /* it is yet to be read */
+    assert_null(place(f->registry, 100, 1, 51));
+    add(f, 101);
+    registry_expect(f->registry, 101, 50);
+    assert_ptr_equal(place(f->registry, 101, 1, 50), f->run);
+}
+
+static void test_children_older_than_the_root_do_not_belong(void **state)
+{
+    struct fixture *f = *state;
+
+    registry_set_foster(f->registry, 42, f->run);
+    add(f, 100);
+    /* met before the root: taken in, with what it has forked, until it is known better */
+    assert_ptr_equal(place(f->registry, 90, 42, 40), f->run);
+    assert_ptr_equal(place(f->registry, 91, 90, 55), f->run);
+    assert_ptr_equal(place(f->registry, 95, 42, 50), f->run);
+    assert_ptr_equal(place(f->registry, 100, 42, 50), f->run);
+    assert_null(registry_find(f->registry, 90));
+    assert_null(registry_find(f->registry, 91));
+    assert_ptr_equal(run_of(f, 95), f->run); /* within the same tick */
+    assert_int_equal(f->run->processes, 2);
+    assert_int_equal(f->run->members, 2);
+    /* met after it */
+    assert_null(place(f->registry, 92, 42, 49));
+    assert_ptr_equal(place(f->registry, 101, 42, 51), f->run);
+    /* told of late, and then read */
+    registry_fork(f->registry, 42, 93);
+    assert_null(place(f->registry, 93, 42, 30));
+    assert_int_equal(f->run->processes, 3);
+    /* the root is gone, its age is not */
+    registry_remove(f->registry, 100);
+    assert_null(place(f->registry, 94, 42, 49));
+}
+
+static void test_a_root_below_an_older_one_stays(void **state)
+{
+    struct fixture *f = *state;
+
+    registry_set_foster(f->registry, 42, f->run);
+    assert_ptr_equal(place(f->registry, 90, 42, 40), f->run);
+    registry_fork(f->registry, 90, 100);
+    registry_fork(f->registry, 100, 101);
+    add(f, 100);
+    assert_ptr_equal(place(f->registry, 100, 90, 50), f->run);
+    assert_null(registry_find(f->registry, 90));
+    assert_ptr_equal(run_of(f, 101), f->run);
+    assert_int_equal(f->run->members, 2);
+}
+
+static void test_orphans_are_of_the_only_step(void **state)
+{
+    struct fixture *f = *state;
+
+    registry_set_foster(f->registry, 42, f->run);
+    registry_add(f->registry, f->run, 3, 100);
+    place(f->registry, 300, 42, 70);
+    assert_int_equal(sheet_of(f, 300), 3);
+    registry_add(f->registry, f->run, 4, 101);
+    place(f->registry, 301, 42, 70);
+    assert_int_equal(sheet_of(f, 301), NONE); /* of either */
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, jobs_fixture_set_up, jobs_fixture_tear_down)
+    const struct CMUnitTest tests[] = {
+        T(test_the_foster_parent_gets_the_orphans),
+        T(test_strangers_stay_out),
+        T(test_each_run_has_its_own_foster_parent),
+        T(test_a_foster_parent_is_one_process),
+        T(test_a_foster_parent_that_has_ended),
+        T(test_a_foster_parent_is_doubted),
+        T(test_a_member_is_the_one_that_was_told_of),
+        T(test_children_older_than_the_root_do_not_belong),
+        T(test_a_root_below_an_older_one_stays),
+        T(test_orphans_are_of_the_only_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,414 @@
+/* The kernel collector against the real kernel: every birth, program, end and signal of who is
+ * tagged is told, once and in order. Skipped where the kernel does not let us. */
+#include "kernel-world.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+#include "base/vec.h"
+#include "model/field.h"
+#include "zoo.h"
+
+struct log {
+    struct VEC(struct lifecycle_event) events; /* commands are copies */
+};
+
+static struct log told;
+
+static void note(void *context _unused_, const struct lifecycle_event *event)
+{
+    assert_int_equal(VEC_PUSH(&told.events, *event), 0);
+    struct lifecycle_event *copy = &told.events.items[told.events.count - 1];
+    copy->command = event->command ? strdup(event->command) : NULL;
+    copy->sender_name = event->sender_name ? strdup(event->sender_name) : NULL;
+    copy->details = event->details ? strdup(event->details) : NULL;
+}
+
+static void forget_all(void)
+{
+    for (size_t i = 0; i < told.events.count; i++) {
+        free((char *)(uintptr_t)told.events.items[i].command);
+        free((char *)(uintptr_t)told.events.items[i].sender_name);
+        free((char *)(uintptr_t)told.events.items[i].details);
+    }
+    VEC_DONE(&told.events);
+}
+
+static size_t count(enum lifecycle_kind kind, uint32_t tag)
+{
+    size_t number = 0;
+
+    for (size_t i = 0; i < told.events.count; i++)
+        number += told.events.items[i].kind == kind && (!tag || told.events.items[i].tag == tag);
+    return number;
+}
+
+static const struct lifecycle_event *find_event(enum lifecycle_kind kind, pid_t pid)
+{
+    for (size_t i = 0; i < told.events.count; i++)
+        if (told.events.items[i].kind == kind && told.events.items[i].pid == pid)
+            return &told.events.items[i];
+    return NULL;
+}
+
+/* Drains until the end of the process has come. */
+static void await_end(pid_t pid)
+{
+    for (int i = 0; i < 2000 && !find_event(LIFECYCLE_EXIT, pid); i++) {
+        assert_int_equal(kernel_probe_drain(probe, note, NULL), 0);
+        kernel_probe_settle(probe, pid, note, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    assert_non_null(find_event(LIFECYCLE_EXIT, pid));
+}
+
+/* Forks a child that is born with the tag, as `sonde run` does. */
+static pid_t fork_tagged(uint32_t tag)
+{
+    assert_int_equal(kernel_probe_tag(probe, getpid(), tag), 0);
+    pid_t pid = fork();
+    if (pid)
+        assert_int_equal(kernel_probe_tag(probe, getpid(), 0), 0);
+    return pid;
+}
+
+static int64_t usage_ns(const struct rusage *usage)
+{
+    return (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000000 +
+           (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
+}
+
+#define STORM 500
+
+/* Every one of them, with what wait4 says of it. */
+static void test_storm(void **state _unused_)
+{
+    struct {
+        pid_t pid;
+        int status;
+        int64_t cpu_ns;
+        long peak_kb;
+    } *expected = mmap(NULL, sizeof(*expected) * STORM, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int equal = 0;
+
+    forget_all();
+    pid_t parent = fork_tagged(7);
+    if (parent == 0) {
+        for (int i = 0; i < STORM; i++) {
+            struct rusage usage;
+            pid_t pid = fork();
+            if (pid == 0) {
+                execl("/bin/sh", "sh", "-c", i % 2 ? "exit 3" : ":", (char *)NULL);
+                _exit(127);
+            }
+            expected[i].pid = wait4(pid, &expected[i].status, 0, &usage);
+            expected[i].cpu_ns = usage_ns(&usage);
+            expected[i].peak_kb = usage.ru_maxrss;
+        }
+        _exit(0);
+    }
+    waitpid(parent, NULL, 0);
+    await_end(parent);
+    assert_int_equal(count(LIFECYCLE_FORK, 7), STORM + 1);
+    assert_int_equal(count(LIFECYCLE_EXEC, 7), STORM);
+    assert_int_equal(count(LIFECYCLE_EXIT, 7), STORM + 1);
+    assert_int_equal(count(LIFECYCLE_FORK, 0), STORM + 1); /* of nobody else */
+    assert_int_equal(kernel_probe_lost(probe), 0);
+    for (int i = 0; i < STORM; i++) {
+        const struct lifecycle_event *end = find_event(LIFECYCLE_EXIT, expected[i].pid);
+        assert_int_equal(end->wait_status, expected[i].status);
+        assert_true(int_is_known(end->cpu_ns));
+        /* wait4 cuts off to microseconds, user and system each, and misses the last slice of one
+         * that was reaped before it had left the CPU */
+        int64_t off_ns = end->cpu_ns - expected[i].cpu_ns;
+        assert_true(off_ns >= -1000);
+        equal += off_ns < 5000;
+        /* wait4 remembers what it had before its exec */
+        assert_true(end->peak_rss_bytes > 0 && end->peak_rss_bytes <= expected[i].peak_kb * 1024);
+        const struct lifecycle_event *exec = find_event(LIFECYCLE_EXEC, expected[i].pid);
+        assert_string_equal(exec->command, i % 2 ? "sh -c exit 3" : "sh -c :");
+        assert_int_equal(find_event(LIFECYCLE_FORK, expected[i].pid)->ppid, parent);
+    }
+    assert_true(equal > STORM / 2);
+    munmap(expected, sizeof(*expected) * STORM);
+}
+
+#define FAMILIES 200
+
+static pid_t wait_for_one(void (*live)(pid_t *pids), pid_t *pids)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (live)
+            live(pids);
+        _exit(1);
+    }
+    waitpid(pid, NULL, 0);
+    return pid;
+}
+
+static void have_a_child(pid_t *pids)
+{
+    pids[0] = wait_for_one(NULL, NULL);
+}
+
+/* However long it takes a task to leave the CPU after its parent was told. */
+static void test_nobody_ends_before_its_children(void **state _unused_)
+{
+    pid_t *pids = mmap(NULL, sizeof(*pids) * 2 * FAMILIES, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    forget_all();
+    pid_t parent = fork_tagged(8);
+    if (parent == 0) {
+        for (int i = 0; i < FAMILIES; i++)
+            pids[2 * i + 1] = wait_for_one(have_a_child, &pids[2 * i]);
+        _exit(0);
+    }
+    waitpid(parent, NULL, 0);
+    await_end(parent);
+    assert_int_equal(count(LIFECYCLE_EXIT, 8), 2 * FAMILIES + 1);
+    for (int i = 0; i < FAMILIES; i++)
+        assert_true(find_event(LIFECYCLE_EXIT, pids[2 * i]) <
+                    find_event(LIFECYCLE_EXIT, pids[2 * i + 1]));
+    munmap(pids, sizeof(*pids) * 2 * FAMILIES);
+}
+
+static void test_signals_and_their_senders(void **state _unused_)
+{
+    int status, ready[2];
+    char byte;
+
+    forget_all();
+    assert_int_equal(pipe(ready), 0);
+    pid_t target = fork_tagged(9);
+    if (target == 0) {
+        signal(SIGUSR1, SIG_IGN);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        write(ready[1], "r", 1);
+        wait_for_ever();
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    pid_t sender = fork();
+    if (sender == 0) {
+        prctl(PR_SET_NAME, "assassin");
+        kill(target, SIGUSR1); /* ignored: nothing happens */
+        kill(target, SIGCHLD); /* everyday */
+        kill(target, SIGKILL);
+        _exit(0);
+    }
+    waitpid(target, &status, 0);
+    waitpid(sender, NULL, 0);
+    await_end(target);
+    assert_int_equal(count(LIFECYCLE_SIGNAL, 0), 1);
+    const struct lifecycle_event *sent = find_event(LIFECYCLE_SIGNAL, target);
+    assert_int_equal(sent->signal_num, SIGKILL);
+    assert_int_equal(sent->sender_pid, sender);
+    assert_string_equal(sent->sender_name, "assassin");
+    assert_int_equal(find_event(LIFECYCLE_EXIT, target)->wait_status, status);
+}
+
+static void test_fault_is_the_kernels(void **state _unused_)
+{
+    forget_all();
+    pid_t target = fork_tagged(10);
+    if (target == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+        signal(SIGSEGV, SIG_DFL);
+        char *nowhere = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        *(volatile char *)nowhere = 1;
+    }
+    waitpid(target, NULL, 0);
+    await_end(target);
+    const struct lifecycle_event *sent = find_event(LIFECYCLE_SIGNAL, target);
+    assert_non_null(sent);
+    assert_int_equal(sent->signal_num, SIGSEGV);
+    assert_int_equal(sent->sender_pid, 0);
+    assert_true(WIFSIGNALED(find_event(LIFECYCLE_EXIT, target)->wait_status));
+}
+
+static void *exit_in_thread(void *argument _unused_)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+    spin();
+    _exit(5);
+}
+
+static void *exec_in_thread(void *argument _unused_)
+{
+    execl("/bin/sh", "sh", "-c", "/bin/true & wait; exit 4", (char *)NULL);
+    return NULL;
+}
+
+/* The process ends once, with its last thread; its status is the group's. A thread that executes a
+ * program takes the pid, and the membership, with it. */
+static void test_threads(void **state _unused_)
+{
+    pthread_t thread;
+
+    forget_all();
+    pid_t first = fork_tagged(11);
+    if (first == 0) {
+        pthread_create(&thread, NULL, exit_in_thread, NULL);
+        pthread_exit(NULL);
+    }
+    waitpid(first, NULL, 0);
+    await_end(first);
+    assert_int_equal(count(LIFECYCLE_EXIT, 11), 1);
+    assert_int_equal(WEXITSTATUS(find_event(LIFECYCLE_EXIT, first)->wait_status), 5);
+    assert_true(find_event(LIFECYCLE_EXIT, first)->cpu_ns >= 60000000);
+
+    pid_t second = fork_tagged(12);
+    if (second == 0) {
+        pthread_create(&thread, NULL, exec_in_thread, NULL);
+        wait_for_ever();
+    }
+    waitpid(second, NULL, 0);
+    await_end(second);
+    assert_int_equal(WEXITSTATUS(find_event(LIFECYCLE_EXIT, second)->wait_status), 4);
+    assert_int_equal(count(LIFECYCLE_EXIT, 12), 2); /* and that of what it forked then */
+}
+
+/* One that is there already: its threads, and what they fork, belong to it from then on. */
+static void test_tagged_later(void **state _unused_)
+{
+    forget_all();
+    struct animal animal = animal_start(do_nothing);
+    assert_int_equal(kernel_probe_drain(probe, note, NULL), 0);
+    assert_int_equal(told.events.count, 0);
+    assert_int_equal(kernel_probe_tag(probe, animal.pid, 13), 0);
+    struct readings one = {0};
+    assert_int_equal(kernel_probe_read_pids(probe, &animal.pid, 1, true, &one), 0);
+    assert_int_equal(one.items[0].tag, 13);
+    animal_end(&animal);
+    await_end(animal.pid);
+    assert_int_equal(find_event(LIFECYCLE_EXIT, animal.pid)->tag, 13);
+    assert_int_equal(kernel_probe_tag(probe, animal.pid, 13), -ESRCH);
+    readings_done(&one);
+}
+
+static bool is_woken(const struct kernel_probe *of)
+{
+    struct pollfd fd = {.fd = kernel_probe_fd(of), .events = POLLIN};
+
+    return poll(&fd, 1, 0) == 1;
+}
+
+static void fork_and_reap(void)
+{
+    pid_t pid = vfork();
+    if (pid == 0)
+        _exit(0);
+    waitpid(pid, NULL, 0);
+}
+
+static void note_nothing(void *context _unused_, const struct lifecycle_event *event _unused_)
+{
+}
+
+static void drain_and_sleep(struct kernel_probe *of)
+{
+    do
+        assert_int_equal(kernel_probe_drain(of, note_nothing, NULL), 0);
+    while (!kernel_probe_sleep(of));
+}
+
+/* Of strangers there are many on a machine; nobody waits for what happens to them. But none is lost
+ * for that. */
+static void test_strangers_wake_nobody(void **state _unused_)
+{
+    struct kernel_probe *all;
+    struct kernel_refusal refusal;
+    int strangers = 0;
+
+    assert_int_equal(
+        kernel_probe_open(&(struct kernel_probe_options){.wants_all = true}, &all, &refusal), 0);
+    drain_and_sleep(all);
+    fork_and_reap();
+    assert_false(is_woken(all));
+
+    pid_t target = fork();
+    if (target == 0)
+        wait_for_ever();
+    assert_false(is_woken(all));
+    assert_int_equal(kernel_probe_tag(all, target, 11), 0);
+    kill(target, SIGKILL);
+    waitpid(target, NULL, 0);
+    assert_int_equal(poll(&(struct pollfd){.fd = kernel_probe_fd(all), .events = POLLIN}, 1, -1),
+                     1);
+
+    drain_and_sleep(all);
+    while (!is_woken(all) && strangers < 100000) {
+        fork_and_reap();
+        strangers++;
+    }
+    assert_true(strangers > 100 && strangers < 100000);
+    assert_int_equal(kernel_probe_drain(all, note_nothing, NULL), 0); /* none was lost */
+    kernel_probe_close(all);
+}
+
+static void test_hostile_command_lines(void **state _unused_)
+{
+    static char longest[100000];
+
+    memset(longest, 'x', sizeof(longest) - 1);
+    forget_all();
+    pid_t target = fork_tagged(14);
+    if (target == 0) {
+        execl("/bin/sh", "sh", "-c", ":", longest, (char *)NULL);
+        _exit(127);
+    }
+    waitpid(target, NULL, 0);
+    await_end(target);
+    const char *command = find_event(LIFECYCLE_EXEC, target)->command;
+    assert_memory_equal(command, "sh -c : xxx", 11);
+    assert_true(strlen(command) <= 500);
+
+    target = fork_tagged(15);
+    if (target == 0) {
+        execl("/bin/sh", "\xff\x1b[31m", "-c", ":", (char *)NULL);
+        _exit(127);
+    }
+    waitpid(target, NULL, 0);
+    await_end(target);
+    assert_string_equal(find_event(LIFECYCLE_EXEC, target)->command, "\xef\xbf\xbd\x1b[31m -c :");
+}
+
+static int tear_down(void **state)
+{
+    forget_all();
+    return kernel_world_tear_down(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_storm),
+        cmocka_unit_test(test_nobody_ends_before_its_children),
+        cmocka_unit_test(test_signals_and_their_senders),
+        cmocka_unit_test(test_fault_is_the_kernels),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_tagged_later),
+        cmocka_unit_test(test_strangers_wake_nobody),
+        cmocka_unit_test(test_hostile_command_lines),
+    };
+
+    if (!kernel_world_is_allowed())
+        return 0;
+    return cmocka_run_group_tests(tests, kernel_world_set_up, tear_down);
+}
