@@ -145,8 +145,8 @@ SONDE_API void sonde_monitor_free(struct sonde_monitor *monitor);
 /* Forgets earlier samples and phases, takes the first sample, and goes on in the background.
  * -EALREADY: it is running; -ESRCH: there is no such process; -EACCES, -EPERM: it may not be looked
  * at, or its peak not be reset; -EXDEV: /proc is missing or another pid namespace's; -EOPNOTSUPP:
- * this kernel does not list children; -EMFILE, -EAGAIN, -ENOMEM: no room for a file, a thread,
- * memory. */
+ * this kernel does not list children; -EMFILE, -ENFILE: it cannot be read, because too many
+ * files are open; -EAGAIN, -ENOMEM: no room for a thread, or memory. */
 SONDE_API int sonde_monitor_start(struct sonde_monitor *monitor, struct sonde_error *error);
 
 /* Takes the last sample and stops. What was sampled stays until the next start. 0, also if it was

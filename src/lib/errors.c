@@ -25,7 +25,15 @@ int error_explain(struct sonde_error *error, int r, pid_t pid)
     case -EOPNOTSUPP:
         return error_set(error, r, "this kernel does not list children (CONFIG_PROC_CHILDREN)");
     case -EMFILE:
-    case -ENFILE: return error_set(error, r, "too many open files; raise the limit (ulimit -n)");
+        return error_set(error, r,
+                         "pid %d: it cannot be read, because this program has too many files open; "
+                         "close some, or raise the limit (ulimit -n)",
+                         (int)pid);
+    case -ENFILE:
+        return error_set(error, r,
+                         "pid %d: it cannot be read, because the system has too many files open; "
+                         "raise the limit (sysctl fs.file-max)",
+                         (int)pid);
     case -EACCES:
     case -EPERM: return error_set(error, r, "pid %d: no permission to look at it", (int)pid);
     case -EAGAIN: return error_set(error, r, "no room for one more thread (ulimit -u)");

@@ -249,6 +249,14 @@ static int look_briefly(struct target *target, struct watched *it, bool thorough
     return r < 0 ? r : 1;
 }
 
+/* Whether a look that fails so has failed for all: a kernel that does not list children never will,
+ * and whoever begins must hear that there are no descriptors to read with. Later ones will be free
+ * again. */
+static bool is_fatal(const struct target *target, int r)
+{
+    return r == -EOPNOTSUPP || (target->is_first_look && (r == -EMFILE || r == -ENFILE));
+}
+
 /* 0, -ESRCH (it is gone) or another negative errno. */
 static int look_closely(struct target *target, struct watched *it, bool thorough,
                         int64_t *ret_risen)
@@ -268,7 +276,9 @@ static int look_closely(struct target *target, struct watched *it, bool thorough
     *ret_risen = INT_UNKNOWN;
     if (!is_zombie(&stat)) {
         bool with_peak = is_new_image || peak_is_due(it, &reading, thorough);
-        process_files_memory(&target->tree, it->files, &stat, with_peak, &reading);
+        r = process_files_memory(&target->tree, it->files, &stat, with_peak, &reading);
+        if (is_fatal(target, r))
+            return r;
         *ret_risen = risen_peak(it, &reading, is_new_image);
     }
     keep_reading(it, &reading);
@@ -282,9 +292,8 @@ static int look_at(struct target *target, struct watched *it, bool thorough, int
     int r = look_briefly(target, it, thorough, ret_risen);
     if (r == 0)
         r = look_closely(target, it, thorough, ret_risen);
-    /* No descriptor or no memory to read it with: it is as it was. But a kernel that does not list
-     * children never will. */
-    if (r < 0 && r != -ESRCH && r != -EOPNOTSUPP && it->is_read)
+    /* No descriptor or no memory to read it with: it is as it was. */
+    if (r < 0 && r != -ESRCH && !is_fatal(target, r) && it->is_read)
         return 0;
     return MIN(r, 0);
 }
@@ -330,7 +339,7 @@ static int look_at_all(struct target *target, bool thorough, struct look *look)
             it->is_read = it->lives = false;
             continue;
         }
-        if (r < 0 && (i == 0 || r == -EOPNOTSUPP))
+        if (r < 0 && (i == 0 || is_fatal(target, r)))
             return r;
         if (r < 0)
             continue; /* one that was never read, and cannot be */
@@ -368,7 +377,7 @@ static void sum_up(const struct target *target, bool is_alive, struct look *look
     if (!usage)
         return;
     look->cpu_ns = (int64_t)usage->cpu.total_ns;
-    if (is_alive)
+    if (is_alive && usage->rss_bytes > 0) /* 0 is a sum of nothing that could be read */
         look->rss_bytes = usage->rss_bytes;
 }
 

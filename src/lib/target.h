@@ -20,7 +20,8 @@ void target_freep(struct target **target);
 
 /* What is cheap is read each time, the high-water marks of processes that have done much since, and
  * all of it if it is `thorough`. 0, -ESRCH (nobody lives any more; *ret holds the CPU time used and
- * the last peak all the same) or another negative errno. */
+ * the last peak all the same) or another negative errno. Only the first look fails for want of
+ * descriptors (-EMFILE, -ENFILE); later, what cannot be read is as it was, or unknown. */
 int target_look(struct target *target, bool thorough, struct look *ret);
 
 /* Resets the high-water marks, as of now. 0 or a negative errno. */

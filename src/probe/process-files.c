@@ -234,17 +234,21 @@ static void fill_from_stat(const struct proc_tree *tree, const struct proc_stat 
         reading->cpu_ns = reading->user_ns + reading->system_ns;
 }
 
-static void fill_from_statm(const struct proc_tree *tree, const char *bytes, ssize_t length,
-                            struct process_reading *reading)
+/* `length` may be a negative errno, which is handed on. */
+static int fill_from_statm(const struct proc_tree *tree, const char *bytes, ssize_t length,
+                           struct process_reading *reading)
 {
     struct proc_statm statm;
 
-    if (length < 0 || proc_statm_parse(bytes, (size_t)length, &statm) < 0)
-        return;
+    int r = length < 0 ? (int)length : proc_statm_parse(bytes, (size_t)length, &statm);
+    if (r < 0)
+        return r;
     reading->rss_bytes = pages_to_bytes(tree, statm.resident_pages);
     reading->shared_bytes = pages_to_bytes(tree, statm.shared_pages);
+    return 0;
 }
 
+/* NULL: errno says why. */
 static DIR *open_directory(const struct proc_tree *tree, pid_t pid, const char *name)
 {
     int fd = open_below(tree, pid, name, O_RDONLY | O_DIRECTORY);
@@ -286,15 +290,15 @@ static int64_t count_fds(struct proc_tree *tree, struct process_files *files, co
     return fstatat(tree->root_fd, path, &st, 0) < 0 ? INT_UNKNOWN : st.st_size;
 }
 
-/* A thread of the process that has not ended; 0 if there is none. */
-static pid_t find_live_thread(const struct proc_tree *tree, pid_t pid, char *ret_state)
+/* A thread of the process that has not ended, 0 if there is none, or a negative errno. */
+static int find_live_thread(const struct proc_tree *tree, pid_t pid, char *ret_state)
 {
     DIR *directory = open_directory(tree, pid, "task");
-    pid_t found = 0;
+    int found = 0;
 
     if (!directory)
-        return 0;
-    for (struct dirent *entry; !found && (entry = readdir(directory));) {
+        return -errno;
+    for (struct dirent *entry; found <= 0 && (entry = readdir(directory));) {
         char name[NAME_SIZE], bytes[FILE_SIZE];
         struct proc_stat stat;
         pid_t thread = (pid_t)atoi(entry->d_name);
@@ -303,6 +307,8 @@ static pid_t find_live_thread(const struct proc_tree *tree, pid_t pid, char *ret
             continue;
         snprintf(name, sizeof(name), "task/%d/stat", (int)thread);
         ssize_t length = read_below(tree, pid, name, bytes, sizeof(bytes));
+        if (length < 0)
+            found = (int)length; /* unless another one can be read */
         if (length > 0 && proc_stat_parse(bytes, (size_t)length, &stat) == 0 && stat.state != 'Z' &&
             stat.state != 'X') {
             *ret_state = stat.state;
@@ -315,18 +321,19 @@ static pid_t find_live_thread(const struct proc_tree *tree, pid_t pid, char *ret
 
 /* A leader that has ended while other threads run on shows no memory and no descriptors; they are
  * those of a thread that lives. */
-static void fill_through_thread(struct proc_tree *tree, struct process_files *files,
-                                struct process_reading *reading)
+static int fill_through_thread(struct proc_tree *tree, struct process_files *files,
+                               struct process_reading *reading)
 {
     char name[NAME_SIZE], bytes[FILE_SIZE];
-    pid_t thread = find_live_thread(tree, files->pid, &reading->state);
+    int thread = find_live_thread(tree, files->pid, &reading->state);
 
-    if (!thread)
-        return;
-    snprintf(name, sizeof(name), "task/%d/statm", (int)thread);
-    fill_from_statm(tree, bytes, read_below(tree, files->pid, name, bytes, sizeof(bytes)), reading);
-    snprintf(name, sizeof(name), "task/%d/fd", (int)thread);
+    if (thread <= 0)
+        return thread;
+    snprintf(name, sizeof(name), "task/%d/statm", thread);
+    ssize_t length = read_below(tree, files->pid, name, bytes, sizeof(bytes));
+    snprintf(name, sizeof(name), "task/%d/fd", thread);
     reading->open_fds = count_fds(tree, files, name);
+    return fill_from_statm(tree, bytes, length, reading);
 }
 
 /* Whether the process shows nothing but its other threads have it all. */
@@ -500,22 +507,24 @@ int process_files_glance(const struct proc_tree *tree, const struct process_file
     return 0;
 }
 
-void process_files_memory(struct proc_tree *tree, struct process_files *files,
-                          const struct proc_stat *stat, bool with_peak,
-                          struct process_reading *reading)
+int process_files_memory(struct proc_tree *tree, struct process_files *files,
+                         const struct proc_stat *stat, bool with_peak,
+                         struct process_reading *reading)
 {
     char bytes[FILE_SIZE];
+    int r;
 
     if (stat && lives_in_threads(stat))
-        fill_through_thread(tree, files, reading);
+        r = fill_through_thread(tree, files, reading);
     else
-        fill_from_statm(tree, bytes, read_file(tree, files, FILE_STATM, bytes, sizeof(bytes)),
-                        reading);
+        r = fill_from_statm(tree, bytes, read_file(tree, files, FILE_STATM, bytes, sizeof(bytes)),
+                            reading);
     /* No process that lives has nothing: one that is on its way out has let go of it. */
     if (reading->rss_bytes == 0)
         reading->rss_bytes = reading->shared_bytes = INT_UNKNOWN;
     if (with_peak)
         fill_status(tree, files, true, reading);
+    return r < 0 ? as_gone(r) : 0;
 }
 
 int process_files_reset_peak(const struct proc_tree *tree, const struct process_files *files)

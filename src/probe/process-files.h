@@ -73,10 +73,11 @@ int process_files_glance(const struct proc_tree *tree, const struct process_file
                          struct process_reading *ret);
 
 /* RSS and, if asked for, the high-water mark, into a reading that was begun; `stat` is NULL if that
- * was by a glance. What cannot be read is unknown, and so is the memory of a zombie. */
-void process_files_memory(struct proc_tree *tree, struct process_files *files,
-                          const struct proc_stat *stat, bool with_peak,
-                          struct process_reading *reading);
+ * was by a glance. What cannot be read is unknown, and so is the memory of a zombie. 0, or a
+ * negative errno that says why the RSS could not be read. */
+int process_files_memory(struct proc_tree *tree, struct process_files *files,
+                         const struct proc_stat *stat, bool with_peak,
+                         struct process_reading *reading);
 
 /* Resets the high-water mark to what the process has now, for everyone. 0 or a negative errno. */
 int process_files_reset_peak(const struct proc_tree *tree, const struct process_files *files);

@@ -679,6 +679,100 @@ static void test_leader_that_ended(void **state _unused_)
     gate_close(&gate);
 }
 
+/* ---- descriptors ---- */
+
+#define ROOM_MAX 10
+
+static void limit_descriptors(rlim_t count)
+{
+    struct rlimit limit;
+
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = count;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+}
+
+static double least_rss_mb(struct sonde_monitor *monitor)
+{
+    struct sonde_sample *samples;
+    size_t count;
+    double least = INFINITY;
+
+    CHECK(sonde_monitor_samples(monitor, &samples, &count) == 0 && count > 0);
+    for (size_t i = 0; i < count; i++)
+        least = samples[i].rss_mb < least || !sonde_is_known(samples[i].rss_mb) ? samples[i].rss_mb
+                                                                                : least;
+    sonde_free(samples);
+    return least;
+}
+
+/* With room for few descriptors, a monitor starts and has all figures, or says that it cannot. */
+static bool starts_with_room(unsigned flags, pid_t pid, double wanted_mb)
+{
+    struct sonde_options options = options_of(0.001);
+    struct sonde_error error = {{0}};
+
+    options.flags = flags;
+    options.pid = pid;
+    struct sonde_monitor *monitor = new_monitor(&options);
+    int r = sonde_monitor_start(monitor, &error);
+    if (r == 0) {
+        AWAIT(summary_of(monitor).num_samples > 5);
+        CHECK(sonde_monitor_stop(monitor) == 0);
+        CHECK(least_rss_mb(monitor) > wanted_mb && summary_of(monitor).peak_rss_mb > wanted_mb);
+    } else {
+        CHECK(r == -EMFILE);
+        CHECK(strstr(error.text, "too many files open") && strstr(error.text, "ulimit -n"));
+        CHECK(summary_of(monitor).num_samples == 0 && !sonde_monitor_is_running(monitor));
+    }
+    sonde_monitor_free(monitor);
+    return r == 0;
+}
+
+static void assert_rooms(unsigned flags, pid_t pid, double wanted_mb)
+{
+    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    bool starts = true;
+
+    CHECK(next >= 0 && close(next) == 0);
+    for (int room = ROOM_MAX; room >= 0; room--) {
+        limit_descriptors((rlim_t)(next + room));
+        bool starts_now = starts_with_room(flags, pid, wanted_mb);
+        CHECK(starts || !starts_now);            /* less room is no better */
+        CHECK(room < ROOM_MAX || starts_now);    /* enough for all */
+        CHECK(room > 2 || flags || !starts_now); /* /proc, stat, and none for statm */
+        CHECK(room > 3 || !flags || !starts_now);
+        starts = starts_now;
+    }
+    limit_descriptors((rlim_t)(next + 64));
+}
+
+static void holder(struct gate *gate)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    take_memory(32 * MB);
+    gate_tell(gate);
+    gate_wait(gate);
+}
+
+static void few_descriptors(void)
+{
+    struct gate gate;
+    char byte;
+
+    gate_open(&gate, holder);
+    CHECK(read(gate.out[0], &byte, 1) == 1);
+    assert_rooms(0, 0, 0.1);
+    assert_rooms(SONDE_DESCENDANTS, 0, 32);
+    assert_rooms(0, gate.pid, 32);
+    CHECK(write(gate.in[1], "x", 1) == 1 && waitpid(gate.pid, NULL, 0) == gate.pid);
+}
+
+static void test_few_descriptors(void **state _unused_)
+{
+    assert_in_child(few_descriptors);
+}
+
 /* ---- signals ---- */
 
 static bool blocks_all_signals(pid_t tid)
@@ -740,6 +834,7 @@ int main(void)
         cmocka_unit_test(test_descendants),
         cmocka_unit_test(test_one_other_process),
         cmocka_unit_test(test_leader_that_ended),
+        cmocka_unit_test(test_few_descriptors),
         cmocka_unit_test(test_no_signal_is_taken),
     };
     return cmocka_run_group_tests_name("lib-monitor", tests, NULL, NULL);
