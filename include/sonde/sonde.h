@@ -86,10 +86,11 @@ struct sonde_summary {
 /* ---- GPUs ---- */
 
 /* Where figures of a GPU come from. A function that is NULL, or that fails (returns a negative
- * number), makes its figure unknown in that sample. They are called from one thread that does
- * nothing else, once a sample and never after sonde_monitor_stop() has returned: one that is slow
- * delays no sample, but has its own figures missing. They must not start, stop, mark or free the
- * monitor themselves. `context` is handed to each. */
+ * number), makes its figure unknown in that sample, and so is one that is negative or not finite.
+ * They are called from one thread that does nothing else, once a sample and never after
+ * sonde_monitor_stop() has returned: one that is slow delays no sample, but has its own figures
+ * missing. They must not start, stop, mark or free the monitor themselves. `context` is handed to
+ * each. */
 struct sonde_gpu_source {
     void *context;
     int (*utilization)(void *context, double *ret_pct);
@@ -117,6 +118,8 @@ enum sonde_flag {
     SONDE_BUILTIN_GPU = 1 << 2,
 };
 
+/* It may be larger than the library's own, as it is in a program that was built with a newer
+ * header: what the library does not know must be 0. */
 struct sonde_options {
     size_t size;          /* sizeof(struct sonde_options) */
     double interval_sec;  /* 0.001 to 3600; 0: 0.1 */
@@ -135,7 +138,7 @@ struct sonde_options {
 struct sonde_monitor;
 
 /* Makes a monitor; `options` NULL is SONDE_OPTIONS_INIT. -EINVAL: an option is wrong, and `error`
- * names it; -ENOMEM. */
+ * names it; -E2BIG: one is set that this library is too old to know; -ENOMEM. */
 SONDE_API int sonde_monitor_new(const struct sonde_options *options, struct sonde_monitor **ret,
                                 struct sonde_error *error);
 
@@ -206,12 +209,14 @@ SONDE_API int sonde_monitor_phases(struct sonde_monitor *monitor, struct sonde_p
 
 /* One object, on one line, for sonde_free(). `peak_gpu_mem_mb`, `mean_gpu_util` and
  * `mean_cpu_percent` are null if unknown, the other two means are left out. Reading it back gives
- * an equal summary. 0 or -ENOMEM. */
+ * an equal summary. 0; -EINVAL: it could not be read back, because a figure that must be known is
+ * not finite, or one is negative that cannot be; -ENOMEM. */
 SONDE_API int sonde_summary_to_json(const struct sonde_summary *summary, char **ret);
 
 /* The other way: `length` bytes. The means of clock and power, `mean_cpu_percent` and `cpu_seconds`
- * may be missing, and are unknown then; keys that are not known are passed over. -EBADMSG: it is
- * not such an object, and `error` names the field or the place; -ENOMEM. */
+ * may be missing, and are unknown then; keys that are not known are passed over. Only
+ * `memory_growth_mb` may be negative. -EBADMSG: it is not such an object, and `error` names the
+ * field or the place; -ENOMEM. */
 SONDE_API int sonde_summary_from_json(const char *json, size_t length, struct sonde_summary *ret,
                                       struct sonde_error *error);
 

@@ -12,13 +12,34 @@
 #define SAMPLES_MAX          (1u << 24)
 #define SAMPLES_DEFAULT      8192u
 
+/* No struct will ever be as large: a size beyond is one that nobody has set. */
+#define SIZE_MAX_BYTES 4096
+
+/* A program that was built with a newer header has options behind ours. Those that it leaves at 0
+ * ask for nothing. */
+static int check_size(const struct sonde_options *options, struct sonde_error *error)
+{
+    const unsigned char *bytes = (const unsigned char *)options;
+
+    if (options->size < sizeof(*options) || options->size > SIZE_MAX_BYTES)
+        return error_set(error, -EINVAL, "size: %zu is not that of struct sonde_options (%zu)",
+                         options->size, sizeof(*options));
+    for (size_t i = sizeof(*options); i < options->size; i++)
+        if (bytes[i])
+            return error_set(error, -E2BIG,
+                             "size: an option at byte %zu is not known to libsonde %s; leave it at "
+                             "0, or use a newer library",
+                             i, SONDE_VERSION);
+    return 0;
+}
+
 static int check(const struct sonde_options *options, struct sonde_error *error)
 {
     const unsigned known = SONDE_DESCENDANTS | SONDE_RESET_PEAK | SONDE_BUILTIN_GPU;
 
-    if (options->size != sizeof(*options))
-        return error_set(error, -EINVAL, "size: %zu is not that of struct sonde_options (%zu)",
-                         options->size, sizeof(*options));
+    int r = check_size(options, error);
+    if (r < 0)
+        return r;
     if (options->interval_sec != 0 &&
         !(options->interval_sec >= INTERVAL_MIN_SEC && options->interval_sec <= INTERVAL_MAX_SEC))
         return error_set(error, -EINVAL, "interval_sec: %g is not within %g to %g",

@@ -62,6 +62,8 @@ static void test_options(void **state _unused_)
 
     options.size = 4;
     assert_refused(options, "size: 4 ");
+    options.size = SIZE_MAX; /* and is not read so far */
+    assert_refused(options, "size: ");
     assert_refused(options_of(0.0009), "interval_sec: 0.0009 is not within 0.001 to 3600");
     assert_refused(options_of(-1), "interval_sec: -1 ");
     assert_refused(options_of(3601), "interval_sec: 3601 ");
@@ -79,6 +81,31 @@ static void test_options(void **state _unused_)
     options.flags = SONDE_BUILTIN_GPU;
     options.gpu_source = &source;
     assert_refused(options, "gpu_source: ");
+}
+
+/* As a program has it that was built with the header of a newer library. */
+static void test_newer_options(void **state _unused_)
+{
+    struct {
+        struct sonde_options known;
+        uint64_t newer[3];
+    } options = {.known = options_of(3600)};
+    struct sonde_error error = {{0}};
+    struct sonde_monitor *monitor = NULL;
+
+    options.known.size = sizeof(options);
+    assert_int_equal(sonde_monitor_new(&options.known, &monitor, &error), 0);
+    assert_int_equal(sonde_monitor_start(monitor, NULL), 0);
+    sonde_monitor_free(monitor);
+
+    monitor = NULL;
+    ((unsigned char *)options.newer)[sizeof(options.newer) - 1] = 1;
+    assert_int_equal(sonde_monitor_new(&options.known, &monitor, &error), -E2BIG);
+    assert_null(monitor);
+    assert_non_null(strstr(error.text, "size: an option at byte "));
+    options.known.size = sizeof(options.known); /* what is beyond it is none of it */
+    assert_int_equal(sonde_monitor_new(&options.known, &monitor, &error), 0);
+    sonde_monitor_free(monitor);
 }
 
 static void test_no_such_process(void **state _unused_)
@@ -819,6 +846,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_version),
         cmocka_unit_test(test_options),
+        cmocka_unit_test(test_newer_options),
         cmocka_unit_test(test_no_such_process),
         cmocka_unit_test(test_nothing_yet),
         cmocka_unit_test(test_samples),
