@@ -10,7 +10,7 @@
 #define JSON_MAX_BYTES (1024 * 1024)
 
 /* What must be known could not be read back as null. */
-static bool can_be_written(const struct sonde_summary *summary)
+static bool is_whole(const struct sonde_summary *summary)
 {
     const struct record *record = &resource_summary_record;
 
@@ -20,7 +20,23 @@ static bool can_be_written(const struct sonde_summary *summary)
         if (field->required && field->type == FIELD_REAL && !isfinite(*(const double *)value))
             return false;
     }
-    return summary->num_samples >= 0;
+    return true;
+}
+
+/* The first figure that is negative, as only growth can be; NULL if there is none. */
+static const char *find_negative(const struct sonde_summary *summary)
+{
+    const struct record *record = &resource_summary_record;
+
+    for (size_t i = 0; i < record->field_count; i++) {
+        const struct field *field = &record->fields[i];
+        const void *value = (const char *)summary + field->offset;
+        bool is_negative =
+            field->type == FIELD_REAL ? *(const double *)value < 0 : *(const int64_t *)value < 0;
+        if (is_negative && field->offset != offsetof(struct sonde_summary, memory_growth_mb))
+            return field->name;
+    }
+    return NULL;
 }
 
 int sonde_summary_to_json(const struct sonde_summary *summary, char **ret)
@@ -28,7 +44,7 @@ int sonde_summary_to_json(const struct sonde_summary *summary, char **ret)
     struct text text = {0};
     struct json_writer json = {.out = &text};
 
-    if (!can_be_written(summary))
+    if (!is_whole(summary) || find_negative(summary))
         return -EINVAL;
     record_encode(&resource_summary_record, summary, &json);
     int r = text_error(&text);
@@ -54,8 +70,9 @@ int sonde_summary_from_json(const char *json, size_t length, struct sonde_summar
         return error_set(error, r, "%s", why.text);
     if (r < 0)
         return error_set(error, r, "out of memory");
-    if (summary.num_samples < 0)
-        return error_set(error, -EBADMSG, "num_samples: expected 0 or more, found less");
+    const char *negative = find_negative(&summary);
+    if (negative)
+        return error_set(error, -EBADMSG, "%s: expected 0 or more, found less", negative);
     *ret = summary;
     return 0;
 }

@@ -25,7 +25,7 @@ static uint64_t random_bits(void)
 }
 
 /* Any finite double, subnormal ones and extremes included, or a number as they are in practice. */
-static double random_real(void)
+static double random_signed(void)
 {
     double value;
 
@@ -36,6 +36,11 @@ static double random_real(void)
         memcpy(&value, &bits, sizeof(value));
     } while (!isfinite(value));
     return value;
+}
+
+static double random_real(void)
+{
+    return fabs(random_signed());
 }
 
 static double random_or_unknown(void)
@@ -50,7 +55,7 @@ static struct sonde_summary random_summary(void)
         .mean_rss_mb = random_real(),
         .peak_gpu_mem_mb = random_or_unknown(),
         .mean_gpu_util = random_or_unknown(),
-        .memory_growth_mb = random_real(),
+        .memory_growth_mb = random_signed(),
         .num_samples = (int64_t)(random_bits() >> (1 + random_bits() % 63)),
         .duration_sec = random_real(),
         .mean_gpu_clock_mhz = random_or_unknown(),
@@ -124,6 +129,51 @@ static void test_form(void **state _unused_)
     summary.peak_rss_mb = 1;
     summary.num_samples = -1;
     assert_int_equal(sonde_summary_to_json(&summary, &json), -EINVAL);
+}
+
+static double *figure_of(struct sonde_summary *summary, const struct field *field)
+{
+    return (double *)((char *)summary + field->offset);
+}
+
+/* Each figure in turn: what is less than nothing is neither written nor read; growth may be so. */
+static void test_negative_figures(void **state _unused_)
+{
+    int refused = 0;
+
+    for (size_t i = 0; i < resource_summary_record.field_count; i++) {
+        const struct field *field = &resource_summary_record.fields[i];
+        struct sonde_summary summary = {0}, again;
+        struct sonde_error error = {{0}};
+        char *json, wrong[512], key[64];
+
+        if (field->type != FIELD_REAL)
+            continue;
+        *figure_of(&summary, field) = 3.5;
+        assert_int_equal(sonde_summary_to_json(&summary, &json), 0);
+        snprintf(key, sizeof(key), "\"%s\":", field->name);
+        char *at = strstr(json, key);
+        assert_non_null(at);
+        at += strlen(key);
+        snprintf(wrong, sizeof(wrong), "%.*s-%s", (int)(at - json), json, at);
+        sonde_free(json);
+
+        *figure_of(&summary, field) = -3.5;
+        int r = sonde_summary_to_json(&summary, &json);
+        if (strcmp(field->name, "memory_growth_mb") == 0) {
+            assert_int_equal(r, 0);
+            assert_string_equal(json, wrong);
+            sonde_free(json);
+            assert_int_equal(sonde_summary_from_json(wrong, strlen(wrong), &again, &error), 0);
+            continue;
+        }
+        assert_int_equal(r, -EINVAL);
+        assert_int_equal(sonde_summary_from_json(wrong, strlen(wrong), &again, &error), -EBADMSG);
+        snprintf(key, sizeof(key), "%s: expected 0 or more, found less", field->name);
+        assert_string_equal(error.text, key);
+        refused++;
+    }
+    assert_int_equal(refused, 9);
 }
 
 #define REST                                                                                       \
@@ -257,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_form),
+        cmocka_unit_test(test_negative_figures),
         cmocka_unit_test(test_absent),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_every_missing_field_is_named),
