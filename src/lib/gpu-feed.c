@@ -1,6 +1,7 @@
 #include "lib/gpu-feed.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -38,11 +39,17 @@ int gpu_feed_open_builtin(struct gpu_set **ret)
 
 /* ---- asking ---- */
 
+/* A figure that cannot be, because it is infinite or less than nothing, is none. */
+static double plausible(double figure)
+{
+    return isfinite(figure) && figure >= 0 ? figure : REAL_UNKNOWN;
+}
+
 static double ask_one(int (*function)(void *context, double *ret), void *context)
 {
     double value;
 
-    return function && function(context, &value) >= 0 ? value : REAL_UNKNOWN;
+    return function && function(context, &value) >= 0 ? plausible(value) : REAL_UNKNOWN;
 }
 
 static struct gpu_figures ask_source(const struct sonde_gpu_source *source)
@@ -62,10 +69,10 @@ static struct gpu_figures ask_builtin(struct gpu_set *gpus, unsigned index)
     if (!gpus || gpu_set_read(gpus, index, &metric) < 0)
         return GPU_FIGURES_UNKNOWN;
     return (struct gpu_figures){
-        .util = metric.utilization_pct,
-        .mem_mb = metric.memory_used_mb,
-        .clock_mhz = metric.clock_mhz,
-        .power_w = metric.power_w,
+        .util = plausible(metric.utilization_pct),
+        .mem_mb = plausible(metric.memory_used_mb),
+        .clock_mhz = plausible(metric.clock_mhz),
+        .power_w = plausible(metric.power_w),
     };
 }
 

@@ -1,4 +1,4 @@
-/* What is known of a GPU at one instant; REAL_UNKNOWN what is not. */
+/* What is known of a GPU at one instant: finite, and not negative; REAL_UNKNOWN what is not. */
 #pragma once
 
 #include "model/field.h"

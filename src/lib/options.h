@@ -16,6 +16,7 @@ struct monitor_options {
     struct sonde_gpu_source gpu_source;
 };
 
-/* `given` may be NULL. 0, -EINVAL with the option named, or -E2BIG: one is set that is not known. */
+/* `given` may be NULL. 0, -EINVAL with the option named, or -E2BIG: one is set that is not known.
+ */
 int options_read(const struct sonde_options *given, struct monitor_options *ret,
                  struct sonde_error *error);

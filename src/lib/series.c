@@ -28,14 +28,15 @@ void series_clear(struct series *series)
     series->stride = 1;
 }
 
-/* Of two means of so many values each; of one, where only that is known. */
+/* Of two means of so many values each; of one, where only that is known. None is negative, so that
+ * their difference is finite, as their sum may not be. */
 static double mean_of(double a, uint64_t a_count, double b, uint64_t b_count)
 {
     if (!real_is_known(a))
         return b;
     if (!real_is_known(b))
         return a;
-    return (a * (double)a_count + b * (double)b_count) / (double)(a_count + b_count);
+    return a + (b - a) * ((double)b_count / (double)(a_count + b_count));
 }
 
 /* The one with more memory stands for both, so that peaks stay where they were; NaN is less than

@@ -19,13 +19,13 @@ static void mean_add(struct mean *mean, double value)
 {
     if (!real_is_known(value))
         return;
-    mean->sum += value;
     mean->count++;
+    mean->value += (value - mean->value) / (double)mean->count;
 }
 
 static double mean_value(const struct mean *mean)
 {
-    return mean->count ? mean->sum / (double)mean->count : REAL_UNKNOWN;
+    return mean->count ? mean->value : REAL_UNKNOWN;
 }
 
 void window_add_rest(struct window *window, const struct look *look)

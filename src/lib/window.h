@@ -6,9 +6,10 @@
 #include "lib/look.h"
 #include "sonde/sonde.h"
 
-/* A mean of what is known. */
+/* A mean of what is known, kept as a mean: a sum of figures that a double can hold may be one that
+ * it cannot. */
 struct mean {
-    double sum;
+    double value;
     uint64_t count;
 };
 

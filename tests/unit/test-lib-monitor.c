@@ -503,6 +503,47 @@ static void test_gpu(void **state _unused_)
     assert_false(sonde_is_known(summary_of(monitor).mean_gpu_util));
 }
 
+/* What it can give that no GPU has. */
+static int give_context(void *context, double *ret)
+{
+    *ret = *(const double *)context;
+    return 0;
+}
+
+static void test_impossible_gpu(void **state _unused_)
+{
+    static const double figures[] = {INFINITY, -INFINITY, NAN, -1, 1e308};
+
+    for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
+        double figure = figures[i];
+        struct sonde_gpu_source source = {&figure, give_context, give_context, give_context,
+                                          give_context};
+        struct sonde_options options = options_of(0.001);
+        struct sonde_sample *samples;
+        size_t count;
+        char *json;
+
+        options.gpu_source = &source;
+        _cleanup_monitor_ struct sonde_monitor *monitor = new_monitor(&options);
+        assert_int_equal(sonde_monitor_start(monitor, NULL), 0);
+        AWAIT(summary_of(monitor).num_samples > 5);
+        assert_int_equal(sonde_monitor_stop(monitor), 0);
+
+        struct sonde_summary summary = summary_of(monitor), again;
+        bool is_known = figure == 1e308;
+        assert_int_equal(sonde_monitor_samples(monitor, &samples, &count), 0);
+        assert_true(is_known ? samples[0].gpu_util == figure : isnan(samples[0].gpu_util));
+        sonde_free(samples);
+        assert_true(is_known ? summary.mean_gpu_util == figure : isnan(summary.mean_gpu_util));
+        assert_int_equal(sonde_summary_to_json(&summary, &json), 0);
+        assert_int_equal(sonde_summary_from_json(json, strlen(json), &again, NULL), 0);
+        sonde_free(json);
+        assert_true(is_known ? again.peak_gpu_mem_mb == figure : isnan(again.peak_gpu_mem_mb));
+        assert_true(is_known ? again.mean_gpu_power_w == figure : isnan(again.mean_gpu_power_w));
+        assert_true(again.mean_rss_mb == summary.mean_rss_mb);
+    }
+}
+
 /* One that does not come back delays no sample, and is not called a second time meanwhile. */
 static void test_stuck_gpu(void **state _unused_)
 {
@@ -858,6 +899,7 @@ int main(void)
         cmocka_unit_test(test_phases),
         cmocka_unit_test(test_bad_marks),
         cmocka_unit_test(test_gpu),
+        cmocka_unit_test(test_impossible_gpu),
         cmocka_unit_test(test_stuck_gpu),
         cmocka_unit_test(test_descendants),
         cmocka_unit_test(test_one_other_process),

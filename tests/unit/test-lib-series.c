@@ -1,6 +1,7 @@
 /* What is kept and what is summed up, without clock and processes. */
 #include "unit.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -186,6 +187,35 @@ static void test_gpu_means_skip_unknown(void **state _unused_)
     assert_true(summary.mean_gpu_clock_mhz == 1500 && summary.mean_gpu_power_w == 250);
 }
 
+/* The largest figures that there are: a sum of two is infinite, their mean is not. */
+static void test_means_stay_finite(void **state _unused_)
+{
+    const struct gpu_figures gpu = {DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX};
+    struct sonde_sample samples[16];
+    struct window window;
+    struct series series;
+    struct sonde_summary summary;
+
+    window_init(&window);
+    assert_int_equal(series_init(&series, 16), 0);
+    for (int i = 0; i < 100; i++) {
+        struct look look = look_of(i, 0, 1, 0);
+        struct sonde_sample sample = sample_of(i, 1);
+        window_add(&window, &look, &gpu);
+        sample.gpu_util = sample.gpu_clock_mhz = sample.gpu_power_w = i % 3 ? DBL_MAX : 0;
+        series_add(&series, &sample);
+    }
+    window_sum_up(&window, &summary);
+    assert_true(summary.mean_gpu_util == DBL_MAX && summary.peak_gpu_mem_mb == DBL_MAX);
+    assert_true(summary.mean_gpu_clock_mhz == DBL_MAX && summary.mean_gpu_power_w == DBL_MAX);
+    series_copy(&series, samples);
+    for (size_t i = 0; i < series_count(&series); i++) {
+        assert_true(samples[i].gpu_util > 0 && samples[i].gpu_util <= DBL_MAX);
+        assert_true(samples[i].gpu_clock_mhz <= DBL_MAX && samples[i].gpu_power_w <= DBL_MAX);
+    }
+    series_done(&series);
+}
+
 /* The last of it may become known when there is nothing left to sample. */
 static void test_rest(void **state _unused_)
 {
@@ -215,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_one_sample),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_gpu_means_skip_unknown),
+        cmocka_unit_test(test_means_stay_finite),
         cmocka_unit_test(test_rest),
     };
     return cmocka_run_group_tests_name("lib-series", tests, NULL, NULL);
