@@ -41,6 +41,9 @@ _REQUIRED = ("peak_rss_mb", "mean_rss_mb", "memory_growth_mb", "num_samples", "d
 _ANNOUNCED = ("peak_gpu_mem_mb", "mean_gpu_util")
 # Fields that are left out while they are unknown.
 _LEFT_OUT = ("mean_gpu_clock_mhz", "mean_gpu_power_w")
+# The only one that can be less than nothing.
+_SIGNED = ("memory_growth_mb",)
+_COUNT_MAX = 2**63 - 1
 
 
 def _number(data: Mapping[str, Any], field: str) -> Any:
@@ -54,11 +57,19 @@ def _number(data: Mapping[str, Any], field: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, wanted):
         what = "an integer" if field == "num_samples" else "a number"
         raise FieldError(field, f"expected {what}, found {value!r}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise FieldError(field, f"expected a finite number, found {value!r}")
-    if field == "num_samples" and value < 0:
+    if not _fits(value):
+        raise FieldError(field, "expected a finite number, found one that is not, or is too large")
+    if field not in _SIGNED and value < 0:
         raise FieldError(field, f"expected 0 or more, found {value}")
     return value
+
+
+def _fits(value: float) -> bool:
+    """Whether the library can hold it."""
+    try:
+        return math.isfinite(value) and (not isinstance(value, int) or abs(value) <= _COUNT_MAX)
+    except OverflowError:
+        return False
 
 
 def _reject_constant(name: str) -> Any:
@@ -93,7 +104,9 @@ class ResourceSummary:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ResourceSummary:
         """The other way. Keys that are not known are passed over. FieldError (a ValueError and a
-        KeyError) names a field that is missing or wrong."""
+        KeyError) names a field that is missing or wrong, or says that it is no such thing at all."""
+        if not isinstance(data, Mapping):
+            raise FieldError("top level", f"expected an object, found {data!r:.40}")
         names = [field.name for field in dataclasses.fields(ResourceSummary)]
         return ResourceSummary(**{name: _number(data, name) for name in names})
 
@@ -102,10 +115,11 @@ class ResourceSummary:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> ResourceSummary:
-        """ValueError: it is not JSON, or not such an object."""
-        data = json.loads(text, parse_constant=_reject_constant)
-        if not isinstance(data, dict):
-            raise ValueError(f"expected an object, found {data!r:.40}")
+        """ValueError: it is not JSON; FieldError, which is one: it is not such an object."""
+        try:
+            data = json.loads(text, parse_constant=_reject_constant)
+        except RecursionError:
+            raise FieldError("top level", "nested too deeply") from None
         return cls.from_dict(data)
 
     def __str__(self) -> str:
