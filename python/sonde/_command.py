@@ -1,7 +1,9 @@
 """run(): one command and what it used."""
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import errno
 import os
 import resource
 import subprocess
@@ -18,29 +20,62 @@ from ._records import ResourceSample, ResourceSummary
 class CommandSummary(ResourceSummary):
     """What a command and all its descendants used, and how it ended: `returncode` is negative for
     a signal, as in subprocess. `cpu_seconds` is exact, by the kernel's account; `duration_sec` is
-    from its start to its end."""
+    from its start to its end.
+
+    While this program ignores SIGCHLD (or another thread of it waits for the command), the kernel
+    tells nobody how it ended: `returncode` is None, and CPU time only what was sampled."""
 
     args: tuple[str, ...]
-    returncode: int
+    returncode: int | None
     samples: tuple[ResourceSample, ...] = dataclasses.field(repr=False)
 
 
-def _wait(process: subprocess.Popen[Any], monitor: ResourceMonitor) -> resource.struct_rusage:
+@dataclass(frozen=True)
+class _End:
+    returncode: int | None
+    usage: resource.struct_rusage | None
+
+
+def _reap(process: subprocess.Popen[Any]) -> _End:
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+    except ChildProcessError:
+        process.returncode = 0  # so that it does not wait for another of that pid
+        return _End(None, None)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return _End(process.returncode, usage)
+
+
+def _wait(process: subprocess.Popen[Any], monitor: ResourceMonitor) -> _End:
     """Waits for the end; the last look is at the zombie, whose CPU time is all that it used."""
     try:
-        try:
+        with contextlib.suppress(ProcessLookupError):  # it was quicker
             monitor.start()
-        except ProcessLookupError:
-            pass  # it was quicker
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        with contextlib.suppress(ChildProcessError):  # nobody is told of its end
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     except BaseException:
         process.kill()
         raise
     finally:
         monitor.stop()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    return usage
+        end = _reap(process)
+    return end
+
+
+def _figures(summary: ResourceSummary, usage: resource.struct_rusage | None, inherited_kb: int,
+             duration: float) -> dict[str, Any]:
+    """What was sampled, with what the kernel has told at the end."""
+    peak, cpu_seconds = summary.peak_rss_mb, summary.cpu_seconds if summary.num_samples else None
+    if usage:
+        if usage.ru_maxrss > inherited_kb:
+            peak = max(peak, usage.ru_maxrss / 1024)
+        # What it did not wait for is in the samples only.
+        cpu_seconds = max(cpu_seconds or 0.0, usage.ru_utime + usage.ru_stime)
+    figures = dataclasses.asdict(summary)
+    figures.update(
+        peak_rss_mb=peak, cpu_seconds=cpu_seconds, duration_sec=duration,
+        mean_cpu_percent=None if cpu_seconds is None else 100 * cpu_seconds / duration)
+    return figures
 
 
 def run(args: Sequence[str | os.PathLike[str]], *, sample_interval_sec: float = 0.1,
@@ -58,6 +93,8 @@ def run(args: Sequence[str | os.PathLike[str]], *, sample_interval_sec: float = 
         if popen.get(stream) == subprocess.PIPE:
             raise ValueError(f"{stream}: nobody would be at the other end of a pipe; give a file")
     words = tuple(os.fspath(word) for word in args)
+    if not words:
+        raise ValueError("args: there is no command in it")
     ResourceMonitor(sample_interval_sec, gpu_profiler)  # what is wrong with them is said before
     # An exec hands the peak of the process that forked on to the command: up to here it says
     # nothing.
@@ -65,17 +102,12 @@ def run(args: Sequence[str | os.PathLike[str]], *, sample_interval_sec: float = 
     started = time.monotonic()
     process = subprocess.Popen(words, **popen)
     monitor = ResourceMonitor(sample_interval_sec, gpu_profiler, pid=process.pid)
-    usage = _wait(process, monitor)
-    duration = time.monotonic() - started
-    summary = monitor.summary
-    peak = usage.ru_maxrss / 1024 if usage.ru_maxrss > inherited_kb else 0.0
-    # What it did not wait for is in the samples only.
-    cpu_seconds = max(summary.cpu_seconds or 0.0, usage.ru_utime + usage.ru_stime)
-    figures = dataclasses.asdict(summary)
-    figures.update(peak_rss_mb=max(summary.peak_rss_mb, peak), cpu_seconds=cpu_seconds,
-                   duration_sec=duration, mean_cpu_percent=100 * cpu_seconds / duration)
-    result = CommandSummary(args=words, returncode=process.returncode,
-                            samples=tuple(monitor.samples), **figures)
-    if check and result.returncode:
-        raise subprocess.CalledProcessError(result.returncode, words)
-    return result
+    end = _wait(process, monitor)
+    figures = _figures(monitor.summary, end.usage, inherited_kb, time.monotonic() - started)
+    if check and end.returncode is None:
+        raise ChildProcessError(errno.ECHILD, "check: how the command ended is not known, because "
+                                "SIGCHLD is ignored or somebody else has waited for it")
+    if check and end.returncode:
+        raise subprocess.CalledProcessError(end.returncode, words)
+    return CommandSummary(args=words, returncode=end.returncode, samples=tuple(monitor.samples),
+                          **figures)
