@@ -11,7 +11,8 @@ from . import _library
 
 @runtime_checkable
 class GpuProfiler(Protocol):
-    """What a `gpu_profiler` may offer. A method that is missing or raises gives None."""
+    """What a `gpu_profiler` may offer. A method that is missing or raises gives None, and so does a
+    figure that is infinite or negative."""
 
     def utilization(self) -> float: ...
 
@@ -46,9 +47,7 @@ class Gpu:
     None where there is none."""
 
     def __init__(self, index: int = 0) -> None:
-        if index < 0:
-            raise ValueError(f"index: {index} is no GPU")
-        self.index = index
+        self.index = _library.integer("index", index, 0, 2**32 - 1)
 
     def __repr__(self) -> str:
         return f"Gpu(index={self.index})"
@@ -75,10 +74,10 @@ def ask(profiler: Any, figure: str) -> float | None:
     for way in _WAYS[figure]:
         try:
             value = way(profiler)
+            if isinstance(value, numbers.Real):
+                return float(value)  # an integer may be too large for it
         except BaseException:  # pylint: disable=broad-except  # nobody else could catch it
             continue
-        if isinstance(value, numbers.Real):
-            return float(value)
     return None
 
 

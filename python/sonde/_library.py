@@ -5,10 +5,12 @@ import ctypes
 import errno
 import functools
 import glob
+import math
+import operator
 import os
 from ctypes import CFUNCTYPE, POINTER, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint
 from ctypes import c_uint64, c_void_p
-from typing import NoReturn
+from typing import Any, NoReturn
 
 SONAME = "libsonde.so.0"
 
@@ -143,6 +145,29 @@ def fail(code: int, error: Error | None = None) -> NoReturn:
     if code in (-errno.EALREADY, -errno.ENOSPC):
         raise RuntimeError(text)
     raise OSError(-code, text)  # ProcessLookupError, PermissionError, … by its number
+
+
+def integer(option: str, value: Any, lowest: int, highest: int) -> int:
+    """An option that is an integer. ctypes would cut off what does not fit."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{option}: expected an integer, found {value!r:.40}") from None
+    if lowest <= number <= highest:
+        return number
+    # Python does not write out thousands of digits.
+    words = str(number) if number.bit_length() <= 64 else f"a number of {number.bit_length()} bits"
+    raise ValueError(f"{option}: {words} is not within {lowest} to {highest}")
+
+
+def real(option: str, value: Any) -> float:
+    """An option that is a number; infinite, if it is too large for one."""
+    try:
+        return c_double(value).value
+    except TypeError:
+        raise TypeError(f"{option}: expected a number, found {value!r:.40}") from None
+    except OverflowError:
+        return math.inf
 
 
 def known(value: float) -> float | None:

@@ -15,6 +15,9 @@ from ._gpu import Gpu, source_of
 from ._library import known
 from ._records import ResourceSample, ResourceSummary
 
+_PID_MAX = 2**31 - 1
+_SAMPLES_RANGE = (16, 2**24)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
@@ -67,12 +70,17 @@ class ResourceMonitor:
     def __init__(self, sample_interval_sec: float = 0.1, gpu_profiler: Any = None, *,
                  pid: int | None = None, descendants: bool | None = None, reset_peak: bool = False,
                  max_samples: int | None = None) -> None:
-        if sample_interval_sec <= 0:  # 0 is the library's word for its default
-            raise ValueError(f"sample_interval_sec: {sample_interval_sec} is not within 0.001 to 3600")
+        interval_sec = _library.real("sample_interval_sec", sample_interval_sec)
+        if interval_sec <= 0:  # 0 is the library's word for its default
+            raise ValueError(f"sample_interval_sec: {interval_sec:g} is not within 0.001 to 3600")
+        # 0 is its word for this process, and for its default.
+        target = 0 if pid is None else _library.integer("pid", pid, 0, _PID_MAX)
+        kept = (0 if max_samples in (None, 0)
+                else _library.integer("max_samples", max_samples, *_SAMPLES_RANGE))
         self._library = _library.load()
         options = _library.Options(
-            size=ctypes.sizeof(_library.Options), interval_sec=sample_interval_sec, pid=pid or 0,
-            max_samples=max_samples or 0)
+            size=ctypes.sizeof(_library.Options), interval_sec=interval_sec, pid=target,
+            max_samples=kept)
         if pid is not None if descendants is None else descendants:
             options.flags |= _library.DESCENDANTS
         if reset_peak:

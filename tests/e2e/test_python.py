@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -82,9 +83,32 @@ class Records(harness.TestCase):
                 sonde.ResourceSummary.from_dict(less)
             self.assertEqual(str(caught.exception), f"{name}: is missing")
             self.assertEqual(caught.exception.field, name)
-        for wrong in ({"num_samples": 1.5}, {"num_samples": -1}, {"peak_rss_mb": None}):
-            with self.subTest(wrong=wrong), self.assertRaises(sonde.FieldError):
+        for wrong in ({"num_samples": 1.5}, {"num_samples": -1}, {"peak_rss_mb": None},
+                      {"peak_rss_mb": 10**400}, {"num_samples": 2**63}):
+            with self.subTest(wrong=list(wrong)), self.assertRaises(sonde.FieldError):
                 sonde.ResourceSummary.from_dict({**WHOLE, **wrong})
+
+    def test_only_growth_is_negative(self):
+        for field in dataclasses.fields(sonde.ResourceSummary):
+            data = {**WHOLE, field.name: -3}
+            if field.name == "memory_growth_mb":
+                self.assertEqual(sonde.ResourceSummary.from_dict(data).memory_growth_mb, -3)
+                continue
+            with self.subTest(field=field.name), self.assertRaisesRegex(
+                    sonde.FieldError, f"^{field.name}: expected 0 or more, found -3$"):
+                sonde.ResourceSummary.from_dict(data)
+
+    def test_what_is_no_summary_at_all(self):
+        for wrong in ([], None, 5, "text"):
+            with self.subTest(wrong=wrong), \
+                    self.assertRaisesRegex(sonde.FieldError, "^top level: expected an object"):
+                sonde.ResourceSummary.from_dict(wrong)
+            with self.subTest(json=wrong), self.assertRaisesRegex(sonde.FieldError, "^top level: "):
+                sonde.ResourceSummary.from_json(json.dumps(wrong))
+        for text in ("[" * 100_000, '{"peak_rss_mb":' * 100_000):
+            with self.subTest(text=text[:20]), \
+                    self.assertRaisesRegex(sonde.FieldError, "^top level: nested too deeply$"):
+                sonde.ResourceSummary.from_json(text)
 
     def test_json(self):
         summary = sonde.ResourceSummary(**WHOLE)
@@ -102,7 +126,7 @@ class Records(harness.TestCase):
 
 
 def random_real(chance):
-    return None if chance.random() < 0.3 else chance.uniform(-1, 1) * 10 ** chance.randint(-8, 12)
+    return None if chance.random() < 0.3 else chance.random() * 10 ** chance.randint(-8, 12)
 
 
 class AgainstTheLibrary(harness.TestCase):
@@ -124,7 +148,8 @@ class AgainstTheLibrary(harness.TestCase):
         for _ in range(2000):
             figures = {field.name: random_real(chance)
                        for field in dataclasses.fields(sonde.ResourceSummary)}
-            figures.update({name: figures[name] or 0.0 for name in required},
+            figures.update({name: figures[name] or 0.0 for name in required})
+            figures.update(memory_growth_mb=figures["memory_growth_mb"] * chance.choice((-1, 1)),
                            num_samples=chance.randint(0, 2**62))
             summary = sonde.ResourceSummary(**figures)
             there = self.through_library(summary.to_json())
@@ -186,9 +211,22 @@ class Monitor(harness.TestCase):
         for arguments, words in (({"sample_interval_sec": 0}, "sample_interval_sec: 0 "),
                                  ({"sample_interval_sec": 0.0001}, "sample_interval_sec: 0.0001"),
                                  ({"sample_interval_sec": -1}, "sample_interval_sec: -1"),
-                                 ({"max_samples": 3}, "max_samples: 3"),
-                                 ({"pid": -4}, "pid: -4")):
-            with self.subTest(arguments=arguments), self.assertRaisesRegex(ValueError, words):
+                                 ({"sample_interval_sec": 10**400}, "sample_interval_sec: inf"),
+                                 ({"sample_interval_sec": float("nan")}, "sample_interval_sec: "),
+                                 ({"max_samples": 3}, "max_samples: 3 "),
+                                 ({"max_samples": -1}, "max_samples: -1 is not within 16 to 16777216"),
+                                 ({"max_samples": 2**33}, "max_samples: 8589934592 is not within"),
+                                 ({"pid": -4}, "pid: -4 is not within 0 to 2147483647"),
+                                 ({"pid": 2**32 + 1}, "pid: 4294967297 is not within"),
+                                 ({"pid": 2**40}, "pid: 1099511627776 is not within"),
+                                 ({"pid": 10**5000}, "pid: a number of 16610 bits is not within")):
+            with self.subTest(words=words), self.assertRaisesRegex(ValueError, f"^{words}"):
+                sonde.ResourceMonitor(**arguments)
+        for arguments, words in (({"sample_interval_sec": "x"}, "sample_interval_sec: expected a "),
+                                 ({"sample_interval_sec": None}, "sample_interval_sec: expected a "),
+                                 ({"max_samples": 100.5}, "max_samples: expected an integer"),
+                                 ({"pid": "1"}, "pid: expected an integer, found '1'")):
+            with self.subTest(arguments=arguments), self.assertRaisesRegex(TypeError, f"^{words}"):
                 sonde.ResourceMonitor(**arguments)
         gone = subprocess.Popen(["true"])
         gone.wait()
@@ -323,6 +361,22 @@ class BrokenGpu(NewGpu):
     power = None
 
 
+class ImpossibleGpu:
+    """Figures that no GPU has, and one that is larger than any double."""
+
+    def utilization(self):
+        return float("inf")
+
+    def memory(self):
+        return Reading(used_mb=10**400)
+
+    def clocks(self):
+        return Reading(graphics_mhz=-1)
+
+    def power(self):
+        return Reading(draw_w=1e308)
+
+
 class SlowGpu(NewGpu):
     def __init__(self):
         self.gate = threading.Event()
@@ -361,6 +415,18 @@ class Gpus(harness.TestCase):
         self.assertIsNone(self.summary(object()).mean_gpu_util)
         self.assertIsNone(self.summary(unittest.mock.MagicMock()).mean_gpu_util)
 
+    def test_what_cannot_be_is_none(self):
+        with unittest.mock.patch.object(sys, "unraisablehook") as hook:
+            with sonde.ResourceMonitor(0.001, ImpossibleGpu()) as monitor:
+                harness.wait_until(lambda: monitor.summary.num_samples > 5, "samples")
+        hook.assert_not_called()
+        summary, sample = monitor.summary, monitor.samples[0]
+        self.assertEqual((summary.mean_gpu_util, summary.peak_gpu_mem_mb,
+                          summary.mean_gpu_clock_mhz, summary.mean_gpu_power_w),
+                         (None, None, None, 1e308))
+        self.assertEqual((sample.gpu_util, sample.gpu_mem_mb, sample.gpu_clock_mhz), (None,) * 3)
+        self.assertEqual(sonde.ResourceSummary.from_json(summary.to_json()), summary)
+
     def test_one_that_hangs_delays_no_sample(self):
         gpu = SlowGpu()
         monitor = sonde.ResourceMonitor(0.005, gpu)
@@ -378,8 +444,9 @@ class Gpus(harness.TestCase):
         summary = self.summary(sonde.Gpu())
         if sonde.gpu_count() == 0:
             self.assertIsNone(summary.mean_gpu_util)
-        with self.assertRaises(ValueError):
-            sonde.Gpu(-1)
+        for wrong in (-1, 2**32):
+            with self.assertRaisesRegex(ValueError, f"^index: {wrong} is not within 0 to "):
+                sonde.Gpu(wrong)
 
 
 # ---- commands ----
@@ -430,6 +497,26 @@ class Commands(harness.TestCase):
         with self.assertRaises(TypeError):
             sonde.run(f"touch {path}")
         self.assertFalse(os.path.exists(path))
+        with self.assertRaisesRegex(ValueError, "^args: there is no command"):
+            sonde.run([])
+
+    def test_while_the_end_of_children_is_ignored(self):
+        """The kernel tells nobody how it ended, but it ran, and was sampled."""
+        before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        self.addCleanup(signal.signal, signal.SIGCHLD, before)
+        busy = [DEBIAN_PYTHON, "-c", "import time\nwhile time.process_time() < .3: pass"]
+        result = sonde.run(busy, sample_interval_sec=0.01)
+        self.assertIsNone(result.returncode)
+        self.assertGreater(result.num_samples, 1)
+        self.assertGreater(result.cpu_seconds, 0.1)
+        self.assertGreater(result.peak_rss_mb, 1)
+        with self.assertRaisesRegex(ChildProcessError, "check: how the command ended is not known"):
+            sonde.run(["true"], check=True)
+        for _ in range(20):  # too quick to be seen is unknown, not 0
+            result = sonde.run(["true"])
+            self.assertEqual(result.cpu_seconds is None, result.num_samples == 0)
+            self.assertEqual(sonde.ResourceSummary.from_dict(result.to_dict()).cpu_seconds,
+                             result.cpu_seconds)
 
     def test_output_goes_to_files(self):
         with open(self.path("out"), "w+", encoding="ascii") as out:
