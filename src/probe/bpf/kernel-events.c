@@ -1,9 +1,9 @@
 /* The ring buffer into lifecycle events.
  *
- * An end comes in two parts: the process is on its way out, and, some microseconds later, it has
- * left the CPU. It is handed on when both are there, or when its pid turns up again; and not before
- * those that were on their way out earlier, so that nobody ends before a child that it waited
- * for. */
+ * An end comes in two parts: the process is on its way out, and, once its memory is given back, it
+ * has left the CPU: after some microseconds, or a second for many gigabytes. It is handed on when
+ * both are there, or when its pid turns up again; and not before its children that were on their
+ * way out as well, because it may have waited for them. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,16 +21,21 @@
 #include "probe/bpf/kernel-skeleton.h"
 #include "probe/proc-cmdline.h"
 
-/* A task that ends needs microseconds to leave the CPU, unless somebody else has taken it. */
+/* A task that was waited for needs microseconds to leave the CPU, unless somebody else has taken
+ * it. */
 #define SETTLE_STEPS   40
-#define ENDING_MAX_NS  NS_PER_SEC
 #define SETTLE_STEP_NS (500 * NS_PER_USEC)
+/* How long an end waits for those of children; for its own second part, which may be lost; and for
+ * that if nothing was, and there is no end of memory to give back. */
+#define CHILDREN_MAX_NS NS_PER_SEC
+#define LOST_MAX_NS     NS_PER_SEC
+#define ENDING_MAX_NS   (60 * NS_PER_SEC)
 
 struct ending {
-    struct ending *next;
     struct kernel_exit exit;
-    bool is_whole;  /* nothing of it is still to come */
-    int64_t cpu_ns; /* unknown until then */
+    uint64_t lost_before; /* events, the last time before it came */
+    bool is_whole;        /* nothing of it is still to come */
+    int64_t cpu_ns;       /* unknown until then */
 };
 
 /* What a process that ends has called: told just before. */
@@ -103,51 +108,60 @@ static struct ending *find_ending(const struct kernel_probe *probe, pid_t pid)
     return map_get(&probe->events.ending, (uint64_t)pid);
 }
 
-static void take_out(struct kernel_events *events, struct ending *ending)
+static bool has_ending_child(const struct kernel_probe *probe, pid_t pid)
 {
-    struct ending **place = &events->first_ending, *before = NULL;
+    const struct map *endings = &probe->events.ending;
+    size_t position = 0;
 
-    while (*place != ending) {
-        before = *place;
-        place = &before->next;
-    }
-    *place = ending->next;
-    if (events->last_ending == ending)
-        events->last_ending = before;
-    map_remove(&events->ending, (uint64_t)ending->exit.head.pid);
+    if (endings->count < 2) /* as nearly always */
+        return false;
+    for (const struct ending *other; (other = map_next(endings, &position));)
+        if (other->exit.parent_pid == pid)
+            return true;
+    return false;
 }
 
-/* What is unknown of it stays so. */
 static void tell_now(struct kernel_probe *probe, struct ending *ending)
 {
-    take_out(&probe->events, ending);
+    map_remove(&probe->events.ending, (uint64_t)ending->exit.head.pid);
     tell_end(probe, &ending->exit, ending->cpu_ns);
     free(ending);
 }
 
-static void tell_whole(struct kernel_probe *probe)
+/* Tells of it if nothing is still to come, and then of its parent, which may have waited for that.
+ */
+static void tell_if_whole(struct kernel_probe *probe, struct ending *ending)
 {
-    while (probe->events.first_ending && probe->events.first_ending->is_whole)
-        tell_now(probe, probe->events.first_ending);
+    while (ending && ending->is_whole && !has_ending_child(probe, ending->exit.head.pid)) {
+        pid_t parent = ending->exit.parent_pid;
+        tell_now(probe, ending);
+        ending = find_ending(probe, parent);
+    }
 }
 
-static int add_ending(struct kernel_events *events, const struct kernel_exit *exit)
+/* What is unknown of it stays so. */
+static void tell_in_any_case(struct kernel_probe *probe, struct ending *ending)
+{
+    pid_t parent = ending->exit.parent_pid;
+
+    tell_now(probe, ending);
+    tell_if_whole(probe, find_ending(probe, parent));
+}
+
+static struct ending *add_ending(struct kernel_probe *probe, const struct kernel_exit *exit)
 {
     struct ending *ending = malloc(sizeof(*ending));
     if (!ending)
-        return -ENOMEM;
-    *ending = (struct ending){.exit = *exit, .is_whole = !exit->is_exact, .cpu_ns = INT_UNKNOWN};
-    int r = map_put(&events->ending, (uint64_t)exit->head.pid, ending);
-    if (r < 0) {
+        return NULL;
+    *ending = (struct ending){.exit = *exit,
+                              .lost_before = probe->events.lost_told,
+                              .is_whole = !exit->is_exact,
+                              .cpu_ns = INT_UNKNOWN};
+    if (map_put(&probe->events.ending, (uint64_t)exit->head.pid, ending) < 0) {
         free(ending);
-        return r;
+        return NULL;
     }
-    if (events->first_ending)
-        events->last_ending->next = ending;
-    else
-        events->first_ending = ending;
-    events->last_ending = ending;
-    return 0;
+    return ending;
 }
 
 /* Threads that end at once may all take themselves for the last one. */
@@ -176,10 +190,12 @@ static void take_exit(struct kernel_probe *probe, const struct kernel_exit *exit
         return;
     note_ended(&probe->events, exit);
     if (former)
-        tell_now(probe, former);
-    if (add_ending(&probe->events, exit) < 0)
+        tell_in_any_case(probe, former);
+    struct ending *ending = add_ending(probe, exit);
+    if (ending)
+        tell_if_whole(probe, ending);
+    else
         tell_end(probe, exit, INT_UNKNOWN);
-    tell_whole(probe);
 }
 
 static void take_dead(struct kernel_probe *probe, const struct kernel_dead *dead)
@@ -191,7 +207,7 @@ static void take_dead(struct kernel_probe *probe, const struct kernel_dead *dead
         return;
     ending->cpu_ns = (int64_t)(ending->exit.other_cpu_ns + dead->last_cpu_ns);
     ending->is_whole = true;
-    tell_whole(probe);
+    tell_if_whole(probe, ending);
 }
 
 /* ---- the others ---- */
@@ -202,7 +218,7 @@ static void take_fork(struct kernel_probe *probe, const struct kernel_fork *fork
     struct lifecycle_event event;
 
     if (former)
-        tell_now(probe, former);
+        tell_in_any_case(probe, former);
     begin_event(probe, LIFECYCLE_FORK, &fork->head, fork->start_boot_ns, &event);
     event.ppid = fork->parent_pid;
     tell(probe, &event);
@@ -333,16 +349,24 @@ uint64_t kernel_probe_lost(const struct kernel_probe *probe)
     return __atomic_load_n(&probe->object->bss->lost_events, __ATOMIC_RELAXED);
 }
 
-/* Ends whose second part was lost. */
+static uint64_t patience_ns(const struct kernel_probe *probe, const struct ending *ending)
+{
+    if (ending->is_whole)
+        return CHILDREN_MAX_NS;
+    return kernel_probe_lost(probe) > ending->lost_before ? LOST_MAX_NS : ENDING_MAX_NS;
+}
+
 static void tell_overdue(struct kernel_probe *probe)
 {
     uint64_t now_ns = clock_mono_ns();
-    struct ending *first;
+    size_t position = 0;
 
-    while ((first = probe->events.first_ending) &&
-           now_ns - first->exit.head.mono_ns >= ENDING_MAX_NS)
-        tell_now(probe, first);
-    tell_whole(probe);
+    for (struct ending *ending; (ending = map_next(&probe->events.ending, &position));) {
+        if (now_ns - ending->exit.head.mono_ns < patience_ns(probe, ending))
+            continue;
+        tell_now(probe, ending); /* what is unknown of it stays so */
+        position--;              /* another may have moved into its place */
+    }
 }
 
 int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *context)
@@ -383,8 +407,7 @@ void kernel_probe_settle(struct kernel_probe *probe, pid_t pid, lifecycle_fn on_
     }
     ending = find_ending(probe, pid);
     if (ending)
-        tell_now(probe, ending);
-    tell_whole(probe);
+        tell_in_any_case(probe, ending);
 }
 
 int kernel_events_start(struct kernel_probe *probe)

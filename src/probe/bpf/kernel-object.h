@@ -32,8 +32,7 @@ struct kernel_events {
     } ended_lately[ENDED_LATELY_MAX]; /* a ring */
     size_t ended_count;
     struct map ending; /* pid → struct ending: its last slice of CPU time is not known yet, or that
-                          of one before it */
-    struct ending *first_ending, *last_ending; /* in their order */
+                          of a child of it */
     lifecycle_fn on_event;
     void *context;
     int error;

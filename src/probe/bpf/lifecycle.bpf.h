@@ -141,7 +141,9 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
     event->read_bytes = sums.read_bytes;
     event->write_bytes = sums.write_bytes;
     event->wait_status = wait_status_of(task, signal);
+    event->parent_pid = task->real_parent->tgid;
     event->is_exact = tells_final_cpu;
+    event->padding = 0;
     __builtin_memcpy(event->name, task->comm, sizeof(event->name));
     bpf_ringbuf_submit(event, wake_flags(tag));
     return 0;
