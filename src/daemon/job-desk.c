@@ -507,6 +507,7 @@ static void finish_by_root(struct daemon *daemon, struct run *run)
     struct human name;
     struct job job;
 
+    engine_settle(daemon->engine, run); /* its end may be on its way */
     record_init(&job_record, &job);
     job.outcome = OUTCOME_UNKNOWN;
     if (run->root_has_ended && WIFSIGNALED(run->root_wait_status)) {

@@ -30,7 +30,7 @@
 /* What has happened to one that belongs to nobody. */
 struct stranger_event {
     struct lifecycle_event event; /* pid 0: told of since */
-    char *command;                /* that it has executed; the ring's own */
+    char *text; /* the command that it has executed, or who sent it a signal; the ring's own */
 };
 
 struct lifecycle_feed {
@@ -174,19 +174,27 @@ static bool concerns_member(const struct lifecycle_feed *feed, const struct life
            (event->kind == LIFECYCLE_FORK && registry_find(registry, event->ppid));
 }
 
-/* Without memory for it, the command line is unknown. */
+/* Without memory for it a command is unknown, and a signal whose sender nobody can name is of no
+ * use. */
 static void note_stranger(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
-    struct stranger_event *place = &feed->strangers[feed->stranger_count++ % STRANGERS_MAX];
+    bool is_signal = event->kind == LIFECYCLE_SIGNAL;
+    const char *text = is_signal                       ? event->sender_name
+                       : event->kind == LIFECYCLE_EXEC ? event->command
+                                                       : NULL;
+    char *copy = text ? strdup(text) : NULL;
+    if (is_signal && text && !copy)
+        return;
 
-    free(place->command);
-    place->command =
-        event->kind == LIFECYCLE_EXEC && event->command ? strdup(event->command) : NULL;
+    struct stranger_event *place = &feed->strangers[feed->stranger_count++ % STRANGERS_MAX];
+    free(place->text);
+    place->text = copy;
     place->event = *event;
-    place->event.command = place->command;
+    place->event.command = is_signal ? NULL : copy;
+    place->event.sender_name = is_signal ? copy : NULL;
     /* what else it points to is the teller's */
     place->event.calls = NULL;
-    place->event.sender_name = place->event.details = NULL;
+    place->event.details = NULL;
 }
 
 static void on_event(void *context, const struct lifecycle_event *event)
@@ -194,7 +202,7 @@ static void on_event(void *context, const struct lifecycle_event *event)
     struct lifecycle_feed *feed = context;
 
     tell_event(feed, event);
-    if (!concerns_member(feed, event) && event->kind <= LIFECYCLE_EXIT)
+    if (!concerns_member(feed, event) && event->kind != LIFECYCLE_OOM)
         note_stranger(feed, event);
 }
 
@@ -363,7 +371,7 @@ static void on_closed(uv_handle_t *handle)
     struct lifecycle_feed *feed = handle->data;
 
     for (size_t i = 0; i < STRANGERS_MAX; i++)
-        free(feed->strangers[i].command);
+        free(feed->strangers[i].text);
     connector_close(feed->source.connector);
     connector_close(feed->former);
     free(feed);

@@ -47,7 +47,8 @@ void lifecycle_feed_close(struct lifecycle_feed *feed);
  * was. */
 int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *kernel);
 
-/* A process has been reaped: if its end is on its way, it is told now. */
+/* A process is said to be over: if its end is on its way, it is waited for, for 20 ms at most, and
+ * told now. */
 void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid);
 
 /* The process has just become a member: what has happened to it and to what it has forked since its

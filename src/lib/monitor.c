@@ -234,32 +234,36 @@ static uint64_t first_due(struct sonde_monitor *monitor)
     return MAX(due_ns, clock_mono_ns());
 }
 
-/* The schedule is fixed: what was missed is counted, and not made up for. */
-static uint64_t next_due(struct sonde_monitor *monitor, uint64_t due_ns, uint64_t late_ns)
+/* The schedule is fixed: what was missed is not made up for. */
+static uint64_t next_due(uint64_t due_ns, uint64_t interval_ns, uint64_t *ret_missed)
 {
-    uint64_t interval_ns = monitor->options.interval_ns;
     uint64_t now_ns = clock_mono_ns(), next_ns = due_ns + interval_ns;
-    uint64_t missed = next_ns > now_ns ? 0 : (now_ns - next_ns) / interval_ns + 1;
 
+    *ret_missed = next_ns > now_ns ? 0 : (now_ns - next_ns) / interval_ns + 1;
+    return next_ns + *ret_missed * interval_ns;
+}
+
+static void note_timing(struct sonde_monitor *monitor, uint64_t late_ns, uint64_t missed)
+{
     pthread_mutex_lock(&monitor->data);
     monitor->ticks++;
+    monitor->missed += missed;
     monitor->late_ns += late_ns;
     monitor->max_late_ns = MAX(monitor->max_late_ns, late_ns);
-    monitor->missed += missed;
     pthread_mutex_unlock(&monitor->data);
-    return next_ns + missed * interval_ns;
 }
 
 static void *run_sampler(void *argument)
 {
     struct sonde_monitor *monitor = argument;
-    uint64_t due_ns = first_due(monitor), late_ns;
+    uint64_t due_ns = first_due(monitor);
     bool is_over = false;
 
     while (!is_over && semaphore_wait_until(&monitor->stop, due_ns) == -ETIMEDOUT) {
-        late_ns = clock_mono_ns() - due_ns;
+        uint64_t late_ns = clock_mono_ns() - due_ns, missed;
         is_over = !tick(monitor);
-        due_ns = next_due(monitor, due_ns, late_ns);
+        due_ns = next_due(due_ns, monitor->options.interval_ns, &missed);
+        note_timing(monitor, late_ns, missed);
     }
     return NULL;
 }

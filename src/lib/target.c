@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/field.h"
+#include "probe/last-pid.h"
 #include "probe/process-children.h"
 #include "probe/process-files.h"
 #include "sample/ledger.h"
@@ -31,11 +32,13 @@
  * it: once in so many looks it is looked at all the same. */
 #define IDLE_LOOKS 16
 /* Of a process without children, what costs most to read (state, threads, the time of children that
- * came and went) is looked at once in so many looks while anybody is born on this machine, and when
- * it ends, by its parent. */
+ * came and went) is looked at once in so many looks, and when it ends, by its parent; while nobody
+ * is born in this pid namespace, as seldom as if it were idle. */
 #define LEAF_LOOKS 4
-/* Who is being born has a pid some time before it is listed anywhere. */
+/* Who is being born has a pid some time before it is listed anywhere: so many looks, and so long.
+ */
 #define BIRTH_LOOKS 2
+#define BIRTH_NS    (20 * NS_PER_MSEC)
 
 struct watched {
     struct process_files *files;
@@ -62,9 +65,11 @@ struct target {
     struct ledger *ledger;
     struct run run; /* that they are of, for the ledger */
     bool is_first_look;
-    int last_pid_fd; /* negative: there is no such file */
-    int last_pid;    /* as of the last look */
-    unsigned looks_since_birth;
+    int last_pid_fd;      /* negative: there is no such file */
+    pid_t last_pid;       /* as of the last look */
+    uint64_t birth_ns;    /* when it was last seen to have moved, … */
+    unsigned quiet_looks; /* … and looks since */
+    bool has_births;      /* there may be children that were not listed at the last look */
 };
 
 /* ---- who is watched ---- */
@@ -139,21 +144,21 @@ static int find_children(struct target *target, struct watched *it)
 
 /* ---- births ---- */
 
-static void look_for_births(struct target *target)
+/* Where nobody can tell, there always may be some. */
+static void look_for_births(struct target *target, uint64_t now_ns)
 {
-    int last_pid = target->last_pid_fd < 0 ? -1 : last_pid_read(target->last_pid_fd);
+    pid_t last_pid;
 
-    if (last_pid < 0 || last_pid != target->last_pid)
-        target->looks_since_birth = 0;
-    else if (target->looks_since_birth < BIRTH_LOOKS)
-        target->looks_since_birth++;
+    if (target->last_pid_fd < 0 || last_pid_read(target->last_pid_fd, &last_pid) < 0)
+        last_pid = 0;
+    if (last_pid && last_pid == target->last_pid) {
+        target->quiet_looks++;
+    } else {
+        target->quiet_looks = 0;
+        target->birth_ns = now_ns;
+    }
     target->last_pid = last_pid;
-}
-
-/* Whether there may be children that were not listed at the last look. */
-static bool has_births(const struct target *target)
-{
-    return target->looks_since_birth < BIRTH_LOOKS;
+    target->has_births = target->quiet_looks < BIRTH_LOOKS || now_ns - target->birth_ns < BIRTH_NS;
 }
 
 /* ---- one process ---- */
@@ -215,7 +220,6 @@ static void keep_reading(struct watched *it, const struct process_reading *readi
  * same; or not much, by what it is. A file that is not kept may be another's by now. */
 static bool is_brief_enough(const struct target *target, struct watched *it, bool is_idle)
 {
-    it->may_have_forked |= has_births(target);
     if (!target->with_descendants && it->files->pid == target->own_pid)
         return true;
     if (it->files->fds[FILE_STATM] < 0)
@@ -234,6 +238,7 @@ static int look_briefly(struct target *target, struct watched *it, bool thorough
 
     if (!it->is_read || !it->lives || process_files_glance(&target->tree, it->files, &reading) < 0)
         return 0;
+    it->may_have_forked |= target->has_births;
     bool is_idle = reading.cpu_ns == it->reading.cpu_ns;
     bool is_alone = !target->with_descendants;
     if ((thorough && !is_alone) || !is_brief_enough(target, it, is_idle))
@@ -245,7 +250,7 @@ static int look_briefly(struct target *target, struct watched *it, bool thorough
         return 0;
     *ret_risen = risen_peak(it, &reading, false);
     keep_reading(it, &reading);
-    int r = !is_alone && !is_idle && has_births(target) ? find_children(target, it) : 0;
+    int r = !is_alone && !is_idle && target->has_births ? find_children(target, it) : 0;
     return r < 0 ? r : 1;
 }
 
@@ -389,7 +394,7 @@ int target_look(struct target *target, bool thorough, struct look *ret)
                         .risen_bytes = INT_UNKNOWN};
 
     ledger_begin(target->ledger);
-    look_for_births(target);
+    look_for_births(target, look.mono_ns);
     int r = look_at_all(target, thorough, &look);
     if (r < 0)
         return r;

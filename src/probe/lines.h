@@ -21,7 +21,7 @@ bool lines_next(const char **at, const char *end, struct line *ret);
 /* The first line, for files that have only one. */
 int lines_first(const char *bytes, size_t length, struct line *ret);
 
-/* Steps over `key` and the blanks after it, if the line goes on with it. */
+/* Steps over `key`, which is not empty, and the blanks after it, if the line goes on with it. */
 bool line_take_key(struct line *line, const char *key);
 
 /* The next word, up to a blank or the end, and the blanks after it; false if there is none. */

@@ -3,12 +3,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/number.h"
 
 /* "4194304/task/4194304/children" */
 #define PATH_SIZE 64
@@ -104,23 +102,4 @@ int process_children_read(int root_fd, pid_t pid, int64_t threads, int fd, proc_
 
     _cleanup_close_ int opened = process_children_open(root_fd, pid);
     return opened < 0 ? opened : read_list(opened, on_child, context);
-}
-
-int last_pid_open(int root_fd)
-{
-    int fd = openat(root_fd, "sys/kernel/ns_last_pid", O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
-}
-
-int last_pid_read(int fd)
-{
-    char bytes[16];
-    const char *cursor = bytes;
-    uint64_t pid;
-
-    ssize_t n = pread(fd, bytes, sizeof(bytes), 0);
-    if (n < 0)
-        return -errno;
-    int r = number_scan_uint(&cursor, bytes + n, &pid);
-    return r < 0 ? r : pid > INT_MAX ? -ERANGE : (int)pid;
 }

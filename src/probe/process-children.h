@@ -15,10 +15,3 @@ int process_children_open(int root_fd, pid_t pid);
  * `on_child` gave, or a negative errno as above: then some have been told of. */
 int process_children_read(int root_fd, pid_t pid, int64_t threads, int fd, proc_child_fn on_child,
                           void *context);
-
-/* The pid that was given out last in our pid namespace or one within it, to a process or a thread.
- * While it stays the same nobody was born, but for one that had its pid already and was not yet
- * listed. A descriptor to be kept, or a negative errno (a kernel without it); then the pid or a
- * negative errno. */
-int last_pid_open(int root_fd);
-int last_pid_read(int fd);

@@ -1,6 +1,7 @@
 #include "top/terminal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
@@ -23,6 +24,7 @@ struct terminal {
     const struct curses *curses;
     SCREEN *screen;
     WINDOW *window;
+    FILE *keys; /* NULL: standard input */
     bool with_colour;
     bool is_suspended;
     unsigned rows, columns; /* that ncurses knows of */
@@ -99,11 +101,28 @@ static int refuse(struct terminal_error *error, int r, const char *words)
     return r;
 }
 
+/* Standard input once more, so that reading it never waits: while a shell takes the terminal back
+ * and gives it away again, what was there to read may be the shell's by the time that it is read,
+ * and with a shell's modes the next key would only come with the next line. Standard input itself
+ * is shared with others, who expect it to wait. NULL: it cannot be had, as for another user's
+ * terminal.
+ */
+static FILE *open_keys(void)
+{
+    _cleanup_close_ int fd = open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    FILE *keys = fd < 0 ? NULL : fdopen(fd, "r");
+
+    if (keys)
+        fd = -1;
+    return keys;
+}
+
 static int open_screen(struct terminal *terminal, struct terminal_error *error)
 {
     const struct curses *curses = terminal->curses;
 
-    terminal->screen = curses->newterm(NULL, stdout, stdin);
+    terminal->keys = open_keys();
+    terminal->screen = curses->newterm(NULL, stdout, terminal->keys ? terminal->keys : stdin);
     if (!terminal->screen)
         return refuse(error, -ENOTTY, "this terminal cannot be used; set TERM, or use --json");
     terminal->window = curses->newwin(0, 0, 0, 0);
@@ -157,8 +176,15 @@ void terminal_stop(struct terminal *terminal)
         terminal->curses->delwin(terminal->window);
     if (terminal->screen)
         terminal->curses->delscreen(terminal->screen);
+    if (terminal->keys)
+        fclose(terminal->keys);
     canvas_done(&terminal->shown);
     free(terminal);
+}
+
+int terminal_keys_fd(const struct terminal *terminal)
+{
+    return terminal->keys ? fileno(terminal->keys) : STDIN_FILENO;
 }
 
 void terminal_suspend(struct terminal *terminal)

@@ -34,5 +34,7 @@ void terminal_size(const struct terminal *terminal, unsigned *ret_rows, unsigned
  * thought to show. */
 void terminal_show(struct terminal *terminal, const struct canvas *canvas, bool anew);
 
+/* What is readable when there are keys. */
+int terminal_keys_fd(const struct terminal *terminal);
 /* The next key that waits (keys.h); 0: there is none. */
 int terminal_key(struct terminal *terminal);

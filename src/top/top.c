@@ -290,7 +290,8 @@ static int start_watches(struct top *top)
 {
     int r = signal_watch_start(&top->loop, on_signal, top, &top->signals);
     if (r == 0)
-        r = fd_watch_start(&top->loop, STDIN_FILENO, false, on_keys, top, &top->keys);
+        r = fd_watch_start(&top->loop, terminal_keys_fd(top->terminal), false, on_keys, top,
+                           &top->keys);
     if (r == 0)
         r = alarm_new(&top->loop, on_clock, top, &top->clock);
     if (r < 0)
@@ -306,9 +307,9 @@ static int start_watches(struct top *top)
 /* The terminal first: what is left to wait for is not to be looked at. */
 static void stop(struct top *top)
 {
+    fd_watch_close(top->keys);
     terminal_stop(top->terminal);
     feed_thread_stop(top->feed);
-    fd_watch_close(top->keys);
     signal_watch_close(top->signals);
     alarm_close(top->clock);
     if (top->has_painter)

@@ -136,6 +136,32 @@ class Deaths(harness.TestCase):
                              "subprocess.run(['false'])\ntime.sleep(2.5)\nsys.exit(1)", status=1)
         self.assertEqual(summary["cause"], "exit status 1")
 
+    def large_program(self):
+        """Has much memory, says so, and ends with its input."""
+        return self.write("large.py", "import mmap, os, sys\n"
+                                      "memory = mmap.mmap(-1, 1500 << 20)\n"
+                                      "memory.madvise(mmap.MADV_NOHUGEPAGE)\n"
+                                      "for at in range(0, len(memory), 4096):\n"
+                                      "    memory[at] = 1\n"
+                                      "print('ready', flush=True)\n"
+                                      "sys.stdin.read()\n"
+                                      "os._exit(0)\n")
+
+    @harness.needs_connector()
+    @harness.needs_memory(2500)
+    def test_beside_one_that_takes_long_to_end(self):
+        """Giving back much memory takes a while, in which others end: they do not wait for it."""
+        large = self.large_program()
+        for name in ("gate", "ready"):
+            os.mkfifo(self.path(name))
+        summary, report, _ = self.run_dead(
+            "sh", "-c", "cd $1; (python3 $2 <gate >ready &); exec 9>gate; read x <ready; exec 9>&-\n"
+                        "sleep 0.02; sh -c 'sh -c \"exit 3\"; exit $?'; exit $?",
+            "sh", self.directory, large, status=3)
+        self.assertRegex(summary["cause"],
+                         r"^exit status 3: sh \(\d+\) exited 3 → sh exited 3 → sh exited 3$")
+        self.assert_chain_is_a_family(summary["chain"], report)
+
     @harness.needs_connector()
     def test_child_that_was_asked(self):
         """`grep -q` fails as an answer; a step that is run with check=True is a cause."""
@@ -312,6 +338,18 @@ class DeathsUnderDaemon(Deaths):
         if harness.has_connector():
             self.assertEqual(self.ends(job["chain"]), [("exit", 3, None)] * 2)
         return job
+
+    @harness.needs_connector()
+    @harness.needs_memory(2500)
+    def test_beside_a_stranger_that_takes_long_to_end(self):
+        stranger = subprocess.Popen(["python3", self.large_program()], stdin=subprocess.PIPE,
+                                    stdout=subprocess.PIPE)
+        self.started.append(stranger)
+        self.assertEqual(stranger.stdout.readline(), b"ready\n")
+        stranger.stdin.close()
+        summary, report, _ = self.run_dead("sh", "-c", "sh -c 'exit 3'; exit $?", status=3)
+        self.assertRegex(summary["cause"], r"^exit status 3: sh \(\d+\) exited 3 → sh exited 3$")
+        self.assert_chain_is_a_family(summary["chain"], report)
 
     def test_secrets_are_hidden(self):
         """In the sentence, and in the chain."""

@@ -152,6 +152,16 @@ class Signals(Kernel):
                          (puppet.pid, signal.SIGKILL, shell.pid))
         self.assertIn("read end", kill["sender_command"])
 
+    def test_killed_before_anybody_knew_of_the_job(self):
+        """Between the fork of a command and the word to the daemon that it is a job."""
+        self.daemon()
+        for options in ((), ("--exact",)):
+            result = self.run_sonde("run", *options, "--", "sh", "-c",
+                                    "sleep 60 & kill -KILL $!; wait $!")
+            kill, = self.events(result.summary["run_id"], "kill")
+            self.assertTrue(kill["sender_command"].startswith("sh"), kill)
+            self.assertIn("sent by pid", result.summary["cause"])
+
     def test_a_process_of_a_job_kills_another(self):
         result = self.run_sonde("run", "--exact", "--", "bash", "-c",
                                 "sleep 60 & kill -TERM $!; wait $!; exit 0")

@@ -333,7 +333,8 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.await_foreground(pid)
         self.await_row("F1Help")
         for _ in range(2):
-            self.press_until_stopped(pid)
+            self.press("C-z")
+            harness.wait_until(lambda: harness.process_state(pid) == "T", "it has stopped")
             self.type("echo here; stty -a")
             self.await_screen(" icanon")
             self.type("fg")
@@ -345,21 +346,6 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.type(f"echo $? >{self.path('status')}")
         self.assertEqual(self.await_file("status"), "0\n")
         self.assertEqual(self.read("errors"), b"")
-
-    def press_until_stopped(self, pid):
-        """A shell gives the terminal away before it says SIGCONT, which takes back a stop that came
-        between the two."""
-        pressed = 0.0
-
-        def has_stopped():
-            nonlocal pressed
-            if harness.process_state(pid) == "T":
-                return True
-            if time.monotonic() - pressed > 2:
-                pressed = time.monotonic()
-                self.press("C-z")
-            return False
-        harness.wait_until(has_stopped, "it has stopped")
 
     @staticmethod
     def await_foreground(pid):

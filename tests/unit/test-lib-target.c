@@ -14,7 +14,6 @@
 #include "lib-world.h"
 #include "lib/target.h"
 #include "model/field.h"
-#include "probe/process-children.h"
 
 /* ---- a family that does as it is told ---- */
 
@@ -55,7 +54,11 @@ static void say_done(const struct family *family)
 
 static void have_child(const struct family *family)
 {
-    if (fork() != 0)
+    pid_t pid = fork();
+
+    if (pid < 0)
+        _exit(1);
+    if (pid > 0)
         return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     take_memory(32 * MB);
@@ -194,28 +197,6 @@ static void test_born_after_a_while(void **state _unused_)
     family_end(&family);
 }
 
-static void test_last_pid(void **state _unused_)
-{
-    int root_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int fd = last_pid_open(root_fd);
-
-    assert_true(root_fd >= 0);
-    if (fd == -ENOENT)
-        skip(); /* a kernel without CONFIG_CHECKPOINT_RESTORE */
-    assert_true(fd >= 0);
-    for (int i = 0; i < 3; i++) {
-        int before = last_pid_read(fd);
-        pid_t child = fork();
-        if (child == 0)
-            _exit(0);
-        assert_true(before > 0);
-        assert_int_not_equal(last_pid_read(fd), before);
-        assert_int_equal(waitpid(child, NULL, 0), child);
-    }
-    close(fd);
-    close(root_fd);
-}
-
 /* What is seen of a process, and then turns up in the account of whoever reaps it, is counted
  * once, also if that was not its parent when it was last looked at closely. */
 static void test_orphans(void **state _unused_)
@@ -320,7 +301,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_children_and_theirs),
         cmocka_unit_test(test_born_after_a_while),
-        cmocka_unit_test(test_last_pid),
         cmocka_unit_test(test_orphans),
         cmocka_unit_test(test_came_and_went),
         cmocka_unit_test(test_peak_between_looks),

@@ -15,6 +15,7 @@
 #include "base/macros.h"
 #include "base/utf8.h"
 #include "base/vec.h"
+#include "probe/last-pid.h"
 #include "probe/proc-children.h"
 #include "probe/proc-environ.h"
 #include "probe/process-facts.h"
@@ -51,6 +52,47 @@ static void test_variables_are_found(void **state _unused_)
     assert_null(values[0].at);
     ENVIRON("\0\0\0", values);
     assert_null(values[0].at);
+}
+
+/* ---- the last pid ---- */
+
+static int parse_last_pid(const char *text, pid_t *ret)
+{
+    _cleanup_free_ char *copy = strdup(text); /* exactly as long: sanitizers see what is read */
+
+    return last_pid_parse(copy, strlen(text), ret);
+}
+
+static void test_last_pid_as_text(void **state _unused_)
+{
+    pid_t pid = -1;
+
+    assert_int_equal(parse_last_pid("16765\n", &pid), 0);
+    assert_int_equal(pid, 16765);
+    for (const char *const *bad =
+             (const char *const[]){"", "\n", "16765", "x\n", "-1\n", "99999999999\n", NULL};
+         *bad; bad++)
+        assert_int_equal(parse_last_pid(*bad, &pid), -EBADMSG);
+}
+
+static void test_last_pid_moves_with_each_birth(void **state _unused_)
+{
+    _cleanup_close_ int root_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int fd = last_pid_open(root_fd);
+
+    if (fd == -ENOENT)
+        skip(); /* a kernel without CONFIG_CHECKPOINT_RESTORE */
+    for (int i = 0; i < 3; i++) {
+        pid_t before, after;
+
+        assert_int_equal(last_pid_read(fd, &before), 0);
+        pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        assert_int_equal(last_pid_read(fd, &after), 0);
+        assert_int_not_equal(before, after);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+    }
 }
 
 /* ---- children ---- */
@@ -402,6 +444,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_variables_are_found),
+        cmocka_unit_test(test_last_pid_as_text),
+        cmocka_unit_test(test_last_pid_moves_with_each_birth),
         cmocka_unit_test(test_lists_of_children),
         T(test_all_facts),
         T(test_only_what_is_asked_for),

@@ -1,9 +1,4 @@
-/* The ring buffer into lifecycle events.
- *
- * An end comes in two parts: the process is on its way out, and, some microseconds later, it has
- * left the CPU. It is handed on when both are there, or when its pid turns up again; and not before
- * those that were on their way out earlier, so that nobody ends before a child that it waited
- * for. */
+/* The ring buffer into lifecycle events. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,17 +16,10 @@
 #include "probe/bpf/kernel-skeleton.h"
 #include "probe/proc-cmdline.h"
 
-/* A task that ends needs microseconds to leave the CPU, unless somebody else has taken it. */
+/* A task that was waited for needs microseconds to leave the CPU, unless somebody else has taken
+ * it. */
 #define SETTLE_STEPS   40
-#define ENDING_MAX_NS  NS_PER_SEC
 #define SETTLE_STEP_NS (500 * NS_PER_USEC)
-
-struct ending {
-    struct ending *next;
-    struct kernel_exit exit;
-    bool is_whole;  /* nothing of it is still to come */
-    int64_t cpu_ns; /* unknown until then */
-};
 
 /* What a process that ends has called: told just before. */
 struct called {
@@ -73,8 +61,9 @@ static void free_called(struct called *called)
     free(called);
 }
 
-static void tell_end(struct kernel_probe *probe, const struct kernel_exit *exit, int64_t cpu_ns)
+static void tell_end(void *context, const struct kernel_exit *exit, int64_t cpu_ns)
 {
+    struct kernel_probe *probe = context;
     struct called *called = map_remove(&probe->events.called, (uint64_t)exit->head.pid);
     struct lifecycle_event event;
     char name[TASK_NAME_SIZE + 1];
@@ -96,113 +85,11 @@ static void tell_end(struct kernel_probe *probe, const struct kernel_exit *exit,
     free_called(called);
 }
 
-/* ---- ends ---- */
-
-static struct ending *find_ending(const struct kernel_probe *probe, pid_t pid)
-{
-    return map_get(&probe->events.ending, (uint64_t)pid);
-}
-
-static void take_out(struct kernel_events *events, struct ending *ending)
-{
-    struct ending **place = &events->first_ending, *before = NULL;
-
-    while (*place != ending) {
-        before = *place;
-        place = &before->next;
-    }
-    *place = ending->next;
-    if (events->last_ending == ending)
-        events->last_ending = before;
-    map_remove(&events->ending, (uint64_t)ending->exit.head.pid);
-}
-
-/* What is unknown of it stays so. */
-static void tell_now(struct kernel_probe *probe, struct ending *ending)
-{
-    take_out(&probe->events, ending);
-    tell_end(probe, &ending->exit, ending->cpu_ns);
-    free(ending);
-}
-
-static void tell_whole(struct kernel_probe *probe)
-{
-    while (probe->events.first_ending && probe->events.first_ending->is_whole)
-        tell_now(probe, probe->events.first_ending);
-}
-
-static int add_ending(struct kernel_events *events, const struct kernel_exit *exit)
-{
-    struct ending *ending = malloc(sizeof(*ending));
-    if (!ending)
-        return -ENOMEM;
-    *ending = (struct ending){.exit = *exit, .is_whole = !exit->is_exact, .cpu_ns = INT_UNKNOWN};
-    int r = map_put(&events->ending, (uint64_t)exit->head.pid, ending);
-    if (r < 0) {
-        free(ending);
-        return r;
-    }
-    if (events->first_ending)
-        events->last_ending->next = ending;
-    else
-        events->first_ending = ending;
-    events->last_ending = ending;
-    return 0;
-}
-
-/* Threads that end at once may all take themselves for the last one. */
-static bool has_ended_lately(const struct kernel_events *events, const struct kernel_exit *exit)
-{
-    for (size_t i = 0; i < ENDED_LATELY_MAX; i++)
-        if (events->ended_lately[i].pid == exit->head.pid &&
-            events->ended_lately[i].start_boot_ns == exit->start_boot_ns)
-            return true;
-    return false;
-}
-
-static void note_ended(struct kernel_events *events, const struct kernel_exit *exit)
-{
-    size_t at = events->ended_count++ % ENDED_LATELY_MAX;
-
-    events->ended_lately[at].pid = exit->head.pid;
-    events->ended_lately[at].start_boot_ns = exit->start_boot_ns;
-}
-
-static void take_exit(struct kernel_probe *probe, const struct kernel_exit *exit)
-{
-    struct ending *former = find_ending(probe, exit->head.pid);
-
-    if (has_ended_lately(&probe->events, exit))
-        return;
-    note_ended(&probe->events, exit);
-    if (former)
-        tell_now(probe, former);
-    if (add_ending(&probe->events, exit) < 0)
-        tell_end(probe, exit, INT_UNKNOWN);
-    tell_whole(probe);
-}
-
-static void take_dead(struct kernel_probe *probe, const struct kernel_dead *dead)
-{
-    struct ending *ending = find_ending(probe, dead->head.pid);
-
-    if (!ending || ending->exit.start_boot_ns != dead->start_boot_ns ||
-        ending->exit.head.tid != dead->head.tid)
-        return;
-    ending->cpu_ns = (int64_t)(ending->exit.other_cpu_ns + dead->last_cpu_ns);
-    ending->is_whole = true;
-    tell_whole(probe);
-}
-
-/* ---- the others ---- */
-
 static void take_fork(struct kernel_probe *probe, const struct kernel_fork *fork)
 {
-    struct ending *former = find_ending(probe, fork->head.pid);
     struct lifecycle_event event;
 
-    if (former)
-        tell_now(probe, former);
+    endings_settle(&probe->events.endings, fork->head.pid); /* that had its pid */
     begin_event(probe, LIFECYCLE_FORK, &fork->head, fork->start_boot_ns, &event);
     event.ppid = fork->parent_pid;
     tell(probe, &event);
@@ -301,6 +188,7 @@ static void take_oom(struct kernel_probe *probe, const struct kernel_oom *oom)
 static int on_sample(void *context, void *data, size_t size)
 {
     struct kernel_probe *probe = context;
+    struct endings *endings = &probe->events.endings;
     const struct kernel_event *head = data;
 
     if (size < sizeof(*head))
@@ -308,8 +196,8 @@ static int on_sample(void *context, void *data, size_t size)
     switch (head->kind) {
     case KERNEL_FORK: take_fork(probe, data); break;
     case KERNEL_EXEC: take_exec(probe, data); break;
-    case KERNEL_EXIT: take_exit(probe, data); break;
-    case KERNEL_DEAD: take_dead(probe, data); break;
+    case KERNEL_EXIT: endings_exit(endings, data, probe->events.lost_told); break;
+    case KERNEL_DEAD: endings_dead(endings, data, clock_mono_ns()); break;
     case KERNEL_SIGNAL: take_signal(probe, data); break;
     case KERNEL_OOM: take_oom(probe, data); break;
     case KERNEL_CALLS: take_calls(probe, data, size); break;
@@ -333,18 +221,6 @@ uint64_t kernel_probe_lost(const struct kernel_probe *probe)
     return __atomic_load_n(&probe->object->bss->lost_events, __ATOMIC_RELAXED);
 }
 
-/* Ends whose second part was lost. */
-static void tell_overdue(struct kernel_probe *probe)
-{
-    uint64_t now_ns = clock_mono_ns();
-    struct ending *first;
-
-    while ((first = probe->events.first_ending) &&
-           now_ns - first->exit.head.mono_ns >= ENDING_MAX_NS)
-        tell_now(probe, first);
-    tell_whole(probe);
-}
-
 int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *context)
 {
     struct kernel_events *events = &probe->events;
@@ -354,8 +230,8 @@ int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *
     int r = consume(probe);
     if (r < 0)
         return r;
-    tell_overdue(probe);
     uint64_t lost = kernel_probe_lost(probe);
+    endings_overdue(&events->endings, clock_mono_ns(), lost);
     bool has_lost = lost != events->lost_told;
     events->lost_told = lost;
     return has_lost;
@@ -363,32 +239,30 @@ int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *
 
 bool kernel_probe_sleep(struct kernel_probe *probe)
 {
-    if (probe->events.ending.count)
+    if (probe->events.endings.tagged)
         return false;
     __atomic_store_n(&probe->object->bss->reader_sleeps, 1, __ATOMIC_SEQ_CST);
     /* What came before that could be seen wakes nobody. */
-    return consume(probe) == 0 && !probe->events.ending.count;
+    return consume(probe) == 0 && !probe->events.endings.tagged;
 }
 
 void kernel_probe_settle(struct kernel_probe *probe, pid_t pid, lifecycle_fn on_event,
                          void *context)
 {
-    struct ending *ending;
+    struct endings *endings = &probe->events.endings;
 
     probe->events.on_event = on_event;
     probe->events.context = context;
-    for (int step = 0; step < SETTLE_STEPS && find_ending(probe, pid); step++) {
+    for (int step = 0; step < SETTLE_STEPS && endings_has(endings, pid); step++) {
         nanosleep(&(struct timespec){.tv_nsec = SETTLE_STEP_NS}, NULL);
         consume(probe);
     }
-    ending = find_ending(probe, pid);
-    if (ending)
-        tell_now(probe, ending);
-    tell_whole(probe);
+    endings_settle(endings, pid);
 }
 
 int kernel_events_start(struct kernel_probe *probe)
 {
+    endings_init(&probe->events.endings, tell_end, probe);
     probe->events.ring =
         ring_buffer__new(bpf_map__fd(probe->object->maps.ring), on_sample, probe, NULL);
     return probe->events.ring ? 0 : -errno;
@@ -398,10 +272,7 @@ void kernel_events_stop(struct kernel_probe *probe)
 {
     size_t position = 0;
 
-    for (struct ending *ending; (ending = map_next(&probe->events.ending, &position));)
-        free(ending);
-    map_done(&probe->events.ending);
-    position = 0;
+    endings_done(&probe->events.endings);
     for (struct called *called; (called = map_next(&probe->events.called, &position));)
         free_called(called);
     map_done(&probe->events.called);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/map.h"
+#include "probe/bpf/endings.h"
 #include "probe/bpf/kernel-probe.h"
 #include "probe/bpf/kernel-records.h"
 
@@ -21,22 +22,11 @@ struct kernel_processes {
     uint64_t page_bytes;
 };
 
-/* More do not end within the time that threads of one process take to end. */
-#define ENDED_LATELY_MAX 64
-
 struct kernel_events {
     struct ring_buffer *ring;
-    struct {
-        pid_t pid;
-        uint64_t start_boot_ns;
-    } ended_lately[ENDED_LATELY_MAX]; /* a ring */
-    size_t ended_count;
-    struct map ending; /* pid → struct ending: its last slice of CPU time is not known yet, or that
-                          of one before it */
-    struct ending *first_ending, *last_ending; /* in their order */
+    struct endings endings;
     lifecycle_fn on_event;
     void *context;
-    int error;
     uint64_t lost_told;
     struct map called; /* pid → struct called: what a process that ends has called */
 };

@@ -191,10 +191,12 @@ struct kernel_exit {
     s64 peak_pages; /* of the program it ran last; -1: unknown */
     u64 read_bytes, write_bytes;
     s32 wait_status;
+    s32 parent_pid;
     u32 is_exact; /* a KERNEL_DEAD follows */
+    u32 padding;
     char name[TASK_NAME_SIZE];
 };
-STATIC_SIZE(kernel_exit, 104);
+STATIC_SIZE(kernel_exit, 112);
 
 struct kernel_dead {
     struct kernel_event head;

@@ -141,7 +141,9 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
     event->read_bytes = sums.read_bytes;
     event->write_bytes = sums.write_bytes;
     event->wait_status = wait_status_of(task, signal);
+    event->parent_pid = task->real_parent->tgid;
     event->is_exact = tells_final_cpu;
+    event->padding = 0;
     __builtin_memcpy(event->name, task->comm, sizeof(event->name));
     bpf_ringbuf_submit(event, wake_flags(tag));
     return 0;
@@ -170,6 +172,7 @@ int BPF_PROG(on_switch, bool is_preempted, struct task_struct *before, struct ta
 
 /* ---- signals ---- */
 
+#define NUMBER_OF_KILL   9
 #define SIGNAL_DELIVERED 0 /* TRACE_SIGNAL_DELIVERED: neither ignored nor pending already */
 
 /* Those that programs are driven by, many a second: timers, children, the runtime of Go. */
@@ -188,13 +191,20 @@ static __always_inline bool has_sender(s32 code)
     return code == 0 || code == -1 || code == -3 || code == -6;
 }
 
+/* Of those that may be found to be of a run in a moment, only what comes once: a process can be
+ * sent as many others as it likes. */
+static __always_inline bool is_told(u32 tag, int number)
+{
+    return tag ? !is_everyday(number) : wants_all && number == NUMBER_OF_KILL;
+}
+
 SEC("tp_btf/signal_generate")
 int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct task_struct *task,
              int group, int result)
 {
     u32 tag = tag_of(task);
 
-    if (!tag || result != SIGNAL_DELIVERED || is_everyday(number))
+    if (result != SIGNAL_DELIVERED || !is_told(tag, number))
         return 0;
     struct kernel_signal *event = reserve(sizeof(*event));
     if (!event)
@@ -207,7 +217,7 @@ int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct task_str
     event->sender_pid = has_sender(event->code) ? sender->tgid : 0;
     event->sender_uid = sender->real_cred->uid.val;
     __builtin_memcpy(event->sender_name, sender->comm, sizeof(event->sender_name));
-    bpf_ringbuf_submit(event, wake_flags(true));
+    bpf_ringbuf_submit(event, wake_flags(tag));
     return 0;
 }
 

@@ -4,8 +4,8 @@
  *
  * `self` looks at this process, `tree` at PID and its descendants; `bare` is a thread that wakes up
  * by the same clock and does nothing: what no sampler can do without. Prints CPU seconds, wall
- * seconds, samples, and how far the intervals were from what they should be, in µs: median, 99th
- * percentile, worst. */
+ * seconds, the samples of that time, and how far the intervals were from what they should be, in
+ * µs: median, 99th percentile, worst. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,6 +22,7 @@
 
 static double times[SAMPLES_MAX];
 static size_t count;
+static double since; /* when it began to count */
 static atomic_bool is_over;
 
 static double now_sec(clockid_t clock)
@@ -59,9 +60,10 @@ static void *wake_up(void *interval)
 static double sit_still(double seconds, double *ret_wall)
 {
     nap(SETTLE_SEC);
-    double cpu = now_sec(CLOCK_PROCESS_CPUTIME_ID), wall = now_sec(CLOCK_MONOTONIC);
+    double cpu = now_sec(CLOCK_PROCESS_CPUTIME_ID);
+    since = now_sec(CLOCK_MONOTONIC);
     nap(seconds);
-    *ret_wall = now_sec(CLOCK_MONOTONIC) - wall;
+    *ret_wall = now_sec(CLOCK_MONOTONIC) - since;
     return now_sec(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 }
 
@@ -122,11 +124,13 @@ int main(int argc, char **argv)
     else
         cpu = run_monitor(interval, seconds, argc > 4 ? atoi(argv[4]) : 0, &wall);
 
-    size_t intervals = count - 1;
+    size_t intervals = count - 1, counted = 0;
+    for (size_t i = 0; i < count; i++)
+        counted += times[i] >= since && times[i] < since + wall;
     for (size_t i = 0; i < intervals; i++)
         times[i] = fabs(times[i + 1] - times[i] - interval) * 1e6;
     qsort(times, intervals, sizeof(*times), compare);
-    printf("%.9f %.9f %zu %.1f %.1f %.1f\n", cpu, wall, count, times[intervals / 2],
+    printf("%.9f %.9f %zu %.1f %.1f %.1f\n", cpu, wall, counted, times[intervals / 2],
            times[intervals * 99 / 100], times[intervals - 1]);
     return 0;
 }
