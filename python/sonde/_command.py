@@ -103,7 +103,8 @@ def run(args: Sequence[str | os.PathLike[str]], *, sample_interval_sec: float = 
     process = subprocess.Popen(words, **popen)
     monitor = ResourceMonitor(sample_interval_sec, gpu_profiler, pid=process.pid)
     end = _wait(process, monitor)
-    figures = _figures(monitor.summary, end.usage, inherited_kb, time.monotonic() - started)
+    duration = time.monotonic() - started
+    figures = _figures(monitor.summary, end.usage, inherited_kb, duration)
     if check and end.returncode is None:
         raise ChildProcessError(errno.ECHILD, "check: how the command ended is not known, because "
                                 "SIGCHLD is ignored or somebody else has waited for it")

@@ -43,7 +43,7 @@ _ANNOUNCED = ("peak_gpu_mem_mb", "mean_gpu_util")
 _LEFT_OUT = ("mean_gpu_clock_mhz", "mean_gpu_power_w")
 # The only one that can be less than nothing.
 _SIGNED = ("memory_growth_mb",)
-_COUNT_MAX = 2**63 - 1
+_INTEGER_MAX = 2**63 - 1
 
 
 def _number(data: Mapping[str, Any], field: str) -> Any:
@@ -66,10 +66,7 @@ def _number(data: Mapping[str, Any], field: str) -> Any:
 
 def _fits(value: float) -> bool:
     """Whether the library can hold it."""
-    try:
-        return math.isfinite(value) and (not isinstance(value, int) or abs(value) <= _COUNT_MAX)
-    except OverflowError:
-        return False
+    return abs(value) <= _INTEGER_MAX if isinstance(value, int) else math.isfinite(value)
 
 
 def _reject_constant(name: str) -> Any:
