@@ -36,10 +36,10 @@ def open_sockets(pid):
 
 
 @contextlib.contextmanager
-def as_user(uid):
+def as_user(uid, groups=()):
     """Who connects meanwhile is this user, by the kernel's word."""
-    groups = os.getgroups()
-    os.setgroups([])
+    before = os.getgroups()
+    os.setgroups(groups)
     os.setegid(uid)
     os.seteuid(uid)
     try:
@@ -47,7 +47,7 @@ def as_user(uid):
     finally:
         os.seteuid(0)
         os.setegid(0)
-        os.setgroups(groups)
+        os.setgroups(before)
 
 
 class TestCase(daemon.TestCase):

@@ -16,6 +16,7 @@ import subprocess
 import time
 import uuid
 
+import clients
 import daemon
 import harness
 
@@ -32,21 +33,6 @@ SUSPICIOUS = EVERYONE + ("profiler:\n  scope: all\n  anomaly:\n"
 
 # All that a terminal would act on; what is written may have lines.
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-
-
-@contextlib.contextmanager
-def as_user(uid, groups=()):
-    """Who connects meanwhile is this user, by the kernel's word."""
-    before = os.getgroups()
-    os.setgroups(groups)
-    os.setegid(uid)
-    os.seteuid(uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(0)
-        os.setgroups(before)
 
 
 def run_as(uid, groups=()):
@@ -68,7 +54,7 @@ class RightsTestCase(daemon.TestCase):
         self.environment["SONDE_SOCKET"] = self.socket
 
     def connect(self, uid, groups=()):
-        with as_user(uid, groups):
+        with clients.as_user(uid, groups):
             link = daemon.Rpc(self.socket)
         self.addCleanup(link.close)
         return link
@@ -103,7 +89,7 @@ class Access(RightsTestCase):
     def outcome(self, uid, groups=()):
         """What becomes of a connection: "in", or why not."""
         try:
-            with as_user(uid, groups):
+            with clients.as_user(uid, groups):
                 link = daemon.Rpc(self.socket)
         except PermissionError:
             return "EACCES"
@@ -970,7 +956,7 @@ class Planted(RightsTestCase):
                 found.st_mtime_ns)
 
     def plant(self, path, target=None):
-        with as_user(ONE):
+        with clients.as_user(ONE):
             os.symlink(target or self.precious, path)
 
     def open_to_all(self, name, mode):
@@ -1028,7 +1014,7 @@ class Planted(RightsTestCase):
     def test_something_that_hangs_at_the_lock(self):
         directory = self.open_to_all("open-pipe", 0o1777)
         path = os.path.join(directory, "sonde.sock")
-        with as_user(ONE):
+        with clients.as_user(ONE):
             os.mkfifo(path + ".lock")
         self.assertEqual(self.start_in(path), 1)
 
@@ -1043,7 +1029,7 @@ class Planted(RightsTestCase):
                            "it starts or ends")
         if not sonde.is_running():
             return # it may well refuse such a place
-        with as_user(ONE):
+        with clients.as_user(ONE):
             os.rename(path, path + ".away")
         self.plant(path)
         sonde.configure(EVERYONE)
