@@ -8,6 +8,7 @@
 #include "base/macros.h"
 #include "engine/earlier-forks.h"
 #include "engine/engine-parts.h"
+#include "engine/peek.h"
 
 /* Of a process that was registered: when it has done what programs do at their start. */
 #define EARLY_AFTER_MS 200
@@ -18,10 +19,17 @@ void engine_catch_up(struct engine *engine)
     engine_drain(engine);
 }
 
+static bool is_over(pid_t pid)
+{
+    struct proc_stat stat;
+
+    return peek_stat(pid, &stat) < 0 || stat.state == 'Z' || stat.state == 'X';
+}
+
 void engine_settle(struct engine *engine, const struct run *run)
 {
     engine_drain(engine);
-    if (engine->feed && run->root_pid && !run->root_has_ended)
+    if (engine->feed && run->root_pid && !run->root_has_ended && is_over(run->root_pid))
         lifecycle_feed_settle(engine->feed, run->root_pid);
     engine_flush(engine);
 }

@@ -116,7 +116,8 @@ void engine_flush(struct engine *engine);
 void engine_catch_up(struct engine *engine);
 /* Hands on what has happened to a run that is said to be over. The end of its first process may
  * still wait for its last slice of CPU time: whoever waits for a process can be told of it before
- * that. */
+ * that. One that takes long to end, as a file system of its user's may make it, is not over: nobody
+ * can make us wait by saying so. */
 void engine_settle(struct engine *engine, const struct run *run);
 
 /* Whether `pid` was forked by `parent` not long ago: it may be gone already. */
