@@ -21,6 +21,6 @@ void cond_init(pthread_cond_t *cond);
 /* 0: woken, perhaps for nothing; -ETIMEDOUT. */
 int cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns);
 
-/* A semaphore, by the same clock: half of what a condition costs a thread that mostly waits in
- * vain, whose mutex is taken for contended each time. 0 or -ETIMEDOUT. */
+/* A semaphore, by the same clock: for a thread that mostly waits in vain, one system call each time
+ * where a condition takes two, because its mutex is taken for contended. 0 or -ETIMEDOUT. */
 int semaphore_wait_until(sem_t *semaphore, uint64_t deadline_ns);
