@@ -19,12 +19,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import unittest
 
 # Long enough for a loaded machine under sanitizers; a test never waits for it unless it fails.
 DEADLINE = 60
-# A test that hangs in Python itself shows where, just before meson's own timeout.
-HANG_SECONDS = 280
+# A test that takes longer shows where it hangs, and fails.
+TEST_SECONDS = 240
 
 PR_SET_CHILD_SUBREAPER = 36
 NOBODY = 65534
@@ -404,59 +405,85 @@ def strict_json(text):
 # ---- TAP ----
 
 
-class TapResult(unittest.TestResult):
-    """Prints a point for each test as it ends."""
+class Outcome(unittest.TestResult):
+    """How one test ended, as the lines of its TAP point."""
 
-    def __init__(self, is_verbose):
+    def __init__(self):
         super().__init__()
-        self.count = 0
-        self.is_verbose = is_verbose
-        self.began = 0.0
-        self.has_failed = None
-        self.skip_reason = None
-
-    def startTest(self, test):
-        super().startTest(test)
-        self.began = time.monotonic()
-        self.has_failed = None
+        self.trace = ""
         self.skip_reason = None
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
         self.skip_reason = reason
 
-    def note(self, test, error):
-        self.has_failed = (self.has_failed or "") + self._exc_info_to_string(error, test)
-
     def addError(self, test, err):
         super().addError(test, err)
-        self.note(test, err)
+        self.trace += self._exc_info_to_string(err, test)
 
     def addFailure(self, test, err):
         super().addFailure(test, err)
-        self.note(test, err)
+        self.trace += self._exc_info_to_string(err, test)
 
     def addSubTest(self, test, subtest, err):
         super().addSubTest(test, subtest, err)
         if err:
-            self.note(test, err)
-            self.has_failed += f"with {dict(subtest.params)}\n"
+            self.trace += f"{self._exc_info_to_string(err, test)}with {dict(subtest.params)}\n"
 
-    def stopTest(self, test):
-        super().stopTest(test)
-        self.count += 1
-        name = test.id().split(".", 1)[1]
-        if self.has_failed:
-            print(f"not ok {self.count} - {name}")
-            for line in self.has_failed.splitlines():
-                print(f"# {line}")
-        elif self.skip_reason is not None:
-            print(f"ok {self.count} - {name} # SKIP {self.skip_reason}")
-        else:
-            print(f"ok {self.count} - {name}")
-        if self.is_verbose:
-            print(f"# {time.monotonic() - self.began:.2f} s")
+
+# How the process of a test ends; any other status means that it died.
+PASSED, FAILED, SKIPPED = range(3)
+
+
+def run_one(test):
+    """Runs a test in this process; prints why it failed or was skipped, and returns the status."""
+    faulthandler.dump_traceback_later(TEST_SECONDS, exit=True)
+    # Processes that the test leaves behind become children of this one, which kills them.
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    outcome = Outcome()
+    test(outcome)
+    print(outcome.trace or outcome.skip_reason or "", flush=True)
+    return FAILED if outcome.trace else PASSED if outcome.skip_reason is None else SKIPPED
+
+
+class RunningTest:
+    """A test in a process of its own. Its output goes to a file, so that tests that run at the same
+    time do not mix their lines."""
+
+    def __init__(self, test):
+        self.name = test.id().split(".", 1)[1]
+        self.began = time.monotonic()
+        self.output = tempfile.TemporaryFile()
         sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = FAILED
+            try:
+                os.dup2(self.output.fileno(), 1)
+                os.dup2(self.output.fileno(), 2)
+                status = run_one(test)
+            except BaseException:  # pylint: disable=broad-except
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+
+    def print_point(self, number, status, is_verbose):
+        """Prints the TAP point of a test that has ended; returns whether it is good."""
+        self.output.seek(0)
+        text = self.output.read().decode("utf-8", "backslashreplace")
+        self.output.close()
+        lines = [line for line in text.splitlines() if line]
+        if status not in (PASSED, FAILED, SKIPPED):
+            lines.append(f"the test's process ended with status {status}")
+        is_good = status in (PASSED, SKIPPED)
+        reason = f" # SKIP {lines.pop()}" if status == SKIPPED else ""
+        print(f"{'ok' if is_good else 'not ok'} {number} - {self.name}{reason}")
+        if is_verbose:
+            lines.append(f"{time.monotonic() - self.began:.2f} s")
+        for line in lines:
+            print(f"# {line}")
+        sys.stdout.flush()
+        return is_good
 
 
 def select(suite, names):
@@ -465,6 +492,25 @@ def select(suite, names):
     for item in suite:
         tests += select(item, names) if isinstance(item, unittest.TestSuite) else [item]
     return [test for test in tests if not names or any(name in test.id() for name in names)]
+
+
+def run_all(tests, jobs, is_verbose):
+    """Runs the tests, several at once; returns whether all of them passed."""
+    waiting = list(reversed(tests))
+    running = {}
+    count = failed = 0
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            test = RunningTest(waiting.pop())
+            running[test.pid] = test
+        pid, status = os.wait()
+        if pid not in running:
+            continue  # left behind by a test whose process died
+        test = running.pop(pid)
+        count += 1
+        if not test.print_point(count, os.waitstatus_to_exitcode(status), is_verbose):
+            failed += 1
+    return not failed
 
 
 def main():
@@ -476,12 +522,10 @@ def main():
         if not os.access(path, os.X_OK):
             print(f"Bail out! {path} is not there; set SONDE and HELPERS")
             sys.exit(1)
-    faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
     tests = select(suite, names)
     print(f"1..{len(tests)}", flush=True)
-    result = TapResult(is_verbose)
-    for test in tests:
-        test(result)
-    sys.exit(0 if tests and result.wasSuccessful() else 1)
+    is_good = run_all(tests, int(os.environ.get("TEST_JOBS", "3")), is_verbose)
+    kill_all_below()
+    sys.exit(0 if tests and is_good else 1)
