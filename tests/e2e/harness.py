@@ -141,7 +141,7 @@ def clean_environment(home):
         "LANG": "C.UTF-8",
         "TERM": "xterm",
     }
-    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "GCOV_ERROR_FILE"):
         if name in os.environ:
             environment[name] = os.environ[name]
     return environment
