@@ -47,6 +47,7 @@ struct store_writer {
     struct store_queue queue;
     bool is_stopping;
     uint64_t stop_by_ns; /* on the monotonic clock: nothing is waited for any longer */
+    bool is_asked; /* by the store, since then: it waits for another writer, and does not hang */
     bool is_open;
     bool is_held;
     bool is_busy;
@@ -165,6 +166,7 @@ static bool should_stop(void *context)
     pthread_mutex_lock(&writer->lock);
     uint64_t now_ns = clock_mono_ns();
     bool is_late = writer->is_stopping && now_ns >= writer->stop_by_ns;
+    writer->is_asked |= writer->is_stopping;
     bool is_wanted =
         writer->is_stopping || writer->is_held || writer->queue.ticks_waiting > STORE_QUEUE_MAX / 2;
     pthread_mutex_unlock(&writer->lock);
@@ -289,11 +291,12 @@ static void note_success(struct store_writer *writer, bool is_calm, const struct
         begin_trouble(writer, -ETIME, "the disk is too slow to store every snapshot");
     if (!writer->trouble.error || !is_calm) /* what was not told of is told at the end */
         return;
-    store_trouble_end(&writer->trouble, cost, writer->queue.interval_seconds);
+    /* Before the notice: a caller who asks because of it finds no error any more. */
     pthread_mutex_lock(&writer->lock);
     writer->queue.episode = (struct tick_loss){0};
     writer->told.text[0] = '\0';
     pthread_mutex_unlock(&writer->lock);
+    store_trouble_end(&writer->trouble, cost, writer->queue.interval_seconds);
 }
 
 /* Nothing is stored from now on. */
@@ -313,9 +316,9 @@ static void give_up(struct store_writer *writer)
 static bool is_stopping(struct store_writer *writer)
 {
     pthread_mutex_lock(&writer->lock);
-    bool is_asked = writer->is_stopping;
+    bool is_stopping = writer->is_stopping;
     pthread_mutex_unlock(&writer->lock);
-    return is_asked;
+    return is_stopping;
 }
 
 /* When the writer is to stop, a full disk is tried once more, and another writer is waited for a
@@ -595,13 +598,13 @@ void store_writer_release(struct store_writer *writer)
     pthread_mutex_unlock(&writer->lock);
 }
 
-/* The thread hangs in a call that does not come back: what waits is lost, unless it does yet. The
+/* The thread hangs in a call that does not return. If it returns after all, the thread writes what
+ * waits or stores it as a gap: the queue does not count it as lost here, only the report does. The
  * lock is held. */
 static void abandon(struct store_writer *writer)
 {
     writer->is_abandoned = true;
     store_trouble_silence(&writer->trouble);
-    store_queue_close(&writer->queue);
     snprintf(writer->report.error, sizeof(writer->report.error),
              "the disk of %s does not answer, and was not waited for any longer",
              writer->options.store.path);
@@ -652,15 +655,23 @@ void store_writer_stop(struct store_writer *writer, struct store_report *ret)
     pthread_mutex_lock(&writer->lock);
     writer->is_stopping = true;
     writer->is_held = false;
-    /* Whoever can tell the time gives up in time: only a disk that hangs is abandoned. */
+    /* The thread gives up in time by itself: only a disk that hangs is abandoned. */
     writer->stop_by_ns = now_ns + options.pace.stop_ns / 6 * 5;
     pthread_cond_signal(&writer->wake);
-    while (!writer->is_done && wait_until(writer, &writer->rest, now_ns + options.pace.stop_ns))
+    uint64_t until_ns = now_ns + options.pace.stop_ns;
+    while (!writer->is_done && wait_until(writer, &writer->rest, until_ns))
+        ;
+    /* A store that asks will return, however late on a busy machine. */
+    if (writer->is_asked)
+        until_ns += options.pace.stop_ns;
+    while (!writer->is_done && wait_until(writer, &writer->rest, until_ns))
         ;
     bool is_done = writer->is_done;
     if (!is_done)
         abandon(writer);
     fill_report(writer, ret);
+    if (!is_done)
+        store_queue_add_waiting(&writer->queue, &ret->dropped, &ret->events_lost);
     pthread_mutex_unlock(&writer->lock);
 
     if (is_done) {
