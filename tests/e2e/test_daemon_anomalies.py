@@ -10,11 +10,12 @@ import daemon
 import harness
 
 # What takes a minute by default takes seconds here. But growth is compared with all that went
-# before, and an episode stays open until the test wants it to clear, however slow the machine is.
+# before (of two minutes, a size is remembered every half second), and an episode stays open until
+# the test wants it to clear, however slow the machine is.
 SHORT = """
 profiler:
   anomaly:
-    memory_spike_window_seconds: 600
+    memory_spike_window_seconds: 120
     runaway_cpu_threshold: 50
     runaway_duration_seconds: 1
     memory_pressure_fraction: FRACTION
