@@ -452,17 +452,23 @@ static bool tells_more(const struct process_event_list *chain)
 void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, struct arena *arena,
                       struct job *job)
 {
-    struct process_event_list chain;
+    struct process_event_list chain = {0};
     char cause[CAUSE_MAX_BYTES + 1];
 
-    if (job->outcome != OUTCOME_FAILURE)
+    if (job->outcome != OUTCOME_FAILURE) {
+        job->chain = chain;
         return;
+    }
     engine_settle(daemon->engine, run);
-    if (engine_find_death(daemon->engine, run, 0, job->exit_code, job->signal_num, arena, &chain) <
-        0)
+    engine_find_death(daemon->engine, run, 0, job->exit_code, job->signal_num, arena, &chain);
+    /* The parent may have seen more: of a run that it has handed over, or that events were lost of.
+     */
+    bool is_from_parent = chain.count < job->chain.count;
+    if (!is_from_parent)
+        job->chain = chain;
+    publish_redact_events(daemon, arena, &job->chain); /* the cause is made of it, and told */
+    if (is_from_parent || !chain.count)
         return;
-    publish_redact_events(daemon, arena, &chain); /* the cause is made of it, and told */
-    job->chain = chain;
     if (job->cause && !(is_derived && tells_more(&chain)))
         return;
     cause_format(&chain, cause);

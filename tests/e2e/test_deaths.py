@@ -282,12 +282,13 @@ class Deaths(harness.TestCase):
 
     # ---- small things ----
 
-    def start_sonde(self, *words):
+    def start_sonde(self, *words, **options):
         summary = os.path.join(self.open_directory(), "summary")
         # pylint: disable-next=attribute-defined-outside-init
         self.stderr = open(self.path("stderr"), "w+b")  # pylint: disable=consider-using-with
         self.addCleanup(self.stderr.close)
-        return self.start(harness.SONDE, "run", "--summary", summary, *words, stderr=self.stderr)
+        return self.start(harness.SONDE, "run", "--summary", summary, *words, stderr=self.stderr,
+                          **options)
 
     def finish(self, process):
         status = process.wait(harness.DEADLINE)
@@ -350,6 +351,25 @@ class DeathsUnderDaemon(Deaths):
         summary, report, _ = self.run_dead("sh", "-c", "sh -c 'exit 3'; exit $?", status=3)
         self.assertRegex(summary["cause"], r"^exit status 3: sh \(\d+\) exited 3 → sh exited 3$")
         self.assert_chain_is_a_family(summary["chain"], report)
+
+    @harness.needs_connector()
+    def test_run_that_was_handed_over(self):
+        """A daemon that comes in the middle of a run has not seen how its processes began. The chain
+        that is stored is that of `sonde run`."""
+        os.mkfifo(self.path("gate"))
+        process = self.start_sonde("--interval", "100ms", "--job", "handed", "--", "sh", "-c",
+                                   "read x < gate; sh -c 'exit 3'; exit $?", cwd=self.directory)
+        def is_kept():
+            runs = self.daemon.rpc("job.list", outcome="running")
+            return [run for run in runs if run["job_id"] == "handed"]
+        harness.wait_until(is_kept, "the daemon keeps the run")
+        self.daemon.kill()
+        self.daemon.start()
+        harness.wait_until(lambda: self.daemon.processes(job_id="handed"), "it keeps it again")
+        pathlib.Path(self.path("gate")).write_text("\n", encoding="ascii")
+        summary, report, _ = self.report_of(self.finish(process))
+        self.assertEqual(self.ends(summary["chain"]), [("exit", 3, None)] * 2)
+        self.assertEqual(self.ends(report["job"]["chain"]), [("exit", 3, None)] * 2)
 
     def test_secrets_are_hidden(self):
         """In the sentence, and in the chain."""

@@ -134,8 +134,7 @@ class Attaching(tracing.TestCase):
         status = sonde.rpc("daemon.status")
         self.assertEqual(status["tracer_pids"], [tracer])
         self.assertEqual(status["strace"], f"{tracing.STRACE}, on demand")
-        harness.wait_until(lambda: harness.process_state(process.pid) != "T", "it runs")
-        time.sleep(0.2)  # something to count
+        self.await_calls(process)
         result = sonde.rpc("strace.detach", pid=process.pid)
         self.assertGreater(result["syscall_counts"]["write"], 10)
         self.assertAlmostEqual(sum(result["syscall_time_pct"].values()), 100, delta=1)
@@ -168,6 +167,7 @@ class Attaching(tracing.TestCase):
         self.assertTrue(all(link.read()["result"]["attached"] for link in links))
         self.assertEqual(len(sonde.rpc("daemon.status")["tracer_pids"]), 6)
         for process in processes:
+            self.await_calls(process)
             self.assertIn("write", sonde.rpc("strace.detach", pid=process.pid)["syscall_counts"])
         for process in processes:
             self.assert_untouched(process)
