@@ -449,6 +449,16 @@ static bool tells_more(const struct process_event_list *chain)
            int_is_known(last->sender_pid);
 }
 
+/* Of a run that its parent has handed over, or that events were lost of, the daemon has seen a
+ * part, or another process than the first one. */
+static bool is_worse(const struct process_event_list *seen,
+                     const struct process_event_list *by_parent)
+{
+    return seen->count < by_parent->count ||
+           (by_parent->count &&
+            seen->items[seen->count - 1].pid != by_parent->items[by_parent->count - 1].pid);
+}
+
 void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, struct arena *arena,
                       struct job *job)
 {
@@ -461,9 +471,7 @@ void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, s
     }
     engine_settle(daemon->engine, run);
     engine_find_death(daemon->engine, run, 0, job->exit_code, job->signal_num, arena, &chain);
-    /* The parent may have seen more: of a run that it has handed over, or that events were lost of.
-     */
-    bool is_from_parent = chain.count < job->chain.count;
+    bool is_from_parent = is_worse(&chain, &job->chain);
     if (!is_from_parent)
         job->chain = chain;
     publish_redact_events(daemon, arena, &job->chain); /* the cause is made of it, and told */
