@@ -9,6 +9,15 @@ import daemon
 import harness
 
 STRACE = shutil.which("strace")
+# For a shell script: `await_tracer PID` waits, without any other process, until that one is traced.
+AWAIT_TRACER = """
+is_traced() {
+    while read name value; do
+        if [ "$name" = TracerPid: ]; then [ "$value" != 0 ]; return; fi
+    done < /proc/$1/status
+}
+await_tracer() { until is_traced $1; do :; done; }
+"""
 
 
 def can_trace():
