@@ -5,14 +5,14 @@
 #   make test      the whole test suite, with gcc, and with clang under ASan and UBSan
 #   make test-faults  the store killed, failed by the disk and filled up, a quarter of an hour of it
 #   make bench     every benchmark, beside its peers
-#   make fuzz      every fuzz target for FUZZ_SECONDS (60)
+#   make fuzz      all fuzz targets on all cores, FUZZ_SECONDS (600) in total
 #   make install   with DESTDIR and PREFIX (/usr/local)
 #   make format    clang-format over the tree
 #   make docs      regenerates the generated parts of docs/
 
 PREFIX ?= /usr/local
 DESTDIR ?=
-FUZZ_SECONDS ?= 60
+FUZZ_SECONDS ?= 600
 BUILD := build
 SANITIZED := build-sanitized
 FUZZED := build-fuzz

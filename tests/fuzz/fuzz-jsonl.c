@@ -19,9 +19,8 @@
 
 #define APPENDED "{\"timestamp\":1}"
 
-static char dir[] = "/tmp/sonde-fuzz.XXXXXX";
+static char dir[256], path[sizeof(dir) + 8];
 static int dir_fd = -1;
-static char path[sizeof(dir) + 8];
 
 static const char *const names[] = {"log.2", "log.1", "log"}; /* oldest first */
 
@@ -37,6 +36,8 @@ static void make_directory(void)
 {
     if (dir_fd >= 0)
         return;
+    const char *parent = getenv("TMPDIR");
+    snprintf(dir, sizeof(dir), "%s/sonde-fuzz.XXXXXX", parent ? parent : "/tmp");
     assert(mkdtemp(dir));
     dir_fd = open(dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
     assert(dir_fd >= 0);
