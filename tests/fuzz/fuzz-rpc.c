@@ -13,7 +13,7 @@
 #include "rpc/codec.h"
 
 /* Small, so that lines that are too long are met. */
-#define LINE_MAX_BYTES 1024
+#define LINE_MAX_BYTES 512
 
 static void check_text(const char *text)
 {
