@@ -17,8 +17,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     for (size_t i = 0; i < profile.sums.count; i++)
         assert(profile.sums.items[i].call < SYSCALL_COUNT);
     syscall_profile_done(&profile);
-    for (size_t at = 0; at < length; at++)
-        strace_output_take(&output, (const char *)bytes + at, 1);
+    for (size_t at = 0, piece; at < length; at += piece) {
+        piece = at % 31 < length - at ? at % 31 + 1 : length - at;
+        strace_output_take(&output, (const char *)bytes + at, piece);
+    }
     struct syscall_profile in_pieces = {0};
     r = strace_output_parse(&output, &in_pieces);
     assert(r == 0 || r == -ENODATA || r == -ENOMEM);

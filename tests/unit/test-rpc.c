@@ -566,6 +566,19 @@ static void test_answers_are_read_back(void **state _unused_)
     assert_string_equal(reply.result, "{\"event\":\"job.started\"}");
 }
 
+static void test_params_of_events_are_not_checked(void **state _unused_)
+{
+    static const char params[] = "{\"timestamp\":\0k]}";
+    _cleanup_text_ struct text line = {0};
+    struct rpc_reply reply;
+
+    rpc_write_event(&line, params, sizeof(params) - 1);
+    expect_reply(&line, &reply);
+    assert_true(reply.is_event);
+    assert_int_equal(reply.result_length, sizeof(params) - 1);
+    assert_memory_equal(reply.result, params, sizeof(params));
+}
+
 static void test_results_of_every_kind(void **state _unused_)
 {
     static const char *const results[] = {"null", "5", "-1.5", "\"x\\\"}\"", "[]", "{}", "true"};
@@ -643,6 +656,7 @@ int main(void)
         TEST(test_batch),
         TEST(test_largest_batch),
         TEST(test_answers_are_read_back),
+        TEST(test_params_of_events_are_not_checked),
         TEST(test_results_of_every_kind),
         TEST(test_requests_are_read_back),
         TEST(test_what_is_no_reply),
