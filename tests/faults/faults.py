@@ -160,16 +160,8 @@ class Case(harness.TestCase):
         return Writer(self, self.database, *words, **options)
 
     def rows(self, sql, *values):
-        """As any other program reads it: plain SQLite, read-only."""
-        with contextlib.closing(connect(self.database)) as db:
-            return db.execute(sql, values).fetchall()
-
-    def has_stored(self, sql):
-        """Whether there are such rows, or there is a database at all yet."""
-        try:
-            return bool(self.rows(sql))
-        except sqlite3.OperationalError:
-            return False
+        """As any other program reads it."""
+        return harness.read_rows(self.database, sql, *values)
 
     # ---- the check ----
 
