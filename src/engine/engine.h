@@ -109,6 +109,9 @@ int engine_collect(struct engine *engine);
 /* Hands on what has happened since the last one, without a snapshot. */
 void engine_flush(struct engine *engine);
 
+/* Waits, not long, for the ends of processes that are gone, which the connector may report late. */
+void engine_await_ends(struct engine *engine);
+
 /* ---- runs ---- */
 
 /* Brings the registry up to date: what has been forked until now is a member or not. */

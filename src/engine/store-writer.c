@@ -28,6 +28,9 @@
  * others waiting for ever. */
 #define TRIES_MAX 3
 
+/* How much longer than usual a thread is waited for that does not hang. */
+#define STOP_TIMES_MAX 10
+
 /* A transaction takes milliseconds; whoever stops the process will not wait for a disk that hangs.
  */
 #define HOLD_NS (NS_PER_SEC / 2)
@@ -47,7 +50,6 @@ struct store_writer {
     struct store_queue queue;
     bool is_stopping;
     uint64_t stop_by_ns; /* on the monotonic clock: nothing is waited for any longer */
-    bool is_asked; /* by the store, since then: it waits for another writer, and does not hang */
     bool is_open;
     bool is_held;
     bool is_busy;
@@ -166,7 +168,6 @@ static bool should_stop(void *context)
     pthread_mutex_lock(&writer->lock);
     uint64_t now_ns = clock_mono_ns();
     bool is_late = writer->is_stopping && now_ns >= writer->stop_by_ns;
-    writer->is_asked |= writer->is_stopping;
     bool is_wanted =
         writer->is_stopping || writer->is_held || writer->queue.ticks_waiting > STORE_QUEUE_MAX / 2;
     pthread_mutex_unlock(&writer->lock);
@@ -646,6 +647,34 @@ void store_writer_ask(struct store_writer *writer, struct store_report *ret)
     pthread_mutex_unlock(&writer->lock);
 }
 
+static uint64_t cpu_time_ns(pthread_t thread)
+{
+    struct timespec used = {0};
+    clockid_t clock;
+
+    if (pthread_getcpuclockid(thread, &clock) == 0)
+        clock_gettime(clock, &used);
+    return (uint64_t)used.tv_sec * NS_PER_SEC + (uint64_t)used.tv_nsec;
+}
+
+/* Until the thread has ended, or hangs; whether it has ended. One that still uses CPU time does not
+ * hang: it gets too little of it, or waits for another writer. The lock is held. */
+static bool await_end(struct store_writer *writer, uint64_t at_most_until_ns)
+{
+    uint64_t step_ns = writer->options.pace.stop_ns / 6, until_ns = writer->stop_by_ns + step_ns;
+
+    while (!writer->is_done && wait_until(writer, &writer->rest, writer->stop_by_ns))
+        ;
+    for (; !writer->is_done && until_ns <= at_most_until_ns; until_ns += step_ns) {
+        uint64_t before_ns = cpu_time_ns(writer->thread);
+        while (!writer->is_done && wait_until(writer, &writer->rest, until_ns))
+            ;
+        if (!writer->is_done && cpu_time_ns(writer->thread) == before_ns)
+            break;
+    }
+    return writer->is_done;
+}
+
 void store_writer_stop(struct store_writer *writer, struct store_report *ret)
 {
     const struct store_writer_options options = writer->options;
@@ -658,15 +687,7 @@ void store_writer_stop(struct store_writer *writer, struct store_report *ret)
     /* The thread gives up in time by itself: only a disk that hangs is abandoned. */
     writer->stop_by_ns = now_ns + options.pace.stop_ns / 6 * 5;
     pthread_cond_signal(&writer->wake);
-    uint64_t until_ns = now_ns + options.pace.stop_ns;
-    while (!writer->is_done && wait_until(writer, &writer->rest, until_ns))
-        ;
-    /* A store that asks will return, however late on a busy machine. */
-    if (writer->is_asked)
-        until_ns += options.pace.stop_ns;
-    while (!writer->is_done && wait_until(writer, &writer->rest, until_ns))
-        ;
-    bool is_done = writer->is_done;
+    bool is_done = await_end(writer, now_ns + STOP_TIMES_MAX * options.pace.stop_ns);
     if (!is_done)
         abandon(writer);
     fill_report(writer, ret);

@@ -6,6 +6,7 @@ Each test has a temporary directory, an environment without any user's configura
 for every process it starts; whatever it leaves behind is killed. NAME selects the tests whose names
 contain it. tests/run-suite adds up the points that main() prints.
 """
+import contextlib
 import ctypes
 import faulthandler
 import functools
@@ -15,6 +16,7 @@ import pathlib
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -23,7 +25,7 @@ import traceback
 import unittest
 
 # Long enough for a loaded machine under sanitizers; a test never waits for it unless it fails.
-DEADLINE = 60
+DEADLINE = 120
 # A test that takes longer shows where it hangs, and fails.
 TEST_SECONDS = 240
 
@@ -218,6 +220,13 @@ def kill_all_below():
             return
 
 
+def read_rows(path, sql, *values, row_factory=None):
+    """What plain SQLite reads from a database, read-only."""
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as db:
+        db.row_factory = row_factory
+        return db.execute(sql, values).fetchall()
+
+
 class TestCase(unittest.TestCase):
     """A test with a directory, an environment and programs of its own."""
 
@@ -257,6 +266,15 @@ class TestCase(unittest.TestCase):
 
     def read(self, name):
         return pathlib.Path(self.path(name)).read_bytes()
+
+    def stored(self, sql, *values):
+        """Rows of the database that the test's own sonde writes, as any other program reads them;
+        none while it is not there or not complete."""
+        path = os.path.join(self.environment["SONDE_STATE_DIR"], "monitor.db")
+        try:
+            return read_rows(path, sql, *values)
+        except sqlite3.OperationalError:
+            return []
 
     def victim(self, *words):
         return (os.path.join(HELPERS, "victim"), *map(str, words))
@@ -523,6 +541,10 @@ def main():
             print(f"Bail out! {path} is not there; set SONDE and HELPERS")
             sys.exit(1)
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # Ignored signals are inherited, as from nohup or by a background job of a script.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
     tests = select(suite, names)
     print(f"1..{len(tests)}", flush=True)

@@ -13,10 +13,10 @@ import sqlite3
 import stat
 import subprocess
 import time
-import unittest
 
 import daemon
 import harness
+import small_disk
 
 EXIT_USAGE = 2
 # Of nothing that happens in a test: what comes, comes for another reason.
@@ -571,34 +571,13 @@ class Snapshots(ServiceTestCase):
         self.assertEqual([name for name in os.listdir(self.state) if "jsonl" in name], [])
 
 
-class FullDisk(ServiceTestCase):
-    SIZE_MB = 6
+class FullDisk(small_disk.TestCase, ServiceTestCase):
     # It would fill the disk by itself.
     WITHOUT_LOG = "profiler:\n  jsonl_path: ''\n"
 
     def setUp(self):
         super().setUp()
-        self.disk = self.path("disk")
-        os.mkdir(self.disk)
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.SIZE_MB}m,mode=0700",
-                               "none", self.disk], check=False, stderr=subprocess.DEVNULL) \
-            if harness.is_root() else None
-        if not done or done.returncode:
-            raise unittest.SkipTest("needs to mount a file system (root)")
-        self.addCleanup(subprocess.run, ["umount", "-l", self.disk], check=False)
-        self.state = os.path.join(self.disk, "state")
-        self.environment["SONDE_STATE_DIR"] = self.state
         self.environment["SONDE_SOCKET"] = self.path("run/sonde.sock")
-
-    def fill(self):
-        """Takes all that is left, to the last byte."""
-        with open(os.path.join(self.disk, "filler"), "ab", buffering=0) as filler:
-            for size in (65536, 4096, 512, 1):
-                try:
-                    while True:
-                        filler.write(b"x" * size)
-                except OSError:
-                    pass
 
     def test_sampling_goes_on(self):
         sonde = self.daemon(self.WITHOUT_LOG, interval=0.1)
@@ -621,7 +600,7 @@ class FullDisk(ServiceTestCase):
         self.assertEqual(losses()["failed_collections"], 0)
         # What was stored before can be read.
         self.assertIn("result", sonde.connect().request("report.machine", since=0))
-        os.unlink(os.path.join(self.disk, "filler"))
+        self.make_room()
         harness.wait_until(lambda: not sonde.rpc("daemon.status")["database_error"],
                            lambda: sonde.log)
         gap = self.await_rows("SELECT * FROM gaps")[0]
@@ -638,7 +617,7 @@ class FullDisk(ServiceTestCase):
         sonde.await_snapshots(5)
         self.fill()
         sonde.stop()
-        os.unlink(os.path.join(self.disk, "filler"))
+        self.make_room()
         self.assert_intact()
 
 

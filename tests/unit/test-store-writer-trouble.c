@@ -145,7 +145,7 @@ static void test_busy_when_opened(void **state _unused_)
 static void test_busy_to_the_end(void **state _unused_)
 {
     struct store_writer *writer =
-        start_with((struct store_pace){.stop_ns = 200 * MSEC, .retry_busy_ns = MSEC});
+        start_with((struct store_pace){.stop_ns = 1200 * MSEC, .retry_busy_ns = MSEC});
 
     SET(is_held_up, true);
     send_ticks(writer, 1, 2);
