@@ -824,7 +824,9 @@ class Beside(daemon.TestCase):
         self.assertEqual(result.status, 128 + signal.SIGTERM, result)
         job = self.assert_stored_as_told(result.summary)
         self.assertEqual(job["signal_num"], signal.SIGTERM)
-        kill, = self.events(run_id, "kill")
+        kills = self.events(run_id, "kill")
+        self.assertEqual(len(kills), 1, kills)
+        kill, = kills
         self.assertEqual((kill["pid"], kill["signal_num"], kill["sender_pid"]),
                          (puppet.pid, signal.SIGTERM, shell.pid))
         self.assertIn(f"kill -TERM {puppet.process.pid}", kill["sender_command"])
