@@ -148,6 +148,7 @@ class Steps(daemon.TestCase):
         puppet = self.puppet()
         puppet.tell("grow", 50)
         puppet.tell("busy")
+        sonde.await_snapshots(2)  # to grow is work, too: not a snapshot from before it was done
         def context_of_busy():
             context = sonde.rpc("resource.context", pid=puppet.pid)
             return context if (context["cpu_pct"] or 0) > 5 else None
