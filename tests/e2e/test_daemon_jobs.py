@@ -376,7 +376,9 @@ class Attribution(daemon.TestCase):
         family = {puppet.pid} | {puppet.fork(word) for word in ("child", "orphan", "daemon")}
         for pid in family:
             sonde.await_pid(pid, run_id)
-        self.assertEqual(sonde.pids(run_id), family)
+        # once those are gone that stood between
+        harness.wait_until(lambda: sonde.pids(run_id) == family,
+                           lambda: f"{sonde.pids(run_id)} are {family}")
         puppet.process.stdin.close()
         puppet.process.wait()
         self.reap_orphans()
