@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 import socket
+import sqlite3
 import threading
 
 import clients
@@ -181,6 +182,22 @@ class Limits(clients.TestCase):
             asker.join()
         self.assertEqual(len(self.answered), 8)
         self.assert_ticks(self.sonde)
+
+    def test_half_a_line_behind_a_slow_answer(self):
+        """While a client's own answer is waited for, the daemon reads nothing from it: the end of
+        its next line is not late."""
+        self.sonde.configure(clients.IMPATIENT)
+        self.sonde.rpc("daemon.reload")
+        for number in range(2):
+            self.link.call("job.start", job_id=f"job-{number}")
+        with contextlib.closing(sqlite3.connect(self.database, isolation_level=None)) as db:
+            db.execute("BEGIN IMMEDIATE")  # so that each end is waited for as long as may be
+            ends = [dict(clients.PING, id=number, method="job.finish",
+                         params={"job_id": f"job-{number}", "outcome": "success"})
+                    for number in range(2)]
+            self.link.send(clients.line_of(ends) + b'{"jsonrpc"')
+            self.assertEqual([answer["id"] for answer in self.link.read()], list(range(2)))
+            db.execute("ROLLBACK")
 
     def ask_in_a_row(self, is_enough):
         """Rounds of questions, each sent as a whole, until it is enough."""

@@ -148,6 +148,7 @@ class Steps(daemon.TestCase):
         puppet = self.puppet()
         puppet.tell("grow", 50)
         puppet.tell("busy")
+        sonde.await_snapshots(2)  # to grow is work, too: not a snapshot from before it was done
         def context_of_busy():
             context = sonde.rpc("resource.context", pid=puppet.pid)
             return context if (context["cpu_pct"] or 0) > 5 else None
@@ -375,7 +376,9 @@ class Attribution(daemon.TestCase):
         family = {puppet.pid} | {puppet.fork(word) for word in ("child", "orphan", "daemon")}
         for pid in family:
             sonde.await_pid(pid, run_id)
-        self.assertEqual(sonde.pids(run_id), family)
+        # once those are gone that stood between
+        harness.wait_until(lambda: sonde.pids(run_id) == family,
+                           lambda: f"{sonde.pids(run_id)} are {family}")
         puppet.process.stdin.close()
         puppet.process.wait()
         self.reap_orphans()
@@ -824,7 +827,9 @@ class Beside(daemon.TestCase):
         self.assertEqual(result.status, 128 + signal.SIGTERM, result)
         job = self.assert_stored_as_told(result.summary)
         self.assertEqual(job["signal_num"], signal.SIGTERM)
-        kill, = self.events(run_id, "kill")
+        kills = self.events(run_id, "kill")
+        self.assertEqual(len(kills), 1, kills)
+        kill, = kills
         self.assertEqual((kill["pid"], kill["signal_num"], kill["sender_pid"]),
                          (puppet.pid, signal.SIGTERM, shell.pid))
         self.assertIn(f"kill -TERM {puppet.process.pid}", kill["sender_command"])

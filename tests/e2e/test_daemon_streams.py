@@ -208,7 +208,10 @@ class Streams(clients.TestCase):
                 harness.wait_until(lambda link=links[patterns], notices=notices, names=names:
                                    notices.extend(link.pending()) or
                                    names <= {notice["event"] for notice in notices}, names)
-                self.assertEqual({notice["event"] for notice in notices}, names)
+                # A busy machine makes gaps, and may put a tick between a signal and the end that it
+                # makes: then it is published as a signal first.
+                allowed = {"monitor.gap", "process.signal"} if patterns == ("*",) else set()
+                self.assertEqual({notice["event"] for notice in notices} - allowed, names)
                 for notice in notices:
                     self.assertEqual(set(notice),
                                      {"event", "timestamp", "job_id", "sheet_num", "data"})
