@@ -6,8 +6,10 @@ Each test has a temporary directory, an environment without any user's configura
 for every process it starts; whatever it leaves behind is killed. NAME selects the tests whose names
 contain it. tests/run-suite adds up the points that main() prints.
 """
+import atexit
 import ctypes
 import faulthandler
+import fcntl
 import functools
 import json
 import os
@@ -123,6 +125,28 @@ def needs_namespaces():
     works = is_root() and shutil.which("unshare") and \
         subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode == 0
     return unittest.skipUnless(works, "needs to make namespaces (root, unshare)")
+
+
+def shared(build):
+    """Makes of `build(directory)` a function without arguments that all tests of a program share,
+    although each is a process of its own: the first test that calls it builds, and others wait. It
+    returns what `build` returned, as text. The directory is removed when the program ends."""
+    directory = tempfile.mkdtemp(prefix="sonde-e2e-shared-")
+    # The processes of tests end without this.
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    done = pathlib.Path(directory, "done")
+
+    @functools.wraps(build)
+    def build_once():
+        with open(os.path.join(directory, "lock"), "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                content = os.path.join(directory, "content")
+                os.mkdir(content)
+                done.write_text(build(content), encoding="utf-8")
+        return done.read_text(encoding="utf-8")
+
+    return build_once
 
 
 def clean_environment(home):
