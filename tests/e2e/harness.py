@@ -263,7 +263,9 @@ class TestCase(unittest.TestCase):
                     stream.close()
             if process.poll() is None:
                 process.kill()
-                process.wait()
+        # All are killed first: one that is traced can be reaped only when its tracer is gone.
+        for process in self.started:
+            process.wait()
         kill_all_below()
         shutil.rmtree(self.directory, ignore_errors=True)
 
