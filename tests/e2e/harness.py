@@ -6,9 +6,11 @@ Each test has a temporary directory, an environment without any user's configura
 for every process it starts; whatever it leaves behind is killed. NAME selects the tests whose names
 contain it. tests/run-suite adds up the points that main() prints.
 """
+import atexit
 import contextlib
 import ctypes
 import faulthandler
+import fcntl
 import functools
 import json
 import os
@@ -125,6 +127,28 @@ def needs_namespaces():
     works = is_root() and shutil.which("unshare") and \
         subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode == 0
     return unittest.skipUnless(works, "needs to make namespaces (root, unshare)")
+
+
+def shared(build):
+    """Makes of `build(directory)` a function without arguments that all tests of a program share,
+    although each is a process of its own: the first test that calls it builds, and others wait. It
+    returns what `build` returned, as text. The directory is removed when the program ends."""
+    directory = tempfile.mkdtemp(prefix="sonde-e2e-shared-")
+    # The processes of tests end without this.
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    done = pathlib.Path(directory, "done")
+
+    @functools.wraps(build)
+    def build_once():
+        with open(os.path.join(directory, "lock"), "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                content = os.path.join(directory, "content")
+                os.mkdir(content)
+                done.write_text(build(content), encoding="utf-8")
+        return done.read_text(encoding="utf-8")
+
+    return build_once
 
 
 def clean_environment(home):
@@ -248,7 +272,9 @@ class TestCase(unittest.TestCase):
                     stream.close()
             if process.poll() is None:
                 process.kill()
-                process.wait()
+        # All are killed first: one that is traced can be reaped only when its tracer is gone.
+        for process in self.started:
+            process.wait()
         kill_all_below()
         shutil.rmtree(self.directory, ignore_errors=True)
 

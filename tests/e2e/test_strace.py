@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """strace: attached, detached, never in the way; counts as by hand."""
-import fcntl
 import json
 import os
 import pathlib
@@ -8,7 +7,6 @@ import select
 import signal
 import subprocess
 import sys
-import termios
 
 import daemon
 import harness
@@ -423,13 +421,13 @@ class FullTraces(tracing.TestCase):
         self.assertEqual(sonde.error("strace.trace", pid=self.busy().pid, file="/tmp/x"), -32004)
 
 
-def await_full_pipe(stream):
-    """Waits until a pipe that is not read takes no more."""
-    def count():
-        waiting = fcntl.ioctl(stream.fileno(), termios.FIONREAD, bytes(4))
-        return int.from_bytes(waiting, sys.byteorder)
-    full = fcntl.fcntl(stream.fileno(), fcntl.F_GETPIPE_SZ) - select.PIPE_BUF
-    harness.wait_until(lambda: count() >= full, "the pipe is full")
+def await_full_pipe(pid):
+    """Waits until the standard output of a process, a pipe that is not read, takes no more."""
+    fd = os.open(f"/proc/{pid}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        harness.wait_until(lambda: not select.select([], [fd], [], 0)[1], "the pipe is full")
+    finally:
+        os.close(fd)
 
 
 @tracing.needs_strace()
@@ -458,7 +456,7 @@ class Top(tmux.TestCase, tracing.TestCase):
         process = self.busy()
         top = self.start(harness.SONDE, "top", "--trace", str(process.pid))
         harness.wait_until(lambda: tracing.tracer_of(process.pid), "it is traced")
-        await_full_pipe(top.stdout)
+        await_full_pipe(top.pid)
         top.send_signal(signal.SIGINT)
         self.assertEqual(top.wait(harness.DEADLINE), 0)
         self.assert_untouched(process)
