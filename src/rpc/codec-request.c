@@ -102,7 +102,8 @@ static int parse_request(json_t *json, struct rpc_span text, struct arena *arena
     if (r < 0)
         return r;
     if (r > 0)
-        return set_invalid(ret, "'id' must be text without NUL, a number or null, of at most 256 bytes");
+        return set_invalid(ret,
+                           "'id' must be text without NUL, a number or null, of at most 256 bytes");
 
     const json_t *version = json_object_get(json, "jsonrpc");
     if (!json_is_string(version) || strcmp(json_string_value(version), "2.0") != 0)
