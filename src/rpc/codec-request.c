@@ -42,7 +42,8 @@ static int set_invalid(struct rpc_request *request, const char *text)
 
 static_assert(RPC_ID_MAX_BYTES == 256, "as the message below says");
 
-/* 0, 1 (it is no id) or -ENOMEM. */
+/* Text with a NUL in it is no id: it would be given back, and JSON parsers refuse it by default.
+ * 0, 1 (it is no id) or -ENOMEM. */
 static int parse_id(json_t *json, struct rpc_span text, struct arena *arena, const char **ret)
 {
     const json_t *id = json_object_get(json, "id");
@@ -52,7 +53,8 @@ static int parse_id(json_t *json, struct rpc_span text, struct arena *arena, con
     struct rpc_span span = rpc_span_member(json, "id", text);
     size_t length = (size_t)(span.end - span.at);
     if ((!json_is_string(id) && !json_is_number(id) && !json_is_null(id)) || length == 0 ||
-        length > RPC_ID_MAX_BYTES)
+        length > RPC_ID_MAX_BYTES ||
+        (json_is_string(id) && strlen(json_string_value(id)) != json_string_length(id)))
         return 1;
     *ret = arena_copy(arena, span.at, length);
     return *ret ? 0 : -ENOMEM;
@@ -100,7 +102,8 @@ static int parse_request(json_t *json, struct rpc_span text, struct arena *arena
     if (r < 0)
         return r;
     if (r > 0)
-        return set_invalid(ret, "'id' must be text, a number or null, of at most 256 bytes");
+        return set_invalid(ret,
+                           "'id' must be text without NUL, a number or null, of at most 256 bytes");
 
     const json_t *version = json_object_get(json, "jsonrpc");
     if (!json_is_string(version) || strcmp(json_string_value(version), "2.0") != 0)

@@ -248,10 +248,11 @@ static void test_builtin_source(void **state _unused_)
     sonde_monitor_free(monitor);
 }
 
-/* A driver that hangs: samples go on, and the monitor can be stopped and freed. */
-static void test_stuck_driver(void **state _unused_)
+/* A driver that hangs: samples go on, and the monitor can be stopped and freed. Its thread may
+ * outlive the test, and reads the environment: no test that changes it comes after this one. */
+static void test_stuck_driver(void **state)
 {
-    setenv("FAKE_NVML", "stuck", 1);
+    use_file(*state, "stuck\n");
     struct sonde_monitor *monitor = start_builtin(0);
 
     AWAIT(summary_of(monitor).num_samples > 10);
@@ -280,8 +281,8 @@ int main(int argc, char **argv _unused_)
         WORLD_TEST(test_devices),        WORLD_TEST(test_none),
         WORLD_TEST(test_two_sources),    WORLD_TEST(test_what_is_there),
         WORLD_TEST(test_processes),      WORLD_TEST(test_many_processes),
-        WORLD_TEST(test_builtin_source), WORLD_TEST(test_stuck_driver),
         WORLD_TEST(test_more_than_all),  WORLD_TEST(test_layout_by_two),
+        WORLD_TEST(test_builtin_source), WORLD_TEST(test_stuck_driver),
     };
     const struct CMUnitTest old_tests[] = {
         WORLD_TEST(test_old_library),

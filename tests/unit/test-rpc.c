@@ -313,6 +313,8 @@ static void test_refused_lines(void **state _unused_)
          "null", "'id' must be"},
         {"{\"jsonrpc\":\"2.0\",\"id\":true,\"method\":\"daemon.status\"}", RPC_INVALID_REQUEST,
          "null", "'id' must be"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":\"a\\u0000\",\"method\":\"daemon.status\"}",
+         RPC_INVALID_REQUEST, "null", "'id' must be"},
         {CALL("daemon.status", "\"x\""), RPC_INVALID_REQUEST, "1", "'params' must be an object"},
         {CALL("daemon.statu", "{}"), RPC_METHOD_NOT_FOUND, "1",
          "there is no method 'daemon.statu'; did you mean 'daemon.status'?"},
