@@ -22,6 +22,9 @@ APPLICATION_ID = 0x736F6E64
 class Storing(harness.TestCase):
     """Each test has a state directory of its own."""
 
+    # A disk that others keep busy can take longer for a flush than sonde waits for it at the end.
+    parent_directory = harness.memory_directory()
+
     def setUp(self):
         super().setUp()
         self.state = self.path("own-state")
@@ -197,8 +200,9 @@ class Samples(Storing):
         self.assertEqual(len({row["snapshot_id"] for row in rows}), result.summary["num_samples"])
         self.assertEqual({row["job_id"] for row in rows}, {result.summary["job_id"]})
         self.assertIn("sh -c sleep 0.35; true", {row["command"] for row in rows})
+        self.assertGreater(rows[0]["rss_mb"], 0)
         for row in rows:
-            self.assertGreater(row["rss_mb"], 0)
+            self.assertGreaterEqual(row["rss_mb"], 0)  # one that is about to end has no memory left
             self.assertGreaterEqual(row["threads"], 1)
             self.assertTrue(result.summary["started_at"] - 0.1 <= row["at"] <= time.time())
         ids = [row["id"] for row in self.rows("SELECT id FROM snapshots ORDER BY timestamp")]
@@ -310,7 +314,7 @@ class Events(Storing):
         result = self.run_anything("sh", "-c", "exit 5", prefix=("unshare", "--pid", "--fork"))
         self.assertEqual(result.status, 5, result)
         self.assertIn("could not sample", result.stderr)
-        self.assertEqual(len(self.events(result, "spawn")), 1)
+        self.assertEqual(len(self.events(result, "spawn")), 1, result)
         end, = self.events(result, "exit")
         self.assertEqual(end["exit_code"], 5)
         self.assertEqual(self.job(result.summary["run_id"])["cause"], "exit status 5")

@@ -31,22 +31,25 @@ class SmallDisk(small_disk.TestCase, faults.Case):
     def check_gaps(self, dropped):
         gaps = self.rows("SELECT lost, reason FROM gaps WHERE kind = 'not_stored'")
         self.assertEqual(sum(lost for lost, _ in gaps), dropped)
-        self.assertEqual({reason for _, reason in gaps}, {"the disk was full"})
+        # a busy machine may be too slow for such an interval as well, before and after
+        self.assertIn("the disk was full", {reason for _, reason in gaps})
+        self.assertLessEqual({reason for _, reason in gaps},
+                             {"the disk was full", "the disk was too slow"})
 
     def endure(self, errors, times, count_taken):
         """Fills the disk until snapshots are lost and frees it again, so many times; each is
-        reported once. count_taken() counts the snapshots that were taken so far, or less."""
+        reported once. The ballast is given up before, unless room was made only just before, out
+        of which it was made again. count_taken() counts the snapshots taken so far, or less."""
         for number in range(1, times + 1):
             self.assertTrue(os.path.exists(self.ballast) or number > 1, "there is no ballast")
             self.fill_until(lambda: errors().count(small_disk.FULL) == number,
                             "it is said that the disk is full")
-            self.assertFalse(os.path.exists(self.ballast), "the ballast was not given up")
             taken = count_taken() + small_disk.QUEUE_MAX
             self.check_reading()
             harness.wait_until(lambda: count_taken() > taken, "snapshots are lost")
             self.assertEqual(errors().count(small_disk.FULL), number)
             self.make_room()
-            harness.wait_until(lambda: errors().count(WRITING) == number, errors)
+            harness.wait_until(lambda: WRITING in errors().rsplit(small_disk.FULL, 1)[1], errors)
             self.figures["times full"] += 1
 
 
@@ -67,7 +70,7 @@ class FullDisk(SmallDisk):
         self.check_gaps(int(dropped))
         self.assertEqual(self.rows("SELECT outcome FROM jobs"), [("success",)])
         self.figures["snapshots lost and accounted for"] += int(dropped)
-        self.assertEqual(len(writer.errors.splitlines()), 2 * times, writer.errors)
+        self.assertEqual(writer.errors.count(small_disk.FULL), times, writer.errors)
         self.check_told([])
 
     def test_never_freed(self):
