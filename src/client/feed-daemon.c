@@ -53,6 +53,7 @@ struct daemon_feed {
     struct VEC(struct booked) book;
     int64_t open_anomalies;
     uint64_t last_frame_ns; /* monotonic; 0: none yet */
+    double last_timestamp;  /* of its snapshot */
     bool is_jump;           /* the next frame is */
 };
 
@@ -223,6 +224,11 @@ static int give_frame(struct daemon_feed *own, const char *json, size_t length, 
     struct frame frame = {.is_jump = own->is_jump, .open_anomalies = INT_UNKNOWN};
 
     int r = decode_snapshot(json, length, is_wrapped, &frame.snapshot);
+    /* The answer to a question is in the stream as well. */
+    if (r == 0 && !own->is_jump && frame.snapshot->timestamp == own->last_timestamp) {
+        frame_done(&frame);
+        return 0;
+    }
     if (r == 0)
         r = list_episodes(own, &frame);
     if (r < 0) {
@@ -231,6 +237,7 @@ static int give_frame(struct daemon_feed *own, const char *json, size_t length, 
     }
     own->is_jump = false;
     own->last_frame_ns = clock_mono_ns();
+    own->last_timestamp = frame.snapshot->timestamp;
     feed_give_frame(own->feed, &frame);
     plan_question(own);
     return 0;

@@ -284,10 +284,13 @@ class Ends(tracing.TestCase):
         sonde, process = self.daemon(), self.busy()
         process.send_signal(signal.SIGSTOP)
         harness.wait_until(lambda: harness.process_state(process.pid) == "T", "it stands")
+        writes = tracing.writes_of(process.pid)
         self.attach(sonde, process.pid)
         sonde.rpc("strace.detach", pid=process.pid)
         harness.wait_until(lambda: tracing.tracer_of(process.pid) == 0, "it is not traced")
-        self.assertEqual(harness.process_state(process.pid), "T")
+        # The kernel wakes it to stop it again.
+        harness.wait_until(lambda: harness.process_state(process.pid) == "T", "it stands again")
+        self.assertEqual(tracing.writes_of(process.pid), writes)
         process.send_signal(signal.SIGCONT)
         self.assert_untouched(process)
 

@@ -16,14 +16,15 @@ from test_kernel import needs_kernel_collector, with_capabilities
 POINTS = 5
 
 
-def attached_programs():
-    """The names of the programs that are attached to tracepoints now, by the kernel itself."""
-    links = json.loads(subprocess.run(["bpftool", "-j", "link"], check=True,
-                                      stdout=subprocess.PIPE).stdout or "[]")
+def attached_programs(pid):
+    """The names of the programs that a process has attached to tracepoints, by the kernel itself."""
+    found = [re.search(r"^link_id:.*^prog_id:\s+(\d+)$", info.read_text(encoding="ascii"),
+                       re.MULTILINE | re.DOTALL)
+             for info in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir()]
     programs = {program["id"]: program.get("name") for program in
                 json.loads(subprocess.run(["bpftool", "-j", "prog"], check=True,
                                           stdout=subprocess.PIPE).stdout)}
-    return [programs.get(link["prog_id"]) for link in links]
+    return [programs.get(int(link[1])) for link in found if link]
 
 
 class Syscalls(daemon.TestCase):
@@ -188,12 +189,12 @@ class Counted(Syscalls):
     @harness.needs_program("bpftool")
     def test_attached_only_while_a_run_asks(self):
         counting = {"on_call", "on_return"}
-        others = [name for name in attached_programs() if name in counting]
         sonde = self.daemon(interval=0.2, config="profiler:\n  syscalls: bpf\n")
 
         def count():
-            return len([name for name in attached_programs() if name in counting]) - len(others)
+            return len([name for name in attached_programs(sonde.pid) if name in counting])
 
+        self.assertIn("on_fork", attached_programs(sonde.pid))
         self.assertEqual(count(), 0)
         run = self.start("sleep", "300")
         run_id = sonde.rpc("job.start", job_id="asks", pid=run.pid)["run_id"]

@@ -588,7 +588,7 @@ class Lines(daemon.TestCase):
     def lines(self, *options, **more):
         result = self.run_sonde("top", "--json", *options, **more)
         self.assertEqual(result.status, 0, result)
-        return [harness.strict_json(line) for line in result.stdout.decode().splitlines()], result
+        return [harness.strict_json(line) for line in result.stdout.decode().split("\n")[:-1]], result
 
     def test_live(self):
         sonde = self.daemon(CONFIG)

@@ -506,7 +506,17 @@ static void test_crowd_of_runs(void **state)
 struct fake {
     int answers;        /* to daemon.top so far */
     const char *poison; /* lines that come with the streams */
+    bool repeats;       /* the stream sends each snapshot, and the one before it once more */
 };
+
+static void send_snapshot(struct text *out, int timestamp)
+{
+    char json[512], envelope[640];
+
+    snprintf(json, sizeof(json), SNAPSHOT, timestamp);
+    snprintf(envelope, sizeof(envelope), "{\"event\":\"monitor.snapshot\",\"data\":%s}", json);
+    fake_event(out, envelope);
+}
 
 static bool answer(void *context, const struct rpc_request *request, struct text *out)
 {
@@ -523,6 +533,10 @@ static bool answer(void *context, const struct rpc_request *request, struct text
     case RPC_DAEMON_TOP:
         snprintf(json, sizeof(json), SNAPSHOT, ++fake->answers);
         fake_result(out, request, json);
+        if (fake->repeats && fake->answers > 1) {
+            send_snapshot(out, fake->answers - 1);
+            send_snapshot(out, fake->answers);
+        }
         break;
     case RPC_DAEMON_TOP_STREAM:
         fake_result(out, request, "{}");
@@ -581,6 +595,24 @@ static void test_daemon(void **state)
     assert_true(seen.last.is_jump);
     assert_int_equal(seen.last.snapshot->processes.count, 1);
     assert_int_equal(seen.last.snapshot->processes.items[0].pid, 5);
+    close_feed(&seen, feed);
+    fake_daemon_stop(daemon);
+    remove_place(&place);
+}
+
+static void test_daemon_that_repeats_a_snapshot(void **state _unused_)
+{
+    struct seen seen = {0};
+    struct fake fake = {.repeats = true};
+    struct socket_place place;
+
+    make_place(&place);
+    struct fake_daemon *daemon = fake_daemon_start(place.path, answer, &fake);
+    struct feed_options options = live_at(&place);
+    struct feed *feed = open_feed(&seen, &options);
+    run_until(&seen, 4);
+    for (size_t i = 1; i < seen.times.count; i++)
+        assert_true(seen.times.items[i] > seen.times.items[i - 1]);
     close_feed(&seen, feed);
     fake_daemon_stop(daemon);
     remove_place(&place);
@@ -723,6 +755,7 @@ int main(void)
         T(test_history_that_is_not_there),
         T(test_crowd_of_runs),
         cmocka_unit_test(test_daemon),
+        cmocka_unit_test(test_daemon_that_repeats_a_snapshot),
         cmocka_unit_test(test_daemon_that_talks_nonsense),
         cmocka_unit_test(test_daemon_that_goes_and_comes),
         T(test_thread),
