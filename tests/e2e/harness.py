@@ -34,7 +34,7 @@ IS_GIVEN = len(sys.argv) > 1 and os.path.isfile(sys.argv[1])
 SONDE = os.path.abspath(sys.argv[1] if IS_GIVEN else os.environ.get("SONDE", "build/sonde"))
 HELPERS = os.path.abspath(os.environ.get("HELPERS", "build/tests/e2e"))
 
-SANITIZER_WORDS = re.compile(rb"AddressSanitizer|LeakSanitizer|runtime error:|UndefinedBehavior")
+SANITIZER_WORDS = re.compile(rb"(Address|Leak|Thread)Sanitizer|runtime error:|UndefinedBehavior")
 
 
 class Result:
@@ -62,9 +62,9 @@ class Result:
 
 
 def is_sanitized():
-    """Whether sonde was built with AddressSanitizer, which takes memory and signals of its own."""
+    """Whether sonde was built with a sanitizer, which takes memory and signals of its own."""
     with open(SONDE, "rb") as binary:
-        return b"__asan_init" in binary.read()
+        return re.search(rb"__[at]san_init", binary.read()) is not None
 
 
 def is_root():
@@ -141,7 +141,7 @@ def clean_environment(home):
         "LANG": "C.UTF-8",
         "TERM": "xterm",
     }
-    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"):
         if name in os.environ:
             environment[name] = os.environ[name]
     return environment
