@@ -96,11 +96,11 @@ def run(args: Sequence[str | os.PathLike[str]], *, sample_interval_sec: float = 
     if not words:
         raise ValueError("args: there is no command in it")
     ResourceMonitor(sample_interval_sec, gpu_profiler)  # what is wrong with them is said before
-    # An exec hands the peak of the process that forked on to the command: up to here it says
-    # nothing.
-    inherited_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.monotonic()
     process = subprocess.Popen(words, **popen)
+    # The command inherits the peak of the process that forked, so a peak up to this one is unknown.
+    # It is read after the fork, until which it can grow.
+    inherited_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     monitor = ResourceMonitor(sample_interval_sec, gpu_profiler, pid=process.pid)
     end = _wait(process, monitor)
     duration = time.monotonic() - started

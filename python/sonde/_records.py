@@ -120,10 +120,10 @@ class ResourceSummary:
         return cls.from_dict(data)
 
     def __str__(self) -> str:
-        words = ["memory -"]
-        if self.num_samples or self.peak_rss_mb:
-            words = [f"memory {self.peak_rss_mb:.1f} MB peak, {self.mean_rss_mb:.1f} MB mean, "
-                     f"{self.memory_growth_mb:+.1f} MB grown"]
+        is_known = self.num_samples or self.peak_rss_mb
+        words = [f"memory {self.peak_rss_mb:.1f} MB peak" if is_known else "memory -"]
+        if self.num_samples:
+            words[0] += f", {self.mean_rss_mb:.1f} MB mean, {self.memory_growth_mb:+.1f} MB grown"
         if self.cpu_seconds is not None:
             share = "" if self.mean_cpu_percent is None else f" ({self.mean_cpu_percent:.1f} %)"
             words.append(f"CPU {self.cpu_seconds:.3f} s{share}")

@@ -38,7 +38,7 @@ IS_GIVEN = len(sys.argv) > 1 and os.path.isfile(sys.argv[1])
 SONDE = os.path.abspath(sys.argv[1] if IS_GIVEN else os.environ.get("SONDE", "build/sonde"))
 HELPERS = os.path.abspath(os.environ.get("HELPERS", "build/tests/e2e"))
 
-SANITIZER_WORDS = re.compile(rb"AddressSanitizer|LeakSanitizer|runtime error:|UndefinedBehavior")
+SANITIZER_WORDS = re.compile(rb"(Address|Leak|Thread)Sanitizer|runtime error:|UndefinedBehavior")
 
 
 class Result:
@@ -66,9 +66,9 @@ class Result:
 
 
 def is_sanitized():
-    """Whether sonde was built with AddressSanitizer, which takes memory and signals of its own."""
+    """Whether sonde was built with a sanitizer, which takes memory and signals of its own."""
     with open(SONDE, "rb") as binary:
-        return b"__asan_init" in binary.read()
+        return re.search(rb"__[at]san_init", binary.read()) is not None
 
 
 def is_root():
@@ -251,25 +251,12 @@ def read_rows(path, sql, *values, row_factory=None):
         return db.execute(sql, values).fetchall()
 
 
-def memory_directory():
-    """A directory of everyone's in memory, where programs may be executed; None if there is none."""
-    path = "/dev/shm"
-    try:
-        flags = os.statvfs(path).f_flag
-    except OSError:
-        return None
-    return path if os.access(path, os.W_OK) and not flags & (os.ST_NOEXEC | os.ST_NOSUID) else None
-
-
 class TestCase(unittest.TestCase):
     """A test with a directory, an environment and programs of its own."""
 
-    # Where that directory is; None: where temporary files are.
-    parent_directory = None
-
     def setUp(self):
         # Everyone may enter, because some tests go on as another user.
-        self.directory = tempfile.mkdtemp(prefix="sonde-e2e-", dir=self.parent_directory)
+        self.directory = tempfile.mkdtemp(prefix="sonde-e2e-")
         self.started = []
         self.addCleanup(self.clean_up)
         os.chmod(self.directory, 0o755)

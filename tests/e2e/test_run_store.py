@@ -22,9 +22,6 @@ APPLICATION_ID = 0x736F6E64
 class Storing(harness.TestCase):
     """Each test has a state directory of its own."""
 
-    # A disk that others keep busy can take longer for a flush than sonde waits for it at the end.
-    parent_directory = harness.memory_directory()
-
     def setUp(self):
         super().setUp()
         self.state = self.path("own-state")

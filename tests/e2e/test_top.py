@@ -566,12 +566,14 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.press("Z", "j")
         self.tmux("send-keys", "-l", "10m ago")
         self.press("Enter")
-        for _ in range(60):
+        count = int(re.search(r" 1/(\d+)\]", self.await_row(" 1/"))[1])
+        for position in range(2, count + 1):
             if "▾ left" in self.text() and "▾ right" in self.text():
                 break
             self.press("]")
-        self.await_row("▾ left")
-        self.await_row("▾ right")
+            self.await_row(f" {position}/{count}]")
+        self.assertIn("▾ left", self.text())
+        self.assertIn("▾ right", self.text())
         self.quit()
 
     def rows_of_runs(self):

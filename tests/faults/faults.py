@@ -129,9 +129,6 @@ class Writer:
 class Case(harness.TestCase):
     """A test with a directory for databases that no other user can write."""
 
-    # A disk that others keep busy can take longer for a flush than sonde waits for it at the end.
-    parent_directory = harness.memory_directory()
-
     def setUp(self):
         super().setUp()
         self.random = random.Random(f"{SEED} {self.id()}")
