@@ -569,9 +569,13 @@ void job_desk_sweep(struct daemon *daemon)
         struct desk_entry *entry = find_entry(daemon, run);
 
         next = registry_next_run(daemon->registry, run);
-        if (entry)
-            entry->summed_processes = run->members ? 0 : run->processes;
-        if (entry && !run->living && is_left_alone(run, entry))
+        if (!entry)
+            continue;
+        entry->summed_processes = run->members ? 0 : run->processes;
+        bool was_left_alone = entry->was_left_alone;
+        entry->was_left_alone = !run->living && is_left_alone(run, entry);
+        /* The last message of its parent may be unread: the loop reads it before the next sweep. */
+        if (was_left_alone && entry->was_left_alone)
             finish_by_root(daemon, run);
     }
 }

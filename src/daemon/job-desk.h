@@ -20,6 +20,7 @@ struct desk_entry {
     struct moment known_at; /* when its beginning was told */
     uint64_t owner_start_ticks;
     bool is_adopted;           /* and not told of again since: it ends with its processes */
+    bool was_left_alone;       /* at the last sweep */
     bool is_continued;         /* others have kept its beginning */
     uint64_t summed_processes; /* how many were over when the last snapshot was taken, if all were;
                                   else 0 */

@@ -518,13 +518,19 @@ class WithoutConnector(daemon.TestCase):
         inside = harness.children_of(self.sonde.process.pid)[-1]
         self.enter = ("nsenter", f"--pid=/proc/{inside}/ns/pid", f"--mount=/proc/{inside}/ns/mnt")
 
-    def start_inside(self, *words):
-        """`sonde run` with a puppet, beside the daemon; pids are those of in there."""
+    def open_gate(self, gate, job_id):
+        self.await_rows("SELECT 1 FROM jobs WHERE job_id = ?", job_id)
+        pathlib.Path(gate).touch()
+
+    def start_inside(self, *words, meanwhile=lambda: None):
+        """`sonde run` with a puppet, beside the daemon; pids are those of in there. `meanwhile` is
+        called before the puppet is awaited."""
         path = self.path("summary-inside")
         with open(self.path("errors-inside"), "wb") as errors:
             process = self.start(*self.enter, harness.SONDE, "run", "--summary", path, *words, "--",
                                  *self.puppet_words(), stderr=errors)
         process.summary_path, process.errors_path = path, self.path("errors-inside")
+        meanwhile()
         return daemon.Puppet(self, process)
 
     def test_family(self):
@@ -550,8 +556,12 @@ class WithoutConnector(daemon.TestCase):
         self.assertGreaterEqual(job["process_spawn_count"], 4)
 
     def test_nested_runs(self):
-        puppet = self.start_inside("--job", "outer", "--", harness.SONDE, "run", "-q", "--job",
-                                   "inner")
+        # The outer run starts its command first: the inner one waits until the daemon knows both.
+        gate = self.path("gate")
+        puppet = self.start_inside("--job", "outer", "--", "sh", "-c",
+                                   'while [ ! -e "$0" ]; do sleep 0.01; done; exec "$@"', gate,
+                                   harness.SONDE, "run", "-q", "--job", "inner",
+                                   meanwhile=lambda: self.open_gate(gate, "outer"))
         run = {name: self.await_rows("SELECT run_id FROM jobs WHERE job_id = ?", name)[0]["run_id"]
                for name in ("outer", "inner")}
         self.sonde.await_pid(puppet.pid, run["inner"])

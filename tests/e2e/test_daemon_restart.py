@@ -334,6 +334,8 @@ class Adopted(Restarting):
         sonde.await_pid(later, build)
         self.assertEqual(sonde.error("job.start", job_id="build"), -32002)
 
+        # Both jobs have a scheduler again, so they do not end with their processes.
+        sonde.rpc("job.progress", job_id=build, status="building")
         answer = sonde.rpc("sheet.completed", job_id="test", sheet_num=4, exit_code=0)
         self.assertGreater(answer["resource_context"]["rss_mb"], 0)
         builder.exit(0)
