@@ -161,13 +161,13 @@ class LeftRunning(harness.TestCase):
         script = 'exec 3<&0; "$0" named "$1" <&3 >"$2" & read line <"$2"'
         fifo = self.path("fifo")
         os.mkfifo(fifo)
-        victim = self.path("v")  # a short path: the command line is cut to 60 columns
-        os.symlink(self.victim()[0], victim)
+        victim = "./v"  # a short path: the command line is cut to 60 columns
+        os.symlink(self.victim()[0], self.path(victim))
         read_end, write_end = os.pipe()
         with open(self.path("err"), "wb") as errors:
             process = self.start(harness.SONDE, "run", "--summary", self.path("summary"), "--",
                                  "sh", "-c", script, victim, name, fifo, stdin=read_end,
-                                 stderr=errors)
+                                 stderr=errors, cwd=self.directory)
             self.assertEqual(process.wait(harness.DEADLINE), 0)
         os.close(read_end)
         os.close(write_end)
