@@ -235,11 +235,34 @@ static int note_exec(struct deaths *deaths, const struct process_event *event)
     return living ? set_command(living, event->command) : 0;
 }
 
+static void mark_oom(struct failure *failure, int64_t pid)
+{
+    for (; failure; failure = failure->below)
+        if (failure->event.pid == pid && failure->event.event_type == EVENT_KILL &&
+            failure->event.signal_num == SIGKILL)
+            failure->event.event_type = EVENT_OOM;
+}
+
+/* The end may be known before its reason: they come from two sources while the kernel collector
+ * takes over. */
+static void mark_late_oom(struct deaths *deaths, int64_t pid)
+{
+    size_t position = 0;
+
+    for (size_t i = 0; i < DEATHS_ENDED_MAX; i++)
+        mark_oom(deaths->ended[i], pid);
+    for (struct living *living; (living = map_next(&deaths->living, &position));)
+        for (size_t i = 0; i < living->failed_count; i++)
+            mark_oom(living->failed[i], pid);
+}
+
 static int note_oom(struct deaths *deaths, const struct process_event *event)
 {
     struct living *living = find(deaths, event->pid);
     size_t size = size_of_text(event->details);
 
+    if (!living)
+        mark_late_oom(deaths, event->pid);
     if (!living || living->oom)
         return 0;
     living->oom = malloc(sizeof(*living->oom) + size);

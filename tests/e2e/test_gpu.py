@@ -107,24 +107,22 @@ class NvmlTest(GpuTestCase):
         self.tell_nvml(f"compute 0 {pid} {300 * MB}\ngraphics 2 {pid} {20 * MB}\n"
                        f"compute 0 {os.getpid()} -1\ncompute 2 {other} {7 * MB}\n")
         with daemon.Daemon(self, config=CONFIG.format("true"), env=self.nvml()) as sonde:
-            gpus = self.await_gpus(sonde, 2)
-            self.assertEqual(gpus, FAKE_GPUS)
+            self.await_gpus(sonde, 2, lambda gpus: gpus == FAKE_GPUS)
             memory = [sonde.processes(pid=each)[0]["gpu_memory_mb"] for each in (pid, other)]
             self.assertEqual(memory, [320, 7] if KNOWS_PIDS else [None, None])
             self.assertIsNone(sonde.processes(pid=os.getpid())[0]["gpu_memory_mb"])
-            self.await_status(sonde, "NVML: 2 devices")
-            status = self.run_sonde("status")
-            self.assertIn("NVML: 2 devices", status.stdout.decode())
-
+            # A driver that answers late, as on a busy machine, has no figures meanwhile.
+            harness.wait_until(
+                lambda: b"NVML: 2 devices" in self.run_sonde("status").stdout, "they are shown")
             top = self.start(harness.SONDE, "top", "--json", "--interval", "0.2")
-            frame = harness.strict_json(top.stdout.readline().decode())
+            frames = map(harness.strict_json, map(bytes.decode, top.stdout))
+            self.assertTrue(any(frame["gpus"] == FAKE_GPUS for frame in frames))
             top.kill()
-            self.assertEqual(frame["gpus"], FAKE_GPUS)
             sonde.await_snapshots(2)
             count, *arrays = harness.wait_until(
                 lambda: self.query(sonde, "SELECT gpu_count, gpu_utilization_pct, "
                                           "gpu_memory_used_mb, gpu_temperature FROM snapshots "
-                                          "WHERE gpu_count > 0 ORDER BY id DESC LIMIT 1"),
+                                          "WHERE gpu_utilization_pct <> '[]' LIMIT 1"),
                 "a stored snapshot with GPUs")[0]
             self.assertEqual(count, 2)
             self.assertEqual([json.loads(array) for array in arrays],

@@ -464,6 +464,11 @@ class Top(tmux.TestCase, tracing.TestCase):
         self.assertEqual(top.wait(harness.DEADLINE), 0)
         self.assert_untouched(process)
 
+    def is_clear(self):
+        """Whether no call is on the screen; what has scrolled off it is forgotten."""
+        self.tmux("clear-history")
+        return "write(1, " not in self.screen()
+
     def test_stops_like_any_program(self):
         process = self.busy()
         self.type(f"{harness.SONDE} top --trace {process.pid}; echo its status $?")
@@ -471,7 +476,9 @@ class Top(tmux.TestCase, tracing.TestCase):
         self.press("C-z")
         self.await_screen("Stopped")
         # A key that comes before the shell has made it the foreground job would go to the shell.
-        self.type("clear; fg")
+        self.type("clear")
+        harness.wait_until(self.is_clear, "the screen is clear")
+        self.type("fg")
         self.await_screen("write(1, ")
         self.press("C-c")
         self.await_screen("detached")

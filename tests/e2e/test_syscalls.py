@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """System calls of runs: counted beside strace, sampled beside what is planted, and no cost to anybody
 where nobody asks."""
+import contextlib
 import json
 import os
 import pathlib
@@ -18,13 +19,15 @@ POINTS = 5
 
 def attached_programs(pid):
     """The names of the programs that a process has attached to tracepoints, by the kernel itself."""
-    found = [re.search(r"^link_id:.*^prog_id:\s+(\d+)$", info.read_text(encoding="ascii"),
-                       re.MULTILINE | re.DOTALL)
-             for info in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir()]
+    found = []
+    for info in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it is closed by now
+            found += re.findall(r"^link_id:.*^prog_id:\s+(\d+)$", info.read_text(encoding="ascii"),
+                                re.MULTILINE | re.DOTALL)
     programs = {program["id"]: program.get("name") for program in
                 json.loads(subprocess.run(["bpftool", "-j", "prog"], check=True,
                                           stdout=subprocess.PIPE).stdout)}
-    return [programs.get(int(link[1])) for link in found if link]
+    return [programs.get(int(number)) for number in found]
 
 
 class Syscalls(daemon.TestCase):
@@ -88,8 +91,8 @@ class BesideStrace(Syscalls):
 
     @harness.needs_program("cc")
     def test_a_compile(self):
-        """Names of temporary files are chosen at random: where strace does not agree with itself,
-        nobody can."""
+        """Names of temporary files are chosen at random (getrandom), and strace does not always
+        agree with itself: only calls that it counts alike twice are compared."""
         source = pathlib.Path(self.path("main.c"))
         source.write_text("#include <stdio.h>\nint main(void) { puts(\"x\"); return 0; }\n",
                           encoding="ascii")
@@ -103,6 +106,7 @@ class BesideStrace(Syscalls):
         summary = fresh(self.counted)
         self.assert_trusted(summary, "bpf", "exact")
         names = {name for name in by_strace[0] if by_strace[0][name] == by_strace[1].get(name)}
+        names.discard("getrandom")
         self.assertGreater(len(names), 0.8 * len(by_strace[0]))
         self.assertEqual({name: summary["syscall_counts"].get(name) for name in names},
                          {name: by_strace[0][name] for name in names})

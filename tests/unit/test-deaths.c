@@ -515,6 +515,18 @@ static void test_killed_for_memory(void **state)
     is_chosen_for_memory(ROOT, NULL);
     is_killed(ROOT, SIGKILL, 0, NULL);
     assert_kill_cause(SIGKILL, "killed by the kernel for memory (OOM)");
+    /* its end may come first */
+    starts(1, ROOT, "bash job.sh");
+    starts(ROOT, 101, "python3 train.py");
+    is_killed(101, SIGKILL, 0, NULL);
+    is_chosen_for_memory(101, NULL);
+    exits(ROOT, 137);
+    assert_exit_cause(137, "exit status 137: python3 (101) killed by the kernel for memory (OOM)"
+                           " → bash exited 137");
+    starts(1, ROOT, "hog");
+    is_killed(ROOT, SIGKILL, 0, NULL);
+    is_chosen_for_memory(ROOT, NULL);
+    assert_kill_cause(SIGKILL, "killed by the kernel for memory (OOM)");
     /* one that was chosen and got away is not what it died of */
     starts(1, ROOT, "lucky");
     is_chosen_for_memory(ROOT, NULL);
