@@ -2,10 +2,13 @@
 #
 #   make           build/sonde and libsonde
 #   make run       build, run a real job under sonde, show its report
-#   make test      the whole test suite, with gcc, and with clang under ASan and UBSan
-#   make test-faults  the store killed, failed by the disk and filled up, a quarter of an hour of it
+#   make test      every test, built with gcc; T=NAME runs one program
+#   make test-sanitized  every test under ASan and UBSan, and TSan where threads meet
+#   make release-check  the long checks: every fault that the store must survive, random histories
+#                  and messages by the million, fuzzing; more than an hour
+#   make coverage  which lines of src the tests reach; writes docs/COVERAGE.md
 #   make bench     every benchmark, beside its peers
-#   make fuzz      all fuzz targets on all cores, FUZZ_SECONDS (600) in total
+#   make fuzz      all fuzz targets on all cores, FUZZ_SECONDS (600) in total; keeps what it finds
 #   make install   with DESTDIR and PREFIX (/usr/local)
 #   make format    clang-format over the tree
 #   make docs      regenerates the generated parts of docs/
@@ -14,10 +17,9 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 600
 BUILD := build
-SANITIZED := build-sanitized
 FUZZED := build-fuzz
 
-.PHONY: all run test test-faults bench fuzz install format docs clean
+.PHONY: all run test test-sanitized release-check coverage bench fuzz install format docs clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -31,11 +33,19 @@ run: all
 
 test:
 	@packaging/dependencies test
-	@tests/run-suite $(BUILD) $(SANITIZED)
+	@tests/run-suite gcc $(T)
 
-test-faults:
+test-sanitized:
 	@packaging/dependencies test
-	@tests/faults/all $(BUILD)
+	@tests/run-suite sanitized $(T)
+
+release-check:
+	@packaging/dependencies test
+	@tests/release-check $(FUZZED) $(FUZZ_SECONDS)
+
+coverage:
+	@packaging/dependencies coverage
+	@tests/coverage
 
 bench: all
 	@packaging/dependencies bench
@@ -58,4 +68,4 @@ docs: all
 	cd docs && ../$(BUILD)/docs/generate
 
 clean:
-	rm -rf $(BUILD) $(SANITIZED) $(FUZZED)
+	rm -rf $(BUILD) build-sanitized build-tsan build-without-bpf build-coverage $(FUZZED)

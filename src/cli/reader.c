@@ -65,14 +65,15 @@ static void say_closed(const struct reader *reader, int daemon_error,
 {
     bool is_alone = daemon_error == -ENOENT;
     const char *about_daemon = is_alone ? "" : daemon_words->text;
-    const char *between = is_alone ? "" : "; and there is ";
 
     if (!reader->database_path)
         snprintf(error->text, sizeof(error->text), "%s%s", about_daemon,
                  is_alone ? "nowhere to look for data; set HOME, or give --state-dir DIR" : "");
     else if (store_error == -ENOENT)
-        snprintf(error->text, sizeof(error->text), "%s%s" NO_DATA_IN "%s", about_daemon, between,
-                 reader->database_path, is_alone ? "; run a job with: sonde run -- CMD" : "");
+        snprintf(error->text, sizeof(error->text),
+                 is_alone ? "%s" NO_DATA_IN "; run a job with: sonde run -- CMD"
+                          : "%s; and there is " NO_DATA_IN,
+                 about_daemon, reader->database_path);
     else
         snprintf(error->text, sizeof(error->text), "%s",
                  store_words->text[0] ? store_words->text : strerror(-store_error));

@@ -123,6 +123,7 @@ static int start_engine(struct local_feed *own)
                      .anomaly = &wanted->config->anomaly,
                      .limits = &wanted->config->limits,
                      .rules = own->rules,
+                     .linger_ns = (uint64_t)(wanted->config->jobs.linger_seconds * 1e9),
                      .gpus = wanted->config->gpu_enabled},
         .registry = own->registry,
         .wants_events = true,

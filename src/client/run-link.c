@@ -310,6 +310,10 @@ static int send_finish(struct run_link *link, const struct job *job)
     write_text(&json, "cause", job->cause);
     if (job->cause)
         write_true(&json, "cause_is_derived");
+    if (job->chain.count) {
+        json_write_key(&json, "chain");
+        field_encode(record_find(&job_record, "chain"), &job->chain, &json);
+    }
     write_real(&json, "ended_at", job->ended_at);
     write_figures(&json, &job->profile);
     json_write_end_object(&json);

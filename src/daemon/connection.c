@@ -192,6 +192,7 @@ static void on_exchanged(struct connection *connection, struct text *out)
 
     send_answers(connection, out);
     if (was_waited_for && !connection->is_closing) {
+        connection->partial_ns = 0; /* meanwhile the rest of a line could not be read */
         resume(connection);
         close_if_done(connection);
     }
@@ -299,6 +300,14 @@ static bool has_hung_up(const struct connection *connection)
            poll(&peer, 1, 0) > 0 && (peer.revents & (POLLHUP | POLLERR));
 }
 
+static void note_partial(struct connection *connection)
+{
+    if (!rpc_framer_has_partial(&connection->framer))
+        connection->partial_ns = 0;
+    else if (!connection->partial_ns)
+        connection->partial_ns = clock_mono_ns();
+}
+
 static void on_read(uv_stream_t *stream, ssize_t length, const uv_buf_t *buffer)
 {
     struct connection *connection = stream->data;
@@ -319,10 +328,7 @@ static void on_read(uv_stream_t *stream, ssize_t length, const uv_buf_t *buffer)
         refuse_line(connection, r);
     if (connection->is_closing)
         return;
-    if (!rpc_framer_has_partial(&connection->framer))
-        connection->partial_ns = 0;
-    else if (!connection->partial_ns)
-        connection->partial_ns = clock_mono_ns();
+    note_partial(connection);
 }
 
 /* One buffer for all: it is emptied before the next is read. */
@@ -348,6 +354,7 @@ static void resume(struct connection *connection)
             connection_close(connection);
             return;
         }
+        note_partial(connection);
     }
     if (!TAKE(connection->waits_for_room, false))
         return;
@@ -437,10 +444,10 @@ static bool has_run(const struct connection *connection)
 
 bool connection_is_stale(const struct connection *connection, uint64_t now_ns)
 {
-    bool is_stalled = connection->stalled_ns &&
-                      now_ns - connection->stalled_ns > CONNECTION_STALL_SEC * NS_PER_SEC;
-    bool is_slow = connection->partial_ns &&
-                   now_ns - connection->partial_ns > CONNECTION_STALL_SEC * NS_PER_SEC;
+    uint64_t stall_ns = (uint64_t)(connection->daemon->config->daemon_stall_seconds * 1e9);
+    bool is_stalled = connection->stalled_ns && now_ns - connection->stalled_ns > stall_ns;
+    bool is_slow = connection->partial_ns && !connection->exchange &&
+                   now_ns - connection->partial_ns > stall_ns;
     bool is_idle = now_ns - connection->active_ns > CONNECTION_IDLE_SEC * NS_PER_SEC;
 
     /* Nothing is read from it any more, which would tell; and nothing may ever be written to it. */

@@ -19,8 +19,6 @@
 #define CONNECTION_SMALL_BYTES (64 * 1024)
 /* After this the rest of its requests wait for the next turn of the loop. */
 #define CONNECTION_TURN_MSEC 10
-/* A line that is begun must be ended, and an answer that is given must be read, within this. */
-#define CONNECTION_STALL_SEC 30
 /* Without a request, a stream or a run of its own. */
 #define CONNECTION_IDLE_SEC 600
 

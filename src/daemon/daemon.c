@@ -127,6 +127,7 @@ static struct engine_settings settings_of(const struct config *config, const str
         .anomaly = &config->anomaly,
         .limits = &config->limits,
         .rules = rules,
+        .linger_ns = (uint64_t)(config->jobs.linger_seconds * 1e9),
         .syscalls = config->syscalls,
         .gpus = config->gpu_enabled,
         .traces_members = config_traces_members(config),
@@ -226,6 +227,7 @@ static int apply(struct daemon *daemon, struct config *config)
     daemon->rules = TAKE_PTR(rules);
     config_free(daemon->config);
     daemon->config = config;
+    server_plan_sweep(daemon->server);
     return 0;
 }
 

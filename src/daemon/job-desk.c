@@ -449,20 +449,34 @@ static bool tells_more(const struct process_event_list *chain)
            int_is_known(last->sender_pid);
 }
 
+/* Of a run that its parent has handed over, or that events were lost of, the daemon has seen a
+ * part, or another process than the first one. */
+static bool is_worse(const struct process_event_list *seen,
+                     const struct process_event_list *by_parent)
+{
+    return seen->count < by_parent->count ||
+           (by_parent->count &&
+            seen->items[seen->count - 1].pid != by_parent->items[by_parent->count - 1].pid);
+}
+
 void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, struct arena *arena,
                       struct job *job)
 {
-    struct process_event_list chain;
+    struct process_event_list chain = {0};
     char cause[CAUSE_MAX_BYTES + 1];
 
-    if (job->outcome != OUTCOME_FAILURE)
+    if (job->outcome != OUTCOME_FAILURE) {
+        job->chain = chain;
         return;
+    }
     engine_settle(daemon->engine, run);
-    if (engine_find_death(daemon->engine, run, 0, job->exit_code, job->signal_num, arena, &chain) <
-        0)
+    engine_find_death(daemon->engine, run, 0, job->exit_code, job->signal_num, arena, &chain);
+    bool is_from_parent = is_worse(&chain, &job->chain);
+    if (!is_from_parent)
+        job->chain = chain;
+    publish_redact_events(daemon, arena, &job->chain); /* the cause is made of it, and told */
+    if (is_from_parent || !chain.count)
         return;
-    publish_redact_events(daemon, arena, &chain); /* the cause is made of it, and told */
-    job->chain = chain;
     if (job->cause && !(is_derived && tells_more(&chain)))
         return;
     cause_format(&chain, cause);

@@ -64,9 +64,9 @@ void job_desk_told_by(struct daemon *daemon, struct run *run, pid_t owner_pid);
  * REAL_UNKNOWN: nobody has told when that was. */
 double job_desk_age(const struct daemon *daemon, const struct run *run);
 
-/* Of one that failed with `exit_code` or by `signal_num`: the chain of failures that led there, and
- * the cause, if it has none, or if it is derived from these alone and the chain says more. Both are
- * placed in `arena`. */
+/* Of one that failed with `exit_code` or by `signal_num`: the chain of failures that led there,
+ * unless the job has a longer one from its parent; and the cause, if it has none, or if it is
+ * derived from these alone and the chain says more. Both are placed in `arena`. */
 void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, struct arena *arena,
                       struct job *job);
 

@@ -576,6 +576,20 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
     return false;
 }
 
+/* As its parent has seen it. Of which run it is, is not the caller's to say. */
+static struct process_event_list read_chain(const struct rpc_request *request,
+                                            const struct run *run)
+{
+    const struct any_list records = rpc_records(request, "chain");
+    const struct process_event_list chain = {.items = records.items, .count = records.count};
+
+    for (size_t i = 0; i < chain.count; i++) {
+        chain.items[i].run_id = run->run_id;
+        chain.items[i].job_id = run->job_id;
+    }
+    return chain;
+}
+
 void method_job_finish(struct daemon *daemon, struct connection *connection,
                        const struct rpc_request *request, struct answer *answer)
 {
@@ -592,6 +606,7 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
     job.signal_num = rpc_int(request, "signal_num", INT_UNKNOWN);
     job.cause = told_cause;
     job.ended_at = rpc_real(request, "ended_at", REAL_UNKNOWN);
+    job.chain = read_chain(request, run);
     read_figures(request, &job.profile);
     job_desk_explain(daemon, run, rpc_bool(request, "cause_is_derived", false), &arena, &job);
     begin_names(run, answer);

@@ -24,8 +24,8 @@
 
 #define BACKLOG 128
 /* Connections that are accepted in one turn of the loop: ticks must not wait for a flood. */
-#define ACCEPT_MAX     32
-#define SWEEP_EVERY_MS 5000
+#define ACCEPT_MAX   32
+#define SWEEP_MAX_MS 5000
 /* Databases, logs, files that are read and closed again. */
 #define DESCRIPTORS_OF_OTHERS 64
 
@@ -263,6 +263,14 @@ void server_forget(struct server *server, struct connection *connection)
 }
 
 static void listen_again(struct server *server);
+static void on_sweep(uv_timer_t *timer);
+
+int server_plan_sweep(struct server *server)
+{
+    double stall_ms = server->daemon->config->daemon_stall_seconds * 1e3;
+
+    return uv_timer_start(&server->sweep, on_sweep, (uint64_t)MIN(stall_ms / 2, SWEEP_MAX_MS), 0);
+}
 
 static void on_sweep(uv_timer_t *timer)
 {
@@ -281,6 +289,7 @@ static void on_sweep(uv_timer_t *timer)
         fd_watch_resume(server->watch);
     if (server->connections.count < server->connections_max / 2)
         server->was_told_full = false;
+    server_plan_sweep(server);
 }
 
 /* ---- from begin to end ---- */
@@ -434,7 +443,7 @@ int server_start(struct daemon *daemon, const char *path, const struct access_co
     if (r == 0)
         check_way(server, access);
     if (r == 0)
-        r = uv_timer_start(&server->sweep, on_sweep, SWEEP_EVERY_MS, SWEEP_EVERY_MS);
+        r = server_plan_sweep(server);
     if (r < 0) {
         server_close(server);
         return r;

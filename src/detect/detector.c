@@ -20,7 +20,7 @@ int detector_new_with(const struct anomaly_config *config, const struct detect_n
     if (!detector)
         return -ENOMEM;
     anomaly_rules_init(&detector->rules, config, numbers);
-    episodes_init(&detector->episodes, numbers);
+    episodes_init(&detector->episodes, config, numbers);
     *ret = detector;
     return 0;
 }
@@ -47,6 +47,7 @@ void detector_freep(struct detector **detector)
 void detector_configure(struct detector *detector, const struct anomaly_config *config)
 {
     anomaly_rules_configure(&detector->rules, config);
+    episodes_configure(&detector->episodes, config);
 }
 
 /* An error of one stage does not keep the next from its work on what there is. */

@@ -331,15 +331,13 @@ static int weigh(struct episodes *episodes, struct episode *episode,
 static bool has_left(const struct episodes *episodes, const struct episodes_input *input,
                      const struct episode_member *member)
 {
-    const struct detect_numbers *numbers = &episodes->numbers;
-
     if (member->episode->is_over)
         return true;
     if (member->is_process &&
         !process_memories_find(input->processes, member->pid, member->start_ticks))
         return true;
-    return input->processes->snapshot - member->fired >= numbers->quiet_snapshots &&
-           input->now_ns - member->fired_ns >= numbers->quiet_ns;
+    return input->processes->snapshot - member->fired >= episodes->numbers.quiet_snapshots &&
+           input->now_ns - member->fired_ns >= episodes->clear_ns;
 }
 
 static void drop_members(struct episodes *episodes, const struct episodes_input *input,
@@ -525,9 +523,16 @@ int episodes_list_open(const struct episodes *episodes, struct arena *arena,
 
 /* ---- all of them ---- */
 
-void episodes_init(struct episodes *episodes, const struct detect_numbers *numbers)
+void episodes_configure(struct episodes *episodes, const struct anomaly_config *config)
+{
+    episodes->clear_ns = (uint64_t)(config->clear_seconds * 1e9);
+}
+
+void episodes_init(struct episodes *episodes, const struct anomaly_config *config,
+                   const struct detect_numbers *numbers)
 {
     *episodes = (struct episodes){.numbers = *numbers};
+    episodes_configure(episodes, config);
     TAILQ_INIT(&episodes->by_age);
     TAILQ_INIT(&episodes->folded);
 }

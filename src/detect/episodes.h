@@ -23,6 +23,7 @@ TAILQ_HEAD(episode_queue, episode);
 
 struct episodes {
     struct detect_numbers numbers;
+    uint64_t clear_ns; /* without firing, and for quiet_snapshots: a member leaves */
     struct episode_queue by_age; /* the oldest first; the cleared ones until that is told */
     struct episode_queue folded; /* of runs, and of zombies below sonde: those that are open */
     size_t open_count;
@@ -30,8 +31,10 @@ struct episodes {
     struct text scratch;
 };
 
-void episodes_init(struct episodes *episodes, const struct detect_numbers *numbers);
+void episodes_init(struct episodes *episodes, const struct anomaly_config *config,
+                   const struct detect_numbers *numbers);
 void episodes_done(struct episodes *episodes);
+void episodes_configure(struct episodes *episodes, const struct anomaly_config *config);
 
 struct episodes_input {
     const struct finding_list *findings;

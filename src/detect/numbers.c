@@ -32,7 +32,6 @@ const struct detect_numbers detect_numbers_default = {
     .stuck_ns = 60 * NS_PER_SEC,
 
     .quiet_snapshots = 3,
-    .quiet_ns = 10 * NS_PER_SEC,
     /* A value that grows a thousandfold is told of 18 times. */
     .worse_factor = 1.5,
 };

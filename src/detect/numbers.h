@@ -38,8 +38,7 @@ struct detect_numbers {
     uint64_t stuck_ns;
 
     /* episodes */
-    unsigned quiet_snapshots; /* without firing, … */
-    uint64_t quiet_ns;        /* … and for so long: it is over */
+    unsigned quiet_snapshots; /* without firing, and for clear_seconds: it is over */
     double worse_factor;      /* the value by so much beyond what was last told is told again */
 };
 

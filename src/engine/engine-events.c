@@ -1,12 +1,18 @@
 /* What the engine is told between snapshots: by the connector, or by the kernel's own programs, and
  * how the one takes over from the other. */
 #include <errno.h>
+#include <signal.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/macros.h"
 #include "engine/engine-parts.h"
 
 /* Each pass tags what was forked during the last one. */
 #define TAG_PASSES_MAX 16
+
+/* It takes the time until a process that is on its way out gets to a CPU. */
+#define ENDS_WAIT_NS NS_PER_SEC
 
 /* ---- events of members ---- */
 
@@ -73,6 +79,32 @@ void engine_drain(struct engine *engine)
 {
     if (engine->feed)
         lifecycle_feed_drain(engine->feed);
+}
+
+static bool has_unreported_end(const struct engine *engine)
+{
+    struct member *member = NULL;
+
+    while ((member = registry_next(engine->options.registry, member)))
+        if (!member->has_ended && kill(member->pid, 0) < 0 && errno == ESRCH)
+            return true;
+    return false;
+}
+
+/* A process sends the connector's event of its end after its parent could reap it (exit_notify(),
+ * then proc_exit_connector()): on a busy machine, long after. */
+void engine_await_ends(struct engine *engine)
+{
+    const struct timespec nap = {.tv_nsec = NS_PER_MSEC};
+    uint64_t until_ns = clock_mono_ns() + ENDS_WAIT_NS;
+
+    if (!engine->feed)
+        return;
+    engine_drain(engine);
+    while (has_unreported_end(engine) && clock_mono_ns() < until_ns) {
+        nanosleep(&nap, NULL);
+        engine_drain(engine);
+    }
 }
 
 /* Without the feed, births and deaths are looked for. */

@@ -308,6 +308,7 @@ static int apply_settings(struct engine *engine, const struct engine_settings *s
     if (settings->anomaly)
         detector_configure(engine->detector, settings->anomaly);
     rule_watch_configure(&engine->rules.watch, settings->rules);
+    engine->rules.linger_ns = settings->linger_ns;
     engine->syscalls.choice = settings->syscalls;
     gpu_watch_configure(engine->gpus, settings->gpus);
     engine->settings = *settings;

@@ -33,6 +33,7 @@ struct engine_settings {
     const struct anomaly_config *anomaly; /* NULL: none are looked for */
     const struct limits_config *limits;   /* NULL: pressure is not told */
     const struct rules *rules;            /* NULL: none */
+    uint64_t linger_ns; /* how long a run of a rule outlives its last process */
     enum syscalls_choice syscalls;
     enum auto_switch gpus;
     bool traces_members; /* attach `strace -c` to every new process of a run */
@@ -70,13 +71,11 @@ struct engine_options {
     void (*on_late_syscalls)(void *context, const char *run_id,
                              const struct run_syscalls *syscalls);
     /* A run that a rule has found, and its first process; one that is over: it has had no process
-     * for RULE_RUN_LINGER_SEC. The receiver ends it (engine_end_run()). */
+     * for settings.linger_ns. The receiver ends it (engine_end_run()). */
     void (*on_run_found)(void *context, struct run *run, const struct process_facts *facts);
     void (*on_run_over)(void *context, struct run *run);
     void *context;
 };
-
-#define RULE_RUN_LINGER_SEC 30
 
 /* What went on so far, for those who ask how far to trust it. */
 struct engine_counts {
@@ -109,6 +108,9 @@ int engine_configure(struct engine *engine, const struct engine_settings *settin
 int engine_collect(struct engine *engine);
 /* Hands on what has happened since the last one, without a snapshot. */
 void engine_flush(struct engine *engine);
+
+/* Waits, not long, for the ends of processes that are gone, which the connector may report late. */
+void engine_await_ends(struct engine *engine);
 
 /* ---- runs ---- */
 

@@ -661,6 +661,7 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
     /* Once more, for what is left running and for figures that were on their way. */
     if (runner->engine) {
         engine_stop_tracing(runner->engine);
+        engine_await_ends(runner->engine);
         runner->is_summarising = true;
         if (engine_collect(runner->engine) == 0)
             facts->latest = runner->latest->tick.snapshot;

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/uuid.h"
-#include "engine/engine.h"
 #include "probe/process-facts.h"
 
 #define RULE_MIN_AGE_NS (200 * NS_PER_MSEC)
@@ -141,7 +140,7 @@ void rule_runs_end(struct rule_runs *runs, uint64_t now_ns,
             run->empty_since_ns = 0;
         else if (!run->empty_since_ns)
             run->empty_since_ns = now_ns;
-        else if (now_ns - run->empty_since_ns >= RULE_RUN_LINGER_SEC * NS_PER_SEC)
+        else if (now_ns - run->empty_since_ns >= runs->linger_ns)
             on_over(context, run);
     }
 }

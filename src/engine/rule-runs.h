@@ -13,6 +13,7 @@ struct rule_runs {
     int proc_fd;               /* not its own */
     uint64_t ns_per_tick;      /* of the kernel's clock that process starts are in */
     uint64_t scan_boot_ns;     /* when the scan began */
+    uint64_t linger_ns;        /* how long a run outlives its last process; set by the owner */
     struct rule_watch watch;
 };
 
@@ -36,6 +37,6 @@ void rule_runs_scanned(struct rule_runs *runs);
 int rule_runs_find(struct rule_runs *runs, pid_t pid, uint64_t start_ticks, struct arena *arena,
                    struct rule_find *ret);
 
-/* Tells of those that have had no process for RULE_RUN_LINGER_SEC. The receiver may end them. */
+/* Tells of those that have had no process for `linger_ns`. The receiver may end them. */
 void rule_runs_end(struct rule_runs *runs, uint64_t now_ns,
                    void (*on_over)(void *context, struct run *run), void *context);

@@ -111,6 +111,18 @@ void store_queue_close(struct store_queue *queue)
             store_queue_lose(queue, message->box);
 }
 
+void store_queue_add_waiting(const struct store_queue *queue, uint64_t *snapshots, uint64_t *events)
+{
+    const struct store_message *message;
+
+    *events += queue->anomalies.count;
+    TAILQ_FOREACH (message, &queue->messages, neighbours)
+        if (message->box) {
+            *snapshots += message->box->tick.snapshot != NULL;
+            *events += message->box->tick.events.count + message->box->tick.anomalies.count;
+        }
+}
+
 void store_queue_move_loss(struct store_queue *queue, struct tick_box *box)
 {
     kept_anomalies_move(&queue->anomalies, box);

@@ -45,6 +45,9 @@ void store_queue_remove(struct store_queue *queue, struct store_message *message
 void store_queue_lose(struct store_queue *queue, const struct tick_box *box);
 /* Nothing will be written any more: what waits is lost, and so is what comes. The messages stay. */
 void store_queue_close(struct store_queue *queue);
+/* Adds the snapshots and events that are lost if nothing more is written; counts none as lost. */
+void store_queue_add_waiting(const struct store_queue *queue, uint64_t *snapshots,
+                             uint64_t *events);
 void store_queue_clear(struct store_queue *queue);
 
 /* Puts what was lost in the box; without memory it is the next tick's. */

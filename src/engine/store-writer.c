@@ -28,6 +28,9 @@
  * others waiting for ever. */
 #define TRIES_MAX 3
 
+/* How much longer than usual a thread is waited for that does not hang. */
+#define STOP_TIMES_MAX 10
+
 /* A transaction takes milliseconds; whoever stops the process will not wait for a disk that hangs.
  */
 #define HOLD_NS (NS_PER_SEC / 2)
@@ -289,11 +292,12 @@ static void note_success(struct store_writer *writer, bool is_calm, const struct
         begin_trouble(writer, -ETIME, "the disk is too slow to store every snapshot");
     if (!writer->trouble.error || !is_calm) /* what was not told of is told at the end */
         return;
-    store_trouble_end(&writer->trouble, cost, writer->queue.interval_seconds);
+    /* Before the notice: a caller who asks because of it finds no error any more. */
     pthread_mutex_lock(&writer->lock);
     writer->queue.episode = (struct tick_loss){0};
     writer->told.text[0] = '\0';
     pthread_mutex_unlock(&writer->lock);
+    store_trouble_end(&writer->trouble, cost, writer->queue.interval_seconds);
 }
 
 /* Nothing is stored from now on. */
@@ -313,9 +317,9 @@ static void give_up(struct store_writer *writer)
 static bool is_stopping(struct store_writer *writer)
 {
     pthread_mutex_lock(&writer->lock);
-    bool is_asked = writer->is_stopping;
+    bool is_stopping = writer->is_stopping;
     pthread_mutex_unlock(&writer->lock);
-    return is_asked;
+    return is_stopping;
 }
 
 /* When the writer is to stop, a full disk is tried once more, and another writer is waited for a
@@ -595,13 +599,13 @@ void store_writer_release(struct store_writer *writer)
     pthread_mutex_unlock(&writer->lock);
 }
 
-/* The thread hangs in a call that does not come back: what waits is lost, unless it does yet. The
+/* The thread hangs in a call that does not return. If it returns after all, the thread writes what
+ * waits or stores it as a gap: the queue does not count it as lost here, only the report does. The
  * lock is held. */
 static void abandon(struct store_writer *writer)
 {
     writer->is_abandoned = true;
     store_trouble_silence(&writer->trouble);
-    store_queue_close(&writer->queue);
     snprintf(writer->report.error, sizeof(writer->report.error),
              "the disk of %s does not answer, and was not waited for any longer",
              writer->options.store.path);
@@ -643,6 +647,34 @@ void store_writer_ask(struct store_writer *writer, struct store_report *ret)
     pthread_mutex_unlock(&writer->lock);
 }
 
+static uint64_t cpu_time_ns(pthread_t thread)
+{
+    struct timespec used = {0};
+    clockid_t clock;
+
+    if (pthread_getcpuclockid(thread, &clock) == 0)
+        clock_gettime(clock, &used);
+    return (uint64_t)used.tv_sec * NS_PER_SEC + (uint64_t)used.tv_nsec;
+}
+
+/* Until the thread has ended, or hangs; whether it has ended. One that still uses CPU time does not
+ * hang: it gets too little of it, or waits for another writer. The lock is held. */
+static bool await_end(struct store_writer *writer, uint64_t at_most_until_ns)
+{
+    uint64_t step_ns = writer->options.pace.stop_ns / 6, until_ns = writer->stop_by_ns + step_ns;
+
+    while (!writer->is_done && wait_until(writer, &writer->rest, writer->stop_by_ns))
+        ;
+    for (; !writer->is_done && until_ns <= at_most_until_ns; until_ns += step_ns) {
+        uint64_t before_ns = cpu_time_ns(writer->thread);
+        while (!writer->is_done && wait_until(writer, &writer->rest, until_ns))
+            ;
+        if (!writer->is_done && cpu_time_ns(writer->thread) == before_ns)
+            break;
+    }
+    return writer->is_done;
+}
+
 void store_writer_stop(struct store_writer *writer, struct store_report *ret)
 {
     const struct store_writer_options options = writer->options;
@@ -652,15 +684,15 @@ void store_writer_stop(struct store_writer *writer, struct store_report *ret)
     pthread_mutex_lock(&writer->lock);
     writer->is_stopping = true;
     writer->is_held = false;
-    /* Whoever can tell the time gives up in time: only a disk that hangs is abandoned. */
+    /* The thread gives up in time by itself: only a disk that hangs is abandoned. */
     writer->stop_by_ns = now_ns + options.pace.stop_ns / 6 * 5;
     pthread_cond_signal(&writer->wake);
-    while (!writer->is_done && wait_until(writer, &writer->rest, now_ns + options.pace.stop_ns))
-        ;
-    bool is_done = writer->is_done;
+    bool is_done = await_end(writer, now_ns + STOP_TIMES_MAX * options.pace.stop_ns);
     if (!is_done)
         abandon(writer);
     fill_report(writer, ret);
+    if (!is_done)
+        store_queue_add_waiting(&writer->queue, &ret->dropped, &ret->events_lost);
     pthread_mutex_unlock(&writer->lock);
 
     if (is_done) {

@@ -99,6 +99,6 @@ void store_writer_ask(struct store_writer *writer, struct store_report *ret);
 void store_writer_hold(struct store_writer *writer);
 void store_writer_release(struct store_writer *writer);
 
-/* Writes what waits, closes the store and ends the thread, or leaves it to itself if the disk
- * hangs. The writer is gone. */
+/* Writes what waits, closes the store and ends the thread, or abandons it if the disk hangs. The
+ * writer is gone. */
 void store_writer_stop(struct store_writer *writer, struct store_report *ret);

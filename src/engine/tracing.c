@@ -585,16 +585,20 @@ const struct syscall_profile *tracing_calls(const struct tracing *tracing, pid_t
     return process && clock_mono_ns() - process->told_ns < fresh_ns ? &process->calls : NULL;
 }
 
+/* The start of a member that no snapshot has shown is not known. Its pid identifies it: only
+ * processes of the last snapshot, or that were traced since, are remembered. */
 void tracing_ended(struct tracing *tracing, const struct member *member)
 {
-    const struct traced_process *process = find_process(tracing, member->pid, member->start_ticks);
+    const struct traced_process *process =
+        member->start_ticks ? find_process(tracing, member->pid, member->start_ticks)
+                            : traced_processes_find(&tracing->processes, member->pid);
+    if (!process)
+        return;
     const struct traced traced = {.pid = member->pid,
-                                  .start_ticks = member->start_ticks,
+                                  .start_ticks = process->start_ticks,
                                   .run_id = member->run->run_id,
-                                  .calls = process ? &process->calls : NULL};
-
-    if (process)
-        tracing->options.on_traced(tracing->options.context, &traced);
+                                  .calls = &process->calls};
+    tracing->options.on_traced(tracing->options.context, &traced);
 }
 
 int tracing_fill(struct tracing *tracing, struct snapshot *snapshot)

@@ -102,6 +102,10 @@ const struct config_key config_keys[] = {
         .fallback = "0.8", .max = 1, .meaning = "share of the process's own limit"),
     KEY("profiler.anomaly.memory_pressure_fraction", anomaly.memory_pressure_fraction, CONFIG_REAL,
         .fallback = "0.1", .max = 1, .meaning = "available memory below this share of the total"),
+    KEY("profiler.anomaly.clear_seconds", anomaly.clear_seconds, CONFIG_REAL, .fallback = "10",
+        .unit_seconds = 1,
+        .meaning = "an episode clears when its rule has not fired for so long, and for 3 "
+                   "snapshots"),
 
     KEY("profiler.correlation.interval_minutes", correlation.interval_minutes, CONFIG_REAL,
         .fallback = "30", .min = 5, .unit_seconds = MINUTE,
@@ -119,7 +123,14 @@ const struct config_key config_keys[] = {
 
     KEY("daemon.access", daemon_access, CONFIG_ACCESS, .fallback = "owner",
         .meaning = "who may connect; what a peer may see is decided by its uid"),
+    KEY("daemon.stall_seconds", daemon_stall_seconds, CONFIG_REAL, .fallback = "30", .min = 1,
+        .unit_seconds = 1,
+        .meaning = "how long a client may leave a request unfinished or an answer unread before "
+                   "the daemon closes its connection"),
 
+    KEY("jobs.linger_seconds", jobs.linger_seconds, CONFIG_REAL, .fallback = "30",
+        .unit_seconds = 1,
+        .meaning = "how long a job that a rule found stays open after its last process has ended"),
     KEY("jobs.rules", jobs.rules, CONFIG_RULES,
         .fallback = "[{job_id: 'slurm-{SLURM_JOB_ID}', env: [SLURM_JOB_ID]},"
                     " {job_id: 'gha-{GITHUB_RUN_ID}-{GITHUB_JOB}',"

@@ -76,6 +76,7 @@ struct anomaly_config {
     int64_t fd_exhaustion_threshold;
     double fd_exhaustion_ratio;
     double memory_pressure_fraction;
+    double clear_seconds;
 };
 
 struct correlation_config {
@@ -111,7 +112,9 @@ struct config {
     struct correlation_config correlation;
     struct limits_config limits;
     struct access_config daemon_access;
+    double daemon_stall_seconds;
     struct {
+        double linger_seconds;
         struct job_rule_list rules;
     } jobs;
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -32,12 +33,13 @@ struct listen_request {
 
 #define WANTED_EVENTS (PROC_EVENT_FORK | PROC_EVENT_EXEC | PROC_EVENT_EXIT)
 
-static int send_request(int fd, const void *payload, size_t length)
+static int send_request(int fd, uint32_t ack, const void *payload, size_t length)
 {
     const struct nlmsghdr header = {.nlmsg_len =
                                         (uint32_t)(NLMSG_LENGTH(sizeof(struct cn_msg)) + length),
                                     .nlmsg_type = NLMSG_DONE};
     const struct cn_msg message = {.id = {.idx = CN_IDX_PROC, .val = CN_VAL_PROC},
+                                   .ack = ack,
                                    .len = (uint16_t)length};
     unsigned char request[NLMSG_SPACE(sizeof(struct cn_msg) + sizeof(struct listen_request))] = {0};
 
@@ -48,7 +50,8 @@ static int send_request(int fd, const void *payload, size_t length)
 }
 
 /* Steps to the next connector message of the process group in a datagram; NULL at its end. */
-static const struct proc_event *next_event(const unsigned char **at, size_t *left, int *ret_error)
+static const struct proc_event *next_event(const unsigned char **at, size_t *left,
+                                           struct cn_msg *ret_message, int *ret_error)
 {
     while (*left >= sizeof(struct nlmsghdr)) {
         struct nlmsghdr header;
@@ -70,8 +73,10 @@ static const struct proc_event *next_event(const unsigned char **at, size_t *lef
         memcpy(&message, body, sizeof(message));
         if (message.id.idx == CN_IDX_PROC && message.id.val == CN_VAL_PROC &&
             message.len >= sizeof(struct proc_event) &&
-            body_length >= sizeof(message) + sizeof(struct proc_event))
+            body_length >= sizeof(message) + sizeof(struct proc_event)) {
+            *ret_message = message;
             return (const struct proc_event *)(body + sizeof(message));
+        }
     }
     return NULL;
 }
@@ -108,14 +113,30 @@ static bool translate(const struct proc_event *raw, struct lifecycle_event *ret)
 int connector_parse(const void *bytes, size_t length, lifecycle_fn on_event, void *context)
 {
     const unsigned char *at = bytes;
+    struct cn_msg message;
     int error = 0;
 
-    for (const struct proc_event *raw; (raw = next_event(&at, &length, &error));) {
+    for (const struct proc_event *raw; (raw = next_event(&at, &length, &message, &error));) {
         struct lifecycle_event event;
         if (translate(raw, &event))
             on_event(context, &event);
     }
     return error;
+}
+
+int connector_parse_answer(const void *bytes, size_t length, uint32_t ack)
+{
+    const unsigned char *at = bytes;
+    struct cn_msg message;
+    int error = 0;
+
+    for (const struct proc_event *raw; (raw = next_event(&at, &length, &message, &error));) {
+        struct proc_event event;
+        memcpy(&event, raw, sizeof(event));
+        if (event.what == PROC_EVENT_NONE && message.ack == ack + 1)
+            return -(int)event.event_data.ack.err;
+    }
+    return 1;
 }
 
 /* Receives one datagram that came from the kernel itself; others are passed over. */
@@ -135,24 +156,17 @@ static ssize_t receive(int fd, void *into, size_t size)
     }
 }
 
-/* The kernel's answer to a request to listen lies in the queue as soon as the request was sent, as
- * an event of type NONE. 0, a negative errno, or -EOPNOTSUPP if there was no answer. */
-static int read_answer(int fd)
+/* The kernel's answer to a request to listen lies in the queue as soon as the request was sent. 0, a
+ * negative errno, or -EOPNOTSUPP if there was no answer. */
+static int read_answer(int fd, uint32_t ack)
 {
     _Alignas(struct nlmsghdr) unsigned char bytes[DATAGRAM_BYTES];
     ssize_t length;
 
     while ((length = receive(fd, bytes, sizeof(bytes))) >= 0) {
-        const unsigned char *at = bytes;
-        size_t left = (size_t)length;
-        int error = 0;
-
-        for (const struct proc_event *raw; (raw = next_event(&at, &left, &error));) {
-            struct proc_event event;
-            memcpy(&event, raw, sizeof(event));
-            if (event.what == PROC_EVENT_NONE)
-                return -(int)event.event_data.ack.err;
-        }
+        int r = connector_parse_answer(bytes, (size_t)length, ack);
+        if (r <= 0)
+            return r;
     }
     return -EOPNOTSUPP;
 }
@@ -162,12 +176,17 @@ static int start_listening(int fd)
     const uint32_t plain = PROC_CN_MCAST_LISTEN;
     const struct listen_request filtered = {.operation = PROC_CN_MCAST_LISTEN,
                                             .event_types = (uint32_t)WANTED_EVENTS};
+    uint32_t ack;
 
-    int r = send_request(fd, &plain, sizeof(plain));
+    /* At random, because the kernel sends each answer to all listeners; it numbers them itself, so
+     * that this is all of the request that is in the answer. */
+    if (getrandom(&ack, sizeof(ack), 0) != sizeof(ack))
+        return -EIO;
+    int r = send_request(fd, ack, &plain, sizeof(plain));
     if (r == 0)
-        r = read_answer(fd);
+        r = read_answer(fd, ack);
     /* Second, because the filter would drop the answer; kernels without it pass this over. */
-    return r < 0 ? r : send_request(fd, &filtered, sizeof(filtered));
+    return r < 0 ? r : send_request(fd, ack, &filtered, sizeof(filtered));
 }
 
 int connector_open(struct connector **ret)

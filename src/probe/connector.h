@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "probe/lifecycle.h"
 
@@ -31,3 +32,8 @@ int connector_drain(struct connector *connector, lifecycle_fn on_event, void *co
 /* Parses one datagram from the kernel. 0, or -EBADMSG if it is malformed: events before the bad
  * part have been handed over. */
 int connector_parse(const void *bytes, size_t length, lifecycle_fn on_event, void *context);
+
+/* Looks in one datagram from the kernel for its answer to the request with this `ack`; answers to
+ * the requests of other processes arrive as well, even where the kernel has ignored this one. 0, a
+ * negative errno, or 1 if the answer is not there. */
+int connector_parse_answer(const void *bytes, size_t length, uint32_t ack);

@@ -45,6 +45,12 @@ int rpc_word(const struct rpc_request *request, const char *name, int otherwise)
     return value ? value->word : otherwise;
 }
 
+struct any_list rpc_records(const struct rpc_request *request, const char *name)
+{
+    const struct rpc_value *value = rpc_value(request, name);
+    return value ? value->records : (struct any_list){0};
+}
+
 struct tally_list rpc_tally(const struct rpc_request *request, const char *name)
 {
     const struct rpc_value *value = rpc_value(request, name);

@@ -63,6 +63,7 @@ struct rpc_value {
         int word;
         struct text_list texts;
         struct tally_list tally;
+        struct any_list records; /* of the parameter's `record` */
     };
 };
 
@@ -95,6 +96,7 @@ double rpc_real(const struct rpc_request *request, const char *name, double othe
 bool rpc_bool(const struct rpc_request *request, const char *name, bool otherwise);
 int rpc_word(const struct rpc_request *request, const char *name, int otherwise);
 struct tally_list rpc_tally(const struct rpc_request *request, const char *name); /* null */
+struct any_list rpc_records(const struct rpc_request *request, const char *name); /* empty */
 
 /* ---- answers, without a newline ---- */
 

@@ -67,6 +67,10 @@ static int check_uuid(const char *text, const char **ret_reason)
     {                                                                                              \
         .name = (param), .type = RPC_TALLY, .max = RPC_TALLY_MAX, __VA_ARGS__                      \
     }
+#define RECORDS(param, limit, of, ...)                                                             \
+    {                                                                                              \
+        .name = (param), .type = RPC_RECORDS, .max = (limit), .record = (of), __VA_ARGS__          \
+    }
 #define COUNT(param, ...)     INT(param, 0, RPC_NUMBER_MAX, __VA_ARGS__)
 #define AMOUNT(param, ...)    REAL(param, 0, RPC_NUMBER_MAX, __VA_ARGS__)
 #define MEMORY(param, ...)    REAL(param, 0, RPC_MEMORY_MAX_MB, __VA_ARGS__)
@@ -138,6 +142,9 @@ static const struct rpc_param job_finish_params[] = {
     BOOL("cause_is_derived",
          .meaning = "the words are only made of how its first process ended: what the daemon has "
                     "seen of the others may say more"),
+    RECORDS("chain", RPC_CHAIN_MAX, &process_event_record,
+            .meaning = "the failures that led to its end, the first one first, as far as its "
+                       "parent has seen them: stored if the daemon has seen fewer"),
     AMOUNT("user_seconds", .meaning = "CPU time in programs"),
     AMOUNT("system_seconds", .meaning = "CPU time in the kernel"),
     MEMORY("peak_rss_mb", .meaning = "its largest process, MiB"),

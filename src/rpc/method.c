@@ -69,6 +69,9 @@ void rpc_param_describe(const struct rpc_param *param, struct text *out)
     case RPC_TALLY:
         text_printf(out, "an object of at most %.0f numbers, 0 or more, by name", param->max);
         break;
+    case RPC_RECORDS:
+        text_printf(out, "a list of at most %.0f %s", param->max, param->record->name);
+        break;
     }
 }
 

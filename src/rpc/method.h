@@ -10,12 +10,13 @@
 
 enum rpc_type {
     RPC_BOOL,
-    RPC_INT,   /* min..max */
-    RPC_REAL,  /* min..max */
-    RPC_TEXT,  /* at most max bytes, not empty; valid UTF-8 without control characters */
-    RPC_WORD,  /* one of `words` */
-    RPC_TEXTS, /* a list of at most max texts, each of at most RPC_TEXT_MAX_BYTES; not empty */
-    RPC_TALLY, /* {name: number from 0 on}, at most max names of at most RPC_NAME_MAX_BYTES */
+    RPC_INT,     /* min..max */
+    RPC_REAL,    /* min..max */
+    RPC_TEXT,    /* at most max bytes, not empty; valid UTF-8 without control characters */
+    RPC_WORD,    /* one of `words` */
+    RPC_TEXTS,   /* a list of at most max texts, each of at most RPC_TEXT_MAX_BYTES; not empty */
+    RPC_TALLY,   /* {name: number from 0 on}, at most max names of at most RPC_NAME_MAX_BYTES */
+    RPC_RECORDS, /* a list of at most max of `record`, each of at most RPC_RECORD_MAX_BYTES */
 };
 
 #define RPC_TEXT_MAX_BYTES 4096
@@ -29,6 +30,9 @@ enum rpc_type {
 #define RPC_NAME_MAX_BYTES     128 /* of a step, or of who sets a rate limit */
 #define RPC_PATTERNS_MAX       32
 #define RPC_TALLY_MAX          1024
+#define RPC_CHAIN_MAX          16 /* links of the failures that led to an end */
+/* As JSON: three texts of a command's length, in which every byte may be escaped. */
+#define RPC_RECORD_MAX_BYTES (16 * 1024)
 /* Up to here a double, which is all that many clients have, counts exactly: "no limit". */
 #define RPC_NUMBER_MAX 9007199254740991.0
 /* 64 TiB, the memory of the largest machines that the kernel knows. */
@@ -44,6 +48,7 @@ struct rpc_param {
     bool is_required;
     double min, max;
     const char *const *words; /* NULL-terminated; its index is the value */
+    const struct record *record;
     const char *meaning;
 
     bool min_excluded; /* of a number: more than min */

@@ -1,11 +1,14 @@
 #include "rpc/params.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/macros.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
+#include "model/record-json.h"
 
 struct check {
     const struct rpc_method *method;
@@ -226,6 +229,45 @@ static int decode_tally(const struct check *check, json_t *json, struct tally_li
     return 0;
 }
 
+static int decode_record(const struct check *check, const json_t *json, void *into)
+{
+    struct decode_error error;
+    _cleanup_free_ char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (!text)
+        return -ENOMEM;
+
+    size_t length = strlen(text);
+    if (length > RPC_RECORD_MAX_BYTES)
+        return refuse_for(check, json, "is too long");
+    int r = record_decode(check->param->record, text, length, check->arena, into, &error);
+    return r == -EBADMSG ? refuse_for(check, json, error.text) : r;
+}
+
+static int decode_records(struct check check, const json_t *json, struct any_list *ret)
+{
+    const size_t count = json_array_size(json), size = check.param->record->size;
+    char name[80];
+
+    if (!json_is_array(json) || (double)count > check.param->max) {
+        refuse(&check, json);
+        if (json_is_array(json))
+            text_printf(check.problem, "; it has %zu", count);
+        return -EINVAL;
+    }
+    struct any_list records = {arena_alloc(check.arena, MAX(count, (size_t)1) * size), count};
+    if (!records.items)
+        return -ENOMEM;
+    check.name = name;
+    for (size_t i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "%s[%zu]", check.param->name, i);
+        int r = decode_record(&check, json_array_get(json, i), (char *)records.items + i * size);
+        if (r < 0)
+            return r;
+    }
+    *ret = records;
+    return 0;
+}
+
 /* ---- a method's parameters ---- */
 
 static int decode_value(const struct check *check, json_t *json, struct rpc_value *ret)
@@ -238,6 +280,7 @@ static int decode_value(const struct check *check, json_t *json, struct rpc_valu
     case RPC_WORD: return decode_word(check, json, ret);
     case RPC_TEXTS: return decode_texts(*check, json, &ret->texts);
     case RPC_TALLY: return decode_tally(check, json, &ret->tally);
+    case RPC_RECORDS: return decode_records(*check, json, &ret->records);
     }
     return -EINVAL;
 }

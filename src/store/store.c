@@ -473,7 +473,9 @@ static int write_trace(struct store *store, const struct tick *tick,
                                         .session = store->session.id,
                                         .tick = store->samples.tick};
 
-    return is_in(tick->snapshot, trace) ? 0 : trace_writer_write(&writer, trace);
+    /* A zombie has ended, and is in the snapshot. */
+    int r = is_in(tick->snapshot, trace) ? 0 : trace_writer_update_row(&writer, trace);
+    return r < 0 ? r : trace_writer_update_end(&writer, trace);
 }
 
 static int write_tick(struct store *store, struct tick *tick)

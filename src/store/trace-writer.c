@@ -146,7 +146,7 @@ static int update_source(const struct trace_writer *writer, const struct process
     return r;
 }
 
-static int update_row(const struct trace_writer *writer, const struct process_trace *trace)
+int trace_writer_update_row(const struct trace_writer *writer, const struct process_trace *trace)
 {
     const struct process_metric process = {
         .syscall_counts = trace->syscall_counts,
@@ -162,7 +162,7 @@ static int update_row(const struct trace_writer *writer, const struct process_tr
     return r < 0 ? r : update_source(writer, &process, proc);
 }
 
-static int update_end(const struct trace_writer *writer, const struct process_trace *trace)
+int trace_writer_update_end(const struct trace_writer *writer, const struct process_trace *trace)
 {
     static const char sql[] =
         "UPDATE event SET details = ?1 WHERE details IS NULL AND id = (SELECT max(id) FROM event"
@@ -184,11 +184,4 @@ static int update_end(const struct trace_writer *writer, const struct process_tr
     r = database_run(writer->database, update);
     sqlite3_finalize(update);
     return r;
-}
-
-int trace_writer_write(const struct trace_writer *writer, const struct process_trace *trace)
-{
-    int r = update_row(writer, trace);
-
-    return r < 0 ? r : update_end(writer, trace);
 }

@@ -14,5 +14,6 @@ struct trace_writer {
     int64_t tick; /* of its last snapshot */
 };
 
-/* Within a transaction. 0 or a negative errno. */
-int trace_writer_write(const struct trace_writer *writer, const struct process_trace *trace);
+/* Within a transaction. What is not stored is left out. 0 or a negative errno. */
+int trace_writer_update_row(const struct trace_writer *writer, const struct process_trace *trace);
+int trace_writer_update_end(const struct trace_writer *writer, const struct process_trace *trace);

@@ -9,11 +9,12 @@ import daemon
 import harness
 
 REQUEST_MAX_BYTES = 1 << 20
-SWEEP_SECONDS = 5
 
 INVALID_PARAMS, EXHAUSTED = -32602, -32001
 
 SCOPE_ALL = "profiler:\n  scope: all\n"
+# Connections are looked at twice in the time that a client may stall.
+IMPATIENT = "daemon:\n  stall_seconds: 1\n"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "pressure.current"}
 
 
@@ -68,6 +69,17 @@ class TestCase(daemon.TestCase):
 
     def sleeper(self):
         return self.start("sleep", "1000", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+    def assert_ticks(self, sonde):
+        """Each tick from the first to the latest was taken, or is counted as missed: how many is up
+        to the machine, which may be busy. Snapshots that clients asked for come on top."""
+        first, = self.await_rows("SELECT timestamp FROM snapshots ORDER BY id LIMIT 1")
+        sonde.await_snapshots(1)
+        status = self.status(sonde)
+        seconds = status["last_snapshot_at"] - first["timestamp"]
+        self.assertEqual(status["losses"]["failed_collections"], 0)
+        self.assertGreaterEqual(status["snapshots"] + status["losses"]["missed_ticks"],
+                                seconds / sonde.interval - 2)
 
     def assert_serves(self, sonde):
         """It answers, and takes a further snapshot."""

@@ -221,13 +221,11 @@ class Daemon:
         return "message=ready " in self.log_now
 
     def stop(self, number=signal.SIGTERM, timeout=harness.DEADLINE):
-        """Tells it to stop, waits, checks that it ended well; gives the seconds that it took."""
-        began = time.monotonic()
+        """Signals it to stop, waits, checks that it ended well."""
         self.forget_connections()
         self.process.send_signal(number)
         status = self.wait(timeout)
         self.test.assertEqual(status, 0, self.log)
-        return time.monotonic() - began
 
     def wait(self, timeout=harness.DEADLINE):
         try:
@@ -244,6 +242,18 @@ class Daemon:
             self.process.wait()
             if os.path.exists(self.log_path):
                 self.test.check_sanitizers(self.log.encode())
+
+    @contextlib.contextmanager
+    def paused(self):
+        """The daemon stands still meanwhile: for what it is to see as a whole, or not at all."""
+        pid = self.pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            harness.wait_until(lambda: harness.process_state(pid) == "T", "it has stopped")
+            yield
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     # ---- talking ----
 
@@ -295,12 +305,21 @@ class Daemon:
     def pids(self, run_id):
         return {process["pid"] for process in self.processes(run_id=run_id)}
 
-    def await_pid(self, pid, run_id, timeout=harness.DEADLINE):
-        """Waits until a snapshot has the process as one of that run (None: of none)."""
+    def await_pid(self, pid, run_id, **wanted):
+        """Waits until a snapshot has the process as one of that run (None: of none), with these
+        values."""
         def is_there():
-            return self.processes(pid=pid, run_id=run_id)
-        return harness.wait_until(is_there, lambda: f"{pid} in {run_id}: "
-                                                    f"{self.processes(pid=pid)}", timeout)[0]
+            return self.processes(pid=pid, run_id=run_id, **wanted)
+        return harness.wait_until(is_there, lambda: f"{pid} in {run_id}, {wanted}: "
+                                                    f"{self.processes(pid=pid)}")[0]
+
+    def fresh(self):
+        """A snapshot that is taken now."""
+        last = self.top()
+        def is_new():
+            snapshot = self.rpc("daemon.top", fresh=True)
+            return snapshot if not last or snapshot["id"] != last["id"] else None
+        return harness.wait_until(is_new, "a snapshot is taken")
 
     def await_snapshots(self, count=1):
         """Waits until so many more snapshots have been taken."""
@@ -362,6 +381,8 @@ class TestCase(harness.TestCase):
     def setUp(self):
         super().setUp()
         self.state = self.environment["SONDE_STATE_DIR"]
+        # For rules and names: no other test has it, and a daemon sees the processes of all.
+        self.mark = os.path.basename(self.directory).replace("-", "_")
 
     def daemon(self, config="", **options):
         """A daemon that runs until the test ends, or is killed."""

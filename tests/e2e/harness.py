@@ -6,8 +6,11 @@ Each test has a temporary directory, an environment without any user's configura
 for every process it starts; whatever it leaves behind is killed. NAME selects the tests whose names
 contain it. tests/run-suite adds up the points that main() prints.
 """
+import atexit
+import contextlib
 import ctypes
 import faulthandler
+import fcntl
 import functools
 import json
 import os
@@ -15,6 +18,7 @@ import pathlib
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -23,7 +27,7 @@ import traceback
 import unittest
 
 # Long enough for a loaded machine under sanitizers; a test never waits for it unless it fails.
-DEADLINE = 60
+DEADLINE = 120
 # A test that takes longer shows where it hangs, and fails.
 TEST_SECONDS = 240
 
@@ -125,6 +129,28 @@ def needs_namespaces():
     return unittest.skipUnless(works, "needs to make namespaces (root, unshare)")
 
 
+def shared(build):
+    """Makes of `build(directory)` a function without arguments that all tests of a program share,
+    although each is a process of its own: the first test that calls it builds, and others wait. It
+    returns what `build` returned, as text. The directory is removed when the program ends."""
+    directory = tempfile.mkdtemp(prefix="sonde-e2e-shared-")
+    # The processes of tests end without this.
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    done = pathlib.Path(directory, "done")
+
+    @functools.wraps(build)
+    def build_once():
+        with open(os.path.join(directory, "lock"), "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                content = os.path.join(directory, "content")
+                os.mkdir(content)
+                done.write_text(build(content), encoding="utf-8")
+        return done.read_text(encoding="utf-8")
+
+    return build_once
+
+
 def clean_environment(home):
     # A directory that may not be entered turns "not found" into "permission denied".
     path = [directory for directory in os.environ.get("PATH", "/usr/bin:/bin").split(":")
@@ -141,7 +167,7 @@ def clean_environment(home):
         "LANG": "C.UTF-8",
         "TERM": "xterm",
     }
-    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"):
+    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "GCOV_ERROR_FILE"):
         if name in os.environ:
             environment[name] = os.environ[name]
     return environment
@@ -218,6 +244,13 @@ def kill_all_below():
             return
 
 
+def read_rows(path, sql, *values, row_factory=None):
+    """What plain SQLite reads from a database, read-only."""
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as db:
+        db.row_factory = row_factory
+        return db.execute(sql, values).fetchall()
+
+
 class TestCase(unittest.TestCase):
     """A test with a directory, an environment and programs of its own."""
 
@@ -239,7 +272,9 @@ class TestCase(unittest.TestCase):
                     stream.close()
             if process.poll() is None:
                 process.kill()
-                process.wait()
+        # All are killed first: one that is traced can be reaped only when its tracer is gone.
+        for process in self.started:
+            process.wait()
         kill_all_below()
         shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -257,6 +292,15 @@ class TestCase(unittest.TestCase):
 
     def read(self, name):
         return pathlib.Path(self.path(name)).read_bytes()
+
+    def stored(self, sql, *values):
+        """Rows of the database that the test's own sonde writes, as any other program reads them;
+        none while it is not there or not complete."""
+        path = os.path.join(self.environment["SONDE_STATE_DIR"], "monitor.db")
+        try:
+            return read_rows(path, sql, *values)
+        except sqlite3.OperationalError:
+            return []
 
     def victim(self, *words):
         return (os.path.join(HELPERS, "victim"), *map(str, words))
@@ -523,6 +567,10 @@ def main():
             print(f"Bail out! {path} is not there; set SONDE and HELPERS")
             sys.exit(1)
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # Ignored signals are inherited, as from nohup or by a background job of a script.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
     tests = select(suite, names)
     print(f"1..{len(tests)}", flush=True)

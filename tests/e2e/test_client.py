@@ -309,7 +309,9 @@ class Admit(ClientTestCase):
         self.serve(pressure__should_accept_job=self.NO)
         result = self.run_sonde("admit", "--wait", "--timeout", "10ms")
         self.assertEqual((result.status, result.stdout), (75, b"no: jobs use it\\x1b all\n"))
-        self.assertEqual(result.stderr.count("\n"), 1, result)
+        # On a busy machine the time may be over before the first answer: then nothing is waited for.
+        waits = "sonde: waiting until a job may start: jobs use it\\x1b all\n"
+        self.assertIn(result.stderr, ("", waits))
 
     def assert_refused(self, words):
         result = self.run_sonde("admit", "--json")

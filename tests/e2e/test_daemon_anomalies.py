@@ -9,23 +9,24 @@ import time
 import daemon
 import harness
 
-# What takes a minute by default takes seconds here.
+# What takes a minute by default takes seconds here. But growth is compared with all that went
+# before (of two minutes, a size is remembered every half second), and an episode stays open until
+# the test wants it to clear, however slow the machine is.
 SHORT = """
 profiler:
   anomaly:
-    memory_spike_window_seconds: 5
+    memory_spike_window_seconds: 120
     runaway_cpu_threshold: 50
-    runaway_duration_seconds: 2
+    runaway_duration_seconds: 1
     memory_pressure_fraction: FRACTION
+    clear_seconds: CLEAR
 """
-# An episode is over when it has not fired for as long, and for three snapshots.
-QUIET = 10
 # RSS that has held still for a second is where a process stands after its start.
 STILL = 1.0
 
 
-def short(fraction=0.0001):
-    return SHORT.replace("FRACTION", str(fraction))
+def short(fraction=0.0001, clear=600):
+    return SHORT.replace("FRACTION", str(fraction)).replace("CLEAR", str(clear))
 
 
 class Anomalies(daemon.TestCase):
@@ -63,10 +64,11 @@ class Anomalies(daemon.TestCase):
 
 
 def put_in_front(pid):
-    """Gives a session before others what it asks for, where that is allowed: a busy machine would
-    keep a busy loop from being one."""
+    """Gives a process before others what it asks for, and its session where sessions are scheduled
+    as a whole, if that is allowed: a busy machine would keep a busy loop from being one."""
     with contextlib.suppress(OSError):
-        pathlib.Path(f"/proc/{pid}/autogroup").write_text("-10", encoding="ascii")
+        os.setpriority(os.PRIO_PROCESS, pid, -15)
+        pathlib.Path(f"/proc/{pid}/autogroup").write_text("-15", encoding="ascii")
 
 
 class Tour(Anomalies):
@@ -81,24 +83,27 @@ class Tour(Anomalies):
         return found[0]
 
     def test_from_opening_to_clearing(self):
+        # What it has from the first snapshot on is the baseline of its growth.
+        grower = self.puppet()
+        grower.tell("grow", 60)
+        baseline = daemon.rss_mb(grower.pid)
         sonde = self.daemon(short())
         stream = sonde.stream("monitor.anomaly", "monitor.anomaly_cleared")
-        grower, parent, stranger = (self.puppet() for _ in range(3))
+        parent, stranger = (self.puppet() for _ in range(2))
         burner, loner = (self.puppet(start_new_session=True) for _ in range(2))
-        for puppet in (burner, loner):
-            put_in_front(puppet.pid)
+        for pid in (sonde.pid, burner.pid, loner.pid):
+            put_in_front(pid)
         opener, second = self.limited_puppet(64), self.limited_puppet(64)
         run_id = sonde.rpc("job.start", job_id="tour")["run_id"]
         for number, puppet in enumerate((grower, burner, parent, opener, second), 1):
             sonde.rpc("sheet.started", job_id="tour", sheet_num=number, pid=puppet.pid)
-        grower.tell("grow", 60)
         sonde.await_snapshots(int((STILL + 1) / sonde.interval))
 
         # trouble begins
         began = time.time()
-        grower.tell("grow", 165)
-        burner.tell("busy")
-        loner.tell("busy")
+        with sonde.paused():
+            grower.tell("grow", 165)
+        large = daemon.rss_mb(grower.pid)
         parent.tell("zombies", 2)
         stranger.tell("zombies", 1)
         zombies, other_zombie = harness.children_of(parent.pid), *harness.children_of(stranger.pid)
@@ -108,6 +113,11 @@ class Tour(Anomalies):
         wanted = [("memory_spike", grower.pid), ("runaway_process", burner.pid),
                   ("zombie", None), ("fd_exhaustion", opener.pid), ("memory_pressure", None),
                   ("runaway_process", loner.pid)]
+        for puppet in (burner, loner):  # one core at a time, and no longer than that
+            puppet.tell("busy")
+            self.listen(stream, lambda pid=puppet.pid: self.of(self.opened, "runaway_process", pid),
+                        "it runs away")
+            puppet.tell("idle")
         self.listen(stream, lambda: all(
             self.of(self.opened, kind, pid, run_id if kind == "zombie" else None)
             for kind, pid in wanted), f"all of {wanted}")
@@ -115,8 +125,8 @@ class Tour(Anomalies):
         job = {"job_id": "tour", "run_id": run_id, "cleared_at": None}
         spike = self.assert_told(self.opened, "memory_spike", grower.pid, severity="high",
                                  sheet_num=1, **job)
-        self.assert_near(spike["metric_value"], daemon.rss_mb(grower.pid), slack=2)
-        self.assertTrue(80 <= spike["threshold"] <= 100, spike)  # 1.5 times what it was
+        self.assert_near(spike["metric_value"], large, ratio=0, slack=0.5)
+        self.assert_near(spike["threshold"], 1.5 * baseline, ratio=0, slack=0.5)
         low = self.assert_told(self.opened, "runaway_process", burner.pid, severity="low",
                                sheet_num=2, threshold=50, **job)
         self.assertGreaterEqual(low["metric_value"], 50)
@@ -142,7 +152,9 @@ class Tour(Anomalies):
         self.assertLessEqual(kinds, set(sonde.rpc("resource.context")["anomalies_active"]))
 
         # it gets worse, and one more process of the job has the same trouble: no news
-        grower.tell("grow", 260)
+        with sonde.paused():
+            grower.tell("grow", 260)
+        largest = daemon.rss_mb(grower.pid)
         second.tell("open", 58)
         for kind in ("memory_spike", "fd_exhaustion"):
             self.await_rows("SELECT 1 FROM anomalies WHERE run_id = ? AND anomaly_type = ?"
@@ -152,35 +164,32 @@ class Tour(Anomalies):
                           if anomaly["cleared_at"] is None}, kinds - {"memory_pressure"})
 
         # and is over
-        quiet_since = time.time()
         grower.tell("shrink")
-        burner.tell("idle")
-        loner.tell("idle")
         parent.tell("reap")
-        sonde.configure(short())
-        sonde.rpc("daemon.reload")
-        opener.exit()  # who is gone needs no time to be quiet
+        opener.exit()  # a process that is gone does not have to be quiet for clear_seconds
         second.exit()
-        gone_since = time.time()
         self.listen(stream, lambda: self.of(self.cleared, "fd_exhaustion", opener.pid),
-                    "the files are cleared", 5)
+                    "the files are cleared")
         files = self.assert_told(self.cleared, "fd_exhaustion", opener.pid, job_id="tour",
                                  sheet_num=4, severity="critical")
-        self.assertLess(files["cleared_at"] - gone_since, 2)
         self.assertIn("2 processes", files["description"])
         self.assertIn(str(second.pid), files["description"])
+        # The others clear when they have been quiet for as long; exactly when, the unit tests show.
+        self.assertEqual([notice["data"]["anomaly_type"] for notice in self.cleared
+                          if notice["data"]["run_id"] == run_id
+                          and notice["data"]["anomaly_type"] != "zombie"], ["fd_exhaustion"])
+        sonde.configure(short(clear=1))
+        sonde.rpc("daemon.reload")
         self.listen(stream, lambda: all(
             self.of(self.cleared, kind, pid, run_id if kind == "zombie" else None)
-            for kind, pid in wanted), f"all of {wanted} are over", 3 * QUIET)
+            for kind, pid in wanted), f"all of {wanted} are over")
         spike = self.assert_told(self.cleared, "memory_spike", grower.pid, severity="critical",
                                  job_id="tour", sheet_num=1)
-        # critical from three times what it was; it may have been seen on its way up
-        self.assertGreaterEqual(spike["metric_value"], 3 * 60)
+        self.assert_near(spike["metric_value"], largest, ratio=0, slack=0.5)
         for kind, pid in (("memory_spike", grower.pid), ("runaway_process", burner.pid),
                           ("runaway_process", loner.pid), ("memory_pressure", None)):
             told, = self.of(self.cleared, kind, pid)
-            self.assertGreaterEqual(told["cleared_at"] - quiet_since, QUIET - 1, kind)
-            self.assertLess(told["cleared_at"] - quiet_since, QUIET + 8, kind)
+            self.assertGreater(told["cleared_at"], told["timestamp"], kind)
             self.assertGreaterEqual(told["timestamp"], began - 1)
 
         sonde.await_snapshots(2)
@@ -241,25 +250,26 @@ class Episodes(Anomalies):
         self.listen(stream, lambda: self.of(self.cleared, "fd_exhaustion", puppet.pid), "it clears")
         cleared, = self.of(self.cleared, "fd_exhaustion", puppet.pid)
         self.assertEqual((cleared["job_id"], cleared["run_id"]), ("x", run_id))
-        self.assertLess(cleared["cleared_at"] - cleared["timestamp"], QUIET)
         row, = self.await_rows("SELECT * FROM anomalies WHERE run_id = ?"
                                " AND cleared_at IS NOT NULL", run_id)
         self.assertEqual(row["anomaly_type"], "fd_exhaustion")
 
     def test_start_is_no_spike(self):
-        """A process may grow as it starts; what comes after it has stood still is growth."""
-        sonde = self.daemon(short(), interval=0.1)
+        """A process may grow as it starts; what comes after it has stood still is growth. Snapshots
+        are taken when they are asked for: none finds a process of that size again."""
+        sonde = self.daemon(short(), interval=3600)
         stream = sonde.stream("monitor.anomaly")
         puppet = self.puppet()
-        sonde.rpc("job.start", job_id="x", pid=puppet.pid)
-        for size in range(30, 181, 15):
+        for size in (10, 20, 40, 80, 160):
             puppet.tell("grow", size)
-            sonde.await_snapshots(1)
-        sonde.await_snapshots(int((STILL + 0.5) / sonde.interval))
+            still = sonde.fresh()
+        while sonde.fresh()["timestamp"] < still["timestamp"] + STILL + 0.1:
+            pass
         for notice in stream.pending():
             self.take(notice)
         self.assertEqual(self.of(self.opened, "memory_spike", puppet.pid), [])
         puppet.tell("grow", 330)
+        sonde.fresh()
         self.listen(stream, lambda: self.of(self.opened, "memory_spike", puppet.pid), "it is one")
 
     def test_small_growth_is_none(self):
@@ -353,12 +363,20 @@ class Runs(Anomalies):
         puppet.tell("open", 50)
         self.await_rows("SELECT 1 FROM anomalies WHERE anomaly_type = 'fd_exhaustion'"
                         " AND pid = ?", puppet.pid)
-        # the run looks for itself as well, and nobody can see what it has found so far
-        time.sleep(0.3)
+        # The run samples as well, and shows nothing of what it has found so far. A sample takes some
+        # reads: after so many more there was one.
+        before = self.reads_of(puppet.process.pid)
+        harness.wait_until(lambda: self.reads_of(puppet.process.pid) > before + 100, "it samples")
         puppet.exit(0)
         result = self.finish(puppet.process)
         self.assertEqual(result.status, 0, result)
         return puppet, result
+
+    @staticmethod
+    def reads_of(pid):
+        """How often a process has called read()."""
+        with open(f"/proc/{pid}/io", encoding="ascii") as counts:
+            return next(int(line.split()[1]) for line in counts if line.startswith("syscr:"))
 
     def assert_stored_once(self, puppet, result):
         self.await_end(result.summary["run_id"])

@@ -4,8 +4,8 @@ import contextlib
 import json
 import re
 import socket
+import sqlite3
 import threading
-import time
 
 import clients
 import daemon
@@ -50,7 +50,7 @@ class Limits(clients.TestCase):
                 error = link.read()["error"]
                 self.assertEqual(error["code"], INVALID_REQUEST)
                 self.assertIn("1 MiB", error["message"])
-                self.assert_closed(link, timeout=10)
+                self.assert_closed(link)
         self.assert_serves(self.sonde)
 
     def test_answers_before_a_line_that_is_too_long(self):
@@ -148,7 +148,6 @@ class Limits(clients.TestCase):
         count = 10000
         pid = self.sonde.pid
         self.sonde.await_snapshots(2)
-        before = self.status(self.sonde)
         before_kb = clients.rss_kb(pid)
         requests = b"".join(clients.line_of(dict(clients.PING, id=i, method="daemon.status"))
                             for i in range(count))
@@ -162,42 +161,59 @@ class Limits(clients.TestCase):
         for number in range(count):
             self.assertEqual(self.link.read()["id"], number)
         sender.join()
-        losses = self.status(self.sonde)["losses"]
-        self.assertLessEqual(losses["missed_ticks"] - before["losses"]["missed_ticks"], 2)
+        self.assert_ticks(self.sonde)
 
     def test_questions_in_a_row_do_not_delay_ticks(self):
         """Clients that ask as fast as they can, and read: ticks are between their answers."""
-        self.sonde.interval = 0.5
-        self.sonde.configure("")
-        self.sonde.rpc("daemon.reload")
         for number in range(20):
             self.sonde.rpc("job.start", job_id=f"job-{number}")
             self.sonde.rpc("job.finish", job_id=f"job-{number}", outcome="success")
         self.await_rows("SELECT 1 FROM jobs WHERE job_id = 'job-19' AND outcome = 'success'")
-        before = self.status(self.sonde)
-        began = time.monotonic()
-        askers = [threading.Thread(target=self.ask_in_a_row, args=(800,)) for _ in range(8)]
+        is_enough = threading.Event()
+        askers = [threading.Thread(target=self.ask_in_a_row, args=(is_enough,)) for _ in range(8)]
         for asker in askers:
             asker.start()
+        try:
+            self.sonde.await_snapshots(10)
+            self.assertTrue(all(asker.is_alive() for asker in askers))
+        finally:
+            is_enough.set()
         for asker in askers:
             asker.join()
-        took = time.monotonic() - began
-        self.assertEqual(self.answered, [800] * 8)
-        after = self.status(self.sonde)
-        missed = after["losses"]["missed_ticks"] - before["losses"]["missed_ticks"]
-        self.assertLessEqual(missed, 1 + took / 5, f"in {took:.1f} s")
+        self.assertEqual(len(self.answered), 8)
+        self.assert_ticks(self.sonde)
 
-    def ask_in_a_row(self, count):
+    def test_half_a_line_behind_a_slow_answer(self):
+        """While a client's own answer is waited for, the daemon reads nothing from it: the end of
+        its next line is not late."""
+        self.sonde.configure(clients.IMPATIENT)
+        self.sonde.rpc("daemon.reload")
+        for number in range(2):
+            self.link.call("job.start", job_id=f"job-{number}")
+        with contextlib.closing(sqlite3.connect(self.database, isolation_level=None)) as db:
+            db.execute("BEGIN IMMEDIATE")  # so that each end is waited for as long as may be
+            ends = [dict(clients.PING, id=number, method="job.finish",
+                         params={"job_id": f"job-{number}", "outcome": "success"})
+                    for number in range(2)]
+            self.link.send(clients.line_of(ends) + b'{"jsonrpc"')
+            self.assertEqual([answer["id"] for answer in self.link.read()], list(range(2)))
+            db.execute("ROLLBACK")
+
+    def ask_in_a_row(self, is_enough):
+        """Rounds of questions, each sent as a whole, until it is enough."""
+        count = 800
         questions = b"".join(
             clients.line_of(dict(clients.PING, id=i, method=("job.list", "report.job")[i % 2]))
             for i in range(count))
         with daemon.Rpc(self.sonde.socket) as link:
-            sender = threading.Thread(target=link.send, args=(questions,))
-            sender.start()
-            answers = [json.loads(link.read_line()) for _ in range(count)]
-            sender.join()
-        self.answered.append(sum(answer["id"] == i and "result" in answer
-                                 for i, answer in enumerate(answers)))
+            while not is_enough.is_set():
+                sender = threading.Thread(target=link.send, args=(questions,))
+                sender.start()
+                for i in range(count):
+                    answer = json.loads(link.read_line())
+                    assert answer["id"] == i and "result" in answer, answer
+                sender.join()
+        self.answered.append(True)
 
     def test_half_close(self):
         """`… | nc -N`: a client that has no more to ask still gets its answers, small or large."""
@@ -229,12 +245,13 @@ class Limits(clients.TestCase):
 
     def test_half_close_of_a_quiet_stream(self):
         """That it is gone is noticed even if there is never anything to be sent to it."""
+        self.sonde.configure(clients.IMPATIENT)
+        self.sonde.rpc("daemon.reload")
         for _ in range(20):
             with daemon.Rpc(self.sonde.socket) as link:
                 link.call("daemon.monitor.stream", events=["process.oom"])
                 link.link.shutdown(socket.SHUT_WR)
-        harness.wait_until(lambda: self.status(self.sonde)["subscribers"] == 0, "they are gone",
-                           timeout=4 * clients.SWEEP_SECONDS)
+        harness.wait_until(lambda: self.status(self.sonde)["subscribers"] == 0, "they are gone")
 
     def test_what_was_told_can_be_read_at_once(self):
         for number in range(20):
@@ -307,22 +324,14 @@ class Connections(clients.TestCase):
         pid = sonde.pid
         self.assert_serves(sonde)
         sockets = clients.open_sockets(pid)
-        before = self.status(sonde)
-        deadline = time.monotonic() + 3
-        count = 0
-        while time.monotonic() < deadline:
-            for _ in range(20):
-                link = socket.socket(socket.AF_UNIX)
+        for number in range(2000):
+            with socket.socket(socket.AF_UNIX) as link:
                 link.connect(sonde.socket)
-                link.send(b"{" if count % 2 else clients.line_of(clients.PING))
-                link.close()
-                count += 1
-        self.assertGreater(count, 500)
+                link.send(b"{" if number % 2 else clients.line_of(clients.PING))
         harness.wait_until(lambda: self.status(sonde)["connections"] == 1, "they are gone")
-        after = self.status(sonde)
         self.assertLessEqual(clients.open_sockets(pid), sockets)
-        self.assertGreaterEqual(after["snapshots"] - before["snapshots"], 20)
-        self.assertLessEqual(after["losses"]["missed_ticks"] - before["losses"]["missed_ticks"], 6)
+        self.assert_ticks(sonde)
+        self.assert_serves(sonde)
         sonde.stop()
 
     def test_descriptors_run_out(self):
@@ -341,19 +350,18 @@ class Connections(clients.TestCase):
         harness.wait_until(lambda: self.status(sonde)["losses"]["connections_refused"],
                            "it refuses")
         harness.wait_until(lambda: self.status(sonde)["snapshots"] >= before["snapshots"] + 10,
-                           lambda: f"it samples: {self.status(sonde)} {sonde.log}", timeout=10)
+                           lambda: f"it samples: {self.status(sonde)} {sonde.log}")
         status = self.status(sonde)
         self.assertEqual(status["losses"]["failed_collections"], 0)
         self.await_rows("SELECT 1 FROM snapshots WHERE timestamp > ?",
-                        status["last_snapshot_at"] - 0.5, timeout=10)
+                        status["last_snapshot_at"] - 0.5)
         self.assertGreater(status["connections"], 8)
         said = re.findall(r"level=(?:warning|error) .*(?:too many|descriptors)", sonde.log)
         self.assertTrue(1 <= len(said) <= 20, sonde.log)
         for link in links:
             link.close()
         # At the latest when it looks again.
-        harness.wait_until(lambda: self.can_ask(sonde), "it serves again",
-                           timeout=3 * clients.SWEEP_SECONDS)
+        harness.wait_until(lambda: self.can_ask(sonde), "it serves again")
         self.assert_serves(sonde)
         sonde.stop()
 

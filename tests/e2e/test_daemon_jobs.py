@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The daemon: jobs and steps that are told of, whose each process is, and `sonde run` beside it."""
+import contextlib
 import os
 import pathlib
 import resource
@@ -29,6 +30,14 @@ class Steps(daemon.TestCase):
     def names_of(self, notices):
         return [(notice["event"], notice["job_id"], notice["sheet_num"]) for notice in notices]
 
+    def assert_are_open(self, kinds):
+        """The daemon has found them: on the machine, where other tests make them. In this test's
+        jobs there are none."""
+        harness.wait_until(lambda: set(kinds) <= {row["anomaly_type"] for row in self.rows(
+            "SELECT anomaly_type FROM anomalies WHERE cleared_at IS NULL OR cleared_at > ?",
+            time.time() - harness.DEADLINE)}, f"{kinds} are stored")
+        self.assertEqual(self.rows("SELECT * FROM anomalies WHERE run_id IS NOT NULL"), [])
+
     def test_a_job_of_two_steps(self):
         sonde = self.daemon()
         stream = sonde.stream("job.*", "sheet.*")
@@ -56,7 +65,7 @@ class Steps(daemon.TestCase):
         self.assertEqual(set(ended), CONTEXT)
         self.assert_near(ended["rss_mb"], daemon.rss_mb(first.pid), ratio=0.05, slack=1.0)
         self.assertEqual(ended["rss_mb"], round(ended["rss_mb"], 1))
-        self.assertEqual(ended["anomalies_active"], [])
+        self.assert_are_open(ended["anomalies_active"])
         self.assertGreater(ended["daemon_rss_mb"], 0)
 
         sonde.rpc("sheet.started", job_id=run_id, sheet_num=2, pid=second.pid)
@@ -139,11 +148,13 @@ class Steps(daemon.TestCase):
         puppet = self.puppet()
         puppet.tell("grow", 50)
         puppet.tell("busy")
-        sonde.await_snapshots(3)
-        context = sonde.rpc("resource.context", pid=puppet.pid)
+        sonde.await_snapshots(2)  # to grow is work, too: not a snapshot from before it was done
+        def context_of_busy():
+            context = sonde.rpc("resource.context", pid=puppet.pid)
+            return context if (context["cpu_pct"] or 0) > 5 else None
+        context = harness.wait_until(context_of_busy, "it is busy")
         self.assertEqual(set(context), CONTEXT)
         self.assert_near(context["rss_mb"], daemon.rss_mb(puppet.pid), ratio=0.05, slack=1.0)
-        self.assertGreater(context["cpu_pct"], 5)
         unknown = sonde.rpc("resource.context", pid=4194303)
         self.assertEqual(set(unknown), CONTEXT)
         self.assertEqual([unknown[name] for name in ("rss_mb", "cpu_pct", "syscall_hotspot")],
@@ -152,7 +163,7 @@ class Steps(daemon.TestCase):
         self.assertEqual(set(machine), CONTEXT_OF_MACHINE)
         self.assertEqual((machine["running_jobs"], machine["active_sheets"]), (0, 0))
         self.assertIn(machine["pressure_level"], ("none", "low", "medium", "high", "critical"))
-        self.assertEqual(machine["anomalies_active"], [])
+        self.assert_are_open(machine["anomalies_active"])
 
     def test_what_is_wrong(self):
         sonde = self.daemon()
@@ -365,7 +376,9 @@ class Attribution(daemon.TestCase):
         family = {puppet.pid} | {puppet.fork(word) for word in ("child", "orphan", "daemon")}
         for pid in family:
             sonde.await_pid(pid, run_id)
-        self.assertEqual(sonde.pids(run_id), family)
+        # once those are gone that stood between
+        harness.wait_until(lambda: sonde.pids(run_id) == family,
+                           lambda: f"{sonde.pids(run_id)} are {family}")
         puppet.process.stdin.close()
         puppet.process.wait()
         self.reap_orphans()
@@ -456,7 +469,7 @@ class Attribution(daemon.TestCase):
         usage = {job["job_id"]: job for job in sonde.top()["jobs"]}
         self.assertGreaterEqual(usage["outer"]["processes"], usage["inner"]["processes"] + 1)
         outer.tell("busy")
-        time.sleep(0.5)
+        harness.wait_until(lambda: outer.tell("cpu") > 0.3, "it has used CPU time")
         outer.tell("idle")
         burned = outer.tell("cpu")
         outer.exit(0)
@@ -564,33 +577,34 @@ def cgroup_place():
 class Rules(daemon.TestCase):
     """Jobs that nobody told of."""
 
-    # Of this test alone: the daemon sees those of others that run at the same time.
-    OWN = os.getpid()
-    RULES = f"""
+    RULES = """
 jobs:
+  linger_seconds: LINGER
   rules:
-    - job_id: "batch-{{BATCH_{OWN}}}"
-      env: [BATCH_{OWN}]
-    - job_id: "pod-{{1}}"
-      cgroup: "sonde-e2e-pod({OWN})"
-    - job_id: "by-{{1}}"
-      command: "^[^ ]*sh -c : {OWN}-marked-([a-z]+)"
+    - job_id: "batch-{BATCH_MARK}"
+      env: [BATCH_MARK]
+    - job_id: "pod-{1}"
+      cgroup: "MARK-(pod)"
+    - job_id: "by-{1}"
+      command: "^[^ ]*sh -c : MARK-marked-([a-z]+)"
     - job_id: space
       workspace: WORKSPACE
 """
 
-    def rules(self):
-        os.mkdir(self.path("space"))
-        return self.RULES.replace("WORKSPACE", self.path("space"))
+    def rules(self, linger=30):
+        os.makedirs(self.path("space"), exist_ok=True)
+        return self.RULES.replace("LINGER", str(linger)).replace("MARK", self.mark).replace(
+            "WORKSPACE", self.path("space"))
 
     def in_batch(self, number):
-        return dict(self.environment, **{f"BATCH_{self.OWN}": number})
+        return dict(self.environment, **{f"BATCH_{self.mark}": number})
 
     def remove_cgroup(self, group):
         """Processes that are still in it are the test's."""
         def is_removed():
             for pid in pathlib.Path(group, "cgroup.procs").read_text(encoding="ascii").split():
-                os.kill(int(pid), signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
             try:
                 os.rmdir(group)
             except OSError:
@@ -604,21 +618,22 @@ jobs:
         return row
 
     def test_each_matcher(self):
-        """From the first process to 30 s after the last, with the outcome of the first."""
-        sonde = self.daemon(self.rules())
+        """From the first process to jobs.linger_seconds after the last, with the outcome of the
+        first."""
+        sonde = self.daemon(self.rules(linger=600))
         stream = sonde.stream("job.*")
         in_space = self.puppet(cwd=self.path("space"))
         by_env = self.puppet(env=self.in_batch("77"))
-        marked = self.start("sh", "-c", f": {self.OWN}-marked-red; read line; exit 4")
+        marked = self.start("sh", "-c", f": {self.mark}-marked-red; read line; exit 4")
         names = {"space": in_space.pid, "batch-77": by_env.pid, "by-red": marked.pid}
         place = cgroup_place()
         if place:
-            group = os.path.join(place, f"sonde-e2e-pod{self.OWN}")
+            group = os.path.join(place, f"{self.mark}-pod")
             os.mkdir(group)
             self.addCleanup(self.remove_cgroup, group)
             in_group = self.puppet("sh", "-c",
                                    f'echo 0 >{group}/cgroup.procs && exec "$0" "$@"')
-            names[f"pod-{self.OWN}"] = in_group.pid
+            names["pod-pod"] = in_group.pid
         runs = {}
         for name, pid in names.items():
             job = self.await_run(name)
@@ -634,7 +649,6 @@ jobs:
         child = in_space.fork("daemon")
         sonde.await_pid(child, runs["space"])
 
-        ended = time.monotonic()
         in_space.exit(0)
         os.kill(by_env.pid, signal.SIGTERM)
         by_env.process.wait()
@@ -644,7 +658,7 @@ jobs:
                   "by-red": ("failure", 4, None)}
         if place:
             in_group.exit(7)
-            wanted[f"pod-{self.OWN}"] = ("failure", 7, None)
+            wanted["pod-pod"] = ("failure", 7, None)
         self.reap_orphans()
         if not harness.has_connector():
             wanted = {name: ("unknown", None, None) for name in wanted}
@@ -652,11 +666,12 @@ jobs:
         sonde.await_snapshots(3)
         self.assertEqual({row["outcome"] for row in self.rows("SELECT outcome FROM jobs")},
                          {"running"})
+        # and over when the time is: exactly when, tests/unit/test-rule-runs.c shows
+        sonde.configure(self.rules(linger=0))
+        sonde.rpc("daemon.reload")
         for name, outcome in wanted.items():
             job = self.await_end(runs[name])
             self.assertEqual((job["outcome"], job["exit_code"], job["signal_num"]), outcome, name)
-        waited = time.monotonic() - ended
-        self.assertTrue(28 <= waited <= 45, waited)
         self.assertEqual(sorted(job["job_id"] for job in self.rows("SELECT * FROM jobs")),
                          sorted(wanted))
         self.assertEqual(self.job(runs["space"])["process_spawn_count"],
@@ -700,8 +715,13 @@ class Beside(daemon.TestCase):
             self.assertEqual(job[name], summary[name], name)
         for column, field in FIGURES.items():
             self.assertAlmostEqual(job[column], summary[field], places=3, msg=column)
-        told = {field: how for field, how in summary["exactness"].items() if how}
+        told = dict(summary["exactness"])
+        if not summary["syscall_hotspots"]:
+            # They are sampled: a run may end before a sample finds it in a call. The daemon, which
+            # samples on its own, may have found one.
+            self.assertIsNone(told.pop("syscall_hotspots"))
         self.assertEqual({field: job[f"exactness_{field}"] for field in told}, told)
+        self.assertNotIn(None, told.values())
         self.assertAlmostEqual(job["started_at"], summary["started_at"], places=3)
         return job
 
@@ -766,9 +786,10 @@ class Beside(daemon.TestCase):
         self.assertEqual((top["running_jobs"], top["active_sheets"]), (1, 1))
         puppet.tell("grow", 60)
         sonde.await_snapshots(2)
+        before = time.time()
         report = self.report("x")
         self.assertEqual(report["job"]["outcome"], "running")
-        self.assertAlmostEqual(report["as_of"], time.time(), delta=5)
+        self.assertTrue(before - 0.1 <= report["as_of"] <= time.time() + 0.1, report["as_of"])
         self.assertGreaterEqual(report["job"]["profile"]["peak_rss_mb"], 60)
         self.assertIsNone(report["job"]["ended_at"])
         puppet.exit(0)
@@ -806,7 +827,9 @@ class Beside(daemon.TestCase):
         self.assertEqual(result.status, 128 + signal.SIGTERM, result)
         job = self.assert_stored_as_told(result.summary)
         self.assertEqual(job["signal_num"], signal.SIGTERM)
-        kill, = self.events(run_id, "kill")
+        kills = self.events(run_id, "kill")
+        self.assertEqual(len(kills), 1, kills)
+        kill, = kills
         self.assertEqual((kill["pid"], kill["signal_num"], kill["sender_pid"]),
                          (puppet.pid, signal.SIGTERM, shell.pid))
         self.assertIn(f"kill -TERM {puppet.process.pid}", kill["sender_command"])

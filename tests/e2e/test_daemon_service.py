@@ -9,17 +9,18 @@ import pathlib
 import re
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 import time
-import unittest
 
 import daemon
 import harness
+import small_disk
 
 EXIT_USAGE = 2
-SOCKET_PATH_MAX = 107
-STOP_SECONDS = 3
+# Of nothing that happens in a test: what comes, comes for another reason.
+NEVER = 3600
 
 # `key=value`, the value in quotes where it is more than a word.
 LOG_FIELD = re.compile(r'([a-z_]+)=("(?:[^"\\]|\\.)*"|[^ "=]+)(?: |$)')
@@ -55,6 +56,12 @@ class ServiceTestCase(daemon.TestCase):
 
     def stored_ids(self):
         return [row["id"] for row in self.rows("SELECT id FROM snapshots ORDER BY id")]
+
+    def stored_ids_so_far(self):
+        """The same where the tables may not be made yet."""
+        with contextlib.suppress(sqlite3.OperationalError):
+            return self.stored_ids()
+        return []
 
 
 # ---- one of a kind ----
@@ -102,7 +109,7 @@ class Single(ServiceTestCase):
         os.makedirs(self.state, mode=0o700)
         precious = os.path.join(self.state, "sonde.sock")
         pathlib.Path(precious).write_text("precious", encoding="utf-8")
-        result = self.run_daemon(timeout=10)
+        result = self.run_daemon()
         self.assertEqual(result.status, 1, result)
         self.assertIn(precious, result.stderr)
         self.assertEqual(pathlib.Path(precious).read_text(encoding="utf-8"), "precious")
@@ -174,14 +181,10 @@ class Manager(ServiceTestCase):
     def test_watchdog(self):
         path = self.path("notify")
         self.listen(path)
-        sonde = self.daemon(env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "400000"}, interval=5)
+        sonde = self.daemon(env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "400000"}, interval=NEVER)
         self.hear_until("READY")
-        times = []
         for _ in range(4):
             self.assertEqual(self.hear_until("WATCHDOG")["WATCHDOG"], "1")
-            times.append(time.monotonic())
-        for earlier, later in zip(times, times[1:]):
-            self.assertLess(later - earlier, 0.4)
         sonde.stop()
 
     def test_watchdog_of_another_process(self):
@@ -216,18 +219,16 @@ class Reload(ServiceTestCase):
         return sonde.rpc("daemon.status")["interval_seconds"]
 
     def test_signal(self):
-        sonde = self.daemon(interval=5)
+        sonde = self.daemon(interval=NEVER)
         sonde.interval = 0.1
         sonde.configure("")
         sonde.process.send_signal(signal.SIGHUP)
         self.await_log(sonde, "configuration read again")
         changed, = [line for line in parse_log(sonde.log_now) if line["message"] == "changed"]
         self.assertEqual((changed["key"], changed["from"], changed["to"]),
-                         ("profiler.interval_seconds", "5", "0.1"))
+                         ("profiler.interval_seconds", str(NEVER), "0.1"))
         self.assertEqual(self.interval(sonde), 0.1)
-        began = time.monotonic()
         sonde.await_snapshots(10)
-        self.assertLess(time.monotonic() - began, 5)
 
     def test_broken_file_keeps_the_old(self):
         sonde = self.daemon(interval=0.2)
@@ -313,15 +314,13 @@ class Reload(ServiceTestCase):
         self.assertTrue(os.path.exists(self.path("other.db")))
 
     def test_streams_live_on(self):
-        sonde = self.daemon(interval=5)
+        sonde = self.daemon(interval=NEVER)
         link = sonde.top_stream()
         sonde.interval = 0.1
         sonde.configure("")
         sonde.rpc("daemon.reload")
-        began = time.monotonic()
         for _ in range(5):
             link.notice()
-        self.assertLess(time.monotonic() - began, 5)
 
 
 class Start(ServiceTestCase):
@@ -361,8 +360,7 @@ class Start(ServiceTestCase):
 
 
 class Stop(ServiceTestCase):
-    def check_ended(self, sonde, seconds):
-        self.assertLess(seconds, STOP_SECONDS)
+    def check_ended(self, sonde):
         self.assertFalse(os.path.lexists(sonde.socket))
         self.assertEqual(harness.children_of(sonde.process.pid), [])
         self.assert_intact()
@@ -376,7 +374,8 @@ class Stop(ServiceTestCase):
                 sonde = self.daemon(interval=0.1)
                 link = sonde.top_stream()
                 published = [link.notice()["data"]["id"] for _ in range(10)]
-                self.check_ended(sonde, sonde.stop(number))
+                sonde.stop(number)
+                self.check_ended(sonde)
                 self.assertLessEqual(set(published), set(self.stored_ids()))
 
     def test_hundred_clients_and_one_that_is_stopped(self):
@@ -393,10 +392,9 @@ class Stop(ServiceTestCase):
         self.addCleanup(waiting.close)
         waiting.send(b'{"jsonrpc": ')
         sonde.await_snapshots(20)
-        began = time.monotonic()
         sonde.process.send_signal(signal.SIGTERM)
         self.assertEqual(sonde.wait(), 0)
-        seconds = time.monotonic() - began
+        self.assertEqual(harness.process_state(follower.pid), "T")
         last = None
         with contextlib.suppress(ConnectionError):
             while True:
@@ -405,7 +403,7 @@ class Stop(ServiceTestCase):
         self.assertEqual(self.stored_ids()[-1], last)
         for link in links:
             link.close()
-        self.check_ended(sonde, seconds)
+        self.check_ended(sonde)
         follower.kill()
 
     def test_every_snapshot_that_was_told_of_is_stored(self):
@@ -427,8 +425,8 @@ class Stop(ServiceTestCase):
         sonde.stop()
 
     def check_slow_disk(self, delay_ms):
-        """Every write to the database takes so long. Neither sampling nor the end waits for that,
-        nor for those who ask what is stored."""
+        """Every write to the database takes so long, and a transaction has several. Neither sampling
+        nor the end waits for that, nor for clients that ask what is stored."""
         prefix = ("strace", "-D", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e",
                   "signal=none", "-e", "trace=pwrite64", "-e",
                   f"inject=pwrite64:delay_enter={delay_ms * 1000}")
@@ -440,16 +438,12 @@ class Stop(ServiceTestCase):
         askers = [sonde.connect() for _ in range(20)]
         for asker in askers:
             asker.send({"jsonrpc": "2.0", "id": 1, "method": "job.list"})
-        times = []
-        for _ in range(10):
-            link.notice()
-            times.append(time.monotonic())
-        self.assertLess(times[-1] - times[0], 4)
-        self.assertLess(max(b - a for a, b in zip(times, times[1:])), 1)
+        is_ahead = [link.notice()["data"]["id"] not in self.stored_ids_so_far()
+                    for _ in range(10)]
+        self.assertIn(True, is_ahead)
         for asker in askers:
             self.assertEqual(asker.read()["id"], 1)
-        seconds = sonde.stop()
-        self.assertLess(seconds, STOP_SECONDS + 0.5)
+        sonde.stop()
 
     @harness.needs_program("strace")
     def test_slow_disk(self):
@@ -492,68 +486,68 @@ class Stop(ServiceTestCase):
 
 class Snapshots(ServiceTestCase):
     def test_fresh(self):
-        sonde = self.daemon(interval=5)
+        sonde = self.daemon(interval=NEVER)
         first = sonde.top()
         self.assertEqual(sonde.top()["id"], first["id"])
-        time.sleep(0.15)
         began = time.time()
-        fresh = sonde.rpc("daemon.top", fresh=True)
+        fresh = sonde.fresh()
         self.assertGreater(fresh["id"], first["id"])
-        self.assertAlmostEqual(fresh["timestamp"], began, delta=0.5)
-        # A client in a loop does not become a load.
-        ids = [sonde.rpc("daemon.top", fresh=True)["id"] for _ in range(50)]
-        self.assertLess(len(set(ids)), 10)
+        self.assertTrue(began - 0.1 <= fresh["timestamp"] <= time.time() + 0.1)
+        # A client in a loop does not become a load: one in a tenth of a second is taken.
+        taken = sorted({sonde.rpc("daemon.top", fresh=True)["timestamp"] for _ in range(50)})
+        for earlier, later in zip(taken, taken[1:]):
+            self.assertGreater(later - earlier, 0.09)
         self.await_rows("SELECT 1 FROM snapshots WHERE id = ?", fresh["id"])
         sonde.stop()
 
     def test_fresh_does_not_move_the_schedule(self):
+        """They are asked for more often than the interval is long: if one put off the next tick,
+        there would be no tick at all."""
         sonde = self.daemon(interval=0.5)
-        sonde.await_snapshots(1)
-        for _ in range(13):
-            time.sleep(0.23)
-            sonde.rpc("daemon.top", fresh=True)
-        losses = sonde.rpc("daemon.status")["losses"]
-        sonde.stop()
-        times = [row["timestamp"] for row in self.rows("SELECT timestamp FROM snapshots")]
-        # Beside those that were asked for there is one every half second, as before.
-        ticks = [moment for moment in times
-                 if abs((moment - times[0] + 0.25) % 0.5 - 0.25) < 0.05]
-        numbers = {round((moment - times[0]) / 0.5) for moment in ticks}
-        self.assertEqual(numbers, set(range(max(numbers) + 1)))
-        self.assertGreaterEqual(max(numbers), 6)
-        self.assertGreaterEqual(len(times) - len(numbers), 5)
-        self.assertEqual(losses["missed_ticks"], 0)
+        streamed = sonde.top_stream()
+        seen, asked = set(), set()
+        def count_ticks():
+            time.sleep(0.15)
+            seen.update(notice["data"]["id"] for notice in streamed.pending())
+            fresh = sonde.rpc("daemon.top", fresh=True)["id"]
+            if fresh not in seen:  # else that of a tick is fresh enough
+                asked.add(fresh)
+            return len(seen - asked)
+        harness.wait_until(lambda: count_ticks() >= 5 and len(asked) >= 10,
+                           lambda: f"{len(asked)} asked for, {len(seen - asked)} ticks")
 
     def test_stopped_for_two_seconds(self):
-        """A gap: stored, published, shown."""
+        """A gap: stored, published, shown. A busy machine may make others, which are shorter or
+        do not cover that time."""
         sonde = self.daemon(interval=0.2)
         link = sonde.stream("monitor.gap", "monitor.snapshot")
         link.await_notice("monitor.snapshot")
-        os.kill(sonde.process.pid, signal.SIGSTOP)
-        stopped_at = time.time()
-        time.sleep(2)
-        os.kill(sonde.process.pid, signal.SIGCONT)
-        gap = link.await_notice("monitor.gap")["data"]
-        self.assertAlmostEqual(gap["timestamp"] - gap["seconds"], stopped_at, delta=0.5)
-        self.assertGreater(gap["seconds"], 1.5)
-        self.assertLess(gap["seconds"], 3)
+        with sonde.paused():
+            stopped_at = time.time()
+            time.sleep(2)
+            resumed_at = time.time()
+        def covers(gap):
+            # it begins when the first tick is missed
+            return gap["timestamp"] - gap["seconds"] <= stopped_at + sonde.interval + 0.05 and \
+                gap["timestamp"] >= resumed_at - 0.05
+        gap = link.await_notice("monitor.gap", lambda notice: covers(notice["data"]))["data"]
         link.await_notice("monitor.snapshot")
-        row, = self.await_rows("SELECT * FROM gaps")
+        row, = self.await_rows("SELECT * FROM gaps WHERE abs(timestamp - ?) < 0.001",
+                               gap["timestamp"])
         self.assertAlmostEqual(row["timestamp"], gap["timestamp"], places=3)
         self.assertAlmostEqual(row["seconds"], gap["seconds"], places=2)
         result = self.run_sonde("status", "--json")
         status = harness.strict_json(result.stdout.decode())
-        self.assertEqual(len(status["gaps"]), 1)
-        self.assertEqual(status["gaps"][0]["reason"], gap["reason"])
-        self.assertTrue(8 <= status["losses"]["missed_ticks"] <= 12, status["losses"])
+        shown, = filter(covers, status["gaps"])
+        self.assertEqual(shown["reason"], gap["reason"])
+        self.assertGreaterEqual(status["losses"]["missed_ticks"], 2 / sonde.interval - 2)
         text = self.run_sonde("status").stdout.decode()
         self.assertRegex(text, r"[0-9]+ ticks missed")
         self.assertIn("gaps", text)
-        # It does not catch up with a burst.
+        # It does not catch up with a burst: one may be late, and the next in time.
         times = [link.await_notice("monitor.snapshot")["timestamp"] for _ in range(5)]
-        for earlier, later in zip(times, times[1:]):
-            self.assertAlmostEqual(later - earlier, 0.2, delta=0.15)
-        self.assertEqual(len(self.rows("SELECT * FROM gaps")), 1)
+        self.assertGreater(times[-1] - times[0], 2 * sonde.interval)
+        self.assertEqual(len(list(filter(covers, self.rows("SELECT * FROM gaps")))), 1)
         sonde.stop()
 
     def test_jsonl(self):
@@ -577,34 +571,13 @@ class Snapshots(ServiceTestCase):
         self.assertEqual([name for name in os.listdir(self.state) if "jsonl" in name], [])
 
 
-class FullDisk(ServiceTestCase):
-    SIZE_MB = 6
+class FullDisk(small_disk.TestCase, ServiceTestCase):
     # It would fill the disk by itself.
     WITHOUT_LOG = "profiler:\n  jsonl_path: ''\n"
 
     def setUp(self):
         super().setUp()
-        self.disk = self.path("disk")
-        os.mkdir(self.disk)
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.SIZE_MB}m,mode=0700",
-                               "none", self.disk], check=False, stderr=subprocess.DEVNULL) \
-            if harness.is_root() else None
-        if not done or done.returncode:
-            raise unittest.SkipTest("needs to mount a file system (root)")
-        self.addCleanup(subprocess.run, ["umount", "-l", self.disk], check=False)
-        self.state = os.path.join(self.disk, "state")
-        self.environment["SONDE_STATE_DIR"] = self.state
         self.environment["SONDE_SOCKET"] = self.path("run/sonde.sock")
-
-    def fill(self):
-        """Takes all that is left, to the last byte."""
-        with open(os.path.join(self.disk, "filler"), "ab", buffering=0) as filler:
-            for size in (65536, 4096, 512, 1):
-                try:
-                    while True:
-                        filler.write(b"x" * size)
-                except OSError:
-                    pass
 
     def test_sampling_goes_on(self):
         sonde = self.daemon(self.WITHOUT_LOG, interval=0.1)
@@ -627,7 +600,7 @@ class FullDisk(ServiceTestCase):
         self.assertEqual(losses()["failed_collections"], 0)
         # What was stored before can be read.
         self.assertIn("result", sonde.connect().request("report.machine", since=0))
-        os.unlink(os.path.join(self.disk, "filler"))
+        self.make_room()
         harness.wait_until(lambda: not sonde.rpc("daemon.status")["database_error"],
                            lambda: sonde.log)
         gap = self.await_rows("SELECT * FROM gaps")[0]
@@ -643,8 +616,8 @@ class FullDisk(ServiceTestCase):
         self.fill()
         sonde.await_snapshots(5)
         self.fill()
-        self.assertLess(sonde.stop(), STOP_SECONDS)
-        os.unlink(os.path.join(self.disk, "filler"))
+        sonde.stop()
+        self.make_room()
         self.assert_intact()
 
 
@@ -662,21 +635,18 @@ class Follow(ServiceTestCase):
         return process
 
     def await_output(self, process, word, timeout=harness.DEADLINE):
-        """How long it takes until the word is there."""
-        began = time.monotonic()
-
+        """Waits until the word is there."""
         def is_there():
             process.seen += process.stdout.read() or b""
             return word in process.seen
         harness.wait_until(is_there, lambda: f"{word} in {process.seen} "
                                              f"{self.read('follow-errors')}", timeout)
-        return time.monotonic() - began
 
     def await_follower(self, sonde, count=1):
         harness.wait_until(lambda: sonde.rpc("daemon.status")["subscribers"] == count, "it follows")
 
     def test_what_happens_does_not_wait_for_a_snapshot(self):
-        sonde = self.daemon(interval=600)
+        sonde = self.daemon(interval=NEVER)
         process = self.follow()
         self.await_follower(sonde)
         sonde.rpc("job.start", job_id="watched")
@@ -696,7 +666,7 @@ class Follow(ServiceTestCase):
         self.assertIsNone(process.poll())
         sonde.start()
         self.await_follower(sonde)
-        self.assertIn(b"is back", self.read("follow-errors"))
+        harness.wait_until(lambda: b"is back" in self.read("follow-errors"), "it says so")
         sonde.rpc("job.start", job_id="after")
         self.await_output(process, b'"after"')
         for line in process.seen.splitlines():

@@ -18,7 +18,8 @@ import daemon
 import harness
 
 STORM_MESSAGES = int(os.environ.get("SONDE_STORM", "200000"))
-STALL_SECONDS = 30
+# A client that keeps within this must not be delayed for as long by a busy machine.
+STALL_SECONDS = 5
 
 METHODS = ("daemon.status", "daemon.top", "daemon.top.stream", "daemon.events",
            "daemon.monitor.stream", "daemon.reload", "job.start", "job.progress", "job.finish",
@@ -185,19 +186,19 @@ class Storm(clients.TestCase):
                                    for i in range(100)]) * 4)
         drop_by_drop, steady = sonde.connect(), sonde.connect()
         silent, deaf_stream = sonde.connect(), sonde.top_stream()
-        return {"half a line": (half, False), "a byte a second": (drop_by_drop, False),
+        return {"half a line": (half, False), "byte by byte": (drop_by_drop, False),
                 "does not read": (deaf, False), "says nothing": (silent, True),
                 "a stream that does not read": (deaf_stream, True),
                 "always within a line, and always ending it": (steady, True)}
 
     def drip(self, stallers, is_over):
-        """What those do that do something, once a second."""
+        """What those do that do something, a few times a second."""
         line = clients.line_of(clients.PING)
         steady = stallers["always within a line, and always ending it"][0]
         steady.send(line[:10])
-        while not is_over.wait(1):
+        while not is_over.wait(0.2):
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                stallers["a byte a second"][0].send(b" ")
+                stallers["byte by byte"][0].send(b" ")
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 steady.send(line[10:] + line[:10])
 
@@ -210,9 +211,9 @@ class Storm(clients.TestCase):
         return not poller.poll(0)
 
     def test_storm_and_stalls(self):
-        """Malformed messages for as long as stalled clients are waited for; at the end all is well:
-        nothing crashed, leaked or missed."""
-        sonde = self.daemon(interval=self.INTERVAL)
+        """Malformed messages while stalled clients are waited for; at the end all is well: nothing
+        crashed, leaked or missed."""
+        sonde = self.daemon("daemon:\n  stall_seconds: 3600\n", interval=self.INTERVAL)
         pid = sonde.pid
         stallers = self.stalled(sonde)
         began = time.monotonic()
@@ -236,30 +237,26 @@ class Storm(clients.TestCase):
               f"{sum(gale.closed for gale in gales)} connections closed by the daemon")
         self.assertGreater(answers, STORM_MESSAGES // 4)
         for name, (link, _) in stallers.items():
-            self.assertTrue(took > STALL_SECONDS or self.is_open(link), name)
-        time.sleep(max(0, STALL_SECONDS + clients.SWEEP_SECONDS + 3 - took))
+            self.assertTrue(self.is_open(link), name)
+        sonde.configure(f"daemon:\n  stall_seconds: {STALL_SECONDS}\n")
+        sonde.rpc("daemon.reload")
         self.check_stalled(stallers)
         is_over.set()
         dripping.join()
-        self.check_after(sonde, pid, time.monotonic() - began)
+        self.check_after(sonde, pid)
         sonde.stop()
         self.check_log(sonde.log)
 
     def check_stalled(self, stallers):
         for name, (link, may_stay) in stallers.items():
-            with self.subTest(client=name):
-                if may_stay:
-                    self.assertTrue(self.is_open(link))
-                else:
-                    harness.wait_until(lambda link=link: not self.is_open(link), name,
-                                       timeout=clients.SWEEP_SECONDS)
+            if not may_stay:
+                harness.wait_until(lambda link=link: not self.is_open(link), name)
+        for name, (link, may_stay) in stallers.items():
+            if may_stay:
+                self.assertTrue(self.is_open(link), name)
 
-    def check_after(self, sonde, pid, seconds):
-        status = self.status(sonde)
-        self.assertEqual(status["losses"]["failed_collections"], 0)
-        # The storm itself needs the cores as well: a few may come late.
-        self.assertLessEqual(status["losses"]["missed_ticks"], 6)
-        self.assertGreaterEqual(status["snapshots"], seconds / self.INTERVAL - 8)
+    def check_after(self, sonde, pid):
+        self.assert_ticks(sonde)
         harness.wait_until(lambda: self.status(sonde)["connections"] <= 5, "they are gone")
         if not harness.is_sanitized():
             self.assertLess(clients.rss_kb(pid), 48 * 1024)

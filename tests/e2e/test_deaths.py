@@ -139,16 +139,15 @@ class Deaths(harness.TestCase):
     def large_program(self):
         """Has much memory, says so, and ends with its input."""
         return self.write("large.py", "import mmap, os, sys\n"
-                                      "memory = mmap.mmap(-1, 1500 << 20)\n"
+                                      "memory = mmap.mmap(-1, 300 << 20)\n"
                                       "memory.madvise(mmap.MADV_NOHUGEPAGE)\n"
-                                      "for at in range(0, len(memory), 4096):\n"
-                                      "    memory[at] = 1\n"
+                                      "memory.madvise(23)  # MADV_POPULATE_WRITE\n"
                                       "print('ready', flush=True)\n"
                                       "sys.stdin.read()\n"
                                       "os._exit(0)\n")
 
     @harness.needs_connector()
-    @harness.needs_memory(2500)
+    @harness.needs_memory(1000)
     def test_beside_one_that_takes_long_to_end(self):
         """Giving back much memory takes a while, in which others end: they do not wait for it."""
         large = self.large_program()
@@ -282,12 +281,13 @@ class Deaths(harness.TestCase):
 
     # ---- small things ----
 
-    def start_sonde(self, *words):
+    def start_sonde(self, *words, **options):
         summary = os.path.join(self.open_directory(), "summary")
         # pylint: disable-next=attribute-defined-outside-init
         self.stderr = open(self.path("stderr"), "w+b")  # pylint: disable=consider-using-with
         self.addCleanup(self.stderr.close)
-        return self.start(harness.SONDE, "run", "--summary", summary, *words, stderr=self.stderr)
+        return self.start(harness.SONDE, "run", "--summary", summary, *words, stderr=self.stderr,
+                          **options)
 
     def finish(self, process):
         status = process.wait(harness.DEADLINE)
@@ -339,17 +339,44 @@ class DeathsUnderDaemon(Deaths):
             self.assertEqual(self.ends(job["chain"]), [("exit", 3, None)] * 2)
         return job
 
+    def start_kept(self, script):
+        """`sonde run` of a script that begins with open_gate(), once the daemon keeps the run."""
+        os.mkfifo(self.path("gate"))
+        process = self.start_sonde("--interval", "100ms", "--job", "kept", "--", "sh", "-c",
+                                   f"read x < gate; {script}", cwd=self.directory)
+        harness.wait_until(lambda: self.daemon.processes(job_id="kept"), "the daemon keeps the run")
+        return process
+
+    def open_gate(self):
+        pathlib.Path(self.path("gate")).write_text("\n", encoding="ascii")
+
     @harness.needs_connector()
-    @harness.needs_memory(2500)
+    @harness.needs_memory(1000)
     def test_beside_a_stranger_that_takes_long_to_end(self):
         stranger = subprocess.Popen(["python3", self.large_program()], stdin=subprocess.PIPE,
                                     stdout=subprocess.PIPE)
         self.started.append(stranger)
         self.assertEqual(stranger.stdout.readline(), b"ready\n")
+        # Only the daemon is sure to know the program of a process that ends at once.
+        process = self.start_kept("sh -c 'exit 3'; exit $?")
         stranger.stdin.close()
-        summary, report, _ = self.run_dead("sh", "-c", "sh -c 'exit 3'; exit $?", status=3)
+        self.open_gate()
+        summary, report, _ = self.report_of(self.finish(process))
         self.assertRegex(summary["cause"], r"^exit status 3: sh \(\d+\) exited 3 → sh exited 3$")
         self.assert_chain_is_a_family(summary["chain"], report)
+
+    @harness.needs_connector()
+    def test_run_that_was_handed_over(self):
+        """A daemon that comes in the middle of a run has not seen how its processes began. The chain
+        that is stored is that of `sonde run`."""
+        process = self.start_kept("sh -c 'exit 3'; exit $?")
+        self.daemon.kill()
+        self.daemon.start()
+        harness.wait_until(lambda: self.daemon.processes(job_id="kept"), "it keeps the run again")
+        self.open_gate()
+        summary, report, _ = self.report_of(self.finish(process))
+        self.assertEqual(self.ends(summary["chain"]), [("exit", 3, None)] * 2)
+        self.assertEqual(self.ends(report["job"]["chain"]), [("exit", 3, None)] * 2)
 
     def test_secrets_are_hidden(self):
         """In the sentence, and in the chain."""

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """The Python module: in this process, as pip installs it, and where its library is not."""
-import atexit
 import ctypes
 import dataclasses
-import functools
 import gc
 import json
 import os
@@ -13,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
@@ -528,15 +525,17 @@ class Commands(harness.TestCase):
 # ---- as it is installed ----
 
 
-@functools.cache
-def install():
+@harness.shared
+def install(directory):
     """A virtual environment of Debian's Python with the module in it, as pip makes it."""
-    directory = tempfile.mkdtemp(prefix="sonde-python-")
-    atexit.register(shutil.rmtree, directory)
     # pip builds in the source's place
     shutil.copytree(SOURCE / "python", f"{directory}/python",
                     ignore=shutil.ignore_patterns("__pycache__"))
-    subprocess.run([DEBIAN_PYTHON, "-m", "venv", "--system-site-packages", f"{directory}/venv"],
+    # A pip of the system does as well, and takes no seconds to install.
+    has_pip = subprocess.run([DEBIAN_PYTHON, "-m", "pip", "--version"], check=False,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+    subprocess.run([DEBIAN_PYTHON, "-m", "venv", "--system-site-packages",
+                    *(["--without-pip"] if has_pip else []), f"{directory}/venv"],
                    check=True, stdout=subprocess.DEVNULL)
     subprocess.run([f"{directory}/venv/bin/python", "-m", "pip", "install", "--quiet", "--no-index",
                     "--no-build-isolation", f"{directory}/python"], check=True)

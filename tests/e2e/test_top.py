@@ -486,15 +486,20 @@ class Screen(tmux.TestCase, daemon.TestCase):
     # ---- the past ----
 
     def incident(self):
-        """A job that suddenly takes 100 MB, in a database that nobody writes any more."""
+        """A job that suddenly takes 100 MB, in the database of a daemon that has stopped. Anomalies
+        of other processes on this machine are deleted from it."""
         sonde = self.daemon(CONFIG)
         puppet, run_id, _ = self.job(sonde)
         stream = sonde.stream("monitor.anomaly")
         sonde.await_snapshots(8)
         puppet.tell("grow", 100)
-        anomaly = stream.await_notice("monitor.anomaly")["data"]
+        anomaly = stream.await_notice("monitor.anomaly",
+                                      lambda notice: notice["job_id"] == "nightly")["data"]
         sonde.await_snapshots(8)
         sonde.stop()
+        with contextlib.closing(sqlite3.connect(self.database)) as database:
+            database.execute("DELETE FROM anomalies WHERE run_id IS NOT ?", (run_id,))
+            database.commit()
         return puppet, run_id, anomaly
 
     def test_replay_reaches_the_anomaly_with_one_key(self):

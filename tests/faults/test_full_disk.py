@@ -4,53 +4,21 @@ writing resumes by itself."""
 import os
 import pathlib
 import re
-import subprocess
-import time
 
 import faults
 import harness
+import small_disk
 
-SIZE_MB = 6
-SAMPLING = "sampling goes on"
 WRITING = "writing again"
 
 
-@harness.needs_namespaces()
-class SmallDisk(faults.Case):
+class SmallDisk(small_disk.TestCase, faults.Case):
     """What the tests share: a disk that can be filled."""
 
     def setUp(self):
         super().setUp()
-        self.disk = self.path("disk")
-        os.mkdir(self.disk)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m,mode=0700", "none",
-                        self.disk], check=True)
-        self.addCleanup(subprocess.run, ["umount", "-l", self.disk], check=False)
-        self.state = os.path.join(self.disk, "state")
         os.mkdir(self.state, 0o700)
-        self.environment["SONDE_STATE_DIR"] = self.state
-        self.filler = os.path.join(self.disk, "filler")
         self.ballast = self.database + "-ballast"
-
-    def fill(self):
-        """Takes all that is left, to the last byte."""
-        with open(self.filler, "ab", buffering=0) as filler:
-            for size in (65536, 4096, 512, 1):
-                try:
-                    while True:
-                        filler.write(b"x" * size)
-                except OSError:
-                    pass
-
-    def fill_until(self, condition, what):
-        """What is given up meanwhile is taken as well."""
-        def is_there():
-            self.fill()
-            return condition()
-        harness.wait_until(is_there, what)
-
-    def enlarge(self):
-        subprocess.run(["mount", "-o", f"remount,size={2 * SIZE_MB}m", self.disk], check=True)
 
     def check_reading(self):
         """While nothing can be written."""
@@ -65,17 +33,19 @@ class SmallDisk(faults.Case):
         self.assertEqual(sum(lost for lost, _ in gaps), dropped)
         self.assertEqual({reason for _, reason in gaps}, {"the disk was full"})
 
-    def endure(self, errors, times):
-        """Fills the disk and frees it again, so many times; each is told of once."""
+    def endure(self, errors, times, count_taken):
+        """Fills the disk until snapshots are lost and frees it again, so many times; each is
+        reported once. count_taken() counts the snapshots that were taken so far, or less."""
         for number in range(1, times + 1):
             self.assertTrue(os.path.exists(self.ballast) or number > 1, "there is no ballast")
-            self.fill_until(lambda: errors().count(SAMPLING) == number,
+            self.fill_until(lambda: errors().count(small_disk.FULL) == number,
                             "it is said that the disk is full")
             self.assertFalse(os.path.exists(self.ballast), "the ballast was not given up")
+            taken = count_taken() + small_disk.QUEUE_MAX
             self.check_reading()
-            time.sleep(self.random.uniform(0.3, 1))
-            self.assertEqual(errors().count(SAMPLING), number)
-            os.unlink(self.filler)
+            harness.wait_until(lambda: count_taken() > taken, "snapshots are lost")
+            self.assertEqual(errors().count(small_disk.FULL), number)
+            self.make_room()
             harness.wait_until(lambda: errors().count(WRITING) == number, errors)
             self.figures["times full"] += 1
 
@@ -86,8 +56,8 @@ class FullDisk(SmallDisk):
         writer = self.write_database("--job", "build", "--processes", 60, "--ticks", 100000,
                                      "--pace", 0.005, "--interval", 0.005, "--retry-ms", 50,
                                      verb="queue")
-        harness.wait_until(lambda: self.has_stored("SELECT 1 FROM jobs"), "the job is stored")
-        self.endure(lambda: writer.errors, times)
+        harness.wait_until(lambda: self.stored("SELECT 1 FROM snapshots"), "a snapshot is stored")
+        self.endure(lambda: writer.errors, times, lambda: writer.said.count("QUEUED"))
         writer.process.terminate()  # ends its ticks, not the writer
         writer.wait()
         self.assertEqual(writer.process.returncode, 0, writer.errors)
@@ -106,15 +76,15 @@ class FullDisk(SmallDisk):
         process = self.start_sonde("--interval", "10ms", "--job", "build", "--", "sh", "-c",
                                    "echo ready $$; read line; exit 7")
         self.await_ready(process)
-        harness.wait_until(lambda: self.has_stored("SELECT 1 FROM snapshots"), "the job is stored")
-        self.fill_until(lambda: SAMPLING in pathlib.Path(process.errors_path).read_text(
+        harness.wait_until(lambda: self.stored("SELECT 1 FROM snapshots"), "a snapshot is stored")
+        self.fill_until(lambda: small_disk.FULL in pathlib.Path(process.errors_path).read_text(
             encoding="utf-8"), "it is said that the disk is full")
         self.fill()
         result = self.finish(process)
         self.assertEqual(result.status, 7, result)
         self.assertEqual(result.stderr.count("not stored to the end"), 1, result)
         self.check_reading()
-        os.unlink(self.filler)
+        self.make_room()
         self.check_told([])
         self.assertEqual(self.rows("SELECT job_id, outcome, cause FROM jobs"),
                          [("build", "unknown", "lost")])
@@ -130,7 +100,7 @@ class FullDisk(SmallDisk):
         told = writer.wait()
         self.assertEqual((writer.errors, told.lost), ("", {}))
         self.check_reading()
-        os.unlink(self.filler)
+        self.make_room()
         self.check_told([before, told])
 
     def test_full_before(self):
@@ -139,7 +109,7 @@ class FullDisk(SmallDisk):
         result = self.run_sonde("run", "--", "sh", "-c", "exit 7")
         self.assertEqual(result.status, 7, result)
         self.assertEqual(result.stderr.count("not stored"), 1, result)
-        os.unlink(self.filler)
+        self.make_room()
         self.assertEqual(self.run_job("true").stderr.count("sonde: run:"), 0)
         self.check_told([])
 
@@ -161,8 +131,8 @@ class FullDisk(SmallDisk):
 
     def test_nothing_expires(self):
         """It goes on as long as there is room, and what is there stays whole."""
-        with open(self.filler, "wb") as filler:
-            filler.write(b"x" * (SIZE_MB << 19))
+        with open(os.path.join(self.disk, "filler"), "wb") as filler:
+            filler.write(b"x" * (self.SIZE_MB << 19))
         writer = self.write_database("--job", "build", "--processes", 200, "--ticks", 350)
         told = writer.wait()
         self.figures["ticks stored"] += len(told.ticks)
@@ -180,20 +150,16 @@ if faults.IS_LONG:
         it."""
 
         def test_real_run(self):
-            process = self.start_sonde("--interval", "10ms", "--job", "build", "--",
-                                       *self.victim("named", "x"))
-            self.await_ready(process)
-            harness.wait_until(lambda: self.has_stored("SELECT 1 FROM snapshots"),
-                               "the job is stored")
+            process = self.start_crowd("--job", "build")
             self.endure(lambda: pathlib.Path(process.errors_path).read_text(encoding="utf-8"),
-                        faults.count(1, 3))
+                        faults.count(1, 3), lambda: small_disk.count_snapshots(process.pid))
             result = self.finish(process)
             self.assertEqual(result.status, 0, result)
             dropped = self.rows("SELECT sum(lost) FROM gaps WHERE kind = 'not_stored'")[0][0]
             self.check_gaps(dropped)
-            stored = self.rows("SELECT count(*) FROM snapshots")[0][0]
-            # one is taken when the command has ended, and maybe one while it does
-            self.assertIn(stored + dropped - result.summary["num_samples"], (1, 2))
+            stored = self.rows("SELECT count(DISTINCT snapshot_id) FROM process_metrics"
+                               " WHERE run_id = ?", result.summary["run_id"])[0][0]
+            self.assertEqual(stored + dropped, result.summary["num_samples"])
             self.assertEqual(self.rows("SELECT outcome FROM jobs"), [("success",)])
             self.check_told([])
 

@@ -11,5 +11,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     int sum = 0;
     connector_parse(bytes, length, ignore, &sum);
+    connector_parse_answer(bytes, length, 0);
     return 0;
 }

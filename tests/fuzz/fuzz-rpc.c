@@ -42,6 +42,7 @@ static void check_values(const struct rpc_request *request)
             for (size_t j = 0; j < value->tally.count; j++)
                 assert(*value->tally.items[j].name && value->tally.items[j].value >= 0);
             break;
+        case RPC_RECORDS: assert((double)value->records.count <= method->params[i].max); break;
         case RPC_INT: assert((double)value->integer >= method->params[i].min); break;
         case RPC_REAL: assert(value->real <= method->params[i].max); break;
         case RPC_WORD: assert(method->params[i].words[value->word]); break;

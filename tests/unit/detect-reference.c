@@ -470,7 +470,8 @@ static bool is_still_in(const struct reference *reference, size_t at,
         !is_there_between(reference, at, now, finding->pid, finding->start_ticks))
         return false;
     return now - at < numbers->quiet_snapshots ||
-           reference->snapshots[now].ns - reference->snapshots[at].ns < numbers->quiet_ns;
+           (double)(reference->snapshots[now].ns - reference->snapshots[at].ns) <
+               reference->config.clear_seconds * 1e9;
 }
 
 static bool has_ended(const struct reference *reference, const struct reference_episode *episode)

@@ -72,6 +72,34 @@ static void test_parse(void **state _unused_)
     assert_int_equal(WEXITSTATUS(log.events[2].wait_status), 3);
 }
 
+static size_t put_answer(unsigned char *into, uint32_t ack, uint32_t error)
+{
+    struct proc_event event = {.what = PROC_EVENT_NONE};
+    struct cn_msg message;
+
+    event.event_data.ack.err = error;
+    size_t length = put_message(into, CN_IDX_PROC, &event);
+    memcpy(&message, into + NLMSG_HDRLEN, sizeof(message));
+    message.ack = ack;
+    memcpy(into + NLMSG_HDRLEN, &message, sizeof(message));
+    return length;
+}
+
+/* Every listener receives the answers to all of them. */
+static void test_answers_to_others_are_passed_over(void **state _unused_)
+{
+    unsigned char bytes[1024];
+
+    size_t length = put_answer(bytes, 1, 0); /* of one that has not chosen any */
+    length += put_answer(bytes + length, 8, 0);
+    length += put_three(bytes + length);
+    assert_int_equal(connector_parse_answer(bytes, length, 8), 1);
+    length += put_answer(bytes + length, 9, EPERM);
+    assert_int_equal(connector_parse_answer(bytes, length, 8), -EPERM);
+    length = put_answer(bytes, 0, 0);
+    assert_int_equal(connector_parse_answer(bytes, length, UINT32_MAX), 0);
+}
+
 static void test_parse_what_is_cut_or_foreign(void **state _unused_)
 {
     unsigned char bytes[1024], cut[1024];
@@ -128,6 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse),
+        cmocka_unit_test(test_answers_to_others_are_passed_over),
         cmocka_unit_test(test_parse_what_is_cut_or_foreign),
         cmocka_unit_test(test_a_child_from_fork_to_exit),
     };

@@ -245,6 +245,33 @@ static void test_other_thresholds_from_now_on(void **state _unused_)
     assert_non_null(world_opened(world, "fd_exhaustion"));
 }
 
+static void test_another_clearing_time_from_now_on(void **state _unused_)
+{
+    _cleanup_world_ struct world *world = world_with_pressure();
+    struct anomaly_config config = world_config();
+
+    world->snapshot.system_memory_available_mb = 8000;
+    world_ticks(world, 8, 1);
+    assert_int_equal(world->clearings, 0);
+    config.clear_seconds = 20;
+    detector_configure(world->detector, &config);
+    world_ticks(world, 11, 1);
+    assert_int_equal(world->clearings, 0);
+    world_tick(world, 1);
+    assert_int_equal(world->clearings, 1);
+
+    /* With no time at all, three snapshots it is. */
+    world->snapshot.system_memory_available_mb = 100;
+    world_tick(world, 1);
+    config.clear_seconds = 0;
+    detector_configure(world->detector, &config);
+    world->snapshot.system_memory_available_mb = 8000;
+    world_ticks(world, 2, 0.01);
+    assert_int_equal(world->clearings, 1);
+    world_tick(world, 0.01);
+    assert_int_equal(world->clearings, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_a_member_that_has_calmed_down_leaves),
         cmocka_unit_test(test_the_end_of_a_run_clears_its_episodes),
         cmocka_unit_test(test_other_thresholds_from_now_on),
+        cmocka_unit_test(test_another_clearing_time_from_now_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

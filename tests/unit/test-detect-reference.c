@@ -323,6 +323,8 @@ static void draw_numbers(const struct anomaly_config *config, struct reference *
         reference->numbers.stuck_ns = UINT64_C(6000000000);
     }
     if (happens(30))
+        reference->config.clear_seconds = happens(50) ? 2 : 0;
+    if (happens(30))
         reference->numbers.spike_points = 3;
     if (happens(30)) {
         reference->numbers.zombie_snapshots = 3;

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/macros.h"
 #include "base/utf8.h"
+#include "model/event.h"
 #include "model/job.h"
 #include "rpc/codec.h"
 
@@ -22,6 +23,7 @@ static void check_param(const struct rpc_method *method, size_t i)
     for (size_t k = 0; k < i; k++)
         assert_string_not_equal(param->name, method->params[k].name);
     assert_true((param->type == RPC_WORD) == (param->words != NULL));
+    assert_true((param->type == RPC_RECORDS) == (param->record != NULL));
     assert_true((param->type == RPC_BOOL || param->type == RPC_WORD) == (param->max == 0));
     assert_true(param->max <= RPC_NUMBER_MAX);
     assert_true(!param->is_required || param->fallback == 0);
@@ -128,6 +130,54 @@ static void test_request_with_values(void **state _unused_)
     assert_true(rpc_bool(request, "unique", false));
     assert_true(rpc_bool(request, "adopts_orphans", true));
     assert_true(rpc_real(request, "started_at", 0) == 1789000000.5);
+}
+
+#define FAILED(chain)                                                                              \
+    CALL("job.finish", "{\"job_id\":\"a\",\"outcome\":\"failure\",\"chain\":" chain "}")
+#define LINK "{\"timestamp\":7,\"pid\":5,\"event_type\":\"exit\",\"exit_code\":3"
+
+static void test_request_with_records(void **state _unused_)
+{
+    _cleanup_text_ struct text large = {0};
+
+    const struct rpc_request *request =
+        parse_one(FAILED("[" LINK ",\"command\":\"a\\nb\"}," LINK "}]"));
+    assert_int_equal(request->error, 0);
+    struct any_list chain = rpc_records(request, "chain");
+    assert_int_equal(chain.count, 2);
+    const struct process_event *links = chain.items;
+    assert_int_equal(links[1].event_type, EVENT_EXIT);
+    assert_int_equal(links[1].exit_code, 3);
+    assert_string_equal(links[0].command, "a\nb");
+    assert_int_equal(rpc_records(parse_one(FAILED("[]")), "chain").count, 0);
+    assert_int_equal(rpc_records(parse_one(FAILED("null")), "chain").count, 0);
+
+    const char *const refused[] = {FAILED("{}"), FAILED("[1]"), FAILED("[{}]"),
+                                   FAILED("[" LINK ",\"command\":5}]"),
+                                   FAILED("[" LINK ",\"command\":\"a\\u0000b\"}]")};
+    for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+        request = parse_one(refused[i]);
+        assert_int_equal(request->error, RPC_INVALID_PARAMS);
+        assert_non_null(strstr(request->error_text, "'chain"));
+    }
+    text_append_string(&large, FAILED("["));
+    large.length -= strlen("}}");
+    for (int i = 0; i <= RPC_CHAIN_MAX; i++)
+        text_printf(&large, "%s" LINK "}", i ? "," : "");
+    text_append_string(&large, "]}}");
+    request = parse_one(text_string(&large));
+    assert_int_equal(request->error, RPC_INVALID_PARAMS);
+    assert_non_null(strstr(request->error_text, "it has 17"));
+
+    large.length = 0;
+    text_append_string(&large, FAILED("[" LINK ",\"command\":\""));
+    large.length -= strlen("}}");
+    for (int i = 0; i < RPC_RECORD_MAX_BYTES; i++)
+        text_append_char(&large, 'x');
+    text_append_string(&large, "\"}]}}");
+    request = parse_one(text_string(&large));
+    assert_int_equal(request->error, RPC_INVALID_PARAMS);
+    assert_non_null(strstr(request->error_text, "'chain[0]' an object is too long"));
 }
 
 static void test_request_with_words_and_lists(void **state _unused_)
@@ -594,6 +644,7 @@ int main(void)
         TEST(test_table_is_complete),
         TEST(test_documentation_has_every_parameter),
         TEST(test_request_with_values),
+        TEST(test_request_with_records),
         TEST(test_request_with_words_and_lists),
         TEST(test_fallbacks_are_the_tables),
         TEST(test_params_may_be_left_out),

@@ -185,10 +185,11 @@ static void end_it(void *context, struct run *run)
 
 static void test_they_end_a_while_after_their_last_process(void **state _unused_)
 {
-    const uint64_t linger_ns = RULE_RUN_LINGER_SEC * NS_PER_SEC;
+    const uint64_t linger_ns = 30 * NS_PER_SEC;
     struct rule_find found;
     unsigned ended = 0;
 
+    runs.linger_ns = linger_ns;
     told_of("told", "x", 1000);
     put_process(100, 1000);
     put_process(101, 1001);

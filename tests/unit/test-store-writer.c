@@ -96,10 +96,7 @@ static void test_hold_waits_for_what_is_written(void **state _unused_)
     SET(is_held_up, true);
     send_ticks(writer, 1, 1);
     AWAIT(fake.is_waiting);
-    uint64_t before_ns = clock_mono_ns();
-    store_writer_hold(writer);
-    /* … but not for ever */
-    assert_true(clock_mono_ns() - before_ns < 2 * NS_PER_SEC);
+    store_writer_hold(writer); /* … but not for ever, else this does not return */
     store_writer_release(writer);
     SET(is_held_up, false);
     assert_int_equal(stop(writer).stored, 1);
@@ -271,10 +268,7 @@ static void test_not_waited_for_for_ever(void **state _unused_)
     SET(is_blocked, true);
     send_ticks(writer, 1, 1);
     AWAIT(fake.is_waiting);
-    uint64_t before_ns = clock_mono_ns();
-    store_writer_wait(writer, 20 * MSEC);
-    uint64_t waited_ns = clock_mono_ns() - before_ns;
-    assert_true(waited_ns >= 20 * MSEC && waited_ns < 5 * NS_PER_SEC);
+    assert_false(store_writer_wait(writer, 20 * MSEC));
     SET(is_blocked, false);
     stop(writer);
 
@@ -282,9 +276,7 @@ static void test_not_waited_for_for_ever(void **state _unused_)
     fake_store_reset(NULL);
     make_fail(CALL_OPEN, -EBADMSG, UINT_MAX);
     writer = start();
-    before_ns = clock_mono_ns();
-    store_writer_wait(writer, PATIENCE_NS);
-    assert_true(clock_mono_ns() - before_ns < PATIENCE_NS / 2);
+    store_writer_wait(writer, 3600 * NS_PER_SEC);
     stop(writer);
 }
 
@@ -338,9 +330,7 @@ static void test_stopping_goes_before_retention(void **state _unused_)
     struct store_writer *writer = start();
     AWAIT(fake.retained == 1);
     send_ticks(writer, 1, 1);
-    uint64_t before_ns = clock_mono_ns();
     assert_int_equal(stop(writer).stored, 1);
-    assert_true(clock_mono_ns() - before_ns < NS_PER_SEC);
 }
 
 int main(void)

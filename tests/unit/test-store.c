@@ -307,6 +307,52 @@ static void test_events_of_a_user(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
+/* strace may report after the end of its process is stored, whether the process is in the snapshot
+ * of that tick (as a zombie) or not. */
+static void test_trace_completes_an_end(void **state)
+{
+    struct store *store = fixture_open(*state);
+    struct process_event end;
+    struct process_trace trace = {
+        .pid = 5, .start_ticks = 7, .run_id = "run", .details = "system calls: write 100%"};
+    char name[JOB_ID_NUMBERED_MAX_BYTES];
+    struct job job;
+
+    record_init(&job_record, &job);
+    job.run_id = job.job_id = "run";
+    assert_int_equal(store_begin_job(store, &job, name), 0);
+    for (int has_snapshot = 0; has_snapshot <= 1; has_snapshot++) {
+        struct tick later = {.traces = {.items = &trace, .count = 1}};
+
+        init_event(&end);
+        end.timestamp = 1000 + has_snapshot;
+        end.pid = 5;
+        end.event_type = EVENT_EXIT;
+        end.run_id = end.job_id = "run";
+        assert_int_equal(store_write_tick(store, &(struct tick){.events = {&end, 1}}), 0);
+        if (has_snapshot) {
+            struct process_metric *zombie;
+            later.snapshot = snapshot_new();
+            zombie = arena_alloc(&later.snapshot->arena, sizeof(*zombie));
+            record_init(&process_metric_record, zombie);
+            zombie->pid = trace.pid;
+            zombie->start_ticks = trace.start_ticks;
+            later.snapshot->timestamp = 1002;
+            later.snapshot->id = snapshot_id_next(0, 1002, 1);
+            later.snapshot->processes.items = zombie;
+            later.snapshot->processes.count = 1;
+        }
+        assert_int_equal(store_write_tick(store, &later), 0);
+        snapshot_free(later.snapshot);
+    }
+    assert_int_equal(store_close(store), 0);
+    sqlite3 *handle = fixture_sqlite(*state);
+    assert_int_equal(ask_int(handle, "SELECT count(*) FROM process_events WHERE event_type = 'exit'"
+                                     " AND details = 'system calls: write 100%'"),
+                     2);
+    sqlite3_close(handle);
+}
+
 static void test_gaps(void **state)
 {
     struct store_fixture *fixture = *state;
@@ -731,6 +777,7 @@ int main(void)
         T(test_the_history_of_a_pid),
         T(test_events),
         T(test_events_of_a_user),
+        T(test_trace_completes_an_end),
         T(test_gaps),
         T(test_gaps_of_a_run),
         T(test_jobs),

@@ -2,9 +2,12 @@
 
 #include "unit.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -170,4 +173,41 @@ void animal_end(const struct animal *animal)
 {
     kill(animal->pid, SIGKILL);
     waitpid(animal->pid, NULL, 0);
+}
+
+/* 0: it is gone. */
+static char state_of_thread(pid_t pid, const char *tid)
+{
+    char path[300], stat[512] = "";
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", (int)pid, tid);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return 0;
+    fread(stat, 1, sizeof(stat) - 1, file);
+    fclose(file);
+    const char *end_of_name = strrchr(stat, ')');
+    return end_of_name ? end_of_name[2] : 0;
+}
+
+static bool is_asleep(pid_t pid)
+{
+    char path[64];
+    bool is_quiet = true;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *threads = opendir(path);
+    assert_non_null(threads);
+    for (struct dirent *entry; (entry = readdir(threads));) {
+        char state = entry->d_name[0] == '.' ? 'S' : state_of_thread(pid, entry->d_name);
+        is_quiet &= state == 'S' || state == 'Z';
+    }
+    closedir(threads);
+    return is_quiet;
+}
+
+void await_sleep(pid_t pid)
+{
+    while (!is_asleep(pid))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }

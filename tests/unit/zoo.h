@@ -31,6 +31,9 @@ struct animal {
 struct animal animal_start(habit_fn habit);
 void animal_end(const struct animal *animal);
 
+/* Waits until no thread of a process runs; a zombie does not. */
+void await_sleep(pid_t pid);
+
 /* For habits of one's own: where to say that one is ready, and what to do then. */
 extern int ready_fd;
 void wait_for_ever(void);

@@ -175,7 +175,7 @@ static int busy(char **words)
 
 /* ---- memory ---- */
 
-static void touch(size_t bytes)
+static char *touch(size_t bytes)
 {
     char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -183,6 +183,7 @@ static void touch(size_t bytes)
         fail("mmap");
     for (size_t i = 0; i < bytes; i += 4096)
         memory[i] = 1;
+    return memory;
 }
 
 /* alloc MIB MS: touches so much, and ends after so long. */
@@ -240,16 +241,20 @@ static int fork_storm(char **words)
     return 0;
 }
 
-/* crowd COUNT MS: that many children at once, each sleeping for MS. */
+/* crowd COUNT [MS]: that many children at once, each sleeping for MS, or until stdin ends. */
 static int crowd(char **words)
 {
-    long count = number(words[0]), ms = number(words[1]);
+    long count = number(words[0]), ms = words[1] ? number(words[1]) : 0;
 
     for (long i = 0; i < count; i++)
         if (fork_or_fail() == 0) {
-            sleep_ms(ms);
+            if (words[1])
+                sleep_ms(ms);
+            else
+                wait_for_end_of_stdin();
             _exit(0);
         }
+    say_ready();
     reap_all();
     return 0;
 }
@@ -394,9 +399,21 @@ static int leave_daemon(char **words)
     return 0;
 }
 
-static void *leaderless(void *ms)
+struct leaderless {
+    long ms;
+    size_t bytes;
+    char *memory;
+};
+
+/* Gives the memory back before it prints: the kernel would take time to do it at the end, which is
+ * charged to the process, too, and could not be printed any more. */
+static void *leaderless(void *argument)
 {
-    burn_ms(*(const long *)ms);
+    const struct leaderless *left = argument;
+
+    burn_ms(left->ms);
+    if (left->memory)
+        munmap(left->memory, left->bytes);
     print_cpu();
     exit(0);
 }
@@ -404,13 +421,15 @@ static void *leaderless(void *ms)
 /* leader-exit MS [MIB]: the main thread ends, another one burns on. */
 static int leader_exit(char **words)
 {
-    static long ms;
+    static struct leaderless left;
     pthread_t thread;
 
-    ms = number(words[0]);
-    if (words[1])
-        touch((size_t)number(words[1]) * MIB);
-    if (pthread_create(&thread, NULL, leaderless, &ms) != 0)
+    left.ms = number(words[0]);
+    if (words[1]) {
+        left.bytes = (size_t)number(words[1]) * MIB;
+        left.memory = touch(left.bytes);
+    }
+    if (pthread_create(&thread, NULL, leaderless, &left) != 0)
         fail("pthread_create");
     pthread_exit(NULL);
 }
@@ -636,7 +655,7 @@ static const struct {
     {"alloc", 2, alloc},
     {"overlap", 3, overlap},
     {"fork-storm", 1, fork_storm},
-    {"crowd", 2, crowd},
+    {"crowd", 1, crowd},
     {"ignore-children", 2, ignore_children},
     {"no-child-wait", 2, no_child_wait},
     {"sibling", 1, sibling},
