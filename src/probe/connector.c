@@ -38,9 +38,8 @@ static int send_request(int fd, uint32_t ack, const void *payload, size_t length
     const struct nlmsghdr header = {.nlmsg_len =
                                         (uint32_t)(NLMSG_LENGTH(sizeof(struct cn_msg)) + length),
                                     .nlmsg_type = NLMSG_DONE};
-    const struct cn_msg message = {.id = {.idx = CN_IDX_PROC, .val = CN_VAL_PROC},
-                                   .ack = ack,
-                                   .len = (uint16_t)length};
+    const struct cn_msg message = {
+        .id = {.idx = CN_IDX_PROC, .val = CN_VAL_PROC}, .ack = ack, .len = (uint16_t)length};
     unsigned char request[NLMSG_SPACE(sizeof(struct cn_msg) + sizeof(struct listen_request))] = {0};
 
     memcpy(request, &header, sizeof(header));
@@ -156,8 +155,8 @@ static ssize_t receive(int fd, void *into, size_t size)
     }
 }
 
-/* The kernel's answer to a request to listen lies in the queue as soon as the request was sent. 0, a
- * negative errno, or -EOPNOTSUPP if there was no answer. */
+/* The kernel's answer to a request to listen lies in the queue as soon as the request was sent. 0,
+ * a negative errno, or -EOPNOTSUPP if there was no answer. */
 static int read_answer(int fd, uint32_t ack)
 {
     _Alignas(struct nlmsghdr) unsigned char bytes[DATAGRAM_BYTES];

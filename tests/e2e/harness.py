@@ -115,6 +115,15 @@ def has_connector(prefix=()):
             return json.load(summary)["exactness"]["processes"] == "exact"
 
 
+def saw_every_process(summary):
+    """Whether no event was lost during a run. The queue of an ordinary user is so small that it may
+    overflow while other programs fork."""
+    how = summary["exactness"]["processes"]
+    if how not in ("exact", "lower_bound"):
+        raise AssertionError(f"the number of processes is {how}")
+    return how == "exact"
+
+
 def needs_connector(prefix=()):
     return unittest.skipUnless(has_connector(prefix),
                                "needs the process connector (Linux 6.6, or root), in the first "

@@ -104,8 +104,8 @@ class PsTestCase(harness.TestCase):
         return harness.wait_until(find, "it uses the CPU")
 
     def assert_share(self, snapshot, process, cores):
-        """At most so many cores; what it uses while the processes are read one after the other is
-        not told from what it used before."""
+        """At most so many cores. The processes are read one after the other: what one uses until
+        its turn comes counts as well."""
         longer = snapshot["collect_ms"] / 1000 / PAUSE_SECONDS
         self.assertLessEqual(process["cpu_percent"], 102 * cores * (1 + longer))
 

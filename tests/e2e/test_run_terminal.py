@@ -57,6 +57,16 @@ class Terminal(tmux.TestCase):
         self.await_screen("killed by SIGINT, from the terminal")
         self.assertEqual(self.summary()["signal_num"], signal.SIGINT)
 
+    def test_interrupt_that_the_kernel_collector_sees(self):
+        """It is as good as what sonde sees itself."""
+        if self.run_sonde("run", "--no-store", "--exact", "--", "true").status:
+            self.skipTest("needs the kernel collector")
+        self.type(self.words("--exact", "--", "sh", "-c", "echo ready; exec sleep 300") +
+                  f" >{self.path('out')}")
+        self.await_file("out")
+        self.press("C-c")
+        self.assertEqual(self.summary()["cause"], "killed by SIGINT, from the terminal")
+
     def test_interrupt_reaches_the_command_once(self):
         self.start_handling(signal.SIGINT, signal.SIGQUIT,
                             suffix=f"; echo $? >{self.path('status')}")

@@ -163,6 +163,10 @@ class Case(harness.TestCase):
         """As any other program reads it."""
         return harness.read_rows(self.database, sql, *values)
 
+    @staticmethod
+    def await_ticks(writer, number):
+        harness.wait_until(lambda: f"TICK {number} " in writer.said, f"tick {number} is written")
+
     # ---- the check ----
 
     def check_told(self, tolds, retention=None):

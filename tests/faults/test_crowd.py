@@ -72,6 +72,8 @@ class Crowd(faults.Case):
         self.run_job("true", options=("--job", "first"))
         daemon = self.write_database("--job", "daemon", "--processes", 300, "--interval", 0.2,
                                      "--pace", 0.2, "--ticks", 100000)
+        # the first to open a database holds it for a moment, which sqlite3 does not wait for
+        self.await_ticks(daemon, 1)
         runs = []
         with contextlib.ExitStack() as stack:
             readers = list(self.read_beside(stack))
@@ -129,7 +131,9 @@ class Crowd(faults.Case):
                                         "0.1") for _ in range(8)]
             for result in [self.finish(process) for process in running]:
                 self.assertEqual(result.status, 0, result)
-                self.assertNotIn("not stored", result.stderr)
+                # on a busy machine some snapshots may be lost at the end, the run is not
+                for words in ("not stored: ", "no longer stored", "not stored to the end"):
+                    self.assertNotIn(words, result.stderr)
             self.assertEqual(self.rows("SELECT count(*) FROM jobs WHERE outcome = 'success'"),
                              [(8,)])
             self.figures["runs"] += len(running)
@@ -141,9 +145,6 @@ class LongReader(faults.Case):
 
     def log_bytes(self):
         return os.path.getsize(self.database + "-wal")
-
-    def await_ticks(self, writer, number):
-        harness.wait_until(lambda: f"TICK {number} " in writer.said, f"tick {number} is written")
 
     def test_writer_goes_on(self):
         ticks = faults.count(250, 5000)

@@ -106,7 +106,7 @@ class Errors(faults.Case):
         def prepare():
             writer = self.write_database("--ticks", 90, "--stay", "--job", "build", "--start",
                                          START)
-            harness.wait_until(lambda: "TICK 90 " in writer.said, "all is written")
+            self.await_ticks(writer, 90)
             return writer.kill()
         self.try_errors(("--ticks", 70, "--processes", 5, "--job", "build", "--start", START),
                         faults.count(4, 80), prepare=prepare)

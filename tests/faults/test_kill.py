@@ -64,7 +64,7 @@ class ByTime(faults.Case):
         ticks = faults.count(290, 5800)
         writer = self.write_database("--interval", 58 / ticks, "--processes", 200, "--job", "build",
                                      "--start", MINUTE, "--ticks", ticks, "--stay")
-        harness.wait_until(lambda: f"TICK {ticks} " in writer.said, "all is written")
+        self.await_ticks(writer, ticks)
         self.check_told([writer.kill()])
         self.figures["kills"] += 1
 
@@ -118,7 +118,7 @@ class ByCall(faults.Case):
     def killed_before(self):
         """A database whose last writer was killed, so that the next one has to clean up."""
         writer = self.write_database("--ticks", 90, "--stay", "--job", "build", "--start", START)
-        harness.wait_until(lambda: "TICK 90 " in writer.said, "all is written")
+        self.await_ticks(writer, 90)
         return writer.kill()
 
     @harness.needs_program("strace")
@@ -186,7 +186,7 @@ class Recovery(faults.Case):
                 ended = self.content()
                 self.clear()
                 writer = self.write_database("--ticks", ticks, "--stay", *words)
-                harness.wait_until(lambda: f"TICK {ticks} " in writer.said, "all is written")
+                self.await_ticks(writer, ticks)
                 writer.kill()
                 self.open_again()
                 lost = self.content()
