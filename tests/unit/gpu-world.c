@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,13 @@
 
 static void make_parents(char *path)
 {
+    char *last = strrchr(path, '/');
+
+    *last = '\0';
+    bool are_there = access(path, F_OK) == 0;
+    *last = '/';
+    if (are_there)
+        return;
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         mkdir(path, 0700);

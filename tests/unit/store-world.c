@@ -49,6 +49,17 @@ int store_fixture_tear_down(void **state)
     return system(command);
 }
 
+void fixture_remove_sides(const struct store_fixture *fixture)
+{
+    static const char *const suffixes[] = {"-wal", "-shm", "-journal", "-lock", "-ballast"};
+    char name[128];
+
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+        snprintf(name, sizeof(name), "%s%s", fixture->path, suffixes[i]);
+        unlink(name);
+    }
+}
+
 struct store *fixture_open(const struct store_fixture *fixture)
 {
     struct store *store = NULL;

@@ -24,6 +24,9 @@ struct store_fixture {
 int store_fixture_set_up(void **state);
 int store_fixture_tear_down(void **state);
 
+/* What lies beside the database. */
+void fixture_remove_sides(const struct store_fixture *fixture);
+
 /* These fail the test if they fail. */
 struct store *fixture_open(const struct store_fixture *fixture);
 struct store_reader *fixture_reader(const struct store_fixture *fixture);

@@ -13,7 +13,7 @@
 #include "detect-world.h"
 #include "detect/anomaly-rules.h"
 
-#define HISTORIES 30000
+#define HISTORIES 12000
 #define SLOTS     6
 
 /* ---- chance ---- */

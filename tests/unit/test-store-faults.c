@@ -242,17 +242,6 @@ static void write_file(const char *path, const char *bytes, size_t length)
     assert_int_equal(fwrite(bytes, 1, length, file), length);
 }
 
-static void remove_sides(const struct store_fixture *fixture)
-{
-    static const char *const suffixes[] = {"-wal", "-shm", "-journal", "-lock", "-ballast"};
-    char name[128];
-
-    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-        snprintf(name, sizeof(name), "%s%s", fixture->path, suffixes[i]);
-        unlink(name);
-    }
-}
-
 /* How many files there are in the directory. */
 static size_t count_files(const struct store_fixture *fixture)
 {
@@ -299,7 +288,7 @@ static void make_database(const struct store_fixture *fixture, struct world *wor
     sqlite3 *handle = fixture_sqlite(fixture);
     run_sql(handle, "PRAGMA wal_checkpoint(TRUNCATE)");
     sqlite3_close(handle);
-    remove_sides(fixture);
+    fixture_remove_sides(fixture);
 }
 
 static void test_files_of_others(void **state)
@@ -394,7 +383,7 @@ static void test_of_a_newer_sonde(void **state)
     sqlite3 *handle = fixture_sqlite(fixture);
     run_sql(handle, "PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE)");
     sqlite3_close(handle);
-    remove_sides(fixture);
+    fixture_remove_sides(fixture);
     check_refused(fixture, -EPROTONOSUPPORT);
     assert_int_equal(count_files(fixture), 1);
 
@@ -493,7 +482,7 @@ static void test_garbage(void **state)
         for (size_t i = at ? 0 : 100; i < page; i++)
             damaged.bytes[at + i] = (char)random_next(&world.random);
         write_file(fixture->path, text_string(&damaged), damaged.length);
-        remove_sides(fixture);
+        fixture_remove_sides(fixture);
         use_damaged(fixture, &world);
     }
     /* all of it but the header */
@@ -501,7 +490,7 @@ static void test_garbage(void **state)
         damaged.bytes[i] = (char)random_next(&world.random);
     memcpy(damaged.bytes, text_string(&whole), 100);
     write_file(fixture->path, text_string(&damaged), damaged.length);
-    remove_sides(fixture);
+    fixture_remove_sides(fixture);
     check_refused(fixture, -EBADMSG);
     written_done(&written);
     world_done(&world);
@@ -534,7 +523,7 @@ static void test_of_an_older_sonde(void **state)
                     "CREATE VIEW snapshots AS SELECT 1;"
                     "PRAGMA user_version = 0; PRAGMA wal_checkpoint(TRUNCATE)");
     sqlite3_close(handle);
-    remove_sides(fixture);
+    fixture_remove_sides(fixture);
 
     assert_int_equal(store_reader_open(fixture->path, &reader, &error), -EPROTONOSUPPORT);
     assert_non_null(strstr(error.text, "older"));
