@@ -161,7 +161,8 @@ void json_write_decimal(struct json_writer *json, double value, unsigned decimal
     }
 }
 
-/* printf puts the decimal point of the program's locale, which may be any text; JSON has its own. */
+/* printf puts the decimal point of the program's locale, which may be any text; JSON has its own.
+ */
 static void append_real(struct text *out, const char *digits)
 {
     bool is_in_point = false;

@@ -29,8 +29,8 @@ void server_close(struct server *server);
  * with the former in force. */
 int server_set_access(struct server *server, const struct access_config *access);
 
-/* Looks for clients that stall often enough that each is closed soon after its time, by the daemon's
- * configuration in force. 0 or a negative errno. */
+/* Looks for clients that stall often enough that each is closed soon after its time, by the
+ * daemon's configuration in force. 0 or a negative errno. */
 int server_plan_sweep(struct server *server);
 
 /* Whether what waits of all connections of that user is still within SERVER_BUFFER_PER_USER; root

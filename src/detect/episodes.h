@@ -23,7 +23,7 @@ TAILQ_HEAD(episode_queue, episode);
 
 struct episodes {
     struct detect_numbers numbers;
-    uint64_t clear_ns; /* without firing, and for quiet_snapshots: a member leaves */
+    uint64_t clear_ns;           /* without firing, and for quiet_snapshots: a member leaves */
     struct episode_queue by_age; /* the oldest first; the cleared ones until that is told */
     struct episode_queue folded; /* of runs, and of zombies below sonde: those that are open */
     size_t open_count;

@@ -33,7 +33,7 @@ struct engine_settings {
     const struct anomaly_config *anomaly; /* NULL: none are looked for */
     const struct limits_config *limits;   /* NULL: pressure is not told */
     const struct rules *rules;            /* NULL: none */
-    uint64_t linger_ns; /* how long a run of a rule outlives its last process */
+    uint64_t linger_ns;                   /* how long a run of a rule outlives its last process */
     enum syscalls_choice syscalls;
     enum auto_switch gpus;
     bool traces_members; /* attach `strace -c` to every new process of a run */

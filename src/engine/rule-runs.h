@@ -37,6 +37,6 @@ void rule_runs_scanned(struct rule_runs *runs);
 int rule_runs_find(struct rule_runs *runs, pid_t pid, uint64_t start_ticks, struct arena *arena,
                    struct rule_find *ret);
 
-/* Tells of those that have had no process for `linger_ns`. The receiver may end them. */
+/* Calls on_over for each run that has had no process for `linger_ns`; it may end the run. */
 void rule_runs_end(struct rule_runs *runs, uint64_t now_ns,
                    void (*on_over)(void *context, struct run *run), void *context);

@@ -33,7 +33,7 @@ struct process_event {
     int64_t count;          /* of a storm: how many like it were folded into this one */
     double first_timestamp; /* … and when the first of them happened; `timestamp` is the last */
 
-    bool is_step; /* not a field: a step of a job that a conductor tells of, no process */
+    bool is_step;     /* not a field: a step of a job that a conductor tells of, no process */
     bool tells_calls; /* its details are the system calls that were made, not why it happened */
 };
 

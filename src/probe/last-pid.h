@@ -1,8 +1,8 @@
-/* sys/kernel/ns_last_pid: the pid that was given out last, in our pid namespace or one within it, to
- * a process or a thread.
+/* sys/kernel/ns_last_pid: the pid that was given out last, in our pid namespace or one within it,
+ * to a process or a thread.
  *
- * While it stays the same hardly anybody was born: only one that had its pid already and was not yet
- * listed, or whose pid was chosen by whoever made it (clone3 with set_tid, or root's own number
+ * While it stays the same hardly anybody was born: only one that had its pid already and was not
+ * yet listed, or whose pid was chosen by whoever made it (clone3 with set_tid, or root's own number
  * written there). */
 #pragma once
 

@@ -125,5 +125,6 @@ struct rpc_reply {
 };
 
 /* Texts are placed in `arena`; `result` as it stands in the line. The params of an event may be any
- * bytes: whether they are JSON is left to their decoder. 0, -EBADMSG (it is no reply) or -ENOMEM. */
+ * bytes: whether they are JSON is left to their decoder. 0, -EBADMSG (it is no reply) or -ENOMEM.
+ */
 int rpc_reply_parse(const char *line, size_t length, struct arena *arena, struct rpc_reply *ret);

@@ -72,8 +72,8 @@ void ledger_end(struct ledger *ledger);
 int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid, uint64_t start_ticks,
                  const struct process_reading *reading);
 
-/* After all that are there were covered: those that are not have been reaped before, and are part of
- * what their parents had reaped by then. */
+/* After all that are there were covered: those that are not have been reaped before, and are part
+ * of what their parents had reaped by then. */
 void ledger_absorb_gone(struct ledger *ledger);
 
 /* What the kernel says of the largest process of a run, from elsewhere. */

@@ -326,8 +326,7 @@ static const char *const steps[SCHEMA_VERSION] = {
     /* Of those that are over, or not taken over by others, it is not asked. */
     "UPDATE jobs SET figures_tick = (SELECT max(s.tick) FROM snap s WHERE s.session = jobs.session"
     " AND s.is_minute = 0) WHERE outcome = 'running' OR cause = 'lost';",
-    FOLDS_TABLE,
-    "", /* columns of jobs */
+    FOLDS_TABLE, "", /* columns of jobs */
 };
 
 static int has_column(struct database *database, const char *table, const char *name)

@@ -188,8 +188,8 @@ class Tour(Anomalies):
         self.assert_near(spike["metric_value"], largest, ratio=0, slack=0.5)
         for kind, pid in (("memory_spike", grower.pid), ("runaway_process", burner.pid),
                           ("runaway_process", loner.pid), ("memory_pressure", None)):
-            told, = self.of(self.cleared, kind, pid)
-            self.assertGreater(told["cleared_at"], told["timestamp"], kind)
+            episode, = self.of(self.cleared, kind, pid)
+            self.assertGreater(episode["cleared_at"], episode["timestamp"], kind)
             self.assertGreaterEqual(told["timestamp"], began - 1)
 
         sonde.await_snapshots(2)

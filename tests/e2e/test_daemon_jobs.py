@@ -725,13 +725,13 @@ class Beside(daemon.TestCase):
             self.assertEqual(job[name], summary[name], name)
         for column, field in FIGURES.items():
             self.assertAlmostEqual(job[column], summary[field], places=3, msg=column)
-        told = dict(summary["exactness"])
+        exactness = dict(summary["exactness"])
         if not summary["syscall_hotspots"]:
             # They are sampled: a run may end before a sample finds it in a call. The daemon, which
             # samples on its own, may have found one.
-            self.assertIsNone(told.pop("syscall_hotspots"))
-        self.assertEqual({field: job[f"exactness_{field}"] for field in told}, told)
-        self.assertNotIn(None, told.values())
+            self.assertIsNone(exactness.pop("syscall_hotspots"))
+        self.assertEqual({field: job[f"exactness_{field}"] for field in exactness}, exactness)
+        self.assertNotIn(None, exactness.values())
         self.assertAlmostEqual(job["started_at"], summary["started_at"], places=3)
         return job
 

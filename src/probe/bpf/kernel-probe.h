@@ -68,14 +68,14 @@ int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t
 /* Readable when there is something to drain, once kernel_probe_sleep() was called. */
 int kernel_probe_fd(const struct kernel_probe *probe);
 /* Hands what has gathered to `on_event`, in its order, but that an end waits for its last slice of
- * CPU time to be known, and a second at most for the ends of its children. 0; 1 if events were lost;
- * or a negative errno. */
+ * CPU time to be known, and a second at most for the ends of its children. 0; 1 if events were
+ * lost; or a negative errno. */
 int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *context);
 /* Asks to be woken at the next event of one with a tag, at a kill for memory, or when much has
  * gathered of the others. False: something is still to come, look again soon. */
 bool kernel_probe_sleep(struct kernel_probe *probe);
-/* An end that waits, of a process that is said to be over, is waited for for 20 ms at most, and then
- * told with those of its descendants: what is unknown of them stays so. */
+/* An end that waits, of a process that is said to be over, is waited for for 20 ms at most, and
+ * then told with those of its descendants: what is unknown of them stays so. */
 void kernel_probe_settle(struct kernel_probe *probe, pid_t pid, lifecycle_fn on_event,
                          void *context);
 /* Events that there was no room for. */
