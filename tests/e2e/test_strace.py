@@ -107,7 +107,7 @@ class Table(tracing.TestCase):
 import signal, subprocess, sys
 strace = subprocess.Popen([{tracing.STRACE!r}, *sys.argv[1:]], stderr=subprocess.PIPE)
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # the whole group gets it
-with open({self.path("bin/said")!r}, "wb") as said:
+with open({self.path("bin/said")!r}, "wb", buffering=0) as said:
     for line in strace.stderr:
         said.write(line)
         sys.stderr.buffer.write(line)
@@ -120,7 +120,7 @@ with open({self.path("bin/said")!r}, "wb") as said:
         self.await_calls(process, 3)
         result = sonde.rpc("strace.detach", pid=process.pid)
         table = tracing.table_of(self.read("bin/said").decode())
-        self.assertGreater(len(table), 10)
+        self.assertGreater(len(table), 10, table)
         self.assertEqual(result["syscall_counts"], {name: row[0] for name, row in table.items()})
         for name, row in table.items():
             self.assertAlmostEqual(result["syscall_time_pct"].get(name, 0), row[2], delta=0.011)

@@ -284,8 +284,9 @@ class Sampled(Syscalls):
 
     def test_a_program_that_computes(self):
         """It is in no call, and what was its last one is not taken for it: all waiting is that of
-        the other process, and of the shell at the end."""
-        hotspots = self.run_job("sh", "-c", "sleep 1 & i=0; while [ $i -lt 400000 ]; do i=$((i+1)); "
+        the other process, and of the shell at the end. It is long, because on a busy machine a
+        program also takes its time to start."""
+        hotspots = self.run_job("sh", "-c", "sleep 3 & i=0; while [ $i -lt 400000 ]; do i=$((i+1)); "
                                 "done; wait", options=("--exact", "--interval",
                                                        "10ms")).summary["syscall_hotspots"]
         waiting = ("clock_nanosleep", "wait4", "rt_sigsuspend")  # shells wait in one of the last two
