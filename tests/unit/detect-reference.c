@@ -1,15 +1,12 @@
 #include "detect-reference.h"
 
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/macros.h"
-
-static bool is_same_text(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
 
 void reference_reset(struct reference *reference)
 {

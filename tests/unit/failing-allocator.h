@@ -55,21 +55,35 @@ char *__wrap_strdup(const char *text)
     return fails() ? NULL : __real_strdup(text);
 }
 
+/* From now on the allocation with that number fails, counted from 1. */
+static inline void start_failing(long site, bool for_good)
+{
+    countdown = site;
+    fails_for_good = for_good;
+    is_failing = true;
+}
+
+/* Whether one has failed meanwhile. */
+static inline bool stop_failing(void)
+{
+    is_failing = false;
+    return countdown <= 0;
+}
+
 /* Until a round meets no failure; `least`: there were more sites than that. Some failures are made
  * good: a list that is only scratch, opendir's own buffer. */
 static inline void fail_each_allocation(int (*attempt)(void), bool for_good, long least)
 {
+    bool has_failed;
     long site = 0;
     int r;
 
     do {
-        countdown = ++site;
-        fails_for_good = for_good;
-        is_failing = true;
+        start_failing(++site, for_good);
         r = attempt();
-        is_failing = false;
+        has_failed = stop_failing();
         assert_true(r == 0 || r == -ENOMEM);
-    } while (countdown <= 0);
+    } while (has_failed);
     assert_int_equal(r, 0);
     assert_true(site > least);
 }

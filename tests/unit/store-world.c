@@ -12,10 +12,23 @@
 
 /* ---- a database ---- */
 
+double fixture_now;
+static int64_t last_id;
+
+void fixture_stamp(struct snapshot *snapshot)
+{
+    fixture_now += FIXTURE_INTERVAL;
+    last_id = snapshot_id_next(last_id, fixture_now, 1);
+    snapshot->timestamp = fixture_now;
+    snapshot->id = last_id;
+}
+
 int store_fixture_set_up(void **state)
 {
     struct store_fixture *fixture = calloc(1, sizeof(*fixture));
 
+    fixture_now = WORLD_START;
+    last_id = 0;
     *state = fixture;
     if (!fixture)
         return -1;
@@ -503,6 +516,35 @@ void write_snapshot(struct store *store, struct snapshot *snapshot)
 {
     if (store_write_tick(store, &(struct tick){.snapshot = snapshot}) < 0)
         fail_msg("%s", store_error(store));
+}
+
+void written_add(struct written *written, struct snapshot *snapshot)
+{
+    assert_int_equal(VEC_PUSH(written, snapshot), 0);
+}
+
+void written_done(struct written *written)
+{
+    for (size_t i = 0; i < written->count; i++)
+        snapshot_free(written->items[i]);
+    VEC_DONE(written);
+}
+
+struct snapshot *write_next(struct store *store, struct world *world, struct written *written)
+{
+    struct snapshot *snapshot = world_tick(world);
+
+    written_add(written, snapshot);
+    write_snapshot(store, snapshot);
+    return snapshot;
+}
+
+void written_elsewhere(struct written *written, struct world *world, pid_t pid)
+{
+    struct snapshot *snapshot = world_tick(world);
+
+    snapshot->daemon_pid = pid;
+    written_add(written, snapshot);
 }
 
 /* ---- comparison ---- */

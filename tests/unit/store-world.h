@@ -7,7 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
+#include "base/vec.h"
 #include "store/store.h"
 
 /* ---- a database ---- */
@@ -20,6 +22,11 @@ struct store_fixture {
 };
 
 #define FIXTURE_INTERVAL 5.0
+
+/* The time of snapshots that a test makes by itself; it may move it on. */
+extern double fixture_now;
+/* An interval later: the time and the number of the next snapshot. */
+void fixture_stamp(struct snapshot *snapshot);
 
 int store_fixture_set_up(void **state);
 int store_fixture_tear_down(void **state);
@@ -105,6 +112,15 @@ struct snapshot *world_tick(struct world *world);
 
 /* Writes it; it stays the caller's. */
 void write_snapshot(struct store *store, struct snapshot *snapshot);
+
+/* What a test has written, in that order. It owns them. */
+struct written VEC(struct snapshot *);
+
+void written_add(struct written *written, struct snapshot *snapshot);
+void written_done(struct written *written);
+/* The world's next snapshot, written; or only made, as another process has written it. */
+struct snapshot *write_next(struct store *store, struct world *world, struct written *written);
+void written_elsewhere(struct written *written, struct world *world, pid_t pid);
 
 /* ---- comparison ---- */
 

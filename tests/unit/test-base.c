@@ -323,21 +323,6 @@ static void test_uuid(void **state _unused_)
 
 /* ---- files ---- */
 
-static int make_directory(void **state)
-{
-    char *path = strdup("/tmp/sonde-unit.XXXXXX");
-    *state = mkdtemp(path);
-    return *state ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-    char command[PATH_MAX];
-    snprintf(command, sizeof(command), "rm -rf '%s'", (char *)*state);
-    free(*state);
-    return system(command);
-}
-
 static void test_output_is_not_opened_through_a_planted_link(void **state)
 {
     char open_dir[PATH_MAX], link_path[PATH_MAX + 8], dir_link[PATH_MAX + 8], victim[PATH_MAX];

@@ -69,12 +69,6 @@ static const struct correlation *need(const char *name)
     return found;
 }
 
-static void assert_near(double value, double wanted, double tolerance)
-{
-    if (!(fabs(value - wanted) <= tolerance))
-        fail_msg("%.12g is not %.12g", value, wanted);
-}
-
 static bool has_tag(const struct text_list *tags, const char *tag)
 {
     for (size_t i = 0; i < tags->count; i++)

@@ -6,12 +6,6 @@
 #include "base/macros.h"
 #include "detect-world.h"
 
-static void assert_has(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" has no \"%s\"", text, part);
-}
-
 static struct world *world_with_pressure(void)
 {
     struct world *world = world_new(NULL, NULL);

@@ -205,11 +205,6 @@ static bool is_near(double a, double b)
     return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= 1e-9 * fabs(b);
 }
 
-static bool is_same_text(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 static bool is_same_finding(const struct finding *fast, const struct reference_finding *slow)
 {
     return fast->kind == slow->kind && fast->subject.pid == slow->pid &&

@@ -7,12 +7,6 @@
 #include "base/macros.h"
 #include "detect-world.h"
 
-static void assert_has(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" has no \"%s\"", text, part);
-}
-
 /* ---- memory_spike ---- */
 
 static void test_spike_needs_ratio_and_growth(void **state _unused_)

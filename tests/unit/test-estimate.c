@@ -35,12 +35,6 @@ static int start(void **state _unused_)
     return 0;
 }
 
-static void assert_near(double value, double wanted)
-{
-    if (!(fabs(value - wanted) < 1e-9 * fmax(1, fabs(wanted))))
-        fail_msg("%.12g is not %.12g", value, wanted);
-}
-
 static void test_no_runs_are_no_data(void **state _unused_)
 {
     struct resource_estimate estimate = {.confidence = 42};
@@ -63,18 +57,18 @@ static void test_percentiles(void **state _unused_)
     assert_int_equal(estimate_make(&list, &estimate), 0);
     assert_int_equal(estimate.sample_size, 5);
     /* 100 … 500: (n − 1)·0.95 = 3.8, so four fifths of the way from the fourth to the fifth. */
-    assert_near(estimate.peak_memory_mb_p50, 300);
-    assert_near(estimate.peak_memory_mb_p95, 480);
-    assert_near(estimate.estimated_peak_memory_mb, 480);
-    assert_near(estimate.cpu_seconds_p50, 6);
-    assert_near(estimate.cpu_seconds_p95, 9.6);
-    assert_near(estimate.estimated_cpu_seconds, 6);
-    assert_near(estimate.duration_seconds_p50, 12);
-    assert_near(estimate.duration_seconds_p95, 19.2);
-    assert_near(estimate.estimated_duration_seconds, 12);
-    assert_near(estimate.failure_rate, 0.2);
+    assert_close(estimate.peak_memory_mb_p50, 300, 1e-9);
+    assert_close(estimate.peak_memory_mb_p95, 480, 1e-9);
+    assert_close(estimate.estimated_peak_memory_mb, 480, 1e-9);
+    assert_close(estimate.cpu_seconds_p50, 6, 1e-9);
+    assert_close(estimate.cpu_seconds_p95, 9.6, 1e-9);
+    assert_close(estimate.estimated_cpu_seconds, 6, 1e-9);
+    assert_close(estimate.duration_seconds_p50, 12, 1e-9);
+    assert_close(estimate.duration_seconds_p95, 19.2, 1e-9);
+    assert_close(estimate.estimated_duration_seconds, 12, 1e-9);
+    assert_close(estimate.failure_rate, 0.2, 1e-9);
     /* 5/10 · 1/(1 + 200/300) */
-    assert_near(estimate.confidence, 0.3);
+    assert_close(estimate.confidence, 0.3, 1e-9);
 }
 
 static void test_confidence_rises_with_runs_that_are_alike(void **state _unused_)
@@ -84,7 +78,7 @@ static void test_confidence_rises_with_runs_that_are_alike(void **state _unused_
     for (int i = 0; i < 20; i++) {
         add_run(OUTCOME_SUCCESS, 250);
         assert_int_equal(estimate_make(&list, &estimate), 0);
-        assert_near(estimate.confidence, (double)list.count / ((double)list.count + 5));
+        assert_close(estimate.confidence, (double)list.count / ((double)list.count + 5), 1e-9);
     }
 }
 
@@ -98,7 +92,7 @@ static void test_memory_of_nothing(void **state _unused_)
     assert_true(estimate.confidence == 0); /* a quarter of them is infinitely far from the rest */
     list.count = 3;
     assert_int_equal(estimate_make(&list, &estimate), 0);
-    assert_near(estimate.confidence, 3.0 / 8);
+    assert_close(estimate.confidence, 3.0 / 8, 1e-9);
 }
 
 static void test_memory_is_no_less_than_the_largest_process(void **state _unused_)
@@ -109,8 +103,8 @@ static void test_memory_is_no_less_than_the_largest_process(void **state _unused
     add_run(OUTCOME_SUCCESS, REAL_UNKNOWN)->profile.peak_rss_mb = 150;
     add_run(OUTCOME_SUCCESS, 150)->profile.peak_rss_mb = 20;
     assert_int_equal(estimate_make(&list, &estimate), 0);
-    assert_near(estimate.peak_memory_mb_p50, 150);
-    assert_near(estimate.peak_memory_mb_p95, 150);
+    assert_close(estimate.peak_memory_mb_p50, 150, 1e-9);
+    assert_close(estimate.peak_memory_mb_p95, 150, 1e-9);
 }
 
 static void test_unknown_figures_are_left_out(void **state _unused_)
@@ -124,7 +118,7 @@ static void test_unknown_figures_are_left_out(void **state _unused_)
     assert_true(estimate.confidence == 0);
     assert_false(real_is_known(estimate.peak_memory_mb_p95));
     assert_false(real_is_known(estimate.estimated_cpu_seconds));
-    assert_near(estimate.estimated_duration_seconds, 10); /* from its start to its end */
+    assert_close(estimate.estimated_duration_seconds, 10, 1e-9); /* from its start to its end */
 }
 
 static void test_a_run_killed_for_memory_is_a_lower_bound(void **state _unused_)
@@ -135,20 +129,20 @@ static void test_a_run_killed_for_memory_is_a_lower_bound(void **state _unused_)
         add_run(OUTCOME_SUCCESS, 200);
     add_run(OUTCOME_FAILURE, 120)->profile.oom_count = 1; /* below the others: it says nothing */
     assert_int_equal(estimate_make(&list, &estimate), 0);
-    assert_near(estimate.peak_memory_mb_p50, 200);
-    assert_near(estimate.peak_memory_mb_p95, 200);
+    assert_close(estimate.peak_memory_mb_p50, 200, 1e-9);
+    assert_close(estimate.peak_memory_mb_p95, 200, 1e-9);
     assert_int_equal(estimate.sample_size, 3);
-    assert_near(estimate.failure_rate, 0.25);
-    assert_near(estimate.confidence, 3.0 / 8);
+    assert_close(estimate.failure_rate, 0.25, 1e-9);
+    assert_close(estimate.confidence, 3.0 / 8, 1e-9);
 
     struct job *killed = add_run(OUTCOME_FAILURE, 900);
     killed->profile.oom_count = 1;
     assert_int_equal(estimate_make(&list, &estimate), 0);
-    assert_near(estimate.peak_memory_mb_p50, 200);
-    assert_near(estimate.peak_memory_mb_p95, 900);
-    assert_near(estimate.estimated_peak_memory_mb, 900);
-    assert_near(estimate.cpu_seconds_p50, 4); /* cut short, so no data point here either */
-    assert_near(estimate.cpu_seconds_p95, 10);
+    assert_close(estimate.peak_memory_mb_p50, 200, 1e-9);
+    assert_close(estimate.peak_memory_mb_p95, 900, 1e-9);
+    assert_close(estimate.estimated_peak_memory_mb, 900, 1e-9);
+    assert_close(estimate.cpu_seconds_p50, 4, 1e-9); /* cut short, so no data point here either */
+    assert_close(estimate.cpu_seconds_p95, 10, 1e-9);
     killed->outcome = OUTCOME_SUCCESS; /* it was not the job that was killed */
     assert_int_equal(estimate_make(&list, &estimate), 0);
     assert_int_equal(estimate.sample_size, 4);
@@ -161,7 +155,7 @@ static void test_only_runs_killed_for_memory(void **state _unused_)
     add_run(OUTCOME_FAILURE, 900)->profile.oom_count = 1;
     assert_int_equal(estimate_make(&list, &estimate), 0);
     assert_false(real_is_known(estimate.peak_memory_mb_p50));
-    assert_near(estimate.peak_memory_mb_p95, 900);
+    assert_close(estimate.peak_memory_mb_p95, 900, 1e-9);
     assert_true(estimate.confidence == 0);
     assert_int_equal(estimate.sample_size, 0);
 }
@@ -229,7 +223,7 @@ static void test_an_unknown_outcome_is_no_failure(void **state _unused_)
     add_run(OUTCOME_FAILURE, 100);
     add_run(OUTCOME_SUCCESS, 100);
     assert_int_equal(estimate_make(&list, &estimate), 0);
-    assert_near(estimate.failure_rate, 0.5);
+    assert_close(estimate.failure_rate, 0.5, 1e-9);
 }
 
 int main(void)

@@ -120,28 +120,11 @@ static int compare(void)
 
 /* ---- making it fail ---- */
 
-static long fail_each(int (*step)(void), bool for_good)
-{
-    long number = 0;
-    int r = -ENOMEM;
-
-    fails_for_good = for_good;
-    while (r == -ENOMEM) {
-        countdown = ++number;
-        is_failing = true;
-        r = step();
-        is_failing = false;
-        assert_true(r == 0 || r == -ENOMEM);
-        assert_true(number < 10000);
-    }
-    return number - 1;
-}
-
 static void check(int (*step)(void))
 {
     assert_int_equal(step(), 0);
-    assert_true(fail_each(step, false) > 5);
-    assert_true(fail_each(step, true) > 5);
+    fail_each_allocation(step, false, 5);
+    fail_each_allocation(step, true, 5);
     assert_int_equal(step(), 0);
 }
 

@@ -53,12 +53,9 @@ static void fail_each(bool for_good)
     int failures = 0;
 
     for (long n = 1;; n++) {
-        is_failing = true;
-        fails_for_good = for_good;
-        countdown = n;
+        start_failing(n, for_good);
         int r = use_monitor();
-        is_failing = false;
-        if (r == 0 && countdown > 0)
+        if (!stop_failing() && r == 0)
             break; /* there was no n-th */
         /* jansson's own, and a failure that is made up for at the next look, are no error */
         if (r < 0)

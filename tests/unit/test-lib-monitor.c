@@ -30,12 +30,6 @@ static struct sonde_options options_of(double interval_sec)
     return options;
 }
 
-static void assert_near(double value, double wanted, double slack)
-{
-    if (!(fabs(value - wanted) <= slack))
-        fail_msg("%.9g is not within %g of %.9g", value, slack, wanted);
-}
-
 /* ---- options and words ---- */
 
 static void test_version(void **state _unused_)

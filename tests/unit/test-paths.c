@@ -33,22 +33,10 @@ static void set_variable(size_t slot, const char *name, const char *value)
     snprintf(environment[slot].value, sizeof(environment[slot].value), "%s", value);
 }
 
-static int make_directory(void **state)
+static int set_up(void **state)
 {
-    char path[] = "/tmp/sonde-test-config-XXXXXX";
-
     memset(environment, 0, sizeof(environment));
-    *state = mkdtemp(path) ? strdup(path) : NULL;
-    return *state ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-    char command[128];
-
-    snprintf(command, sizeof(command), "rm -rf '%s'", (char *)*state);
-    free(*state);
-    return system(command);
+    return make_directory(state);
 }
 
 static char *make_file(const char *directory, const char *name, const char *content)
@@ -295,18 +283,15 @@ static void test_a_socket_path_has_an_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_search_order, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(test_named_file_is_missing, make_directory,
+        cmocka_unit_test_setup_teardown(test_search_order, set_up, remove_directory),
+        cmocka_unit_test_setup_teardown(test_named_file_is_missing, set_up, remove_directory),
+        cmocka_unit_test_setup_teardown(test_load_file, set_up, remove_directory),
+        cmocka_unit_test_setup_teardown(test_state_dir, set_up, remove_directory),
+        cmocka_unit_test_setup_teardown(test_socket, set_up, remove_directory),
+        cmocka_unit_test_setup_teardown(test_a_private_sonde_has_its_own_socket, set_up,
                                         remove_directory),
-        cmocka_unit_test_setup_teardown(test_load_file, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(test_state_dir, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(test_socket, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(test_a_private_sonde_has_its_own_socket, make_directory,
-                                        remove_directory),
-        cmocka_unit_test_setup_teardown(test_sockets_that_a_client_tries, make_directory,
-                                        remove_directory),
-        cmocka_unit_test_setup_teardown(test_a_socket_path_has_an_end, make_directory,
-                                        remove_directory),
+        cmocka_unit_test_setup_teardown(test_sockets_that_a_client_tries, set_up, remove_directory),
+        cmocka_unit_test_setup_teardown(test_a_socket_path_has_an_end, set_up, remove_directory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

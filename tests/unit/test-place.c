@@ -22,21 +22,13 @@
 static char base[64];   /* a directory of our own */
 static char local[128]; /* what stands in for a network */
 
-static int make_directory(void **state _unused_)
+static int set_up(void **state)
 {
-    strcpy(base, "/tmp/sonde-unit.XXXXXX");
-    if (!mkdtemp(base))
+    if (make_directory(state) < 0)
         return -1;
+    snprintf(base, sizeof(base), "%s", (const char *)*state);
     snprintf(local, sizeof(local), "%s/local", base);
     return 0;
-}
-
-static int remove_directory(void **state _unused_)
-{
-    char command[128];
-
-    snprintf(command, sizeof(command), "rm -rf '%s'", base);
-    return system(command);
 }
 
 struct path {
@@ -396,7 +388,7 @@ static void test_network_everywhere(void **state _unused_)
     assert_int_equal(access(BELOW("x.db"), F_OK), -1);
 }
 
-#define with_dir(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
+#define with_dir(test) cmocka_unit_test_setup_teardown(test, set_up, remove_directory)
 
 int main(void)
 {

@@ -15,12 +15,6 @@ static struct pressure_input calm(void)
     return (struct pressure_input){.unique_mb = 100, .processes = 3, .psi_memory_full_avg10 = 0};
 }
 
-static void assert_has(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" has no \"%s\"", text, part);
-}
-
 static void test_levels_of_memory(void **state _unused_)
 {
     static const struct {

@@ -165,19 +165,18 @@ static int tear_down_snapshot(void **state _unused_)
 static void fail_each(int (*act)(void), long sites)
 {
     for (int for_good = 0; for_good < 2; for_good++) {
+        bool has_failed;
         long site = 0;
         int r;
         do {
-            countdown = ++site;
-            fails_for_good = for_good;
             parser_failed = false;
-            is_failing = true;
+            start_failing(++site, for_good);
             r = act();
-            is_failing = false;
+            has_failed = stop_failing();
             /* A parser without memory may take the text for a bad one, and say so. */
-            if (countdown <= 0 && r != -ENOMEM && !(r == 0 && parser_failed))
+            if (has_failed && r != -ENOMEM && !(r == 0 && parser_failed))
                 fail_msg("site %ld: %d", site, r);
-        } while (countdown <= 0);
+        } while (has_failed);
         assert_int_equal(r, 0);    /* the last round met no failure */
         assert_true(site > sites); /* and there were sites to fail at */
     }

@@ -310,15 +310,13 @@ static void fail_each(struct scene *scene, const struct plan *plan, bool for_goo
     long site = 1;
 
     for (;; site += plan->stride) {
-        countdown = site;
-        fails_for_good = for_good;
         is_others = plan->of_sqlite;
-        is_failing = true;
+        start_failing(site, for_good);
         int r = plan->act(scene);
-        is_failing = false;
+        bool has_failed = stop_failing();
         if (r != 0 && r != -ENOMEM)
             fail_msg("site %ld: %d, %s", site, r, scene->store ? store_error(scene->store) : "");
-        if (countdown > 0)
+        if (!has_failed)
             break;
         /* Some are made good: SQLite can do with less. */
         if (plan->act == write_tick)

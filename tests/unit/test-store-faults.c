@@ -21,25 +21,6 @@
 
 #define TICKS 160
 
-struct written {
-    struct snapshot *items[TICKS + 1];
-    size_t count;
-};
-
-static void write_one(struct store *store, struct world *world, struct written *written)
-{
-    struct snapshot *snapshot = world_tick(world);
-
-    written->items[written->count++] = snapshot;
-    write_snapshot(store, snapshot);
-}
-
-static void written_done(struct written *written)
-{
-    for (size_t i = 0; i < written->count; i++)
-        snapshot_free(written->items[i]);
-}
-
 static void check_snapshots(const struct store_fixture *fixture, const struct written *written)
 {
     _cleanup_(store_reader_closep) struct store_reader *reader = fixture_reader(fixture);
@@ -109,7 +90,7 @@ static void test_another_holds_the_database(void **state)
     world_init(&world, 71);
     world_init(&nowhere, 72);
     struct store *store = fixture_open(fixture);
-    write_one(store, &world, &written);
+    write_next(store, &world, &written);
     sqlite3 *handle = fixture_sqlite(fixture);
     run_sql(handle, "BEGIN IMMEDIATE");
     is_patient = false;
@@ -123,7 +104,7 @@ static void test_another_holds_the_database(void **state)
     sqlite3_close(handle);
 
     for (size_t i = 0; i < 70; i++)
-        write_one(store, &world, &written);
+        write_next(store, &world, &written);
     check_snapshots(fixture, &written);
     is_patient = true;
     assert_int_equal(store_close(store), 0);
@@ -145,7 +126,7 @@ static void test_a_tick_is_whole_or_not_there(void **state)
     struct store *store = fixture_open(fixture);
     sqlite3 *handle = fixture_sqlite(fixture);
     for (size_t i = 0; i < TICKS; i++) {
-        write_one(store, &world, &written);
+        write_next(store, &world, &written);
         struct gap gap = {.kind = GAP_SUSPEND, .timestamp = world.now};
         for (size_t k = 0; k < ARRAY_SIZE(events); k++) {
             random_event(&world.random, &world.arena, &events[k]);
@@ -196,7 +177,7 @@ static void test_files_that_must_not_grow(void **state)
     world_init(&world, 74);
     struct store *store = fixture_open(fixture);
     while (written.count < TICKS) {
-        write_one(store, &world, &written);
+        write_next(store, &world, &written);
         if (written.count % 4)
             continue;
         struct snapshot *snapshot = world_tick(&world);
@@ -204,7 +185,7 @@ static void test_files_that_must_not_grow(void **state)
         int r = store_write_tick(store, &(struct tick){.snapshot = snapshot});
         limit_files(RLIM_INFINITY);
         if (r == 0) {
-            written.items[written.count++] = snapshot;
+            written_add(&written, snapshot);
             continue;
         }
         assert_true(r == -EIO || r == -ENOSPC);
@@ -283,7 +264,7 @@ static void make_database(const struct store_fixture *fixture, struct world *wor
     struct store *store = fixture_open(fixture);
 
     for (size_t i = 0; i < ticks; i++)
-        write_one(store, world, written);
+        write_next(store, world, written);
     assert_int_equal(store_close(store), 0);
     sqlite3 *handle = fixture_sqlite(fixture);
     run_sql(handle, "PRAGMA wal_checkpoint(TRUNCATE)");
@@ -537,7 +518,7 @@ static void test_of_an_older_sonde(void **state)
     }
     check_snapshots(fixture, &written);
     for (size_t i = 0; i < 70; i++)
-        write_one(store, &world, &written);
+        write_next(store, &world, &written);
     check_snapshots(fixture, &written);
     handle = fixture_sqlite(fixture);
     assert_int_equal(ask_int(handle, "SELECT count(*) FROM snapshots"), 140);

@@ -16,9 +16,6 @@
 
 #define RUN "01900000-0000-7000-8000-00000000000a"
 
-static double now;
-static int64_t last_id;
-
 /* Two processes at the next tick. */
 static struct snapshot *make_snapshot(void)
 {
@@ -34,8 +31,7 @@ static struct snapshot *make_snapshot(void)
     processes[0].command = "/usr/bin/python3 train.py";
     processes[1].command = "[kworker/u8:3-events]";
     snapshot->processes = (struct process_list){processes, ARRAY_SIZE(processes)};
-    snapshot->timestamp = now += FIXTURE_INTERVAL;
-    snapshot->id = last_id = snapshot_id_next(last_id, now, 1);
+    fixture_stamp(snapshot);
     return snapshot;
 }
 
@@ -54,7 +50,7 @@ static struct anomaly opening(const char *type, int64_t pid, int severity)
     struct anomaly anomaly;
 
     init_anomaly(&anomaly);
-    anomaly.timestamp = now + FIXTURE_INTERVAL;
+    anomaly.timestamp = fixture_now + FIXTURE_INTERVAL;
     anomaly.anomaly_type = type;
     anomaly.pid = pid;
     anomaly.severity = severity;
@@ -78,7 +74,7 @@ static void begin(struct store *store, const char *run_id, const char *job_type)
     job.run_id = run_id;
     job.job_id = "build";
     job.job_type = job_type;
-    job.started_at = now;
+    job.started_at = fixture_now;
     assert_int_equal(store_begin_job(store, &job, name), 0);
 }
 
@@ -117,7 +113,7 @@ static void test_a_tick_brings_them(void **state)
     anomalies[0].threshold = 600; /* of the process that is the worst now */
     anomalies[0].severity = SEVERITY_CRITICAL;
     assert_int_equal(write_with(store, anomalies, 1), 0);
-    anomalies[0].cleared_at = now;
+    anomalies[0].cleared_at = fixture_now;
     assert_int_equal(write_with(store, anomalies, 1), 0);
 
     struct anomaly_list found = read_anomalies(*state, &arena);
@@ -137,7 +133,7 @@ static void test_a_tick_that_fails_brings_nothing(void **state)
     struct process_event event;
 
     init_event(&event);
-    event.timestamp = now;
+    event.timestamp = fixture_now;
     event.pid = 1;
     event.event_type = EVENT_SPAWN;
     event.run_id = event.job_id = "a run whose number is longer than any can be";
@@ -228,7 +224,7 @@ static void test_a_command_out_of_the_events(void **state)
     struct process_event event;
 
     init_event(&event);
-    event.timestamp = now;
+    event.timestamp = fixture_now;
     event.pid = 77;
     event.event_type = EVENT_OOM;
     event.command = "ld -o all";
@@ -245,7 +241,7 @@ static void test_they_are_counted(void **state)
 {
     struct arena arena = {0};
     struct store *store = fixture_open(*state);
-    double first = now + FIXTURE_INTERVAL;
+    double first = fixture_now + FIXTURE_INTERVAL;
 
     for (int i = 0; i < 5; i++) {
         struct anomaly anomaly =
@@ -253,7 +249,7 @@ static void test_they_are_counted(void **state)
         write_one(store, &anomaly);
         write_one(store, &anomaly); /* told of again: it is the same one */
         anomaly.is_opening = false;
-        anomaly.cleared_at = now;
+        anomaly.cleared_at = fixture_now;
         write_one(store, &anomaly);
         if (i == 2) { /* another writer counts on */
             assert_int_equal(store_close(store), 0);
@@ -307,10 +303,10 @@ static void leave_open(struct store *store)
     struct anomaly cleared = opening("runaway_process", 10, SEVERITY_LOW);
 
     write_one(store, &open);
-    cleared.cleared_at = now;
+    cleared.cleared_at = fixture_now;
     write_one(store, &cleared);
     struct anomaly late = opening("zombie", 10, SEVERITY_HIGH);
-    late.timestamp = now + 1; /* after the last snapshot */
+    late.timestamp = fixture_now + 1; /* after the last snapshot */
     assert_int_equal(store_write_anomaly(store, &late), 0);
 }
 
@@ -335,7 +331,7 @@ static void test_one_that_ends_leaves_none_open(void **state)
     struct store *store = fixture_open(*state);
 
     leave_open(store);
-    double last = now;
+    double last = fixture_now;
     assert_int_equal(store_close(store), 0);
     check_left(*state, last, 0);
 }
@@ -352,8 +348,8 @@ static void test_a_dead_one_leaves_none_open(void **state)
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    double last = now + 2 * FIXTURE_INTERVAL;
-    now += 100;
+    double last = fixture_now + 2 * FIXTURE_INTERVAL;
+    fixture_now += 100;
     struct anomaly own = opening("fd_exhaustion", 10, SEVERITY_HIGH);
     write_one(living, &own);
     assert_int_equal(store_close(fixture_open(*state)), 0); /* settles what the dead have left */
@@ -453,16 +449,9 @@ static void test_of_version_1(void **state)
     arena_done(&arena);
 }
 
-static int set_up(void **state)
-{
-    now = WORLD_START;
-    last_id = 0;
-    return store_fixture_set_up(state);
-}
-
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, store_fixture_tear_down)
+#define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
     const struct CMUnitTest tests[] = {
         T(test_a_tick_brings_them),
         T(test_a_tick_that_fails_brings_nothing),

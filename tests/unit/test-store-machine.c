@@ -12,11 +12,6 @@
 
 #define TICKS 150
 
-struct written {
-    struct snapshot *items[TICKS];
-    size_t count;
-};
-
 /* A machine whose CPU times only grow, as they do. */
 static void write_all(struct store *store, struct world *world, struct written *written)
 {
@@ -35,7 +30,7 @@ static void write_all(struct store *store, struct world *world, struct written *
                 cpu[at] += (double)random_below(&world->random, 3000) / 1000;
             process->cpu_seconds = cpu[at];
         }
-        written->items[written->count++] = snapshot;
+        written_add(written, snapshot);
         write_snapshot(store, snapshot);
     }
 }
@@ -75,11 +70,6 @@ static struct process_use work_out(const struct written *written, size_t from, s
         first = 0;
     use.cpu_seconds = last - first;
     return use;
-}
-
-static bool is_same_text(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
 static bool is_same_use(const struct process_use *a, const struct process_use *b)
@@ -184,8 +174,7 @@ static void test_of_any_time(void **state)
         if (!closed)
             assert_int_equal(store_close(store), 0);
     }
-    for (size_t i = 0; i < written.count; i++)
-        snapshot_free(written.items[i]);
+    written_done(&written);
     world_done(&world);
 }
 
@@ -231,8 +220,7 @@ static void test_of_minutes(void **state)
         }
     store_reader_close(reader);
     arena_done(&arena);
-    for (size_t i = 0; i < written.count; i++)
-        snapshot_free(written.items[i]);
+    written_done(&written);
     world_done(&world);
 }
 
@@ -256,8 +244,7 @@ static void test_the_top_only(void **state)
     store_reader_close(reader);
     assert_int_equal(store_close(store), 0);
     arena_done(&arena);
-    for (size_t i = 0; i < written.count; i++)
-        snapshot_free(written.items[i]);
+    written_done(&written);
     world_done(&world);
 }
 

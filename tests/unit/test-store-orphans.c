@@ -19,9 +19,6 @@ struct sight {
     int64_t sheet_num;
 };
 
-static double now;
-static int64_t last_id;
-
 static void see(struct store *store, const struct sight *sights, size_t count)
 {
     _cleanup_(snapshot_freep) struct snapshot *snapshot = snapshot_new();
@@ -35,8 +32,7 @@ static void see(struct store *store, const struct sight *sights, size_t count)
         processes[i].run_id = processes[i].job_id = sights[i].run_id;
     }
     snapshot->processes = (struct process_list){processes, count};
-    snapshot->timestamp = now += FIXTURE_INTERVAL;
-    snapshot->id = last_id = snapshot_id_next(last_id, now, 1);
+    fixture_stamp(snapshot);
     write_snapshot(store, snapshot);
 }
 
@@ -51,7 +47,7 @@ static void begin(struct store *store, const char *run_id)
 
     record_init(&job_record, &job);
     job.run_id = job.job_id = run_id;
-    job.started_at = now += 1;
+    job.started_at = fixture_now += 1;
     if (store_begin_job(store, &job, name) < 0)
         fail_msg("%s", store_error(store));
 }
@@ -64,7 +60,7 @@ static void finish(struct store *store, const char *run_id, int outcome, const c
     job.run_id = run_id;
     job.outcome = outcome;
     job.cause = cause;
-    job.ended_at = now += 1;
+    job.ended_at = fixture_now += 1;
     assert_int_equal(store_finish_job(store, &job), 0);
 }
 
@@ -77,7 +73,7 @@ static void put_sheet(struct store *store, const char *run_id, int64_t number, i
     sheet.sheet_num = number;
     sheet.outcome = outcome;
     if (outcome != OUTCOME_RUNNING)
-        sheet.ended_at = now;
+        sheet.ended_at = fixture_now;
     assert_int_equal(store_write_sheet(store, &sheet), 0);
 }
 
@@ -93,7 +89,7 @@ static void die_after(struct store_fixture *fixture, void (*act)(struct store *s
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    now += 1000;
+    fixture_now += 1000;
 }
 
 static struct orphaned_run_list read_for(const struct store_fixture *fixture, const char *host,
@@ -270,16 +266,9 @@ static void test_the_latest_of_many(void **state)
     arena_done(&arena);
 }
 
-static int set_up(void **state)
-{
-    now = WORLD_START;
-    last_id = 0;
-    return store_fixture_set_up(state);
-}
-
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, store_fixture_tear_down)
+#define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
     const struct CMUnitTest tests[] = {
         T(test_of_a_dead_writer), T(test_of_one_that_has_ended),
         T(test_of_elsewhere),     T(test_what_is_taken_over_is_not),

@@ -18,26 +18,6 @@
 #define HOUR 3600.0
 #define DAY  86400.0
 
-struct written {
-    struct VEC(struct snapshot *) list;
-};
-
-static struct snapshot *write_one(struct store *store, struct world *world, struct written *written)
-{
-    struct snapshot *snapshot = world_tick(world);
-
-    assert_int_equal(VEC_PUSH(&written->list, snapshot), 0);
-    write_snapshot(store, snapshot);
-    return snapshot;
-}
-
-static void written_done(struct written *written)
-{
-    for (size_t i = 0; i < written->list.count; i++)
-        snapshot_free(written->list.items[i]);
-    VEC_DONE(&written->list);
-}
-
 static int64_t minute_of(const struct snapshot *snapshot)
 {
     return (int64_t)floor(snapshot->timestamp / 60);
@@ -74,14 +54,14 @@ static size_t check_minute(const struct written *written, size_t first,
 {
     size_t count = 0;
 
-    while (first + count < written->list.count &&
-           minute_of(written->list.items[first + count]) == minute_of(written->list.items[first]))
+    while (first + count < written->count &&
+           minute_of(written->items[first + count]) == minute_of(written->items[first]))
         count++;
-    assert_true(fabs(found->timestamp - written->list.items[first + count - 1]->timestamp) < 0.001);
+    assert_true(fabs(found->timestamp - written->items[first + count - 1]->timestamp) < 0.001);
     for (int64_t pid = 100; pid < 100 + WORLD_PIDS; pid++) {
         bool was_there = false;
         for (size_t i = first; i < first + count; i++)
-            was_there |= has_pid(written->list.items[i], pid);
+            was_there |= has_pid(written->items[i], pid);
         if (was_there != has_pid(found, pid))
             fail_msg("pid %d at tick %zu", (int)pid, first);
     }
@@ -103,24 +83,24 @@ static struct shown check_shown(const struct store_fixture *fixture, const struc
 
     assert_int_equal(store_read_snapshots(reader, 0, 100000, &list), 0);
     if (list.count)
-        while (minute_of(written->list.items[shown.first]) < minute_of(list.items[0]))
+        while (minute_of(written->items[shown.first]) < minute_of(list.items[0]))
             shown.first++;
     else
-        shown.first = written->list.count;
+        shown.first = written->count;
     size_t at = shown.first;
     for (size_t i = 0; i < list.count; i++) {
-        assert_true(at < written->list.count);
+        assert_true(at < written->count);
         if (list.items[i]->resolution_seconds == 60) {
             assert_int_equal(shown.samples, 0);
             at += check_minute(written, at, list.items[i]);
             shown.minutes++;
         } else {
-            assert_same_snapshot(written->list.items[at], list.items[i], at);
+            assert_same_snapshot(written->items[at], list.items[i], at);
             at++;
             shown.samples++;
         }
     }
-    assert_int_equal(at, written->list.count);
+    assert_int_equal(at, written->count);
     snapshot_list_done(&list);
     return shown;
 }
@@ -136,13 +116,13 @@ static void check_ages(const struct written *written, const struct shown *shown,
 {
     /* The first sample is of the first minute that had not ended before the limit, or of one that
      * was not folded yet. */
-    size_t first_sample = written->list.count - shown->samples;
+    size_t first_sample = written->count - shown->samples;
     const double fold = 61 * 9;
 
     if (shown->minutes)
-        assert_in_range(now - written->list.items[first_sample - 1]->timestamp, 360, 1e6);
-    assert_in_range(now - written->list.items[first_sample]->timestamp, 0, 360 + 60 + fold);
-    assert_in_range(now - written->list.items[shown->first]->timestamp, 0, 900 + 60 + fold);
+        assert_in_range(now - written->items[first_sample - 1]->timestamp, 360, 1e6);
+    assert_in_range(now - written->items[first_sample]->timestamp, 0, 360 + 60 + fold);
+    assert_in_range(now - written->items[shown->first]->timestamp, 0, 900 + 60 + fold);
 }
 
 static void test_samples_become_minutes_and_go(void **state)
@@ -156,7 +136,7 @@ static void test_samples_become_minutes_and_go(void **state)
     world_init(&world, 61);
     struct store *store = fixture_open(fixture);
     for (size_t i = 1; i <= 500; i++) { /* 40 minutes */
-        write_one(store, &world, &written);
+        write_next(store, &world, &written);
         if (i % 50)
             continue;
         assert_int_equal(store_retain(store, world.now), 0);
@@ -212,7 +192,7 @@ static void test_nothing_stays_behind(void **state)
     world_init(&world, 62);
     struct store *store = fixture_open(fixture);
     for (size_t i = 0; i < 200; i++)
-        write_one(store, &world, &written);
+        write_next(store, &world, &written);
     assert_int_equal(store_close(store), 0);
     store = fixture_open(fixture);
     assert_int_equal(store_retain(store, world.now + 25 * HOUR), 0);
@@ -244,7 +224,7 @@ static void test_a_session_that_began_in_the_future(void **state)
     world.now = 1500000000.125;
     struct store *store = fixture_open(fixture);
     for (size_t i = 0; i < 200; i++)
-        write_one(store, &world, &written);
+        write_next(store, &world, &written);
     assert_int_equal(store_retain(store, world.now + 25 * HOUR), 0);
     struct shown shown = check_shown(fixture, &written);
     assert_in_range(shown.minutes, 5, 30);
@@ -268,7 +248,7 @@ static void test_a_clock_that_is_set_back(void **state)
     struct store *store = fixture_open(fixture);
     sqlite3 *handle = fixture_sqlite(fixture);
     for (size_t i = 1; i <= 300; i++) {
-        write_one(store, &world, &written);
+        write_next(store, &world, &written);
         if (i % 80 == 0)
             world.now -= 400;
         if (i % 20 == 0)
@@ -296,7 +276,7 @@ static void test_no_more_than_is_folded(void **state)
     world_init(&world, 64);
     struct store *store = fixture_open(fixture);
     for (size_t i = 0; i < 150; i++) {
-        write_one(store, &world, &written);
+        write_next(store, &world, &written);
         world.now += 20;
         assert_int_equal(store_retain(store, world.now), 0);
         if (i % 10 == 9)
@@ -404,7 +384,7 @@ static void test_cut_off_anywhere(void **state)
     world_init(&world, 65);
     struct store *store = fixture_open(fixture);
     for (size_t i = 0; i < 400; i++)
-        write_one(store, &world, &written);
+        write_next(store, &world, &written);
     write_some_of_all(store, &world);
     assert_int_equal(store_close(store), 0);
     sqlite3 *handle = fixture_sqlite(fixture);

@@ -15,25 +15,11 @@
 
 #define TICKS 200
 
-struct written {
-    struct snapshot *items[TICKS];
-    size_t count;
-};
-
 static void write_all(struct store *store, struct world *world, struct written *written,
                       size_t count)
 {
-    while (written->count < count) {
-        struct snapshot *snapshot = world_tick(world);
-        written->items[written->count++] = snapshot;
-        write_snapshot(store, snapshot);
-    }
-}
-
-static void written_done(struct written *written)
-{
-    for (size_t i = 0; i < written->count; i++)
-        snapshot_free(written->items[i]);
+    while (written->count < count)
+        write_next(store, world, written);
 }
 
 /* ---- minutes, the long way ---- */
@@ -346,10 +332,8 @@ static void die_and_check(struct store_fixture *fixture, size_t count)
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    while (written.count < count) {
-        written.items[written.count] = world_tick(&world);
-        written.items[written.count++]->daemon_pid = pid;
-    }
+    while (written.count < count)
+        written_elsewhere(&written, &world, pid);
     let_samples_go(fixture, &world);
     check_minutes(fixture, &world, &written);
     written_done(&written);
@@ -583,7 +567,7 @@ static void test_figures_after_failures(void **state)
     struct store *store = fixture_open(*state);
     while (written.count < TICKS) {
         struct snapshot *snapshot = world_tick(&world);
-        written.items[written.count++] = snapshot;
+        written_add(&written, snapshot);
         if (random_once_in(&world.random, 5))
             fail_to_write(store, snapshot);
         write_snapshot(store, snapshot);

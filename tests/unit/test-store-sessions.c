@@ -15,25 +15,6 @@
 
 #define TICKS 140
 
-struct written {
-    struct snapshot *items[2 * TICKS];
-    size_t count;
-};
-
-static void write_one(struct store *store, struct world *world, struct written *written)
-{
-    struct snapshot *snapshot = world_tick(world);
-
-    written->items[written->count++] = snapshot;
-    write_snapshot(store, snapshot);
-}
-
-static void written_done(struct written *written)
-{
-    for (size_t i = 0; i < written->count; i++)
-        snapshot_free(written->items[i]);
-}
-
 static int by_time(const void *a, const void *b)
 {
     const struct snapshot *const *x = a, *const *y = b;
@@ -64,15 +45,15 @@ static void test_two_at_once(void **state)
     other.tag = 8;
     struct store *first = fixture_open(*state), *second = fixture_open(*state);
     for (size_t i = 0; i < TICKS; i++) {
-        write_one(first, &one, &written);
+        write_next(first, &one, &written);
         /* not in step, so that their keyframes fall apart */
         if (i % 3)
-            write_one(second, &other, &written);
+            write_next(second, &other, &written);
         if (i % 45 == 44)
             check_snapshots(*state, &written);
     }
     assert_int_equal(store_close(first), 0);
-    write_one(second, &other, &written);
+    write_next(second, &other, &written);
     check_snapshots(*state, &written);
     assert_int_equal(store_close(second), 0);
     check_snapshots(*state, &written);
@@ -90,7 +71,7 @@ static void test_who_has_nothing_leaves_the_rest_alone(void **state)
     world_init(&world, 47);
     struct store *store = fixture_open(*state);
     for (size_t i = 0; i < TICKS; i++) {
-        write_one(store, &world, &written);
+        write_next(store, &world, &written);
         if (i % 5)
             continue;
         struct store *other = fixture_open(*state);
@@ -101,7 +82,7 @@ static void test_who_has_nothing_leaves_the_rest_alone(void **state)
             nobody->host = "host.example";
             nobody->daemon_pid = getpid();
             nobody->resolution_seconds = FIXTURE_INTERVAL;
-            written.items[written.count++] = nobody;
+            written_add(&written, nobody);
             write_snapshot(other, nobody);
         }
         assert_int_equal(store_close(other), 0);
@@ -269,17 +250,14 @@ static void write_and_die(struct store_fixture *fixture, struct world *world,
         struct store *store = fixture_open(fixture);
         begin(store, "run-lost", "build");
         while (written->count < count)
-            write_one(store, world, written);
+            write_next(store, world, written);
         _exit(0);
     }
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    while (written->count < count) {
-        struct snapshot *snapshot = world_tick(world);
-        snapshot->daemon_pid = pid;
-        written->items[written->count++] = snapshot;
-    }
+    while (written->count < count)
+        written_elsewhere(written, world, pid);
 }
 
 /* Every process ends at the last snapshot that it was in, and the session at its last. */
@@ -380,11 +358,11 @@ static void test_the_living_are_left_alone(void **state)
         struct store *store = fixture_open(fixture);
         begin(store, "run-living", "build");
         for (size_t i = 0; i < 70; i++)
-            write_one(store, &world, &written);
+            write_next(store, &world, &written);
         if (write(to_parent[1], "x", 1) != 1 || read(to_child[0], &byte, 1) != 1)
             _exit(1);
         for (size_t i = 0; i < 70; i++)
-            write_one(store, &world, &written);
+            write_next(store, &world, &written);
         _exit(store_close(store) < 0);
     }
     assert_int_equal(read(to_parent[0], &byte, 1), 1);
@@ -398,10 +376,8 @@ static void test_the_living_are_left_alone(void **state)
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    while (written.count < 140) {
-        written.items[written.count] = world_tick(&world);
-        written.items[written.count++]->daemon_pid = pid;
-    }
+    while (written.count < 140)
+        written_elsewhere(&written, &world, pid);
     check_snapshots(fixture, &written);
     assert_int_equal(store_close(store), 0);
     close(to_child[0]), close(to_child[1]), close(to_parent[0]), close(to_parent[1]);
@@ -454,7 +430,7 @@ static void test_the_lock_is_made_again(void **state)
     struct store_reader *reader = fixture_reader(*state);
     for (size_t i = 0; i < 3; i++) {
         delete_locks(*state);
-        write_one(store, &world, &written);
+        write_next(store, &world, &written);
         check_running(reader, "build"); /* that was open before */
         struct store *other = fixture_open(*state);
         check_outcome(*state, "build", OUTCOME_RUNNING, NULL);
@@ -482,7 +458,7 @@ static void test_the_lock_was_missed(void **state)
             assert_int_equal(store_close(fixture_open(*state)), 0);
             check_outcome(*state, "build", OUTCOME_UNKNOWN, "lost");
         }
-        write_one(store, &world, &written);
+        write_next(store, &world, &written);
     }
     check_outcome(*state, "build", OUTCOME_RUNNING, NULL);
     check_snapshots(*state, &written);

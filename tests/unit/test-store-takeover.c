@@ -26,9 +26,6 @@ struct sight {
     int64_t sheet_num;
 };
 
-static double now;
-static int64_t last_id;
-
 static void add_process(const struct sight *sight, struct process_metric *process)
 {
     record_init(&process_metric_record, process);
@@ -59,8 +56,7 @@ static void see(struct store *store, double cpu_seconds, const struct sight *sig
         add_process(&sights[i], &processes[i]);
     snapshot->processes = (struct process_list){processes, count};
     snapshot->jobs = (struct job_usage_list){&usage, 1};
-    snapshot->timestamp = now += FIXTURE_INTERVAL;
-    snapshot->id = last_id = snapshot_id_next(last_id, now, 1);
+    fixture_stamp(snapshot);
     write_snapshot(store, snapshot);
 }
 
@@ -96,8 +92,7 @@ static void die_after(struct store_fixture *fixture, void (*act)(struct store *s
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    now += 100; /* as the child's did, and more */
-    last_id = snapshot_id_next(last_id, now, 1);
+    fixture_now += 100; /* as the child's did, and more */
 }
 
 static struct job find(const struct store_fixture *fixture, struct arena *arena)
@@ -124,19 +119,13 @@ static void check_outcome(const struct store_fixture *fixture, int outcome, cons
     arena_done(&arena);
 }
 
-static void assert_near(double found, double expected)
-{
-    if (!(fabs(found - expected) < 0.002))
-        fail_msg("%g, not %g", found, expected);
-}
-
 static void check_figures(const struct store_fixture *fixture, double cpu_seconds,
                           int64_t processes, int64_t read_bytes, int64_t samples)
 {
     struct arena arena = {0};
     struct job job = find(fixture, &arena);
 
-    assert_near(job.profile.total_cpu_seconds, cpu_seconds);
+    assert_near(job.profile.total_cpu_seconds, cpu_seconds, 0.002);
     assert_int_equal(job.profile.unique_pid_count, processes);
     assert_int_equal(job.profile.read_bytes, read_bytes);
     assert_int_equal(job.profile.num_samples, samples);
@@ -181,8 +170,8 @@ static void go_on(struct store_fixture *fixture, struct store *store, int64_t sa
     /* the pid of another, and its own CPU time, which is all new */
     SEE(store, 10, {10, 333, 0.5, 7, 1}, {11, 110, 3.5, 900, 2}, {13, 300, 2, 50, 2});
     check_figures(fixture, 12, 5, 5567, samples + 3);
-    assert_near(sheet_cpu(fixture, 1), 2 + 4 + 0.5);
-    assert_near(sheet_cpu(fixture, 2), 3.5 + 2);
+    assert_near(sheet_cpu(fixture, 1), 2 + 4 + 0.5, 0.002);
+    assert_near(sheet_cpu(fixture, 2), 3.5 + 2, 0.002);
 }
 
 static void check_lower_bounds(struct store_fixture *fixture)
@@ -243,7 +232,7 @@ static void test_from_a_living_writer(void **state)
     /* what the first still had to say takes nothing back */
     SEE(one, 8.5, {10, 100, 3.1, 4000, 1}, {11, 110, 2.1, 900, 2});
     check_figures(*state, 12, 5, 5567, 5);
-    assert_near(sheet_cpu(*state, 1), 6.5);
+    assert_near(sheet_cpu(*state, 1), 6.5, 0.002);
     assert_int_equal(store_close(one), 0);
     check_outcome(*state, OUTCOME_RUNNING, NULL);
     SEE(other, 11, {11, 110, 4, 900, 2});
@@ -266,7 +255,7 @@ static void test_there_and_back(void **state)
     check_figures(*state, 13, 5, 5627, 6);
     SEE(one, 14, {11, 110, 5, 950, 2}, {13, 300, 3.5, 60, 2});
     check_figures(*state, 14, 5, 5627, 7);
-    assert_near(sheet_cpu(*state, 2), 5 + 3.5);
+    assert_near(sheet_cpu(*state, 2), 5 + 3.5, 0.002);
     assert_int_equal(store_close(one), 0);
 }
 
@@ -309,7 +298,7 @@ static void test_the_second_dies_too(void **state)
     SEE(store, 7.5, {10, 100, 5, 4500, 1}, {11, 110, 2.5, 900, 2});
     SEE(store, 8, {10, 100, 5.5, 4500, 1}, {11, 110, 2.5, 900, 2});
     check_figures(fixture, 9.5, 3, 5410, 7);
-    assert_near(sheet_cpu(fixture, 1), 2 + 5.5);
+    assert_near(sheet_cpu(fixture, 1), 2 + 5.5, 0.002);
     assert_int_equal(store_close(store), 0);
 }
 
@@ -323,7 +312,7 @@ static void test_failures_in_between(void **state)
     assert_string_equal(begin(store), "build");
     assert_string_equal(begin(store), "build"); /* it was not heard the first time */
     init_event(&event);
-    event.timestamp = now;
+    event.timestamp = fixture_now;
     event.pid = 10;
     event.event_type = EVENT_SPAWN;
     event.job_id = "bad";
@@ -338,13 +327,13 @@ static void test_failures_in_between(void **state)
     processes[2].run_id = event.run_id;
     _cleanup_(snapshot_freep) struct snapshot *snapshot = snapshot_new();
     snapshot->processes = (struct process_list){processes, 3};
-    snapshot->timestamp = now;
+    snapshot->timestamp = fixture_now;
     tick = (struct tick){.snapshot = snapshot};
     assert_int_equal(store_write_tick(store, &tick), -EINVAL);
     snapshot->processes = (struct process_list){0};
     SEE(store, 6, {10, 100, 3.5, 4500, 1}, {11, 110, 2.5, 900, 2});
     check_figures(*state, 8, 3, 5410, 4);
-    assert_near(sheet_cpu(*state, 1), 2 + 3.5);
+    assert_near(sheet_cpu(*state, 1), 2 + 3.5, 0.002);
     assert_int_equal(store_close(store), 0);
 }
 
@@ -431,8 +420,8 @@ static void finish(struct store_fixture *fixture, int exactness, double expected
     assert_int_equal(store_close(store), 0);
     job = find(fixture, &arena);
     assert_int_equal(job.outcome, OUTCOME_SUCCESS);
-    assert_near(job.profile.total_cpu_seconds, expected_cpu);
-    assert_near(job.profile.peak_rss_mb, 99);
+    assert_near(job.profile.total_cpu_seconds, expected_cpu, 0.002);
+    assert_near(job.profile.peak_rss_mb, 99, 0.002);
     assert_int_equal(job.profile.num_samples, expected_samples);
     assert_int_equal(job.profile.exactness.cpu_seconds, exactness == EXACT ? EXACT : LOWER_BOUND);
     assert_int_equal(job.profile.exactness.processes, LOWER_BOUND);
@@ -453,7 +442,8 @@ static void test_an_end_with_less(void **state)
 
 static void work_ten_minutes_ago(struct store *store)
 {
-    struct gap gap = {.kind = GAP_SUSPEND, .timestamp = now = ns_to_sec(clock_real_ns()) - 600};
+    struct gap gap = {.kind = GAP_SUSPEND,
+                      .timestamp = fixture_now = ns_to_sec(clock_real_ns()) - 600};
 
     work_a_little(store);
     assert_int_equal(store_write_tick(store, &(struct tick){.gaps = {&gap, 1}}), 0);
@@ -481,16 +471,9 @@ static void test_the_time_between_is_a_gap(void **state)
     arena_done(&arena);
 }
 
-static int set_up(void **state)
-{
-    now = WORLD_START;
-    last_id = 0;
-    return store_fixture_set_up(state);
-}
-
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, store_fixture_tear_down)
+#define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
     const struct CMUnitTest tests[] = {
         T(test_from_a_dead_writer),
         T(test_from_one_that_dies_meanwhile),

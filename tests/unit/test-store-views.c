@@ -106,7 +106,7 @@ static int column_at(sqlite3_stmt *row, const char *name)
 }
 
 /* As text, so that one comparison does for all: JSON as the record has it. */
-static bool is_same_text(sqlite3_stmt *row, int at, const struct field *field, const void *value)
+static bool is_text_of(sqlite3_stmt *row, int at, const struct field *field, const void *value)
 {
     _cleanup_text_ struct text text = {0};
     struct json_writer json = {.out = &text};
@@ -131,7 +131,7 @@ static bool is_same_column(sqlite3_stmt *row, int at, const struct field *field,
     switch (field->type) {
     case FIELD_INT: return sqlite3_column_int64(row, at) == *(const int64_t *)value;
     case FIELD_REAL: return sqlite3_column_double(row, at) == *(const double *)value;
-    default: return is_same_text(row, at, field, value);
+    default: return is_text_of(row, at, field, value);
     }
 }
 

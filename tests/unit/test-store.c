@@ -16,17 +16,6 @@
 /* Several folds, and some ticks after the last. */
 #define TICKS 290
 
-struct written {
-    struct snapshot *items[TICKS];
-    size_t count;
-};
-
-static void written_done(struct written *written)
-{
-    for (size_t i = 0; i < written->count; i++)
-        snapshot_free(written->items[i]);
-}
-
 static void check_all(const struct store_fixture *fixture, const struct written *written)
 {
     _cleanup_(store_reader_closep) struct store_reader *reader = fixture_reader(fixture);
@@ -50,9 +39,7 @@ static void round_trip(struct store_fixture *fixture, uint64_t seed)
     world_init(&world, seed);
     struct store *store = fixture_open(fixture);
     while (written.count < TICKS) {
-        struct snapshot *snapshot = world_tick(&world);
-        written.items[written.count++] = snapshot;
-        write_snapshot(store, snapshot);
+        write_next(store, &world, &written);
         if (is_time_to_look(written.count))
             check_all(fixture, &written);
     }
@@ -88,10 +75,8 @@ static void test_since_and_limit(void **state)
 
     world_init(&world, 4);
     struct store *store = fixture_open(fixture);
-    for (; written.count < 130; written.count++) {
-        written.items[written.count] = world_tick(&world);
-        write_snapshot(store, written.items[written.count]);
-    }
+    while (written.count < 130)
+        write_next(store, &world, &written);
     _cleanup_(store_reader_closep) struct store_reader *reader = fixture_reader(fixture);
     /* inclusive; the default limit */
     assert_int_equal(store_read_snapshots(reader, written.items[20]->timestamp, 0, &found), 0);
@@ -142,10 +127,8 @@ static void test_the_history_of_a_pid(void **state)
 
     world_init(&world, 5);
     struct store *store = fixture_open(fixture);
-    for (; written.count < 150; written.count++) {
-        written.items[written.count] = world_tick(&world);
-        write_snapshot(store, written.items[written.count]);
-    }
+    while (written.count < 150)
+        write_next(store, &world, &written);
     struct store_reader *reader = fixture_reader(fixture);
     for (int64_t pid = 99; pid <= 100 + WORLD_PIDS; pid++) {
         check_process(reader, &written, pid, NULL, 0);

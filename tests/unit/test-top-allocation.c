@@ -101,11 +101,9 @@ static void fail_each(enum arrangement arrangement, bool for_good)
     for (long n = 1; n <= count; n++) {
         struct stage stage;
         begin(&stage, arrangement);
-        countdown = n;
-        fails_for_good = for_good;
-        is_failing = true;
+        start_failing(n, for_good);
         int r = show(&stage);
-        is_failing = false;
+        stop_failing();
         assert_true(r == 0 || r == -ENOMEM);
         failures += r < 0;
         stage.view.panel = PANEL_NONE;

@@ -1,4 +1,4 @@
-/* What every unit test includes: cmocka with the headers it wants before it. */
+/* What every unit test includes: cmocka with the headers it wants before it, and small helpers. */
 #pragma once
 
 #include <setjmp.h>
@@ -7,3 +7,53 @@
 #include <stdint.h>
 /* */
 #include <cmocka.h>
+
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* `value` is within `slack` of `wanted`. */
+static inline void assert_near(double value, double wanted, double slack)
+{
+    if (value != wanted && !(fabs(value - wanted) <= slack))
+        fail_msg("%.15g is not within %g of %.15g", value, slack, wanted);
+}
+
+/* The same, with a slack in proportion to what is wanted. */
+static inline void assert_close(double value, double wanted, double ratio)
+{
+    assert_near(value, wanted, ratio * fabs(wanted));
+}
+
+static inline void assert_has(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("\"%s\" has no \"%s\"", text, part);
+}
+
+/* NULL is the same as NULL only. */
+static inline bool is_same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* For cmocka: *state is the path of an empty directory, which is removed with all that is in it. */
+static inline int make_directory(void **state)
+{
+    char *path = strdup("/tmp/sonde-unit.XXXXXX");
+
+    *state = path ? mkdtemp(path) : NULL;
+    return *state ? 0 : -1;
+}
+
+static inline int remove_directory(void **state)
+{
+    char command[PATH_MAX];
+
+    snprintf(command, sizeof(command), "rm -rf '%s'", (char *)*state);
+    free(*state);
+    return system(command);
+}
