@@ -190,7 +190,7 @@ class Tour(Anomalies):
                           ("runaway_process", loner.pid), ("memory_pressure", None)):
             episode, = self.of(self.cleared, kind, pid)
             self.assertGreater(episode["cleared_at"], episode["timestamp"], kind)
-            self.assertGreaterEqual(told["timestamp"], began - 1)
+            self.assertGreaterEqual(episode["timestamp"], began - 1)
 
         sonde.await_snapshots(2)
         for notice in stream.pending():

@@ -180,7 +180,7 @@ static void smi_what_is_not_known(void **state _unused_)
     struct gpu_reading *reading =
         gpus_of("0, [N/A], [Not Supported], 24576, [Unknown Error], -5, N/A, [Unknown Error]\n"
                 "3, 101, 1e300, 12 MiB, , nan, inf\n"
-                "4\n");
+                "4, [N/A]\n");
     const struct gpu_metric *gpu = reading->gpus.items;
 
     assert_int_equal(reading->gpus.count, 3);
@@ -220,6 +220,7 @@ static void smi_garbage(void **state _unused_)
         "-1, 5, 6\n",
         "99999999999999999999, 5\n",
         "256, 5\n",
+        "4\n",
         "0x0, 5\n",
         "\xff\xfe\x00\x01\n",
     };

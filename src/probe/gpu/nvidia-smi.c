@@ -106,6 +106,8 @@ int nvidia_smi_gpus_parse(const char *bytes, size_t length, struct gpu_reading *
         if (take_first(&line, GPU_DEVICES_MAX - 1, &gpu.index) < 0 ||
             has_device(reading, gpu.index))
             continue;
+        if (!line.at) /* a number alone is no device: other output may have such a line */
+            continue;
         gpu.vendor = "NVIDIA";
         gpu.utilization_pct = take_real(&line, 100);
         gpu.memory_used_mb = take_real(&line, MEMORY_MAX_MB);
