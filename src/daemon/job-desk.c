@@ -474,7 +474,7 @@ void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, s
     bool is_from_parent = is_worse(&chain, &job->chain);
     if (!is_from_parent)
         job->chain = chain;
-    publish_redact_events(daemon, arena, &job->chain); /* the cause is made of it, and told */
+    publish_redact_events(daemon, arena, &job->chain); /* the cause is made of it, and published */
     if (is_from_parent || !chain.count)
         return;
     if (job->cause && !(is_derived && tells_more(&chain)))
