@@ -117,7 +117,7 @@ with open({self.path("bin/said")!r}, "wb", buffering=0) as said:
         process = self.start("sh", "-c", "while :; do cat /nowhere; ls / > /dev/null; echo; done",
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.assertTrue(sonde.rpc("strace.attach", pid=process.pid)["attached"])
-        self.await_calls(process, 3)
+        self.await_calls(process, 60)  # six a round, those of its children among them
         result = sonde.rpc("strace.detach", pid=process.pid)
         table = tracing.table_of(self.read("bin/said").decode())
         self.assertGreater(len(table), 10, table)

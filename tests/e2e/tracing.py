@@ -38,7 +38,8 @@ def tracer_of(pid):
 
 
 def writes_of(pid):
-    """How many calls that write have ended, by the kernel's account."""
+    """How many calls that write have ended, its own and those of children that it has waited for,
+    by the kernel's account."""
     io = pathlib.Path(f"/proc/{pid}/io").read_text(encoding="ascii")
     return int(re.search(r"^syscw: (\d+)$", io, re.MULTILINE)[1])
 
