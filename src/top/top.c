@@ -90,6 +90,8 @@ static void draw(struct top *top)
     struct layout layout = screen_layout(&screen, top->canvas.rows, top->canvas.columns);
     view_set_page(&top->view, &top->listing, layout.table.count);
     screen_draw(&screen, &top->canvas);
+    if (canvas_error(&top->canvas) < 0)
+        return; /* the last one that was drawn whole stays */
     terminal_show(top->terminal, &top->canvas, top->draws_anew);
     top->draws_anew = false;
 }

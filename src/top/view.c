@@ -99,10 +99,11 @@ static size_t find_key(const struct listing *listing, uint64_t key)
     return SIZE_MAX;
 }
 
-/* Whoever looks at details wants those of the same process. */
+/* The details stay those of one process, and what was found stays selected when the order changes.
+ */
 static bool is_bound(const struct view *view)
 {
-    return view->follows || view->has_detail;
+    return view->follows || view->has_detail || view->has_found;
 }
 
 /* A process says more than the job that it is in. */
@@ -139,6 +140,7 @@ void view_settle(struct view *view, const struct listing *listing, double now)
         view->follows = false;
         view_say(view, LOOK_DOUBTFUL, now, "what was followed is gone");
     }
+    view->has_found = false;
     select_row(view, listing, view->selected);
 }
 
@@ -156,6 +158,7 @@ static void move_by(struct view *view, const struct listing *listing, ptrdiff_t 
         row -= MIN(row, (size_t)-rows);
     else
         row = MIN(row + (size_t)rows, last);
+    view->has_found = false;
     select_row(view, listing, row);
 }
 
@@ -167,6 +170,7 @@ static bool search_from(struct view *view, const struct listing *listing, size_t
         size_t row = (start + i) % listing->rows.count;
         if (row_matches(&listing->rows.items[row], view->search)) {
             select_row(view, listing, row);
+            view->has_found = true;
             return true;
         }
     }

@@ -44,6 +44,7 @@ struct view {
     size_t page;  /* rows that there is room for, as drawn last */
     size_t shift; /* columns of command lines that are scrolled out */
     bool follows;
+    bool has_found;   /* the selection is what was searched for, and was not moved since */
     bool wants_alarm; /* the first row with an anomaly is to be selected when it comes */
     bool is_paused;   /* of what is live: frames come and are not shown */
     bool has_detail;

@@ -217,6 +217,25 @@ static void test_search(void **state)
     assert_int_equal(selected_pid(stage), 111);
 }
 
+/* What was found stays selected in another order, until the selection is moved. */
+static void test_found_stays_selected(void **state)
+{
+    struct stage *stage = *state;
+
+    press(stage, '/');
+    type(stage, "112");
+    press(stage, KEYS_ENTER);
+    size_t place = stage->view.selected;
+    press(stage, 'N'); /* by pid */
+    press(stage, 'I'); /* and the other way round */
+    assert_int_equal(selected_pid(stage), 112);
+    assert_int_not_equal(stage->view.selected, place);
+    press(stage, KEYS_DOWN);
+    place = stage->view.selected;
+    press(stage, 'I');
+    assert_int_equal(stage->view.selected, place);
+}
+
 static void test_folding(void **state)
 {
     struct stage *stage = *state;
@@ -440,6 +459,7 @@ int main(void)
         T(test_filter),
         T(test_input_is_text),
         T(test_search),
+        T(test_found_stays_selected),
         T(test_folding),
         T(test_following),
         T(test_tagging),
