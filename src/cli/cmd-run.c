@@ -232,7 +232,7 @@ static void find_keeper(const struct command_context *context, struct request *r
     if (!request->job.store || paths_sockets(context->socket_path, context->state_dir, getenv,
                                              geteuid(), &request->sockets) < 0)
         return;
-    request->link = run_link_new((const char *const *)request->sockets.items);
+    request->link = run_link_new((const char *const *)request->sockets.items, request->store.path);
     if (request->link)
         request->job.keeper = run_link_keeper(request->link);
 }

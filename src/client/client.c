@@ -38,7 +38,6 @@ struct client {
     struct rpc_framer framer;
     struct VEC(struct kept_line) kept; /* events, oldest first */
     size_t kept_bytes;
-    uint64_t dropped;
     char *buffer; /* RECEIVE_BYTES */
     struct client_error error;
 };
@@ -298,11 +297,6 @@ int client_fd(const struct client *client)
     return client->fd;
 }
 
-uint64_t client_dropped(const struct client *client)
-{
-    return client->dropped;
-}
-
 void client_set_timeout(struct client *client, int timeout_msec)
 {
     client->timeout_msec = timeout_msec;
@@ -408,10 +402,8 @@ static struct kept_line take_oldest(struct client *client)
 static int keep(struct client *client, const char *bytes, size_t length)
 {
     while (client->kept.count && (client->kept.count == CLIENT_KEPT_MAX_EVENTS ||
-                                  client->kept_bytes + length > CLIENT_KEPT_MAX_BYTES)) {
+                                  client->kept_bytes + length > CLIENT_KEPT_MAX_BYTES))
         free(take_oldest(client).bytes);
-        client->dropped++;
-    }
     struct kept_line line = {.bytes = malloc(length), .length = length};
     if (!line.bytes)
         return -ENOMEM;

@@ -10,7 +10,7 @@
 #define CLIENT_TIMEOUT_MSEC 5000
 /* What a daemon may answer in one line: a snapshot of ten thousand processes has some 8 MB. */
 #define CLIENT_ANSWER_MAX_BYTES (64 * 1024 * 1024)
-/* Of events that come while an answer is waited for; the oldest are dropped, and counted. */
+/* Of events that come while an answer is waited for; the oldest are dropped. */
 #define CLIENT_KEPT_MAX_EVENTS 1000
 #define CLIENT_KEPT_MAX_BYTES  (8 * 1024 * 1024)
 
@@ -40,8 +40,6 @@ void client_closep(struct client **client);
 
 const char *client_socket_path(const struct client *client);
 int client_fd(const struct client *client);
-/* Events that there was no room to keep. */
-uint64_t client_dropped(const struct client *client);
 
 /* For the next calls: some questions take long to answer. */
 void client_set_timeout(struct client *client, int timeout_msec);

@@ -29,10 +29,12 @@ enum {
 struct run_link {
     struct run_keeper keeper;
     const char *const *socket_paths;
-    struct client *client; /* NULL: not connected */
+    const char *store_path; /* NULL: nothing is stored here */
+    struct client *client;  /* NULL: not connected */
     struct rpc_framer framer;
     enum keeper_state state;
     bool is_finished; /* the daemon has the end of the run */
+    bool has_events;  /* … and all events of its processes */
     char run_id[UUID_TEXT_SIZE];
     char job_id[JOB_ID_NUMBERED_MAX_BYTES];
     struct job end;     /* as the daemon keeps it: its cause, NULL if it has not said, and chain */
@@ -64,7 +66,16 @@ static int send_request(struct run_link *link, int64_t id, const char *method,
     return sent == (ssize_t)out.length ? 0 : sent < 0 ? -errno : -EAGAIN;
 }
 
-/* What a run is called: the answer to its start and to its end. */
+struct start_answer {
+    int has_events; /* enum truth; unknown: of a daemon that offers no choice */
+};
+
+static const struct field start_fields[] = {
+    FIELD_OF(struct start_answer, has_events, FIELD_BOOL),
+};
+static const struct record start_record = RECORD_OF(struct start_answer, "Start", start_fields);
+
+/* What a run is called: in the answers to its start and to its end. */
 static const struct field names_fields[] = {
     FIELD_OF(struct job, run_id, FIELD_TEXT, .required = true),
     FIELD_OF(struct job, job_id, FIELD_TEXT, .required = true),
@@ -86,6 +97,16 @@ static void take_names(struct run_link *link, const struct rpc_reply *reply)
     link->end = names;
 }
 
+static void take_start(struct run_link *link, const struct rpc_reply *reply)
+{
+    struct decode_error error;
+    struct start_answer answer;
+
+    link->has_events = record_decode(&start_record, reply->result, reply->result_length,
+                                     &link->arena, &answer, &error) < 0 ||
+                       answer.has_events != TRUTH_NO;
+}
+
 static void take_reply(struct run_link *link, const struct rpc_reply *reply)
 {
     if (reply->is_event || reply->id == ID_OTHER)
@@ -95,6 +116,8 @@ static void take_reply(struct run_link *link, const struct rpc_reply *reply)
         return;
     }
     take_names(link, reply);
+    if (reply->id == ID_START)
+        take_start(link, reply);
     link->state = KEEPER_KEEPS;
     link->is_finished |= reply->id == ID_FINISH;
 }
@@ -185,7 +208,7 @@ static void write_true(struct json_writer *json, const char *key)
 }
 
 static enum keeper_state ask(void *context, const struct job *job, pid_t pid, int64_t sheet_num,
-                             bool was_kept)
+                             bool was_kept, bool keeps_events)
 {
     struct run_link *link = context;
     const struct client_options options = {.socket_paths = link->socket_paths,
@@ -209,8 +232,13 @@ static enum keeper_state ask(void *context, const struct job *job, pid_t pid, in
     write_int(&json, "sheet_num", sheet_num);
     write_true(&json, "unique");
     write_true(&json, "adopts_orphans");
+    write_text(&json, "stores_in", link->store_path);
     if (was_kept)
         write_true(&json, "again");
+    else
+        write_true(&json, "offers_events");
+    if (keeps_events)
+        write_true(&json, "keeps_events");
     json_write_end_object(&json);
     if (send_request(link, ID_START, "job.start", &params) < 0)
         disconnect(link);
@@ -238,6 +266,12 @@ static const char *get_job_id(void *context)
 {
     const struct run_link *link = context;
     return link->job_id;
+}
+
+static bool has_events(void *context)
+{
+    const struct run_link *link = context;
+    return link->has_events;
 }
 
 static const char *get_cause(void *context, struct process_event_list *ret_chain)
@@ -320,45 +354,78 @@ static int send_finish(struct run_link *link, const struct job *job)
     return send_request(link, ID_FINISH, "job.finish", &params);
 }
 
-static int finish(void *context, const struct job *job)
+/* Until there is input, which is taken. Whether it was in time. */
+static bool await_input(struct run_link *link, uint64_t until_ns)
 {
-    struct run_link *link = context;
-    /* One that has not even answered the beginning is not waited for as long. */
-    uint64_t wait_msec = link->state == KEEPER_KEEPS ? FINISH_MSEC : UNANSWERED_MSEC;
-    uint64_t until_ns = clock_mono_ns() + wait_msec * NS_PER_MSEC;
+    uint64_t now_ns = clock_mono_ns();
+    struct pollfd waited = {.fd = client_fd(link->client), .events = POLLIN};
 
-    int r = link->client ? send_finish(link, job) : -ENOTCONN;
-    while (r == 0 && link->client && !link->is_finished) {
-        uint64_t now_ns = clock_mono_ns();
-        struct pollfd waited = {.fd = client_fd(link->client), .events = POLLIN};
-        if (now_ns >= until_ns)
-            return -ETIMEDOUT;
-        poll(&waited, 1, (int)((until_ns - now_ns) / NS_PER_MSEC) + 1);
-        receive(link);
-    }
-    return r < 0 ? r : link->is_finished ? 0 : -EPIPE;
+    if (now_ns >= until_ns)
+        return false;
+    poll(&waited, 1, (int)((until_ns - now_ns) / NS_PER_MSEC) + 1);
+    receive(link);
+    return true;
 }
 
 static void leave(void *context)
 {
-    disconnect(context);
+    struct run_link *link = context;
+    _cleanup_text_ struct text params = {0};
+    struct json_writer json = {.out = &params};
+
+    /* The daemon may read the request after all, and then finds this one behind it. */
+    if (link->state == KEEPER_ASKED && link->client) {
+        json_write_begin_object(&json);
+        write_text(&json, "job_id", link->run_id);
+        write_text(&json, "stores_in", link->store_path);
+        json_write_end_object(&json);
+        send_request(link, ID_OTHER, "job.leave", &params);
+    }
+    disconnect(link);
+}
+
+static enum keeper_state await_answer(void *context)
+{
+    struct run_link *link = context;
+    uint64_t until_ns = clock_mono_ns() + UNANSWERED_MSEC * NS_PER_MSEC;
+
+    while (link->state == KEEPER_ASKED && await_input(link, until_ns))
+        ;
+    if (link->state == KEEPER_ASKED)
+        leave(link);
+    return link->state;
+}
+
+static int finish(void *context, const struct job *job)
+{
+    struct run_link *link = context;
+    uint64_t until_ns = clock_mono_ns() + FINISH_MSEC * NS_PER_MSEC;
+
+    int r = link->client ? send_finish(link, job) : -ENOTCONN;
+    while (r == 0 && link->client && !link->is_finished)
+        if (!await_input(link, until_ns))
+            return -ETIMEDOUT;
+    return r < 0 ? r : link->is_finished ? 0 : -EPIPE;
 }
 
 /* ---- from begin to end ---- */
 
-struct run_link *run_link_new(const char *const *socket_paths)
+struct run_link *run_link_new(const char *const *socket_paths, const char *store_path)
 {
     struct run_link *link = calloc(1, sizeof(*link));
 
     if (!link)
         return NULL;
     link->socket_paths = socket_paths;
+    link->store_path = store_path;
     link->keeper = (struct run_keeper){
         .context = link,
         .ask = ask,
         .get_fd = get_fd,
         .check = check,
+        .await_answer = await_answer,
         .get_job_id = get_job_id,
+        .has_events = has_events,
         .get_cause = get_cause,
         .signalled = signalled,
         .finish = finish,
@@ -375,11 +442,6 @@ void run_link_free(struct run_link *link)
     rpc_framer_done(&link->framer);
     arena_done(&link->arena);
     free(link);
-}
-
-void run_link_freep(struct run_link **link)
-{
-    run_link_free(*link);
 }
 
 const struct run_keeper *run_link_keeper(const struct run_link *link)

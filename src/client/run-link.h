@@ -6,10 +6,10 @@
 
 struct run_link;
 
-/* `socket_paths` is where daemons may be, NULL ends it; must outlive it. NULL without memory. */
-struct run_link *run_link_new(const char *const *socket_paths);
+/* `socket_paths` is where daemons may be, NULL ends it; `store_path` is the caller's own database.
+ * Both must outlive it. NULL without memory. */
+struct run_link *run_link_new(const char *const *socket_paths, const char *store_path);
 void run_link_free(struct run_link *link);
-void run_link_freep(struct run_link **link);
 
 /* Valid as long as the link. */
 const struct run_keeper *run_link_keeper(const struct run_link *link);

@@ -458,6 +458,14 @@ bool connection_is_stale(const struct connection *connection, uint64_t now_ns)
     return is_stalled || is_slow || (is_idle && !has_run(connection));
 }
 
+bool connection_has_left(const struct connection *connection)
+{
+    struct pollfd end = {.fd = -1, .events = POLLRDHUP};
+
+    uv_fileno((const uv_handle_t *)&connection->pipe, &end.fd);
+    return connection->is_closing || (poll(&end, 1, 0) > 0 && end.revents);
+}
+
 void connection_keep_open(struct connection *connection)
 {
     connection->is_kept_open = true;

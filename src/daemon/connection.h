@@ -36,6 +36,9 @@ size_t connection_buffered(const struct connection *connection);
 /* Bytes that it has not read yet. */
 size_t connection_unread(const struct connection *connection);
 
+/* Whether the client has closed its end; what it sent before may be unread. */
+bool connection_has_left(const struct connection *connection);
+
 const struct peer *connection_peer(const struct connection *connection);
 /* Whether it has let something wait for too long. */
 bool connection_is_stale(const struct connection *connection, uint64_t now_ns);

@@ -57,12 +57,18 @@ int daemon_reader(struct daemon *daemon, struct store_reader **ret, struct store
     return r;
 }
 
+static bool is_stored_elsewhere(void *context, const struct process_event *event)
+{
+    return job_desk_is_stored_elsewhere(context, event);
+}
+
 static void on_tick(void *context, struct tick_box *box)
 {
     struct daemon *daemon = context;
     bool has_snapshot = box->tick.snapshot != NULL;
 
     publish_tick(daemon, box);
+    tick_box_remove_events(box, is_stored_elsewhere, daemon);
     if (daemon->writer)
         store_writer_tick(daemon->writer, box);
     else

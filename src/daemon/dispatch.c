@@ -18,6 +18,7 @@ static const handler_fn handlers[RPC_METHOD_COUNT] = {
     [RPC_JOB_PROGRESS] = method_job_progress,
     [RPC_JOB_FINISH] = method_job_finish,
     [RPC_JOB_SIGNAL] = method_job_signal,
+    [RPC_JOB_LEAVE] = method_job_leave,
     [RPC_JOB_LIST] = method_job_list,
     [RPC_SHEET_STARTED] = method_sheet_started,
     [RPC_SHEET_COMPLETED] = method_sheet_completed,

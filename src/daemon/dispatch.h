@@ -65,6 +65,7 @@ HANDLER(method_job_start);
 HANDLER(method_job_progress);
 HANDLER(method_job_finish);
 HANDLER(method_job_signal);
+HANDLER(method_job_leave);
 HANDLER(method_job_list);
 HANDLER(method_sheet_started);
 HANDLER(method_sheet_completed);

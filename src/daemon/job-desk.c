@@ -256,6 +256,73 @@ static void forget(struct daemon *daemon, struct run *run)
         registry_end_run(daemon->registry, run);
 }
 
+/* One of another pid namespace cannot be looked for: it is gone when it has kept silent for long.
+ */
+static bool owner_is_gone(const struct desk_entry *entry)
+{
+    if (!entry->owner_pid)
+        return clock_mono_ns() - entry->told_ns > SILENCE_MAX_SEC * NS_PER_SEC;
+    return start_ticks_of(entry->owner_pid) != entry->owner_start_ticks;
+}
+
+/* ---- a caller that stores, too ---- */
+
+void job_desk_store_no_lives(struct daemon *daemon, struct run *run)
+{
+    daemon->desk.has_stored_elsewhere = run->stores_no_lives = true;
+}
+
+bool job_desk_is_stored_elsewhere(const struct daemon *daemon, const struct process_event *event)
+{
+    if (!daemon->desk.has_stored_elsewhere || !event->run_id || !event_is_of_life(event))
+        return false;
+    const struct run *run = registry_find_run(daemon->registry, event->run_id);
+    return run && run->stores_no_lives;
+}
+
+void job_desk_take_back(struct daemon *daemon, const struct run *run)
+{
+    const struct desk_entry *entry = find_entry(daemon, run);
+
+    if (entry && daemon->writer)
+        store_writer_begin_job(daemon->writer, &entry->begun); /* without memory, it has it still */
+}
+
+/* By whom it was registered: a process of the run, as the kernel knows it. */
+static bool was_started_in(const struct daemon *daemon, const struct desk_entry *entry,
+                           const struct run *run)
+{
+    const struct member *caller =
+        entry->owner_pid ? registry_find(daemon->registry, entry->owner_pid) : NULL;
+
+    return caller && caller->run == run && !owner_is_gone(entry);
+}
+
+void job_desk_find_inner(struct daemon *daemon, struct run *run)
+{
+    size_t position = 0;
+
+    for (struct desk_entry *entry; (entry = map_next(&daemon->desk.entries, &position));) {
+        struct run *inner = entry->run;
+        bool has_closer = inner->parent && !run_is_within(run, inner->parent);
+
+        if (inner->parent == run || has_closer || run_is_within(run, inner) ||
+            !was_started_in(daemon, entry, run))
+            continue;
+        registry_set_parent(inner, run);
+        if (inner->uid != run->uid) /* it is not shown to another user */
+            continue;
+        entry->begun.parent_run_id = arena_strdup(&entry->arena, run->run_id);
+        job_desk_take_back(daemon, inner); /* stored with what it did not have */
+    }
+}
+
+void job_desk_leave(struct daemon *daemon, struct run *run)
+{
+    job_desk_store_no_lives(daemon, run);
+    forget(daemon, run);
+}
+
 int job_desk_begin(struct daemon *daemon, const struct job_start *start, struct run **ret)
 {
     char run_id[UUID_TEXT_SIZE];
@@ -459,6 +526,16 @@ static bool is_worse(const struct process_event_list *seen,
             seen->items[seen->count - 1].pid != by_parent->items[by_parent->count - 1].pid);
 }
 
+/* What the daemon has not seen the program of, the parent may have. The texts live as long as the
+ * request. */
+static void take_names(struct process_event_list *seen, const struct process_event_list *by_parent)
+{
+    for (size_t i = 0; i < seen->count; i++)
+        for (size_t k = 0; k < by_parent->count && !seen->items[i].command; k++)
+            if (by_parent->items[k].pid == seen->items[i].pid)
+                seen->items[i].command = by_parent->items[k].command;
+}
+
 void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, struct arena *arena,
                       struct job *job)
 {
@@ -472,8 +549,10 @@ void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, s
     engine_settle(daemon->engine, run);
     engine_find_death(daemon->engine, run, 0, job->exit_code, job->signal_num, arena, &chain);
     bool is_from_parent = is_worse(&chain, &job->chain);
-    if (!is_from_parent)
+    if (!is_from_parent) {
+        take_names(&chain, &job->chain);
         job->chain = chain;
+    }
     publish_redact_events(daemon, arena, &job->chain); /* the published cause is made of it */
     if (is_from_parent || !chain.count)
         return;
@@ -537,6 +616,8 @@ static void finish_by_root(struct daemon *daemon, struct run *run)
         snprintf(cause, sizeof(cause), "ended; its exit status was not seen");
     }
     job.cause = job.outcome == OUTCOME_SUCCESS ? NULL : cause;
+    if (entry && entry->is_adopted && run->empty_since_ns)
+        job.ended_at = now_sec() - ns_to_sec(clock_mono_ns() - run->empty_since_ns);
     job_desk_explain(daemon, run, true, &arena, &job);
     job_desk_finish(daemon, run, &job);
 }
@@ -546,21 +627,11 @@ void job_desk_over(struct daemon *daemon, struct run *run)
     finish_by_root(daemon, run);
 }
 
-/* One of another pid namespace cannot be looked for: it is gone when it has kept silent for long.
- */
-static bool owner_is_gone(const struct desk_entry *entry)
-{
-    if (!entry->owner_pid)
-        return clock_mono_ns() - entry->told_ns > SILENCE_MAX_SEC * NS_PER_SEC;
-    return start_ticks_of(entry->owner_pid) != entry->owner_start_ticks;
-}
-
-/* Nobody will tell of its end; one that was adopted has ended with its first process. */
+/* No one will report its end. One that was adopted may have a scheduler that has not reported
+ * since: like one that a rule has found, it stays open for a while after its last process. */
 static bool is_left_alone(const struct run *run, const struct desk_entry *entry)
 {
-    if (run->origin == RUN_REGISTERED)
-        return owner_is_gone(entry);
-    return entry->is_adopted && run->root_has_ended;
+    return run->origin == RUN_REGISTERED && owner_is_gone(entry);
 }
 
 void job_desk_sweep(struct daemon *daemon)
@@ -572,6 +643,8 @@ void job_desk_sweep(struct daemon *daemon)
         if (!entry)
             continue;
         entry->summed_processes = run->members ? 0 : run->processes;
+        if (run->stores_no_lives && owner_is_gone(entry))
+            run->stores_no_lives = false;
         bool was_left_alone = entry->was_left_alone;
         entry->was_left_alone = !run->living && is_left_alone(run, entry);
         /* The last message of its parent may be unread: the loop reads it before the next sweep. */

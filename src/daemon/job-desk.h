@@ -29,7 +29,8 @@ struct desk_entry {
 
 /* Zero-initialised is empty and valid. */
 struct job_desk {
-    struct map entries; /* struct desk_entry, by address of its run */
+    struct map entries;        /* struct desk_entry, by address of its run */
+    bool has_stored_elsewhere; /* there was a run whose caller stores its events */
 };
 
 void job_desk_done(struct job_desk *desk);
@@ -61,13 +62,31 @@ int job_desk_begin(struct daemon *daemon, const struct job_start *start, struct 
 /* Somebody tells of it: of one that was adopted, this is its owner from now on. */
 void job_desk_told_by(struct daemon *daemon, struct run *run, pid_t owner_pid);
 
+/* Births, programs and ends of the run are stored by its caller, until that is gone. */
+void job_desk_store_no_lives(struct daemon *daemon, struct run *run);
+
+/* Whether an event is one of those. */
+bool job_desk_is_stored_elsewhere(const struct daemon *daemon, const struct process_event *event);
+
+/* The store gets the beginning of the run once more: its caller has stored it for a while, or it
+ * has got a parent. */
+void job_desk_take_back(struct daemon *daemon, const struct run *run);
+
+/* The processes of the run are known: runs that were started in it and registered earlier get it as
+ * their parent. */
+void job_desk_find_inner(struct daemon *daemon, struct run *run);
+
+/* The caller stores the run from now on, and what has happened to it until now. The run is gone. */
+void job_desk_leave(struct daemon *daemon, struct run *run);
+
 /* Seconds since its beginning, by the clock that gives more: one may have been set meanwhile.
  * REAL_UNKNOWN: nobody has told when that was. */
 double job_desk_age(const struct daemon *daemon, const struct run *run);
 
 /* Of one that failed with `exit_code` or by `signal_num`: the chain of failures that led there,
- * unless the job has a longer one from its parent; and the cause, if it has none, or if it is
- * derived from these alone and the chain says more. Both are placed in `arena`. */
+ * unless the job has a longer one from its parent, or one with another end; and the cause, if it
+ * has none, or if it is derived from these alone and the chain says more. Both are placed in
+ * `arena`. */
 void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, struct arena *arena,
                       struct job *job);
 

@@ -1,15 +1,18 @@
 /* job.* and sheet.*: what conductors tell. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "daemon/asker.h"
 #include "daemon/connection.h"
 #include "daemon/context.h"
 #include "daemon/dispatch.h"
 #include "daemon/manager.h"
+#include "detect/deaths.h"
 #include "engine/peek.h"
 #include "model/record-json.h"
 #include "store/store.h"
@@ -123,9 +126,14 @@ static void begin_names(const struct run *run, struct answer *answer)
     json_write_string(&answer->json, run->job_id);
 }
 
-static void write_names(const struct run *run, struct answer *answer)
+static void write_start(const struct rpc_request *request, const struct run *run,
+                        struct answer *answer)
 {
     begin_names(run, answer);
+    if (rpc_text(request, "stores_in")) {
+        json_write_key(&answer->json, "has_events");
+        json_write_bool(&answer->json, !run->stores_no_lives);
+    }
     json_write_end_object(&answer->json);
 }
 
@@ -223,6 +231,35 @@ static int set_foster(struct daemon *daemon, const struct peer *peer,
     return r;
 }
 
+/* Whether the caller stores where the daemon does: the readers of this database find nothing that
+ * is stored in another. */
+static bool shares_store(const struct daemon *daemon, const struct connection *connection,
+                         const struct rpc_request *request)
+{
+    const char *path = rpc_text(request, "stores_in");
+
+    return path && connection_peer(connection)->uid == geteuid() &&
+           strcmp(path, daemon->config->storage_path) == 0;
+}
+
+/* Who stores births, programs and ends: one of the two, from the first of them to the last. What
+ * both have seen a part of cannot be put together again once it is folded. */
+static void choose_event_keeper(struct daemon *daemon, const struct connection *connection,
+                                const struct rpc_request *request,
+                                const struct told_process *process, struct run *run)
+{
+    bool is_gone = rpc_int(request, "pid", 0) && !process->pid;
+    bool is_missing = rpc_bool(request, "offers_events", false) &&
+                      !rpc_bool(request, "again", false) && (run->misses_events || is_gone);
+
+    if (!shares_store(daemon, connection, request)) {
+        if (is_missing)
+            engine_missed_beginning(daemon->engine);
+    } else if (is_missing || rpc_bool(request, "keeps_events", false)) {
+        job_desk_store_no_lives(daemon, run);
+    }
+}
+
 /* Its processes and its step, if it has some from the beginning. */
 static int join(struct daemon *daemon, struct connection *connection,
                 const struct rpc_request *request, struct run *run, struct told_process process)
@@ -287,6 +324,11 @@ static void start_run(struct daemon *daemon, struct connection *connection,
     };
     struct run *run;
 
+    if (rpc_bool(request, "offers_events", false) && connection_has_left(connection)) {
+        /* It has not waited for the answer, and stores the run itself. */
+        answer_fail(answer, RPC_JOB_NOT_FOUND, "the caller has left");
+        return;
+    }
     if (start.started_at > ns_to_sec(clock_real_ns()) + CLOCK_SLACK_SEC) {
         answer_fail(answer, RPC_INVALID_PARAMS, "started_at: %.0f is yet to come",
                     start.started_at);
@@ -305,8 +347,10 @@ static void start_run(struct daemon *daemon, struct connection *connection,
         answer_fail_errno(answer, r);
         return;
     }
+    choose_event_keeper(daemon, connection, request, &process, run);
+    job_desk_find_inner(daemon, run);
     connection_keep_open(connection);
-    write_names(run, answer);
+    write_start(request, run, answer);
 }
 
 /* Told of again, by whoever has lost the connection, or by the same run after a restart of ours. */
@@ -332,8 +376,12 @@ static void resume_run(struct daemon *daemon, struct connection *connection,
         return;
     }
     job_desk_told_by(daemon, run, peer_process(peer));
+    if (rpc_bool(request, "again", false))
+        job_desk_take_back(daemon, run);
+    choose_event_keeper(daemon, connection, request, &process, run);
+    job_desk_find_inner(daemon, run);
     connection_keep_open(connection);
-    write_names(run, answer);
+    write_start(request, run, answer);
 }
 
 /* Whether the run is stored already: a run_id is its owner's, and only for as long as its run goes
@@ -475,6 +523,25 @@ void method_job_signal(struct daemon *daemon, struct connection *connection,
     write_nothing(answer);
 }
 
+void method_job_leave(struct daemon *daemon, struct connection *connection,
+                      const struct rpc_request *request, struct answer *answer)
+{
+    struct run *run = find_run(daemon, connection, request, answer);
+
+    if (!run)
+        return;
+    if (shares_store(daemon, connection, request)) {
+        job_desk_leave(daemon, run);
+    } else {
+        struct job job;
+        record_init(&job_record, &job);
+        job.outcome = OUTCOME_UNKNOWN;
+        job.cause = "its caller stores it elsewhere";
+        job_desk_finish(daemon, run, &job);
+    }
+    write_nothing(answer);
+}
+
 static int exactness_of(const struct rpc_request *request, const char *name)
 {
     int word = rpc_word(request, name, -1);
@@ -576,16 +643,35 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
     return false;
 }
 
+static_assert(RPC_CHAIN_MAX == DEATH_CHAIN_MAX, "a parent can send every chain that is found");
+
+/* At most as long as a command line; NULL without memory. */
+static const char *cut_text(const char *text, struct arena *arena)
+{
+    size_t length = text ? strlen(text) : 0;
+
+    if (length <= COMMAND_MAX_BYTES)
+        return text;
+    char *copy = arena_alloc(arena, COMMAND_MAX_BYTES + 1);
+    if (copy)
+        utf8_clean(copy, COMMAND_MAX_BYTES + 1, text, length);
+    return copy;
+}
+
 /* As its parent has seen it. Of which run it is, is not the caller's to say. */
 static struct process_event_list read_chain(const struct rpc_request *request,
-                                            const struct run *run)
+                                            const struct run *run, struct arena *arena)
 {
     const struct any_list records = rpc_records(request, "chain");
     const struct process_event_list chain = {.items = records.items, .count = records.count};
 
     for (size_t i = 0; i < chain.count; i++) {
-        chain.items[i].run_id = run->run_id;
-        chain.items[i].job_id = run->job_id;
+        struct process_event *link = &chain.items[i];
+        link->run_id = run->run_id;
+        link->job_id = run->job_id;
+        link->command = cut_text(link->command, arena);
+        link->sender_command = cut_text(link->sender_command, arena);
+        link->details = cut_text(link->details, arena);
     }
     return chain;
 }
@@ -606,7 +692,7 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
     job.signal_num = rpc_int(request, "signal_num", INT_UNKNOWN);
     job.cause = told_cause;
     job.ended_at = rpc_real(request, "ended_at", REAL_UNKNOWN);
-    job.chain = read_chain(request, run);
+    job.chain = read_chain(request, run, &arena);
     read_figures(request, &job.profile);
     job_desk_explain(daemon, run, rpc_bool(request, "cause_is_derived", false), &arena, &job);
     begin_names(run, answer);

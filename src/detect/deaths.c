@@ -29,7 +29,8 @@ struct failure {
     uint64_t order;
     bool is_past; /* of a first process: its run has had another started since */
     struct process_event event;
-    char texts[]; /* what the event points to */
+    char *late_details; /* of a kill for memory that was known after the end; NULL: none */
+    char texts[];       /* what the event points to besides */
 };
 
 struct living {
@@ -51,6 +52,7 @@ static void let_go(struct failure *failure)
 {
     while (failure && --failure->uses == 0) {
         struct failure *below = failure->below;
+        free(failure->late_details);
         free(failure);
         failure = below;
     }
@@ -235,25 +237,38 @@ static int note_exec(struct deaths *deaths, const struct process_event *event)
     return living ? set_command(living, event->command) : 0;
 }
 
-static void mark_oom(struct failure *failure, int64_t pid)
+/* The later one of `latest` and the last end of that process by SIGKILL in the chain. */
+static struct failure *later_kill(struct failure *latest, struct failure *chain, int64_t pid)
 {
-    for (; failure; failure = failure->below)
+    for (struct failure *failure = chain; failure; failure = failure->below)
         if (failure->event.pid == pid && failure->event.event_type == EVENT_KILL &&
-            failure->event.signal_num == SIGKILL)
-            failure->event.event_type = EVENT_OOM;
+            failure->event.signal_num == SIGKILL && (!latest || failure->order > latest->order))
+            latest = failure;
+    return latest;
 }
 
 /* The end may be known before its reason: they come from two sources while the kernel collector
  * takes over. */
-static void mark_late_oom(struct deaths *deaths, int64_t pid)
+static int note_late_oom(struct deaths *deaths, const struct process_event *event)
 {
+    struct failure *killed = NULL;
     size_t position = 0;
 
     for (size_t i = 0; i < DEATHS_ENDED_MAX; i++)
-        mark_oom(deaths->ended[i], pid);
+        killed = later_kill(killed, deaths->ended[i], event->pid);
     for (struct living *living; (living = map_next(&deaths->living, &position));)
         for (size_t i = 0; i < living->failed_count; i++)
-            mark_oom(living->failed[i], pid);
+            killed = later_kill(killed, living->failed[i], event->pid);
+    if (!killed)
+        return 0;
+    killed->event.event_type = EVENT_OOM;
+    if (!event->details)
+        return 0;
+    killed->late_details = strdup(event->details);
+    if (!killed->late_details)
+        return -ENOMEM;
+    killed->event.details = killed->late_details;
+    return 0;
 }
 
 static int note_oom(struct deaths *deaths, const struct process_event *event)
@@ -262,8 +277,8 @@ static int note_oom(struct deaths *deaths, const struct process_event *event)
     size_t size = size_of_text(event->details);
 
     if (!living)
-        mark_late_oom(deaths, event->pid);
-    if (!living || living->oom)
+        return note_late_oom(deaths, event);
+    if (living->oom)
         return 0;
     living->oom = malloc(sizeof(*living->oom) + size);
     if (!living->oom)

@@ -39,11 +39,6 @@ void detector_free(struct detector *detector)
     free(detector);
 }
 
-void detector_freep(struct detector **detector)
-{
-    detector_free(*detector);
-}
-
 void detector_configure(struct detector *detector, const struct anomaly_config *config)
 {
     anomaly_rules_configure(&detector->rules, config);

@@ -18,7 +18,6 @@ struct detector;
 /* The configuration is copied. 0 or -ENOMEM. */
 int detector_new(const struct anomaly_config *config, struct detector **ret);
 void detector_free(struct detector *detector);
-void detector_freep(struct detector **detector);
 
 /* Other thresholds from now on; what is remembered stays. */
 void detector_configure(struct detector *detector, const struct anomaly_config *config);

@@ -16,7 +16,6 @@
 struct bus_event {
     size_t references;
     struct text json;
-    char name[];
 };
 
 /* All queues of one user together. */
@@ -57,14 +56,12 @@ struct bus {
 
 /* ---- events ---- */
 
-static struct bus_event *event_new(const char *name)
+static struct bus_event *event_new(void)
 {
-    struct bus_event *event = calloc(1, sizeof(*event) + strlen(name) + 1);
+    struct bus_event *event = calloc(1, sizeof(*event));
 
-    if (event) {
+    if (event)
         event->references = 1;
-        strcpy(event->name, name);
-    }
     return event;
 }
 
@@ -86,11 +83,6 @@ void bus_event_unref(struct bus_event *event)
 }
 
 DEFINE_CLEANUP(struct bus_event *, bus_event_unref);
-
-const char *bus_event_name(const struct bus_event *event)
-{
-    return event->name;
-}
 
 const struct text *bus_event_json(const struct bus_event *event)
 {
@@ -502,7 +494,7 @@ bool bus_is_wanted(const struct bus *bus, const char *event)
 /* NULL: there is no memory for it. */
 static struct bus_event *encode_news(const struct bus_news *news)
 {
-    _cleanup_(bus_event_unrefp) struct bus_event *event = event_new(news->event);
+    _cleanup_(bus_event_unrefp) struct bus_event *event = event_new();
 
     if (!event || (news->data && text_error(news->data) < 0))
         return NULL;
@@ -549,7 +541,7 @@ static bool is_same_view(const struct bus_view *a, const struct bus_view *b)
 /* NULL: there is no memory for it. */
 static struct bus_event *encode_part(const struct snapshot_news *news, const struct bus_view *view)
 {
-    _cleanup_(bus_event_unrefp) struct bus_event *event = event_new(BUS_SNAPSHOT);
+    _cleanup_(bus_event_unrefp) struct bus_event *event = event_new();
 
     if (!event)
         return NULL;

@@ -43,7 +43,6 @@ bool bus_knows(const char *pattern);
 /* What is published: the envelope as JSON, shared by all queues that it is in. */
 struct bus_event;
 
-const char *bus_event_name(const struct bus_event *event);
 /* {"event": …, "timestamp": …, "job_id": …, "sheet_num": …, "data": …} */
 const struct text *bus_event_json(const struct bus_event *event);
 

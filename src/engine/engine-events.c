@@ -1,18 +1,21 @@
 /* What the engine is told between snapshots: by the connector, or by the kernel's own programs, and
  * how the one takes over from the other. */
 #include <errno.h>
-#include <signal.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/macros.h"
 #include "engine/engine-parts.h"
+#include "engine/peek.h"
 
 /* Each pass tags what was forked during the last one. */
 #define TAG_PASSES_MAX 16
+/* Two suffice but in a storm. */
+#define COVER_LOOKS_MAX 16
 
-/* It takes the time until a process that is on its way out gets to a CPU. */
-#define ENDS_WAIT_NS NS_PER_SEC
+/* It takes the time until a process that is on its way out gets to a CPU; what has not come by then
+ * is lost. */
+#define ENDS_WAIT_MAX_NS (5 * NS_PER_SEC)
 
 /* ---- events of members ---- */
 
@@ -81,27 +84,51 @@ void engine_drain(struct engine *engine)
         lifecycle_feed_drain(engine->feed);
 }
 
-static bool has_unreported_end(const struct engine *engine)
+/* Of a process that was found, and that the kernel's programs came too late for, no end is
+ * reported. */
+static bool has_unreported_end(const struct member *member)
 {
-    struct member *member = NULL;
+    return !member->has_ended && (!member->was_found || member->is_covered) &&
+           peek_is_gone(member->pid);
+}
+
+static uint64_t count_unreported(const struct engine *engine)
+{
+    const struct member *member = NULL;
+    uint64_t count = 0;
 
     while ((member = registry_next(engine->options.registry, member)))
-        if (!member->has_ended && kill(member->pid, 0) < 0 && errno == ESRCH)
-            return true;
-    return false;
+        count += has_unreported_end(member);
+    return count;
+}
+
+/* What is known of ends that are not whole. */
+static void settle_unreported(struct engine *engine)
+{
+    const struct member *member = NULL;
+
+    while ((member = registry_next(engine->options.registry, member)))
+        if (has_unreported_end(member))
+            lifecycle_feed_settle(engine->feed, member->pid, 0);
 }
 
 /* A process sends the connector's event of its end after its parent could reap it (exit_notify(),
- * then proc_exit_connector()): on a busy machine, long after. */
+ * then proc_exit_connector()): on a busy machine, long after. So it is with the last part of what
+ * the kernel's programs report. */
 void engine_await_ends(struct engine *engine)
 {
     const struct timespec nap = {.tv_nsec = NS_PER_MSEC};
-    uint64_t until_ns = clock_mono_ns() + ENDS_WAIT_NS;
+    uint64_t until_ns = clock_mono_ns() + ENDS_WAIT_MAX_NS;
 
     if (!engine->feed)
         return;
     engine_drain(engine);
-    while (has_unreported_end(engine) && clock_mono_ns() < until_ns) {
+    while (count_unreported(engine) && !lifecycle_feed_has_lost(engine->feed)) {
+        if (clock_mono_ns() >= until_ns) {
+            settle_unreported(engine);
+            engine->unreported_ends = count_unreported(engine);
+            return;
+        }
         nanosleep(&nap, NULL);
         engine_drain(engine);
     }
@@ -115,6 +142,7 @@ static int start_feed(struct engine *engine, const struct lifecycle_source *sour
         .on_member = on_member,
         .on_account = on_account,
         .on_other = on_other,
+        .remembers_others = !engine->options.only_jobs,
         .context = engine,
     };
 
@@ -133,17 +161,39 @@ void engine_start_connector(struct engine *engine, struct connector *connector)
 
 /* ---- the kernel's own account ---- */
 
-/* Members fork while they are told of one by one: once none is new, all that come are told of. In a
- * storm that never ends, those that are left are told of with the next snapshot. */
-static int tag_all(struct engine *engine)
+static enum probe_depth place_member(void *context, const struct process_reading *begun)
+{
+    struct engine *engine = context;
+    struct member *member = NULL;
+
+    registry_place(engine->options.registry, begun->pid, begun->ppid, begun->start_ticks, &member);
+    if (member && begun->tag == member->run->tag)
+        member->tag = begun->tag;
+    /* One that is skipped is not shown again by /proc. */
+    return member || !engine->options.only_jobs ? PROBE_CORE : PROBE_SKIP;
+}
+
+/* Members fork while they are tagged one by one: once none is new, all that come are reported. In a
+ * storm that never ends, those that are left are tagged with the next snapshot. Where there were no
+ * events so far, members are looked for. 0; 1 if some may be left; or a negative errno. */
+static int tag_all(struct engine *engine, bool must_look)
 {
     int r = 1;
 
     for (int pass = 0; pass < TAG_PASSES_MAX && r > 0; pass++) {
         engine_drain(engine);
-        r = kernel_account_tag(&engine->kernel);
+        r = must_look ? collector_look_for(engine->collector, place_member, engine) : 0;
+        if (r == 0)
+            r = kernel_account_tag(&engine->kernel) > 0;
     }
-    return MIN(r, 0);
+    return r;
+}
+
+void engine_cover_members(struct engine *engine)
+{
+    kernel_account_begin(&engine->kernel);
+    for (int look = 0; look < COVER_LOOKS_MAX && kernel_account_cover(&engine->kernel) == 0; look++)
+        engine_drain(engine);
 }
 
 /* With the kernel's own programs there before it, it was born under their eyes. */
@@ -195,17 +245,19 @@ int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
     if (r < 0)
         return r;
     if (engine->feed) {
-        r = tag_all(engine);
-        if (r == 0)
+        r = tag_all(engine, false);
+        if (r >= 0)
             r = lifecycle_feed_use_kernel(engine->feed, kernel);
     } else {
         r = start_feed(engine, &(struct lifecycle_source){.kernel = kernel});
         engine->has_lost_events |= engine->counts.collected > 0; /* those of before */
-        engine->must_look = true;
+        engine->must_look = r == 0 && tag_all(engine, true) != 0;
+        if (engine->must_look)
+            sampler_distrust(collector_sampler(engine->collector));
     }
     if (r < 0)
         leave_kernel(engine);
     else
-        kernel_account_cover(&engine->kernel);
+        engine_cover_members(engine);
     return r;
 }

@@ -44,6 +44,8 @@ struct engine {
     bool must_look;    /* … once, because nobody has told of them until now */
     bool is_failing;
     bool has_lost_events;
+    bool missed_beginnings;   /* of runs, since the last snapshot; not yet noted as a gap */
+    uint64_t unreported_ends; /* of processes that are gone; not yet noted as a gap */
     struct engine_counts counts;
 };
 
@@ -55,6 +57,9 @@ void engine_drain(struct engine *engine);
 void engine_plan_flush(struct engine *engine);
 /* A box that is complete. */
 void engine_hand_over(void *context, struct tick_box *box);
+/* Counts members that are not covered yet as they stand: from now on the kernel reports their ends.
+ * Those of runs that are not calm are left for the next time. */
+void engine_cover_members(struct engine *engine);
 /* The connector is the engine's, or closed. */
 void engine_start_connector(struct engine *engine, struct connector *connector);
 

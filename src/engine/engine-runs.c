@@ -19,6 +19,11 @@ void engine_catch_up(struct engine *engine)
     engine_drain(engine);
 }
 
+/* How long an end that is on its way is waited for: by a loop that others wait for, and by one that
+ * has nothing more important to do. */
+#define SETTLE_NS        (20 * NS_PER_MSEC)
+#define SETTLE_REAPED_NS NS_PER_SEC
+
 static bool is_over(pid_t pid)
 {
     struct proc_stat stat;
@@ -30,7 +35,7 @@ void engine_settle(struct engine *engine, const struct run *run)
 {
     engine_drain(engine);
     if (engine->feed && run->root_pid && !run->root_has_ended && is_over(run->root_pid))
-        lifecycle_feed_settle(engine->feed, run->root_pid);
+        lifecycle_feed_settle(engine->feed, run->root_pid, SETTLE_NS);
     engine_flush(engine);
 }
 
@@ -89,13 +94,15 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
     engine_drain(engine); /* forks until now are those of whoever owned it until now */
     const struct member *known = registry_find(forks.registry, pid);
     bool is_known = known && known->run == run; /* as the child of a foster parent */
+    bool is_complete = known && !known->was_found;
     int r = registry_add(forks.registry, run, sheet_num, pid);
     if (r < 0)
         return r;
     if (process.start_ticks)
         registry_expect(forks.registry, pid, process.start_ticks);
-    if (telling == TELL_FROM_BIRTH && engine->feed)
-        is_known |= lifecycle_feed_replay(engine->feed, pid);
+    if (telling == TELL_FROM_BIRTH && engine->feed && !is_complete)
+        is_known |= lifecycle_feed_replay(engine->feed, pid, &is_complete);
+    run->misses_events = engine->feed && !is_complete;
     if (!is_known && telling != TELL_NOTHING)
         intake_spawn(&engine->intake, owner, pid, INT_UNKNOWN, ns_to_sec(clock_real_ns()));
     if (process.start_ticks)
@@ -107,7 +114,7 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
         earlier_forks_tell(&forks, &engine->intake);
     earlier_forks_done(&forks);
     if (!engine->is_reading) { /* else with the next snapshot: one reading at a time */
-        kernel_account_cover(&engine->kernel);
+        engine_cover_members(engine);
         syscall_account_catch_up(&engine->syscalls);
     }
     engine_plan_flush(engine);
@@ -178,7 +185,7 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
 
     engine_drain(engine); /* what tells of its fork may still wait */
     if (engine->feed)
-        lifecycle_feed_settle(engine->feed, pid);
+        lifecycle_feed_settle(engine->feed, pid, SETTLE_REAPED_NS);
     struct run *run = registry_run_of_reaped(registry, getpid(), pid);
     const struct member *member = registry_find(registry, pid);
     bool is_counted = member && member->is_counted;

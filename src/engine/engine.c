@@ -105,7 +105,7 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
         request.pids = engine->pids.items;
         request.pid_count = engine->pids.count;
     }
-    kernel_account_cover(&engine->kernel);
+    engine_cover_members(engine);
     rule_runs_begin(&engine->rules);
     engine->is_reading = true;
     int r = collector_take(engine->collector, &request, ret, ret_moment);
@@ -146,7 +146,18 @@ static void add_gaps(struct engine *engine, const struct moment *now, uint64_t l
     uint64_t lost = intake_take_lost(&engine->intake);
     if (lost)
         add_event_gap(engine, now, (int64_t)lost, "there was no memory for them");
+    if (engine->unreported_ends)
+        add_event_gap(engine, now, (int64_t)TAKE(engine->unreported_ends, 0),
+                      "the kernel has not reported the ends of processes that are gone");
+    if (TAKE(engine->missed_beginnings, false))
+        add_event_gap(engine, now, INT_UNKNOWN,
+                      "a run was registered after processes of it had ended");
     engine->last = *now;
+}
+
+void engine_missed_beginning(struct engine *engine)
+{
+    engine->missed_beginnings = true;
 }
 
 /* ---- what is made of it ---- */

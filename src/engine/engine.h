@@ -109,7 +109,8 @@ int engine_collect(struct engine *engine);
 /* Hands on what has happened since the last one, without a snapshot. */
 void engine_flush(struct engine *engine);
 
-/* Waits, not long, for the ends of processes that are gone, which the connector may report late. */
+/* Waits, not long, for the ends of processes that are gone, which the kernel may report late. Those
+ * that do not come are a gap of the next snapshot. */
 void engine_await_ends(struct engine *engine);
 
 /* ---- runs ---- */
@@ -121,6 +122,10 @@ void engine_catch_up(struct engine *engine);
  * that. One that takes long to end, as a file system of its user's may make it, is not over: nobody
  * can make us wait by saying so. */
 void engine_settle(struct engine *engine, const struct run *run);
+
+/* A run has just been registered, and events of its beginning are stored nowhere. However many they
+ * are, the next snapshot has one gap for them. */
+void engine_missed_beginning(struct engine *engine);
 
 /* Whether `pid` was forked by `parent` not long ago: it may be gone already. */
 bool engine_saw_fork(struct engine *engine, pid_t parent, pid_t pid);

@@ -170,17 +170,6 @@ static bool is_still_there(const struct lifecycle_event *event)
     return peek_stat(event->sender_pid, &stat) == 0 && strcmp(stat.name, event->sender_name) == 0;
 }
 
-/* The kernel sends them for a terminal. */
-static bool is_from_terminal(const struct lifecycle_event *event)
-{
-    static const int numbers[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP};
-
-    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-        if (event->sender_pid == 0 && event->signal_num == numbers[i])
-            return true;
-    return false;
-}
-
 /* Who sent it, by its command line if it is still there, else by its short name. */
 static void take_signal(struct intake *intake, struct owner owner,
                         const struct lifecycle_event *event, double timestamp)
@@ -190,7 +179,7 @@ static void take_signal(struct intake *intake, struct owner owner,
 
     record_init(&process_event_record, &sent);
     sent.signal_num = event->signal_num;
-    if (is_from_terminal(event))
+    if (event->is_from_terminal)
         sent.details = "from the terminal";
     else
         sent.sender_pid = event->sender_pid; /* 0: the kernel */

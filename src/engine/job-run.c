@@ -468,7 +468,8 @@ static bool is_kernel_wanted(void *context)
 {
     const struct job_runner *runner = context;
 
-    return runner->engine && !(runner->custody && run_custody_is_kept(runner->custody));
+    return runner->engine && !(runner->custody && run_custody_is_kept(runner->custody) &&
+                               !run_custody_keeps_events(runner->custody));
 }
 
 static void on_kernel_loaded(void *context, struct kernel_probe *kernel,

@@ -5,6 +5,7 @@
 void kernel_account_done(struct kernel_account *account)
 {
     VEC_DONE(&account->pids);
+    VEC_DONE(&account->restless);
 }
 
 bool kernel_account_has_events(const struct kernel_account *account)
@@ -24,19 +25,19 @@ int kernel_account_note(struct kernel_account *account, struct member *member,
     struct sampler *sampler = collector_sampler(account->collector);
 
     if (event->kind == LIFECYCLE_FORK && !member->is_covered) {
-        member->is_covered = member->was_born = true;
+        const struct member *parent = registry_find(account->registry, event->ppid);
+        if (parent && !parent->is_covered)
+            return 0;
+        member->is_covered = true;
         return sampler_cover(sampler, member->run, event->pid, event->start_ticks, NULL);
     }
     if (event->kind != LIFECYCLE_EXIT || !member->is_covered || member->is_counted)
         return 0;
     member->is_counted = true;
-    struct process_end end = {.pid = event->pid,
-                              .cpu_ns = event->cpu_ns,
-                              .user_ns = event->user_ns,
-                              .peak_rss_bytes = event->peak_rss_bytes};
-    /* Came and went before the others were counted: its parent was counted with it. */
-    if (member->was_born && event->mono_ns < account->counted_at_ns)
-        end.cpu_ns = end.user_ns = 0;
+    const struct process_end end = {.pid = event->pid,
+                                    .cpu_ns = event->cpu_ns,
+                                    .user_ns = event->user_ns,
+                                    .peak_rss_bytes = event->peak_rss_bytes};
     return sampler_ended(sampler, member->run, &end);
 }
 
@@ -45,51 +46,171 @@ int kernel_account_tag(struct kernel_account *account)
     struct member *member = NULL;
     int tagged = 0;
 
-    account->pids.count = 0;
-    while ((member = registry_next(account->registry, member))) {
-        if (!member->is_covered && VEC_PUSH(&account->pids, member->pid) < 0)
-            return -ENOMEM;
+    while ((member = registry_next(account->registry, member)))
         if (!member->has_ended && member->tag != member->run->tag &&
             kernel_probe_tag(account->kernel, member->pid, member->run->tag) == 0)
             member->tag = member->run->tag, tagged++;
-    }
     return tagged;
 }
 
-/* One that had ended by then is counted with what it had used, once and for all. */
-static int count_member(struct kernel_account *account, const struct process_reading *reading)
-{
-    struct sampler *sampler = collector_sampler(account->collector);
-    struct member *member = registry_find(account->registry, reading->pid);
+/* ---- who is calm ---- */
 
-    if (!member || member->is_covered)
-        return 0;
-    int r = sampler_cover(sampler, member->run, reading->pid, reading->start_ticks, reading);
-    if (r < 0)
-        return r;
-    member->is_covered = true;
-    if (!reading->is_ending && reading->state != 'Z')
-        return 0;
-    member->is_counted = true;
-    return sampler_ended(sampler, member->run,
-                         &(struct process_end){.pid = reading->pid,
-                                               .cpu_ns = reading->cpu_ns,
-                                               .user_ns = reading->user_ns,
-                                               .peak_rss_bytes = reading->peak_rss_bytes});
+static const struct run *outermost(const struct run *run)
+{
+    while (run->parent)
+        run = run->parent;
+    return run;
 }
 
-void kernel_account_cover(struct kernel_account *account)
+static bool is_restless(const struct kernel_account *account, const struct run *run)
 {
+    const struct run *outer = outermost(run);
+
+    for (size_t i = 0; i < account->restless.count; i++)
+        if (account->restless.items[i] == outer)
+            return true;
+    return false;
+}
+
+static int note_restless(struct kernel_account *account, const struct run *run)
+{
+    return is_restless(account, run) ? 0 : VEC_PUSH(&account->restless, outermost(run));
+}
+
+/* The member that was read, if it is not covered yet; NULL if its pid is another's by now. */
+static struct member *find_uncovered(const struct kernel_account *account,
+                                     const struct process_reading *reading)
+{
+    struct member *member = registry_find(account->registry, reading->pid);
+
+    if (!member || member->is_covered ||
+        (member->start_ticks && member->start_ticks != reading->start_ticks))
+        return NULL;
+    return member;
+}
+
+/* The end of a living process is reported if it has its tag and is not on its way out. What a
+ * process on its way out has used is not known before it is a zombie. */
+static bool can_be_covered(const struct member *member, const struct process_reading *reading)
+{
+    return reading->state == 'Z' || (!reading->is_ending && member->tag == member->run->tag);
+}
+
+/* Notes how it stands; whether it stood there just so at the last look. */
+static bool is_unchanged(const struct kernel_account *account, struct member *member,
+                         const struct process_reading *reading)
+{
+    int64_t now_ns = reading->reaped_user_ns + reading->reaped_system_ns +
+                     (reading->state == 'Z' ? reading->cpu_ns : 0);
+    bool is_same = member->look == account->looks - 1 && member->look_ns == now_ns;
+
+    member->look = account->looks;
+    member->look_ns = now_ns;
+    return is_same;
+}
+
+static int find_restless(struct kernel_account *account, const struct readings *readings)
+{
+    struct member *member = NULL;
+    int r = 0;
+
+    account->looks++;
+    account->restless.count = 0;
+    for (size_t i = 0; i < readings->count && r == 0; i++) {
+        member = find_uncovered(account, &readings->items[i]);
+        if (member && (!is_unchanged(account, member, &readings->items[i]) ||
+                       !can_be_covered(member, &readings->items[i])))
+            r = note_restless(account, member->run);
+    }
+    member = NULL;
+    while (r == 0 && (member = registry_next(account->registry, member)))
+        if (!member->is_covered && member->look == account->looks - 1) /* and is gone */
+            r = note_restless(account, member->run);
+    return r;
+}
+
+/* ---- looks ---- */
+
+void kernel_account_begin(struct kernel_account *account)
+{
+    account->looks += 2; /* none was just before the next */
+}
+
+static int cover_calm(struct kernel_account *account, const struct readings *readings)
+{
+    struct sampler *sampler = collector_sampler(account->collector);
+
+    for (size_t i = 0; i < readings->count; i++) {
+        const struct process_reading *reading = &readings->items[i];
+        struct member *member = find_uncovered(account, reading);
+
+        if (!member || is_restless(account, member->run))
+            continue;
+        int r = sampler_cover(sampler, member->run, reading->pid, reading->start_ticks, reading);
+        if (r < 0)
+            return r;
+        member->is_covered = true;
+    }
+    return 0;
+}
+
+/* Those that had ended by then are counted with what they had used, once and for all. */
+static int count_ended(struct kernel_account *account, const struct readings *readings)
+{
+    struct sampler *sampler = collector_sampler(account->collector);
+
+    for (size_t i = 0; i < readings->count; i++) {
+        const struct process_reading *reading = &readings->items[i];
+        struct member *member = registry_find(account->registry, reading->pid);
+
+        if (!member || !member->is_covered || member->is_counted || reading->state != 'Z')
+            continue;
+        member->is_counted = true;
+        const struct process_end end = {.pid = reading->pid,
+                                        .cpu_ns = reading->cpu_ns,
+                                        .user_ns = reading->user_ns,
+                                        .peak_rss_bytes = reading->peak_rss_bytes};
+        int r = sampler_ended(sampler, member->run, &end);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Those that are gone are absorbed while all that could have reaped them are there. */
+int kernel_account_enter(struct kernel_account *account, const struct readings *readings)
+{
+    int r = find_restless(account, readings);
+    if (r == 0)
+        r = cover_calm(account, readings);
+    if (r < 0)
+        return r;
+    sampler_absorb_gone(collector_sampler(account->collector));
+    r = count_ended(account, readings);
+    return r < 0 ? r : !account->restless.count;
+}
+
+/* /proc does not show who is on the way out, and cuts what was reaped off to ticks. */
+static bool can_look(const struct kernel_account *account)
+{
+    return kernel_account_has_exact_ends(account) &&
+           kernel_probe_has(account->kernel, KERNEL_PART_PROCESSES);
+}
+
+int kernel_account_cover(struct kernel_account *account)
+{
+    const struct member *member = NULL;
     const struct readings *readings;
 
-    if (!kernel_account_has_events(account) || kernel_account_tag(account) < 0 ||
-        !account->pids.count || !kernel_account_has_exact_ends(account) ||
-        collector_look_at(account->collector, account->pids.items, account->pids.count, &readings) <
-            0)
-        return;
-    account->counted_at_ns = readings->moment.mono_ns;
-    for (size_t i = 0; i < readings->count; i++)
-        if (count_member(account, &readings->items[i]) < 0)
-            return;
-    sampler_absorb_gone(collector_sampler(account->collector));
+    if (!kernel_account_has_events(account))
+        return 1;
+    int r = kernel_account_tag(account);
+    account->pids.count = 0;
+    while (r >= 0 && (member = registry_next(account->registry, member)))
+        if (!member->is_covered)
+            r = VEC_PUSH(&account->pids, member->pid);
+    if (r < 0 || !account->pids.count || !can_look(account))
+        return r < 0 ? r : 1;
+    r = collector_look_at(account->collector, account->pids.items, account->pids.count, &readings);
+    return r < 0 ? r : kernel_account_enter(account, readings);
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
+#include "engine/peek.h"
 #include "loop/fd-watch.h"
 
 /* As long as the queue surely lasts: children of vfork that end at once make 50 events in a
@@ -19,12 +20,14 @@
 #define KERNEL_NAP_MSEC 50
 
 /* A process that was on its way in or out when the kernel's programs took over is there, or has
- * ended, by then. No pid comes round again as soon. */
-#define FORMER_NS NS_PER_SEC
+ * ended, by then; but one that is kept from the CPU, or has many gigabytes to give back, may take
+ * longer. No pid comes round again as soon. */
+#define FORMER_NS     NS_PER_SEC
+#define FORMER_MAX_NS (60 * NS_PER_SEC)
 
 /* Of processes that belong to nobody: between the fork of a command and the word of its parent that
  * it is a job, others may have come and gone. */
-#define STRANGERS_MAX    4096
+#define STRANGERS_MAX    16384
 #define STRANGERS_MAX_NS (2 * NS_PER_SEC)
 
 /* What has happened to one that belongs to nobody. */
@@ -36,6 +39,7 @@ struct stranger_event {
 struct lifecycle_feed {
     struct stranger_event strangers[STRANGERS_MAX]; /* a ring */
     size_t stranger_count;                          /* that there have been */
+    uint64_t lost_until_ns;                         /* monotonic: what came later is complete */
     uv_loop_t *loop;
     struct lifecycle_source source;
     struct lifecycle_feed_options options;
@@ -202,7 +206,8 @@ static void on_event(void *context, const struct lifecycle_event *event)
     struct lifecycle_feed *feed = context;
 
     tell_event(feed, event);
-    if (!concerns_member(feed, event) && event->kind != LIFECYCLE_OOM)
+    if (feed->options.remembers_others && !concerns_member(feed, event) &&
+        event->kind != LIFECYCLE_OOM)
         note_stranger(feed, event);
 }
 
@@ -217,10 +222,29 @@ static void on_former_event(void *context, const struct lifecycle_event *event)
         on_exit_of_thread(feed, event);
 }
 
+/* Whether the connector may be the only source of an end: of a member that had ended when it was
+ * covered, or that is gone and whose end was not reported. */
+static bool awaits_former(const struct lifecycle_feed *feed)
+{
+    const struct member *member = NULL;
+
+    while ((member = registry_next(feed->options.registry, member)))
+        if (!member->has_ended && (member->is_counted || peek_is_gone(member->pid)))
+            return true;
+    return false;
+}
+
 static void drain_former(struct lifecycle_feed *feed)
 {
-    connector_drain(feed->former, on_former_event, feed);
-    if (clock_mono_ns() - feed->kernel_since_ns < FORMER_NS)
+    bool has_lost = connector_drain(feed->former, on_former_event, feed) != 0;
+    uint64_t age_ns = clock_mono_ns() - feed->kernel_since_ns;
+
+    if (!has_lost && age_ns < FORMER_NS)
+        return;
+    bool is_awaited = awaits_former(feed);
+    if (has_lost && is_awaited)
+        feed->has_lost = true;
+    if (age_ns < FORMER_NS || (is_awaited && age_ns < FORMER_MAX_NS))
         return;
     connector_close(feed->former);
     feed->former = NULL;
@@ -247,17 +271,21 @@ bool lifecycle_feed_saw_fork(const struct lifecycle_feed *feed, pid_t parent, pi
     return i < feed->stranger_count && feed->strangers[i % STRANGERS_MAX].event.ppid == parent;
 }
 
-bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid)
+bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid, bool *ret_is_complete)
 {
     uint64_t now_ns = clock_mono_ns();
     bool has_fork = false;
 
+    *ret_is_complete = false;
     for (size_t i = find_fork(feed, pid); i < feed->stranger_count; i++) {
         struct lifecycle_event *event = &feed->strangers[i % STRANGERS_MAX].event;
         if (!event->pid || now_ns - event->mono_ns > STRANGERS_MAX_NS ||
             !concerns_member(feed, event))
             continue;
-        has_fork |= event->kind == LIFECYCLE_FORK && event->pid == pid;
+        if (event->kind == LIFECYCLE_FORK && event->pid == pid) {
+            has_fork = true;
+            *ret_is_complete = event->mono_ns > feed->lost_until_ns;
+        }
         tell_event(feed, event);
         event->pid = 0;
     }
@@ -271,16 +299,18 @@ void lifecycle_feed_drain(struct lifecycle_feed *feed)
     feed->mono_to_real_ns = clock_real_ns() - clock_mono_ns();
     int r = source->kernel ? kernel_probe_drain(source->kernel, on_event, feed)
                            : connector_drain(source->connector, on_event, feed);
-    if (r != 0)
+    if (r != 0) {
         feed->has_lost = true;
+        feed->lost_until_ns = clock_mono_ns();
+    }
     if (feed->former)
         drain_former(feed);
 }
 
-void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid)
+void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid, uint64_t patience_ns)
 {
     if (feed->source.kernel)
-        kernel_probe_settle(feed->source.kernel, pid, on_event, feed);
+        kernel_probe_settle(feed->source.kernel, pid, patience_ns, on_event, feed);
 }
 
 static void on_nap_over(uv_timer_t *timer);
@@ -383,6 +413,11 @@ void lifecycle_feed_close(struct lifecycle_feed *feed)
         return;
     fd_watch_close(feed->watch);
     uv_close((uv_handle_t *)&feed->nap, on_closed);
+}
+
+bool lifecycle_feed_has_lost(const struct lifecycle_feed *feed)
+{
+    return feed->has_lost;
 }
 
 bool lifecycle_feed_take_loss(struct lifecycle_feed *feed)

@@ -28,6 +28,7 @@ struct lifecycle_feed_options {
     void (*on_account)(void *context, struct member *member, const struct lifecycle_event *event);
     /* An exec of one that is no member, or its being killed for memory; may be NULL. */
     void (*on_other)(void *context, const struct lifecycle_event *event, double timestamp);
+    bool remembers_others; /* for lifecycle_feed_replay() */
     void *context;
 };
 
@@ -47,14 +48,15 @@ void lifecycle_feed_close(struct lifecycle_feed *feed);
  * was. */
 int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *kernel);
 
-/* A process is said to be over: if its end is on its way, it is waited for, for 20 ms at most, and
- * told now. */
-void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid);
+/* A process is said to be over: if its end is on its way, it is waited for, for that long at most,
+ * and reported now. */
+void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid, uint64_t patience_ns);
 
 /* The process has just become a member: what has happened to it and to what it has forked since its
- * birth, while it belonged to nobody, is told now, if it is younger than a second or two. Returns
- * whether it was. */
-bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid);
+ * birth, while it belonged to no run, is reported now, if it is younger than a second or two.
+ * Returns whether its birth was among that; *ret_is_complete is whether nothing is missing since.
+ */
+bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid, bool *ret_is_complete);
 
 /* Whether `pid` was born as a child of `parent` not long ago, while it belonged to nobody. */
 bool lifecycle_feed_saw_fork(const struct lifecycle_feed *feed, pid_t parent, pid_t pid);
@@ -62,5 +64,6 @@ bool lifecycle_feed_saw_fork(const struct lifecycle_feed *feed, pid_t parent, pi
 /* Brings the registry up to date now. */
 void lifecycle_feed_drain(struct lifecycle_feed *feed);
 
+bool lifecycle_feed_has_lost(const struct lifecycle_feed *feed);
 /* Whether events were lost since the last call: then the processes must be looked for. */
 bool lifecycle_feed_take_loss(struct lifecycle_feed *feed);

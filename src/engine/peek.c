@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include "base/fd-io.h"
@@ -25,6 +26,11 @@ void peek_command(pid_t pid, char *into, size_t size)
     into[0] = '\0';
     if (length > 0)
         proc_cmdline_parse(raw, (size_t)length, into, size);
+}
+
+bool peek_is_gone(pid_t pid)
+{
+    return kill(pid, 0) < 0 && errno == ESRCH;
 }
 
 int peek_stat(pid_t pid, struct proc_stat *ret)

@@ -2,6 +2,7 @@
  * is, whether it is still the same one. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -11,6 +12,9 @@
 
 /* Its command line, cut to `size`, cleaned; "" if it is gone, or has none. */
 void peek_command(pid_t pid, char *into, size_t size);
+
+/* Whether it was reaped: not even a zombie has the pid. */
+bool peek_is_gone(pid_t pid);
 
 /* 0, or a negative errno: it is gone. */
 int peek_stat(pid_t pid, struct proc_stat *ret);

@@ -18,6 +18,8 @@
 #define WAITING_MAX 128
 /* Ticks that are held while a daemon keeps the run: it stores what it sees within half a second. */
 #define RECENT_MAX 16
+/* Until events are on the disk before the end of the run: a disk that takes longer hangs. */
+#define EVENTS_WAIT_NS (2 * NS_PER_SEC)
 /* Between two looks for a daemon: one system call. */
 #define ASK_AGAIN_NS NS_PER_SEC
 
@@ -36,6 +38,7 @@ struct run_custody {
     uint64_t asked_ns; /* monotonic: when it was last asked */
     struct fd_watch *watch;
     struct store_writer *writer; /* NULL: nothing is stored here */
+    bool has_begun;              /* the writer has the run, too; else it gets events only */
     struct tick_box *waiting[WAITING_MAX];
     size_t waiting_count;
     struct tick_box *recent[RECENT_MAX];    /* a ring: what a daemon may not have got to the disk */
@@ -76,6 +79,7 @@ static void stop_storing(struct run_custody *custody)
     if (!custody->writer)
         return;
     store_writer_stop(TAKE_PTR(custody->writer), &report);
+    custody->has_begun = false;
     note_name(custody, report.job_id);
 }
 
@@ -91,19 +95,36 @@ static int open_writer(struct run_custody *custody)
     return r < 0 ? r : store_writer_start(&writer, &custody->writer);
 }
 
-static void start_storing(struct run_custody *custody)
+static void note_failed_start(const struct run_custody *custody, int error)
 {
     char text[128];
 
-    if (!custody->options->store || custody->writer)
+    snprintf(text, sizeof(text), "not stored: cannot start a thread: %s", strerror(-error));
+    tell(custody, text);
+}
+
+static void start_storing(struct run_custody *custody)
+{
+    int r = 0;
+
+    if (!custody->options->store || custody->has_begun)
         return;
-    int r = open_writer(custody);
+    if (!custody->writer)
+        r = open_writer(custody);
     if (r == 0 && (r = begin_record(custody)) < 0)
         stop_storing(custody);
-    if (r < 0) {
-        snprintf(text, sizeof(text), "not stored: cannot start a thread: %s", strerror(-r));
-        tell(custody, text);
-    }
+    if (r < 0)
+        note_failed_start(custody, r);
+    else
+        custody->has_begun = true;
+}
+
+static void start_storing_events(struct run_custody *custody)
+{
+    int r = custody->writer ? 0 : open_writer(custody);
+
+    if (r < 0)
+        note_failed_start(custody, r);
 }
 
 static void hold_recent(struct run_custody *custody, struct tick_box *box)
@@ -138,14 +159,21 @@ static void store_recent(struct run_custody *custody)
     custody->recent_count = 0;
 }
 
+static void pass_on(struct run_custody *custody, struct tick_box *box)
+{
+    if (!custody->writer) {
+        hold_recent(custody, box); /* the daemon has taken its own */
+        return;
+    }
+    if (custody->state == KEEPER_KEEPS)
+        tick_box_keep_lives(box);
+    store_writer_tick(custody->writer, box);
+}
+
 static void release_waiting(struct run_custody *custody)
 {
-    for (size_t i = 0; i < custody->waiting_count; i++) {
-        if (custody->writer)
-            store_writer_tick(custody->writer, custody->waiting[i]);
-        else
-            hold_recent(custody, custody->waiting[i]);
-    }
+    for (size_t i = 0; i < custody->waiting_count; i++)
+        pass_on(custody, custody->waiting[i]);
     custody->waiting_count = 0;
 }
 
@@ -184,7 +212,11 @@ static void enter(struct run_custody *custody, enum keeper_state state)
     custody->was_kept = true;
     if (state == KEEPER_KEEPS) {
         tell_name(custody);
-        stop_storing(custody);
+        custody->has_begun = false; /* should it come back */
+        if (!custody->keeper->has_events(custody->keeper->context))
+            start_storing_events(custody);
+        else
+            stop_storing(custody);
     } else {
         unwatch(custody);
         custody->keeper->leave(custody->keeper->context);
@@ -213,8 +245,9 @@ static void ask(struct run_custody *custody)
 
     custody->asked_ns = clock_mono_ns();
     learn_name(custody);
-    enum keeper_state state = keeper->ask(keeper->context, &custody->job, custody->pid,
-                                          custody->options->sheet_num, custody->was_kept);
+    enum keeper_state state =
+        keeper->ask(keeper->context, &custody->job, custody->pid, custody->options->sheet_num,
+                    custody->was_kept, custody->writer != NULL);
     if (state != KEEPER_ABSENT && fd_watch_start(custody->loop, keeper->get_fd(keeper->context),
                                                  false, on_input, custody, &custody->watch) < 0)
         state = KEEPER_ABSENT;
@@ -276,6 +309,11 @@ bool run_custody_is_ours(const struct run_custody *custody)
     return custody->state == KEEPER_ABSENT;
 }
 
+bool run_custody_keeps_events(const struct run_custody *custody)
+{
+    return custody->writer != NULL;
+}
+
 bool run_custody_is_kept(const struct run_custody *custody)
 {
     return custody->state == KEEPER_KEEPS;
@@ -286,12 +324,10 @@ void run_custody_tick(struct run_custody *custody, struct tick_box *box)
     look_again(custody);
     if (custody->waiting_count == WAITING_MAX) /* it has had more than enough time to answer */
         enter(custody, KEEPER_ABSENT);
-    if (custody->writer)
-        store_writer_tick(custody->writer, box);
-    else if (custody->state == KEEPER_ASKED)
+    if (custody->state == KEEPER_ASKED && !custody->writer)
         custody->waiting[custody->waiting_count++] = box;
     else
-        hold_recent(custody, box); /* the daemon has taken its own */
+        pass_on(custody, box);
 }
 
 void run_custody_signalled(struct run_custody *custody, pid_t pid, const struct process_event *sent)
@@ -344,8 +380,10 @@ static bool finish_elsewhere(struct run_custody *custody, const struct job *job,
 {
     const struct run_keeper *keeper = custody->keeper;
 
-    if (!keeper || custody->state == KEEPER_ABSENT)
+    if (!keeper || custody->state != KEEPER_KEEPS)
         return false;
+    if (custody->writer) /* once a run has ended, its counts stay */
+        store_writer_wait(custody->writer, EVENTS_WAIT_NS);
     int r = keeper->finish(keeper->context, job);
     if (r < 0)
         return false;
@@ -365,15 +403,18 @@ void run_custody_finish(struct run_custody *custody, struct tick_box *last,
     if (summary)
         run_record_end(summary, ended_at, &job);
     unwatch(custody);
+    if (custody->state == KEEPER_ASKED)
+        enter(custody, custody->keeper->await_answer(custody->keeper->context));
+    if (custody->state == KEEPER_KEEPS && custody->writer && last)
+        pass_on(custody, TAKE_PTR(last));
     if (!summary || !finish_elsewhere(custody, &job, arena, ret)) {
         start_storing(custody);
         store_recent(custody);
+        if (custody->writer && last)
+            store_writer_tick(custody->writer, TAKE_PTR(last));
+        if (custody->writer && summary)
+            end_record(custody, summary, &job);
     }
-    release_waiting(custody);
-    if (custody->writer && last)
-        store_writer_tick(custody->writer, TAKE_PTR(last));
-    if (custody->writer && summary)
-        end_record(custody, summary, &job);
     stop_storing(custody);
     if (custody->keeper)
         custody->keeper->leave(custody->keeper->context);

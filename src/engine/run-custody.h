@@ -2,7 +2,12 @@
  *
  * A daemon that goes away in mid-run is no harm: from then on the run is stored here, under the
  * same run_id, and a daemon that comes back gets it again. The store shows one run. Ticks that are
- * taken while a daemon has not answered yet are held back, so that none is missing either way. */
+ * taken while a daemon has not answered yet are held back, so that none is missing either way.
+ *
+ * Births, programs and ends of its processes are stored by one of the two from the first to the
+ * last, or by this one after the daemon has gone: the parts that both have seen could not be
+ * matched. So a daemon that has missed the beginning, or comes later, stores samples only, and the
+ * events are stored here. */
 #pragma once
 
 #include <uv.h>
@@ -27,6 +32,9 @@ struct run_custody *run_custody_begin(uv_loop_t *loop, const struct job_run_opti
 
 /* Whether somebody else keeps it, who sees more than we do. */
 bool run_custody_is_kept(const struct run_custody *custody);
+
+/* Whether births, programs and ends of its processes are stored here. */
+bool run_custody_keeps_events(const struct run_custody *custody);
 
 /* Whether nobody else does, nor has been asked to. */
 bool run_custody_is_ours(const struct run_custody *custody);

@@ -83,8 +83,7 @@ int run_record_session(const struct job_run_options *options, struct arena *aren
     return run_record_place(ns_to_sec(options->interval_ns), COLLECTOR, arena, store);
 }
 
-/* The command line as that of a process is shown: cut, in UTF-8, its arguments apart by blanks. */
-static char *join_command(char *const *argv, struct arena *arena)
+char *run_record_command(char *const *argv, struct arena *arena)
 {
     _cleanup_text_ struct text raw = {0};
     char command[COMMAND_MAX_BYTES + 1];
@@ -108,7 +107,7 @@ int run_record_begin(const struct job_run_options *options, double started_at, s
     ret->run_id = options->run_id;
     ret->job_id = options->job_id;
     ret->job_type = options->job_type;
-    ret->command = join_command(options->argv, arena);
+    ret->command = run_record_command(options->argv, arena);
     ret->cwd = cwd ? clean_copy(arena, cwd) : NULL;
     ret->host = host_name(arena);
     ret->uid = getuid();

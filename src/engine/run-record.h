@@ -4,6 +4,10 @@
 
 #include "engine/job-run.h"
 
+/* The command line as that of a process is shown: cut, in UTF-8, its arguments apart by blanks.
+ * NULL without memory. */
+char *run_record_command(char *const *argv, struct arena *arena);
+
 /* Texts are placed in `arena`. 0 or -ENOMEM. */
 int run_record_begin(const struct job_run_options *options, double started_at, struct arena *arena,
                      struct job *ret);

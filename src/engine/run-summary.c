@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/macros.h"
 #include "engine/record-copy.h"
+#include "engine/run-record.h"
 #include "model/cause.h"
 
 void run_facts_add_reaped(struct run_facts *facts, const struct rusage *usage)
@@ -71,6 +72,18 @@ static void describe_end(const struct run_facts *facts, struct process_event *re
     }
 }
 
+/* A machine that is busy may let a command end before its command line is read; its parent knows
+ * what it has started. */
+static int name_command(const struct run_facts *facts, const struct job_run_options *options,
+                        struct arena *arena, struct process_event_list *chain)
+{
+    struct process_event *last = &chain->items[chain->count - 1];
+
+    if (!last->command && last->pid == facts->command_pid)
+        last->command = run_record_command(options->argv, arena);
+    return last->command || last->pid != facts->command_pid ? 0 : -ENOMEM;
+}
+
 /* The chain as it was found; else what the parent knows. */
 static int fill_chain(const struct run_facts *facts, struct arena *arena,
                       struct process_event_list *ret)
@@ -107,8 +120,8 @@ static int add_doubt(const struct run_facts *facts, struct arena *arena,
     return first->details ? 0 : -ENOMEM;
 }
 
-static int fill_outcome(const struct run_facts *facts, struct arena *arena,
-                        struct run_summary *summary)
+static int fill_outcome(const struct run_facts *facts, const struct job_run_options *options,
+                        struct arena *arena, struct run_summary *summary)
 {
     char cause[CAUSE_MAX_BYTES + 1];
 
@@ -122,6 +135,8 @@ static int fill_outcome(const struct run_facts *facts, struct arena *arena,
         return 0;
     int r = fill_chain(facts, arena, &summary->chain);
     if (r == 0)
+        r = name_command(facts, options, arena, &summary->chain);
+    if (r == 0)
         r = add_doubt(facts, arena, &summary->chain);
     if (r < 0)
         return r;
@@ -130,10 +145,14 @@ static int fill_outcome(const struct run_facts *facts, struct arena *arena,
     return summary->cause ? 0 : -ENOMEM;
 }
 
+/* What sonde itself has reaped was used in any case: of an end that was reported without its cost,
+ * more may be known by that. */
 static void fill_cpu(const struct run_facts *facts, struct run_summary *summary)
 {
     const struct run_usage *usage = facts->usage;
-    const struct cpu_time *cpu = usage ? &usage->accounted : &facts->reaped;
+    const struct cpu_time *cpu = usage && usage->accounted.total_ns > facts->reaped.total_ns
+                                     ? &usage->accounted
+                                     : &facts->reaped;
     uint64_t user_ns = MIN(cpu->user_ns, cpu->total_ns);
     bool is_exact = usage && !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
     int exactness = is_exact ? EXACT : LOWER_BOUND;
@@ -249,7 +268,7 @@ int run_summary_make(const struct run_facts *facts, const struct job_run_options
     ret->exactness.syscall_hotspots = facts->syscalls.exactness;
     fill_cpu(facts, ret);
     fill_memory(facts, ret);
-    int r = fill_outcome(facts, arena, ret);
+    int r = fill_outcome(facts, options, arena, ret);
     if (r == 0)
         r = fill_left_running(facts, arena, ret);
     return r < 0 ? r : fill_anomalies(facts, arena, ret);

@@ -28,7 +28,8 @@ struct store_pace {
     uint64_t retry_ns;        /* between two tries at a full disk */
     uint64_t retry_busy_ns;   /* … at a database that another writer held too long */
     uint64_t retain_every_ns; /* retention, at most */
-    uint64_t stop_ns;         /* until a disk that hangs is left to itself */
+    uint64_t stop_ns;         /* until a disk that hangs is abandoned; ten times as long while the
+                                 thread uses CPU time */
 };
 
 struct store_writer_options {

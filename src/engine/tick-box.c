@@ -111,6 +111,41 @@ struct process_event *tick_box_find_end(const struct tick_box *box, pid_t pid)
     return NULL;
 }
 
+bool event_is_of_life(const struct process_event *event)
+{
+    switch (event->event_type) {
+    case EVENT_SPAWN:
+    case EVENT_EXEC:
+    case EVENT_EXIT:
+    case EVENT_KILL: return !event->is_step;
+    default: return false;
+    }
+}
+
+void tick_box_remove_events(struct tick_box *box,
+                            bool (*is_unwanted)(void *context, const struct process_event *event),
+                            void *context)
+{
+    struct process_event_list *events = &box->tick.events;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < events->count; i++)
+        if (!is_unwanted(context, &events->items[i]))
+            events->items[kept++] = events->items[i];
+    events->count = kept;
+}
+
+static bool is_of_no_life(void *context _unused_, const struct process_event *event)
+{
+    return !event_is_of_life(event);
+}
+
+void tick_box_keep_lives(struct tick_box *box)
+{
+    tick_box_remove_events(box, is_of_no_life, NULL);
+    box->tick.has_events_only = true;
+}
+
 /* Without memory the event has to do without words. */
 static void note_sender(struct tick_box *box, const struct process_event *sent,
                         struct process_event *event)

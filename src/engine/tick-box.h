@@ -69,6 +69,18 @@ struct process_event *tick_box_add_signal(struct tick_box *box, struct owner own
 /* The end of a process, if it is in the box; else NULL. */
 struct process_event *tick_box_find_end(const struct tick_box *box, pid_t pid);
 
+/* Births, programs and ends: what the parent of a run sees as well as a daemon does. The daemon may
+ * be the only one that sees signals, and clients report steps to it. */
+bool event_is_of_life(const struct process_event *event);
+
+/* Removes the events for which `is_unwanted` says so. */
+void tick_box_remove_events(struct tick_box *box,
+                            bool (*is_unwanted)(void *context, const struct process_event *event),
+                            void *context);
+
+/* Leaves births, programs and ends, for a run whose samples another stores. */
+void tick_box_keep_lives(struct tick_box *box);
+
 /* A copy, with `details` as they are. 0 or -ENOMEM. */
 int tick_box_add_trace(struct tick_box *box, const struct traced *traced, const char *details);
 /* A copy, its text included. 0 or -ENOMEM. */

@@ -53,11 +53,6 @@ void registry_free(struct registry *registry)
     free(registry);
 }
 
-void registry_freep(struct registry **registry)
-{
-    registry_free(*registry);
-}
-
 static struct member_entry *find_entry(const struct registry *registry, pid_t pid)
 {
     return map_get(&registry->members, (uint64_t)pid);
@@ -219,6 +214,16 @@ int registry_add_run(struct registry *registry, const struct run_options *option
         LIST_INSERT_HEAD(&entry_of(run->parent)->inner, entry, siblings);
     *ret = &TAKE_PTR(entry)->run;
     return 0;
+}
+
+void registry_set_parent(struct run *run, struct run *parent)
+{
+    struct run_entry *entry = entry_of(run);
+
+    if (run->parent)
+        LIST_REMOVE(entry, siblings);
+    run->parent = parent;
+    LIST_INSERT_HEAD(&entry_of(parent)->inner, entry, siblings);
 }
 
 void registry_end_run(struct registry *registry, struct run *run)

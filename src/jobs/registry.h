@@ -29,8 +29,9 @@ struct member {
     /* For the kernel's own account of membership, where there is one. */
     uint32_t tag;    /* that the kernel knows it by; 0: none */
     bool is_covered; /* its end will be told with all that it has used, and those of its children */
-    bool was_born;   /* … because the kernel has told of its birth */
     bool is_counted; /* it was told */
+    unsigned look;   /* the last at which it stood there, not yet covered; 0: none */
+    int64_t look_ns; /* what it had reaped then, and if it had ended, used */
     /* Since when its system calls are counted, with those of all that it forks; 0: they are not. */
     uint64_t calls_since_ns;
 };
@@ -39,7 +40,6 @@ struct registry;
 
 int registry_new(struct registry **ret);
 void registry_free(struct registry *registry);
-void registry_freep(struct registry **registry);
 
 struct run_options {
     const char *run_id;
@@ -52,6 +52,8 @@ struct run_options {
 /* The run is the registry's. 0 or -ENOMEM. */
 int registry_add_run(struct registry *registry, const struct run_options *options,
                      struct run **ret);
+/* The run was started in `parent`, which came to be known after it; that is not within the run. */
+void registry_set_parent(struct run *run, struct run *parent);
 /* The run is over, and gone: what is left of its processes belongs to nobody; runs that were
  * started in it are its parent's. Whoever keeps figures of it has let go of it before. */
 void registry_end_run(struct registry *registry, struct run *run);

@@ -3,6 +3,7 @@
  * unknown: INT_UNKNOWN, NULL, or 0 for a tag and a start. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -41,6 +42,7 @@ struct lifecycle_event {
     pid_t sender_pid;        /* 0: the kernel itself */
     const char *sender_name; /* short */
     int64_t sender_uid;
+    bool is_from_terminal; /* a key such as Ctrl-C, or job control */
 
     const char *details; /* on OOM: what the kernel has said */
 };

@@ -36,13 +36,6 @@ void rpc_write_error(struct text *out, const char *id, int code, const char *mes
     text_append_char(out, '}');
 }
 
-void rpc_write_event(struct text *out, const char *envelope, size_t length)
-{
-    text_append_string(out, RPC_EVENT_PREFIX);
-    text_append(out, envelope, length);
-    text_append_string(out, RPC_EVENT_SUFFIX);
-}
-
 void rpc_write_request(struct text *out, int64_t id, const char *method, const char *params)
 {
     struct json_writer json = {.out = out};

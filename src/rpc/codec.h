@@ -103,11 +103,9 @@ struct any_list rpc_records(const struct rpc_request *request, const char *name)
 /* `result` is JSON. */
 void rpc_write_result(struct text *out, const char *id, const char *result, size_t length);
 void rpc_write_error(struct text *out, const char *id, int code, const char *message);
-/* What stands around the envelope of an event, for those who write it in pieces. */
+/* Around the envelope of an event, which is JSON: a notification `monitor.event`. */
 #define RPC_EVENT_PREFIX "{\"jsonrpc\":\"2.0\",\"method\":\"monitor.event\",\"params\":"
 #define RPC_EVENT_SUFFIX "}"
-/* A notification `monitor.event`; `envelope` is JSON. */
-void rpc_write_event(struct text *out, const char *envelope, size_t length);
 
 /* ---- the same as a client sees them ---- */
 

@@ -121,8 +121,24 @@ static const struct rpc_param job_start_params[] = {
          .meaning = "the process that has connected is the run's parent and subreaper"),
     BOOL("again",
          .meaning = "the run was kept by others until now: its beginning is not told again"),
+    TEXT("stores_in", RPC_PATH_MAX_BYTES, .takes_controls = true,
+         .meaning = "the database that the caller stores in. `offers_events` and `keeps_events` "
+                    "count only if it is the daemon's, and the caller is the daemon's user"),
+    BOOL("offers_events",
+         .meaning = "the caller has every event of the run: it stores births, programs and ends "
+                    "itself if the daemon has missed some (`has_events` of the answer)"),
+    BOOL("keeps_events",
+         .meaning = "the caller stores births, programs and ends of the run itself: the daemon "
+                    "publishes them, and does not store them"),
     COUNT("sheet_num", .meaning = "the run is this step"),
     TIME("started_at", .meaning = "when; now if not given"),
+};
+
+static const struct rpc_param job_leave_params[] = {
+    WHICH_RUN("job_id", .is_required = true, .meaning = "the job, or a run_id"),
+    TEXT("stores_in", RPC_PATH_MAX_BYTES, .takes_controls = true,
+         .meaning = "the database that the caller stores in. If it is not the daemon's, the run "
+                    "ends here with an unknown outcome"),
 };
 
 static const struct rpc_param job_progress_params[] = {
@@ -144,7 +160,7 @@ static const struct rpc_param job_finish_params[] = {
                     "seen of the others may say more"),
     RECORDS("chain", RPC_CHAIN_MAX, &process_event_record,
             .meaning = "the failures that led to its end, the first one first, as far as its "
-                       "parent has seen them: stored if the daemon has seen fewer"),
+                       "parent has seen them: stored if the daemon has seen fewer, or another end"),
     AMOUNT("user_seconds", .meaning = "CPU time in programs"),
     AMOUNT("system_seconds", .meaning = "CPU time in the kernel"),
     MEMORY("peak_rss_mb", .meaning = "its largest process, MiB"),
@@ -303,7 +319,10 @@ const struct rpc_method rpc_methods[RPC_METHOD_COUNT] = {
          .answer =
              "{`changed`: [{`key`, `from`, `to`}]}; after an error the old configuration stays"},
     [RPC_JOB_START] = {"job.start", "A job begins.", TAKES(job_start_params),
-                       .answer = "{`run_id`, `job_id`}"},
+                       .answer =
+                           "{`run_id`, `job_id`}; to a caller that offers or keeps events also "
+                           "`has_events`: whether the daemon stores births, programs and "
+                           "ends of the run"},
     [RPC_JOB_PROGRESS] = {"job.progress", "How far a job has come.", TAKES(job_progress_params),
                           .answer = "{}"},
     [RPC_JOB_FINISH] = {"job.finish",
@@ -314,6 +333,10 @@ const struct rpc_method rpc_methods[RPC_METHOD_COUNT] = {
     [RPC_JOB_SIGNAL] = {"job.signal",
                         "A signal is on its way to a process of the run, told by its parent.",
                         TAKES(job_signal_params), .answer = "{}"},
+    [RPC_JOB_LEAVE] = {"job.leave",
+                       "The caller keeps the run itself from now on. The daemon drops it without "
+                       "an end.",
+                       TAKES(job_leave_params), .answer = "{}"},
     [RPC_JOB_LIST] = {"job.list", "The runs that are stored.", TAKES(job_list_params),
                       .answer = "a list of Job, latest first"},
     [RPC_SHEET_STARTED] = {"sheet.started", "A step begins.", TAKES(sheet_started_params),

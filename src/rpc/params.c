@@ -76,6 +76,13 @@ static int refuse_for(const struct check *check, const json_t *found, const char
     return -EINVAL;
 }
 
+static int refuse_length(const struct check *check, size_t length, size_t max_bytes)
+{
+    begin_problem(check);
+    text_printf(check->problem, "has %zu bytes, but at most %zu are allowed", length, max_bytes);
+    return -EINVAL;
+}
+
 /* ---- numbers and words ---- */
 
 static bool is_in_range(const struct rpc_param *param, double value)
@@ -155,12 +162,8 @@ static int decode_text(const struct check *check, const json_t *json, size_t max
     size_t length = json_string_length(json);
     if (length == 0)
         return refuse_for(check, json, "is empty");
-    if (length > max_bytes) {
-        begin_problem(check);
-        text_printf(check->problem, "has %zu bytes, but at most %zu are allowed", length,
-                    max_bytes);
-        return -EINVAL;
-    }
+    if (length > max_bytes)
+        return refuse_length(check, length, max_bytes);
     if (has_nul(json))
         return refuse_for(check, json, "contains a NUL");
     if (!check->param->takes_controls && has_control(text, length))
@@ -238,9 +241,13 @@ static int decode_record(const struct check *check, const json_t *json, void *in
 
     size_t length = strlen(text);
     if (length > RPC_RECORD_MAX_BYTES)
-        return refuse_for(check, json, "is too long");
+        return refuse_length(check, length, RPC_RECORD_MAX_BYTES);
     int r = record_decode(check->param->record, text, length, check->arena, into, &error);
-    return r == -EBADMSG ? refuse_for(check, json, error.text) : r;
+    if (r != -EBADMSG)
+        return r;
+    begin_problem(check);
+    text_printf(check->problem, "is not valid: %s", error.text);
+    return -EINVAL;
 }
 
 static int decode_records(struct check check, const json_t *json, struct any_list *ret)

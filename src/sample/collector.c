@@ -11,9 +11,6 @@
 #define PROC_ROOT   "/proc"
 #define CGROUP_ROOT "/sys/fs/cgroup"
 
-/* Twice suffices but in a storm. */
-#define LOOKS_MAX 8
-
 struct collector {
     struct procfs *procfs;
     struct kernel_probe *kernel; /* not its own; NULL: processes are read through procfs */
@@ -96,32 +93,21 @@ static int read_processes(struct collector *collector, const struct collect_requ
                                            readings, ret_total);
 }
 
-/* What all of them have reaped so far, and how many there are: the same twice if nobody has been
- * reaped in between. */
-static uint64_t sum_reaped(const struct readings *readings)
-{
-    uint64_t sum = readings->count;
-
-    for (size_t i = 0; i < readings->count; i++)
-        sum += (uint64_t)readings->items[i].reaped_user_ns +
-               (uint64_t)readings->items[i].reaped_system_ns;
-    return sum;
-}
-
 int collector_look_at(struct collector *collector, const pid_t *pids, size_t count,
                       const struct readings **ret)
 {
-    uint64_t before = 0, now = 1;
+    int r = read_pids(collector, pids, count, false);
+    if (r == 0)
+        *ret = &collector->readings;
+    return r;
+}
 
-    for (int attempt = 0; attempt < LOOKS_MAX && before != now; attempt++) {
-        int r = read_pids(collector, pids, count, false);
-        if (r < 0)
-            return r;
-        before = now;
-        now = sum_reaped(&collector->readings);
-    }
-    *ret = &collector->readings;
-    return 0;
+int collector_look_for(struct collector *collector, probe_depth_fn depth, void *context)
+{
+    const struct collect_request request = {.depth = depth, .context = context};
+    size_t total;
+
+    return read_processes(collector, &request, &total);
 }
 
 int collector_take(struct collector *collector, const struct collect_request *request,

@@ -23,10 +23,13 @@ void collector_freep(struct collector **collector);
  * /proc again. */
 void collector_use_kernel(struct collector *collector, struct kernel_probe *kernel);
 
-/* Reads these as they stand at one moment: nobody has reaped another of them while they were read,
- * unless they do so all the time. Valid until the next reading. 0 or a negative errno. */
+/* Reads these, in their order. Valid until the next reading. 0 or a negative errno. */
 int collector_look_at(struct collector *collector, const pid_t *pids, size_t count,
                       const struct readings **ret);
+
+/* Shows `depth` every process, as collector_take() does, for its own use: no snapshot comes of it.
+ * 0 or a negative errno. */
+int collector_look_for(struct collector *collector, probe_depth_fn depth, void *context);
 
 /* Which processes are read: all for which `depth` says so (NULL: all), or just `pids`, deeply. */
 struct collect_request {

@@ -133,11 +133,6 @@ void ledger_free(struct ledger *ledger)
     free(ledger);
 }
 
-void ledger_freep(struct ledger **ledger)
-{
-    ledger_free(*ledger);
-}
-
 /* ---- runs ---- */
 
 static struct run_account *find_run(const struct ledger *ledger, const struct run *run)
@@ -501,17 +496,31 @@ static struct account *heir_of(const struct ledger *ledger, const struct account
                                                                                       : NULL;
 }
 
+/* Whether a process that is covered has reaped it, or one of those that were to. Steps are limited:
+ * with pids that come round again, accounts may seem to be each other's parents. */
+static bool is_absorbed(const struct ledger *ledger, const struct account *account)
+{
+    size_t steps = ledger->accounts.count;
+
+    while (account && !account->is_covered && !account->is_final && steps--)
+        account = heir_of(ledger, account);
+    return account && account->is_covered;
+}
+
+/* All are judged before the first is closed: the way to the one that is covered leads through
+ * others that are gone. */
 void ledger_absorb_gone(struct ledger *ledger)
 {
     size_t position = 0;
 
-    for (struct account *account; (account = map_next(&ledger->accounts, &position));) {
-        const struct account *heir = heir_of(ledger, account);
-        if (account->is_covered || account->is_final || !heir || !heir->is_covered)
-            continue;
-        close_account(ledger, account);
-        position--;
-    }
+    for (struct account *account; (account = map_next(&ledger->accounts, &position));)
+        account->is_settled = !account->is_covered && is_absorbed(ledger, account);
+    position = 0;
+    for (struct account *account; (account = map_next(&ledger->accounts, &position));)
+        if (account->is_settled) {
+            close_account(ledger, account);
+            position--;
+        }
 }
 
 /* Passes a vanished process's figures on. Returns the heir, if there is one. */
@@ -525,8 +534,9 @@ static struct account *settle(const struct ledger *ledger, struct account *accou
         add_settled(ledger, account->run, total, false);
         return NULL;
     }
-    if (heir->is_covered) { /* it was reaped before that one was */
+    if (heir->is_covered) { /* its end should have been reported */
         heir->unsettled_children--;
+        add_settled(ledger, account->run, total, false);
         return NULL;
     }
     pass_on(ledger, account->run, heir->run, total);

@@ -59,7 +59,6 @@ struct ledger;
 /* `own_pid` is sonde's: its children end by ledger_reaped(), never by vanishing. */
 int ledger_new(pid_t own_pid, struct ledger **ret);
 void ledger_free(struct ledger *ledger);
-void ledger_freep(struct ledger **ledger);
 
 /* One tick: begin, observe every member that could be read, end. 0 or -ENOMEM. */
 void ledger_begin(struct ledger *ledger);
@@ -67,13 +66,12 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
 void ledger_end(struct ledger *ledger);
 
 /* From now on the end of this member will be told, and those of its children. `reading` is what it
- * has used and reaped before; NULL: nothing, it was born then (0: not known when). Whoever has
- * vanished since the last tick is part of what its parent has reaped by now. 0 or -ENOMEM. */
+ * has used and reaped before; NULL: nothing, it was born then (0: not known when). 0 or -ENOMEM. */
 int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid, uint64_t start_ticks,
                  const struct process_reading *reading);
 
-/* After all that are there were covered: those that are not have been reaped before, and are part
- * of what their parents had reaped by then. */
+/* After all that are there were covered, and before the first of them ends: those that are not
+ * covered have been reaped before, and are part of what their parents had reaped by then. */
 void ledger_absorb_gone(struct ledger *ledger);
 
 /* What the kernel says of the largest process of a run, from elsewhere. */

@@ -98,8 +98,9 @@ void run_table_reset(struct run_table *table);
 int run_table_get(struct run_table *table, const char *run_id, const char *job_id,
                   struct run_row **ret);
 
-/* See store_begin_job() and so on. A run that was taken over from another session is 1, with its
- * number in *ret_taken. */
+/* See store_begin_job() and so on. RUN_TAKEN: the run was another session's, its number is in
+ * *ret_taken. RUN_IS_OVER: another session has stored its end. */
+enum { RUN_TAKEN = 1, RUN_IS_OVER };
 int run_table_begin_job(struct run_table *table, const struct job *job, double now,
                         char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES], int64_t *ret_taken);
 int run_table_finish_job(struct run_table *table, const struct job *job);

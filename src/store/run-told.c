@@ -190,10 +190,12 @@ static int go_on(struct run_table *table, const struct job *begun, double now,
     struct job job = *begun;
 
     int r = find_run(table, begun->run_id, ret_job_id, &found);
+    bool is_taken = int_is_known(found.session) && found.session != table->session;
+    if (r == 0 && found.is_over && is_taken)
+        return RUN_IS_OVER;
     if (r < 0 || found.is_over)
         return r;
     job.job_id = ret_job_id;
-    bool is_taken = int_is_known(found.session) && found.session != table->session;
     if (is_taken)
         r = take_over(table, &found, &job, now);
     if (r == 0)
@@ -201,7 +203,7 @@ static int go_on(struct run_table *table, const struct job *begun, double now,
     if (r < 0 || !is_taken)
         return r;
     *ret_taken = found.id;
-    return 1;
+    return RUN_TAKEN;
 }
 
 /* ---- begin and end ---- */

@@ -478,17 +478,28 @@ static int write_trace(struct store *store, const struct tick *tick,
     return r < 0 ? r : trace_writer_update_end(&writer, trace);
 }
 
+static int write_events(struct store *store, const struct process_event_list *events)
+{
+    int r = 0;
+
+    folds_begin(&store->folds, events);
+    for (size_t i = 0; i < events->count && r == 0; i++)
+        r = write_event(store, &events->items[i]);
+    return r < 0 ? r : folds_write(&store->folds);
+}
+
 static int write_tick(struct store *store, struct tick *tick)
 {
     int r = 0;
 
+    if (tick->has_events_only) {
+        r = write_events(store, &tick->events);
+        return r < 0 ? r : run_table_write_changes(&store->runs);
+    }
     for (size_t i = 0; i < tick->gaps.count && r == 0; i++)
         r = write_gap(store, &tick->gaps.items[i]);
-    folds_begin(&store->folds, &tick->events);
-    for (size_t i = 0; i < tick->events.count && r == 0; i++)
-        r = write_event(store, &tick->events.items[i]);
     if (r == 0)
-        r = folds_write(&store->folds);
+        r = write_events(store, &tick->events);
     if (r == 0 && tick->snapshot)
         r = sample_writer_write(&store->samples, tick->snapshot);
     else if (r == 0)
@@ -526,7 +537,7 @@ int store_write_tick(struct store *store, struct tick *tick)
     if (r == 0)
         r = end_transaction(store, write_tick(store, tick));
     /* Only what was redacted, which the database has just seen to, may go there. */
-    if (r == 0 && store->jsonl_path && tick->snapshot)
+    if (r == 0 && store->jsonl_path && tick->snapshot && !tick->has_events_only)
         store->jsonl_error = append_line(store, tick->snapshot);
     return r;
 }
@@ -587,10 +598,10 @@ int store_begin_job(struct store *store, const struct job *job,
     r = prepare_job(store, job, parent, &stored);
     if (r == 0)
         r = run_table_begin_job(&store->runs, &stored, now_sec(), ret_job_id, &taken);
-    if (r > 0) {
+    if (r > 0)
         store->repeat_ticks = REPEAT_TICKS;
+    if (r == RUN_TAKEN)
         r = sample_writer_expect(&store->samples, taken);
-    }
     return end_transaction(store, r);
 }
 

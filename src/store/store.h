@@ -91,6 +91,7 @@ struct tick {
     struct gap_list gaps;
     struct process_trace_list traces; /* of processes that are stored already, some of them gone */
     struct anomaly_list anomalies; /* that opened, changed or cleared; see store_write_anomaly() */
+    bool has_events_only;          /* of the rest nothing is stored; it holds their texts */
 };
 
 /* Command lines in it are redacted by this, in place. A failed JSONL log is no failure of the

@@ -138,6 +138,5 @@ void fake_error(struct text *out, const struct rpc_request *request, int code, c
 
 void fake_event(struct text *out, const char *envelope)
 {
-    rpc_write_event(out, envelope, strlen(envelope));
-    text_append_char(out, '\n');
+    text_printf(out, "%s%s%s\n", RPC_EVENT_PREFIX, envelope, RPC_EVENT_SUFFIX);
 }

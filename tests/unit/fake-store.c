@@ -19,6 +19,7 @@ int fake_store_reset(void **state _unused_)
     fake.attempts = fake.failures = fake.retained = 0;
     fake.failing = 0;
     fake.error = fake.log_error = 0;
+    fake.computes_until_ns = 0;
     fake.making_room_helps = fake.is_blocked = fake.is_held_up = fake.is_waiting = false;
     fake.retains_long = fake.signals_are_blocked = false;
     fake.was_retained_lately = true;
@@ -92,8 +93,12 @@ static int wait_if_blocked(void)
     int r = 0;
 
     pthread_mutex_lock(&fake.lock);
-    fake.is_waiting = fake.is_blocked || fake.is_held_up;
+    fake.is_waiting = fake.is_blocked || fake.is_held_up || fake.computes_until_ns;
     pthread_cond_broadcast(&fake.changed);
+    while (clock_mono_ns() < fake.computes_until_ns) {
+        pthread_mutex_unlock(&fake.lock);
+        pthread_mutex_lock(&fake.lock);
+    }
     while (fake.is_blocked)
         pthread_cond_wait(&fake.changed, &fake.lock);
     while (fake.is_held_up && r == 0) {

@@ -19,7 +19,7 @@
 #define MSEC NS_PER_MSEC
 
 /* Nothing takes as long, unless it has failed. */
-#define PATIENCE_NS (20 * NS_PER_SEC)
+#define PATIENCE_NS (120 * NS_PER_SEC)
 
 enum call {
     CALL_OPEN = 1,
@@ -68,6 +68,8 @@ extern struct fake {
     bool making_room_helps;
     bool is_blocked; /* writing a tick does not come back */
     bool is_held_up; /* … unless should_stop() says so: another writer has the database */
+    uint64_t
+        computes_until_ns; /* writing a tick uses CPU time until then, on the monotonic clock */
     bool was_retained_lately;
     bool retains_long; /* until should_stop() says so */
     const char *rename_to;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/macros.h"
@@ -81,6 +82,22 @@ struct store *fixture_open(const struct store_fixture *fixture)
     if (store_open(&fixture->options, &store, &error) < 0)
         fail_msg("%s", error.text);
     return store;
+}
+
+void fixture_die_after(const struct store_fixture *fixture, void (*act)(struct store *store),
+                       double seconds)
+{
+    int status;
+
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        act(fixture_open(fixture));
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    fixture_now += seconds;
 }
 
 struct store_reader *fixture_reader(const struct store_fixture *fixture)

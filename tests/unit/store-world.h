@@ -36,6 +36,9 @@ void fixture_remove_sides(const struct store_fixture *fixture);
 
 /* These fail the test if they fail. */
 struct store *fixture_open(const struct store_fixture *fixture);
+/* Does `act` in a process that then dies without a word; so many seconds pass. */
+void fixture_die_after(const struct store_fixture *fixture, void (*act)(struct store *store),
+                       double seconds);
 struct store_reader *fixture_reader(const struct store_fixture *fixture);
 /* Plain SQLite, as any tool would see the file. */
 sqlite3 *fixture_sqlite(const struct store_fixture *fixture);

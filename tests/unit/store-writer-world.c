@@ -10,7 +10,7 @@ static void on_notice(void *context _unused_, const char *text)
     pthread_mutex_unlock(&fake.lock);
 }
 
-struct store_writer *start_with(struct store_pace pace)
+static struct store_writer *start_as(struct store_pace pace, bool stays)
 {
     /* All of it is gone when this returns. */
     char path[] = "/nowhere/monitor.db", host[] = "here", word[] = "token", other[] = "key";
@@ -23,7 +23,8 @@ struct store_writer *start_with(struct store_pace pace)
                   .host = host,
                   .boot_id = "boot",
                   .collector = "procfs",
-                  .interval_seconds = 1},
+                  .interval_seconds = 1,
+                  .stays = stays},
         .pace = pace,
         .on_notice = on_notice,
     };
@@ -33,6 +34,16 @@ struct store_writer *start_with(struct store_pace pace)
     memset(host, 'x', sizeof(host) - 1);
     memset(other, 'x', sizeof(other) - 1);
     return writer;
+}
+
+struct store_writer *start_with(struct store_pace pace)
+{
+    return start_as(pace, false);
+}
+
+struct store_writer *start_staying(void)
+{
+    return start_as((struct store_pace){.retry_ns = MSEC, .retry_busy_ns = MSEC}, true);
 }
 
 struct store_writer *start(void)

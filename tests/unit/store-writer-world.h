@@ -6,8 +6,9 @@
 
 /* These fail the test if they fail. */
 struct store_writer *start_with(struct store_pace pace);
-/* One that tries again at once. */
+/* One that tries again at once; and a daemon's. */
 struct store_writer *start(void);
+struct store_writer *start_staying(void);
 struct store_report stop(struct store_writer *writer);
 /* What it says of itself in between. */
 struct store_report ask(struct store_writer *writer);

@@ -89,6 +89,8 @@ static int fill_registry(struct registry *registry, struct run **ret_inner)
     return 0;
 }
 
+DEFINE_CLEANUP(struct registry *, registry_free);
+
 static int everything(void)
 {
     _cleanup_(registry_freep) struct registry *registry = NULL;

@@ -12,7 +12,7 @@
 #include "store-world.h"
 
 #define EVERY_MS 5
-#define PATIENCE (20 * NS_PER_SEC)
+#define PATIENCE (120 * NS_PER_SEC)
 
 static uv_loop_t loop;
 static struct asker *asker;

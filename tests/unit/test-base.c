@@ -4,14 +4,17 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/cleanup.h"
 #include "base/fd-io.h"
 #include "base/human.h"
 #include "base/json-writer.h"
@@ -354,6 +357,62 @@ static void test_output_is_not_opened_through_a_planted_link(void **state)
     assert_int_equal(st.st_mode & 0777, 0600);
 }
 
+/* An access list that lets user 12345 write: version 2, then tag, permissions and id of each. */
+static int put_access_list(const char *path)
+{
+    static const struct {
+        uint32_t version;
+        struct {
+            uint16_t tag, permissions;
+            uint32_t id;
+        } entries[5];
+    } list = {2, {{1, 7, -1U}, {2, 7, 12345}, {4, 7, -1U}, {16, 7, -1U}, {32, 5, -1U}}};
+
+    return setxattr(path, "system.posix_acl_access", &list, sizeof(list), 0);
+}
+
+/* A user's own group may write to the user's directories; another group may not. */
+static void test_private_group_is_trusted(void **state)
+{
+    const struct passwd *user = getpwnam("daemon");
+    char path[PATH_MAX];
+
+    if (geteuid() != 0 || !user)
+        skip();
+    uid_t uid = user->pw_uid;
+    gid_t own = user->pw_gid;
+    snprintf(path, sizeof(path), "%s/shared", (char *)*state);
+    assert_int_equal(mkdir(path, 0700), 0);
+    _cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    static const struct {
+        mode_t mode;
+        bool is_own_group, expected;
+    } cases[] = {
+        {0700, true, false}, {0755, false, false}, {0775, true, false},
+        {0775, false, true}, {0777, true, true},   {01777, true, true},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        assert_int_equal(chown(path, uid, cases[i].is_own_group ? own : own + 1), 0);
+        assert_int_equal(chmod(path, cases[i].mode), 0);
+        assert_int_equal(seteuid(uid), 0);
+        bool found = fd_others_can_write(fd);
+        assert_int_equal(seteuid(0), 0);
+        if (found != cases[i].expected)
+            fail_msg("case %zu: %d", i, found);
+        assert_true(fd_others_can_write(fd)); /* for root, another user owns it */
+    }
+
+    assert_int_equal(chown(path, uid, own), 0);
+    assert_int_equal(chmod(path, 0775), 0);
+    if (put_access_list(path) == 0) { /* else there are none on this file system */
+        assert_int_equal(seteuid(uid), 0);
+        bool found = fd_others_can_write(fd);
+        assert_int_equal(seteuid(0), 0);
+        assert_true(found);
+    }
+}
+
 static void test_output_paths(void **state)
 {
     char path[PATH_MAX];
@@ -423,6 +482,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_output_is_not_opened_through_a_planted_link,
                                         make_directory, remove_directory),
         cmocka_unit_test(test_a_full_pipe_that_does_not_block_is_waited_for),
+        cmocka_unit_test_setup_teardown(test_private_group_is_trusted, make_directory,
+                                        remove_directory),
         cmocka_unit_test_setup_teardown(test_output_paths, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(test_read_file_is_cut_at_the_capacity, make_directory,
                                         remove_directory),

@@ -230,7 +230,6 @@ static void test_event_that_is_held_outlives_its_queue(void **state _unused_)
     publish("job.started", INT_UNKNOWN);
     bus_unsubscribe(bus, subscriber);
     assert_false(bus_is_wanted(bus, "job.started"));
-    assert_string_equal(bus_event_name(held), "job.started");
     assert_non_null(strstr(text_string(bus_event_json(held)), "\"job.started\""));
     bus_event_unref(held);
 }

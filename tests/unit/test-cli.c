@@ -82,6 +82,11 @@ static void test_wrong_usage_is_named(void **state _unused_)
     assert_misused(ARGV(W("-x")), "unknown option '-x'");
     assert_misused(ARGV(W("--job")), "option '--job' needs a value (ID)");
     assert_misused(ARGV(W("--wait=1")), "option '--wait' takes no value");
+
+    char *many[ARGUMENTS_MAX_OPTIONS + 2] = {NULL}, word[] = "--wait";
+    for (size_t i = 0; i <= ARGUMENTS_MAX_OPTIONS; i++)
+        many[i] = word;
+    assert_misused(many, "too many options");
 }
 
 /* ---- the table ---- */
@@ -133,6 +138,28 @@ static void test_table_as_tree(void **state _unused_)
     const char *first = strstr(out.bytes, "   first\n");
     const char *below = strstr(out.bytes, "     below\n");
     assert_true(root && root < second && second < first && first < below);
+}
+
+/* The indentation does not push the command out of the screen. */
+static void test_deep_tree_fits_the_terminal(void **state _unused_)
+{
+    enum { DEPTH = 40 };
+    struct process_metric processes[DEPTH];
+
+    for (int i = 0; i < DEPTH; i++)
+        processes[i] = make(i + 1, i, 0, i == DEPTH - 1 ? "deepest --of=all" : "bash");
+    for (size_t columns = 80; columns <= 120; columns += 40) {
+        _cleanup_text_ struct text out = {0};
+        format(processes, DEPTH,
+               (struct process_table_options){.columns = columns, .as_tree = true}, &out);
+        assert_non_null(strstr(out.bytes, "  deepest"));
+        for (char *line = strtok(out.bytes, "\n"); line; line = strtok(NULL, "\n")) {
+            size_t width = 0;
+            for (const char *at = line; *at; at++)
+                width += (*at & 0xC0) != 0x80; /* a column for each character: none is wide */
+            assert_in_range(width, 1, columns);
+        }
+    }
 }
 
 static void test_a_circle_of_parents_ends(void **state _unused_)
@@ -273,6 +300,7 @@ int main(void)
         cmocka_unit_test(test_wrong_usage_is_named),
         cmocka_unit_test(test_table_by_use),
         cmocka_unit_test(test_table_as_tree),
+        cmocka_unit_test(test_deep_tree_fits_the_terminal),
         cmocka_unit_test(test_a_circle_of_parents_ends),
         cmocka_unit_test(test_table_fits_the_terminal),
         cmocka_unit_test(test_free_memory_decides_alone),

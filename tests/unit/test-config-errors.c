@@ -155,6 +155,54 @@ static void test_error_text(void **state)
                  "sonde.yaml:1:21: profiler.redact: 'a\\u202eb' contains a control character");
 }
 
+/* Each is refused, in a few lines that a terminal can show. */
+static void test_hostile_files_are_refused(void **state _unused_)
+{
+    static char deep[20000];
+#define CASE(bytes)                                                                                \
+    {                                                                                              \
+        bytes, sizeof(bytes) - 1                                                                   \
+    }
+    const struct {
+        const char *bytes;
+        size_t length;
+    } cases[] = {
+        CASE("profiler: [unclosed\n"),
+        CASE("profiler:\n  scope: \"\\e[31m\"\n"),
+        CASE("profiler:\n  scope: \x1b[31m\n"),
+        CASE("profiler:\n  scope: \xff\xfe\n"),
+        CASE("- profiler\n"),
+        CASE("profiler\n"),
+        CASE("profiler:\n  scope: all\n  scope: jobs\n"),
+        CASE("profiler:\n  scope: a\0b\n"),
+        {deep, sizeof(deep)},
+        CASE("a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nprofiler: *c\n"),
+        CASE("profiler:\n  interval_seconds: 1e999\n"),
+        CASE("profiler:\n  interval_seconds: .nan\n"),
+        CASE("profiler: {}\n---\nprofiler: {}\n"),
+    };
+#undef CASE
+
+    memset(deep, '[', sizeof(deep));
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_config_errors_ struct config_errors errors = {0};
+        struct config *config = NULL;
+        size_t length = 0;
+        if (config_load_bytes("x.yaml", cases[i].bytes, cases[i].length, &config, &errors) !=
+            -EINVAL)
+            fail_msg("case %zu is not refused", i);
+        assert_null(config);
+        assert_true(errors.count > 0);
+        for (size_t k = 0; k < errors.count; k++) {
+            assert_memory_equal(errors.lines[k], "x.yaml:", 7);
+            for (const char *at = errors.lines[k]; *at; at++, length++)
+                if ((unsigned char)*at < ' ' || *at == 127)
+                    fail_msg("case %zu: a control character in '%s'", i, errors.lines[k]);
+        }
+        assert_true(length < 5000);
+    }
+}
+
 static void test_all_errors_are_collected(void **state)
 {
     static const char *const lines[] = {
@@ -279,7 +327,7 @@ int main(void)
         cmocka_unit_test(test_error_keys),   cmocka_unit_test(test_error_yaml),
         cmocka_unit_test(test_error_text),   cmocka_unit_test(test_all_errors_are_collected),
         cmocka_unit_test(test_limits),       cmocka_unit_test(test_error_paths),
-        cmocka_unit_test(test_rule_errors),
+        cmocka_unit_test(test_rule_errors),  cmocka_unit_test(test_hostile_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

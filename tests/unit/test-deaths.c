@@ -519,10 +519,13 @@ static void test_killed_for_memory(void **state)
     starts(1, ROOT, "bash job.sh");
     starts(ROOT, 101, "python3 train.py");
     is_killed(101, SIGKILL, 0, NULL);
-    is_chosen_for_memory(101, NULL);
+    is_chosen_for_memory(101, "memory cgroup /late, 8 MB");
     exits(ROOT, 137);
     assert_exit_cause(137, "exit status 137: python3 (101) killed by the kernel for memory (OOM)"
                            " → bash exited 137");
+    assert_int_equal(deaths_find(&deaths, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain), 0);
+    assert_string_equal(chain.items[0].details, "memory cgroup /late, 8 MB");
+    arena_done(&arena);
     starts(1, ROOT, "hog");
     is_killed(ROOT, SIGKILL, 0, NULL);
     is_chosen_for_memory(ROOT, NULL);

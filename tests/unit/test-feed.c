@@ -506,6 +506,7 @@ static void test_crowd_of_runs(void **state)
 struct fake {
     int answers;        /* to daemon.top so far */
     const char *poison; /* lines that come with the streams */
+    const char *report; /* of the machine; NULL: it may not be asked for */
     bool repeats;       /* the stream sends each snapshot, and the one before it once more */
 };
 
@@ -545,6 +546,12 @@ static bool answer(void *context, const struct rpc_request *request, struct text
         break;
     case RPC_DAEMON_MONITOR_STREAM: fake_result(out, request, "{}"); break;
     case RPC_DAEMON_EVENTS: fake_result(out, request, "[]"); break;
+    case RPC_REPORT_MACHINE:
+        if (fake->report) {
+            fake_result(out, request, fake->report);
+            break;
+        }
+        __attribute__((fallthrough));
     default: fake_error(out, request, RPC_NOT_PERMITTED, "not you"); break;
     }
     return true;
@@ -595,6 +602,42 @@ static void test_daemon(void **state)
     assert_true(seen.last.is_jump);
     assert_int_equal(seen.last.snapshot->processes.count, 1);
     assert_int_equal(seen.last.snapshot->processes.items[0].pid, 5);
+    close_feed(&seen, feed);
+    fake_daemon_stop(daemon);
+    remove_place(&place);
+}
+
+#define EPISODE(time, type) "\"timestamp\":" time ",\"anomaly_type\":\"" type "\",\"pid\":5"
+#define OPENED(time, type)                                                                         \
+    RPC_EVENT_PREFIX "{\"event\":\"monitor.anomaly\",\"timestamp\":" time                          \
+                     ",\"data\":{" EPISODE(time, type) "}}" RPC_EVENT_SUFFIX "\n"
+#define CLEARED(time, type)                                                                        \
+    RPC_EVENT_PREFIX "{\"event\":\"monitor.anomaly\",\"timestamp\":90,\"data\":{" EPISODE(         \
+        time, type) ",\"cleared_at\":90}}" RPC_EVENT_SUFFIX "\n"
+
+/* Those that were open before, and what the stream has reported since. */
+static void test_daemon_has_open_episodes(void **state _unused_)
+{
+    struct seen seen = {0};
+    struct fake fake = {
+        .repeats = true,
+        .report = "{\"anomalies\":[{" EPISODE("10", "zombie") "},{" EPISODE(
+            "11", "memory_leak") "},"
+                                 "{" EPISODE("12", "runaway_process") ",\"cleared_at\":13}]}",
+        .poison = OPENED("20", "memory_spike") OPENED("20", "memory_spike") CLEARED("10", "zombie")
+            CLEARED("10", "memory_leak"), /* another one of that type: it was none of ours */
+    };
+    struct socket_place place;
+
+    make_place(&place);
+    struct fake_daemon *daemon = fake_daemon_start(place.path, answer, &fake);
+    struct feed_options options = live_at(&place);
+    struct feed *feed = open_feed(&seen, &options);
+    run_until(&seen, 4);
+    assert_int_equal(seen.last.anomalies.count, 2);
+    assert_string_equal(seen.last.anomalies.items[0].anomaly_type, "memory_leak");
+    assert_string_equal(seen.last.anomalies.items[1].anomaly_type, "memory_spike");
+    assert_int_equal(seen.last.open_anomalies, 3);
     close_feed(&seen, feed);
     fake_daemon_stop(daemon);
     remove_place(&place);
@@ -755,6 +798,7 @@ int main(void)
         T(test_history_that_is_not_there),
         T(test_crowd_of_runs),
         cmocka_unit_test(test_daemon),
+        cmocka_unit_test(test_daemon_has_open_episodes),
         cmocka_unit_test(test_daemon_that_repeats_a_snapshot),
         cmocka_unit_test(test_daemon_that_talks_nonsense),
         cmocka_unit_test(test_daemon_that_goes_and_comes),

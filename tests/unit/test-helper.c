@@ -344,9 +344,8 @@ static void test_leaves_children(void **state)
     wait_for_end(world);
     pid_t left = (pid_t)atoi(world->output);
     assert_true(left > 0);
-    for (int i = 0; i < 10000 && !is_gone(left); i++)
+    while (!is_gone(left)) /* meson's timeout ends what never goes */
         usleep(1000);
-    assert_true(is_gone(left));
     assert_true(WIFEXITED(world->end.wait_status));
 }
 

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
 
 /* ---- runs and steps ---- */
 
@@ -283,6 +282,33 @@ static void test_adopted_processes_are_a_tree(void **state)
     assert_ptr_equal(run_of(f, 101), other);
 }
 
+/* After events were lost, only the kernel knows whose a process is. */
+static void test_tagged_process_is_placed_by_its_tag(void **state)
+{
+    struct fixture *f = *state;
+    struct run *other = add_run(f->registry, "other", NULL);
+    struct member *member = NULL;
+
+    f->run->tag = 5;
+    other->tag = 6;
+    assert_int_equal(registry_place_tagged(f->registry, 6, 200, 1, 1000, &member), 0);
+    assert_non_null(member);
+    assert_ptr_equal(member->run, other);
+    assert_int_equal(member->tag, 6);
+    assert_true(member->was_found && member->was_placed);
+    assert_ptr_equal(place(f->registry, 201, 200, 1001), other); /* its children follow */
+
+    /* No tag, a tag of no run, and one that is a member already. */
+    assert_int_equal(registry_place_tagged(f->registry, 0, 300, 1, 1000, &member), 0);
+    assert_null(member);
+    assert_int_equal(registry_place_tagged(f->registry, 7, 300, 1, 1000, &member), 0);
+    assert_null(member);
+    assert_null(registry_find(f->registry, 300));
+    assert_int_equal(registry_place_tagged(f->registry, 5, 200, 1, 1000, &member), 0);
+    assert_null(member);
+    assert_ptr_equal(run_of(f, 200), other);
+}
+
 static void test_sheets(void **state)
 {
     struct fixture *f = *state;
@@ -310,13 +336,6 @@ static void test_sheets(void **state)
 
 #define RUNS        10000
 #define MEMBERS_PER 10
-
-static double cpu_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 /* Everything that happens to ten thousand runs within one. Anything that looks through all of them
  * for each would take minutes. */
@@ -375,6 +394,7 @@ int main(void)
         T(test_one_that_ended_is_another_when_registered),
         T(test_members_are_adopted_by_identity),
         T(test_adopted_processes_are_a_tree),
+        T(test_tagged_process_is_placed_by_its_tag),
         T(test_sheets),
         T(test_many_runs),
     };

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/cleanup.h"
 #include "base/macros.h"
 #include "probe/bpf/kernel-probe.h"
 
@@ -21,9 +22,36 @@ static void test_says_why(void **state _unused_)
     kernel_probe_close(probe);
 }
 
+/* Callers that ask all the same fall back as if the kernel had refused. */
+static void test_every_part_is_refused(void **state _unused_)
+{
+    _cleanup_(kernel_probe_closep) struct kernel_probe *probe = NULL;
+
+    assert_false(kernel_probe_has(probe, KERNEL_PART_PROCESSES));
+    assert_string_equal(kernel_probe_refusal(probe), "");
+    assert_int_equal(kernel_probe_scan(probe, NULL, NULL, NULL, NULL), -EOPNOTSUPP);
+    assert_int_equal(kernel_probe_read_pids(probe, NULL, 0, false, NULL), -EOPNOTSUPP);
+    assert_int_equal(kernel_probe_fd(probe), -1);
+    assert_int_equal(kernel_probe_drain(probe, NULL, NULL), -EOPNOTSUPP);
+    assert_false(kernel_probe_sleep(probe));
+    kernel_probe_settle(probe, 1, 0, NULL, NULL);
+    assert_int_equal(kernel_probe_lost(probe), 0);
+    assert_int_equal(kernel_probe_tag(probe, 1, 1), -EOPNOTSUPP);
+    assert_int_equal(kernel_probe_sample_calls(probe, NULL, 0, NULL, NULL), -EOPNOTSUPP);
+    assert_int_equal(kernel_probe_count_calls(probe, true), -EOPNOTSUPP);
+    assert_false(kernel_probe_counts_calls(probe));
+    assert_int_equal(kernel_probe_count_calls_of(probe, 1, 0), -EOPNOTSUPP);
+    kernel_probe_leave_calls_of(probe, 1);
+    assert_int_equal(kernel_probe_read_calls(probe, NULL, NULL), -EOPNOTSUPP);
+    assert_int_equal(kernel_probe_lost_calls(probe), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_says_why)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_says_why),
+        cmocka_unit_test(test_every_part_is_refused),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

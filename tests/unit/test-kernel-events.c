@@ -3,6 +3,7 @@
 #include "kernel-world.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -63,15 +64,14 @@ static const struct lifecycle_event *find_event(enum lifecycle_kind kind, pid_t 
     return NULL;
 }
 
-/* Drains until the end of the process has come. */
+/* Drains until the end of the process has come; meson's timeout ends what never comes. */
 static void await_end(pid_t pid)
 {
-    for (int i = 0; i < 2000 && !find_event(LIFECYCLE_EXIT, pid); i++) {
+    while (!find_event(LIFECYCLE_EXIT, pid)) {
         assert_int_equal(kernel_probe_drain(probe, note, NULL), 0);
-        kernel_probe_settle(probe, pid, note, NULL);
+        kernel_probe_settle(probe, pid, 20 * NS_PER_MSEC, note, NULL);
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
-    assert_non_null(find_event(LIFECYCLE_EXIT, pid));
 }
 
 /* Forks a child that is born with the tag, as `sonde run` does. */
@@ -241,6 +241,51 @@ static void test_fault_is_the_kernels(void **state _unused_)
     assert_int_equal(sent->signal_num, SIGSEGV);
     assert_int_equal(sent->sender_pid, 0);
     assert_true(WIFSIGNALED(find_event(LIFECYCLE_EXIT, target)->wait_status));
+}
+
+/* A timer sends SIGINT as the kernel does, but no terminal is involved. */
+static void test_timer_is_no_terminal(void **state _unused_)
+{
+    forget_all();
+    pid_t target = fork_tagged(31);
+    if (target == 0) {
+        timer_t timer;
+        timer_create(CLOCK_MONOTONIC,
+                     &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGINT},
+                     &timer);
+        timer_settime(timer, 0, &(struct itimerspec){.it_value.tv_nsec = 1000000}, NULL);
+        wait_for_ever();
+    }
+    waitpid(target, NULL, 0);
+    await_end(target);
+    const struct lifecycle_event *sent = find_event(LIFECYCLE_SIGNAL, target);
+    assert_non_null(sent);
+    assert_int_equal(sent->signal_num, SIGINT);
+    assert_int_equal(sent->sender_pid, 0);
+    assert_false(sent->is_from_terminal);
+}
+
+/* Ctrl-C, typed in a terminal of the target's own. */
+static void test_key_of_a_terminal(void **state _unused_)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+
+    forget_all();
+    assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    pid_t target = fork_tagged(32);
+    if (target == 0) {
+        setsid();
+        open(ptsname(master), O_RDWR);
+        write(master, "\x03", 1);
+        wait_for_ever();
+    }
+    waitpid(target, NULL, 0);
+    close(master);
+    await_end(target);
+    const struct lifecycle_event *sent = find_event(LIFECYCLE_SIGNAL, target);
+    assert_non_null(sent);
+    assert_int_equal(sent->signal_num, SIGINT);
+    assert_true(sent->is_from_terminal);
 }
 
 static void *exit_in_thread(void *argument _unused_)
@@ -426,6 +471,8 @@ int main(void)
         cmocka_unit_test(test_children_end_before_their_parent),
         cmocka_unit_test(test_signals_and_their_senders),
         cmocka_unit_test(test_fault_is_the_kernels),
+        cmocka_unit_test(test_timer_is_no_terminal),
+        cmocka_unit_test(test_key_of_a_terminal),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_tagged_later),
         cmocka_unit_test(test_untagged_events_gather),

@@ -546,6 +546,7 @@ static void test_covered_in_the_middle(void **state _unused_)
     TICK({20, SELF, 10, 100}, {21, 20, 8, 0}, {22, 20, 3, 0});
     cover(20, SELF, 11, 109); /* 21 was reaped meanwhile, with 9 */
     cover(22, 20, 4, 0);
+    ledger_absorb_gone(ledger);
     TICK({20, SELF, 12, 109}, {22, 20, 5, 0});
     assert_int_equal(cpu_ms(), 12 + 109 + 5);
     end_of(22, 6);
@@ -567,6 +568,32 @@ static void test_covered_just_before_the_end(void **state _unused_)
     tick(NULL, 0);
     assert_int_equal(cpu_ms(), 2 + 155);
     assert_false(is_incomplete());
+}
+
+/* A whole branch was reaped before its ancestor was covered: all of it is in that one's account,
+ * whatever the order in which the accounts lie. */
+static void test_covered_after_a_branch_is_gone(void **state _unused_)
+{
+    TICK({20, SELF, 1, 0}, {21, 20, 30, 0}, {22, 21, 40, 0}, {23, 22, 50, 0}, {24, 23, 60, 0});
+    cover(20, SELF, 1, 184);
+    ledger_absorb_gone(ledger);
+    TICK({20, SELF, 1, 184});
+    assert_int_equal(cpu_ms(), 185);
+    end_of(20, 2);
+    tick(NULL, 0);
+    assert_int_equal(cpu_ms(), 186);
+    assert_false(is_incomplete());
+}
+
+/* A process that was not known when its parent was covered: its end is not reported, and what was
+ * seen of it is all that is known. */
+static void test_vanished_below_one_that_is_covered(void **state _unused_)
+{
+    born(20);
+    TICK({20, SELF, 1, 0}, {21, 20, 50, 0});
+    TICK({20, SELF, 1, 55});
+    assert_int_equal(ledger_find(ledger, &run)->accounted.total_ns / MS, 51);
+    assert_true(is_incomplete());
 }
 
 /* A child that vanished at the last tick, and was reaped after its parent had been read. */
@@ -764,6 +791,8 @@ int main(void)
         T(test_ignored_children_are_exact_if_they_are_told),
         T(test_covered_in_the_middle),
         T(test_covered_just_before_the_end),
+        T(test_covered_after_a_branch_is_gone),
+        T(test_vanished_below_one_that_is_covered),
         T(test_covered_while_a_figure_is_on_its_way),
         T(test_what_was_thrown_away_before_stays_unknown),
         T(test_a_told_end_without_its_cost),

@@ -13,11 +13,13 @@
 #include "base/cleanup.h"
 #include "base/fd-io.h"
 #include "base/macros.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "probe/last-pid.h"
 #include "probe/proc-children.h"
 #include "probe/proc-environ.h"
+#include "probe/process-children.h"
 #include "probe/process-facts.h"
 
 /* ---- environ ---- */
@@ -200,6 +202,61 @@ static struct process_facts facts_of(pid_t pid)
 
     assert_int_equal(process_facts_read(root_fd, pid, &all, &arena, &facts), 0);
     return facts;
+}
+
+/* 512 numbers of 8 bytes fill the page that the kernel gives at a time. */
+static void test_long_list_of_children_is_read_to_its_end(void **state _unused_)
+{
+    enum { COUNT = 1300 };
+    _cleanup_text_ struct text list = {0};
+
+    for (int i = 0; i < COUNT; i++)
+        text_printf(&list, "%d ", 1000000 + i);
+    put("7/task/7/children", list.bytes, list.length);
+    children.count = 0;
+    assert_int_equal(process_children_read(root_fd, 7, 1, -1, note_child, NULL), 0);
+    assert_int_equal(children.count, COUNT);
+    assert_int_equal(children.items[COUNT - 1], 1000000 + COUNT - 1);
+
+    _cleanup_close_ int fd = process_children_open(root_fd, 7);
+    assert_true(fd >= 0);
+    children.count = 0;
+    assert_int_equal(process_children_read(root_fd, 7, 1, fd, note_child, NULL), 0);
+    assert_int_equal(children.count, COUNT);
+    VEC_DONE(&children);
+}
+
+static void test_children_of_all_threads(void **state _unused_)
+{
+    PUT("7/task/7/children", "101 ");
+    PUT("7/task/8/children", "102 103 ");
+    PUT("7/task/9/stat", ""); /* a thread that is gone by now */
+    children.count = 0;
+    assert_int_equal(process_children_read(root_fd, 7, 3, -1, note_child, NULL), 0);
+    assert_int_equal(children.count, 3);
+    int sum = 0;
+    for (size_t i = 0; i < children.count; i++)
+        sum += children.items[i];
+    assert_int_equal(sum, 101 + 102 + 103);
+
+    PUT("7/task/8/children", "666 ");
+    assert_int_equal(process_children_read(root_fd, 7, 3, -1, note_child, NULL), -ECANCELED);
+    PUT("7/task/8/children", "x");
+    assert_int_equal(process_children_read(root_fd, 7, 3, -1, note_child, NULL), -EBADMSG);
+    VEC_DONE(&children);
+}
+
+/* One that is gone, and a kernel that keeps no lists. */
+static void test_children_that_cannot_be_read(void **state _unused_)
+{
+    PUT("7/task/7/stat", "");
+    assert_int_equal(process_children_open(root_fd, 7), -EOPNOTSUPP);
+    assert_int_equal(process_children_read(root_fd, 7, 1, -1, note_child, NULL), -EOPNOTSUPP);
+    assert_int_equal(process_children_open(root_fd, 8), -ESRCH);
+    assert_int_equal(process_children_read(root_fd, 8, 1, -1, note_child, NULL), -ESRCH);
+    assert_int_equal(process_children_read(root_fd, 8, 2, -1, note_child, NULL), -ESRCH);
+    PUT("9/task/9", "no directory");
+    assert_int_equal(process_children_open(root_fd, 9), -ENOTDIR);
 }
 
 static void test_all_facts(void **state _unused_)
@@ -447,6 +504,9 @@ int main(void)
         cmocka_unit_test(test_last_pid_as_text),
         cmocka_unit_test(test_last_pid_moves_with_each_birth),
         cmocka_unit_test(test_lists_of_children),
+        T(test_long_list_of_children_is_read_to_its_end),
+        T(test_children_of_all_threads),
+        T(test_children_that_cannot_be_read),
         T(test_all_facts),
         T(test_only_what_is_asked_for),
         T(test_what_cannot_be_read_is_null),

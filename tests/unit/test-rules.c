@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/macros.h"
@@ -224,13 +223,6 @@ static void test_a_bad_pattern_is_refused(void **state _unused_)
     assert_int_equal(rules_new(&(struct job_rule_list){.items = items, .count = 2}, &rules),
                      -EINVAL);
     assert_null(rules);
-}
-
-static double cpu_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 /* A command line made to cost: without the bounds, each of these takes more than a minute. */

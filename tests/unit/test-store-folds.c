@@ -549,6 +549,34 @@ static void test_chain(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
+/* Budgets are kept per run, and runs end unnoticed: those that are full again are dropped, and one
+ * in a storm is not. */
+static void test_budgets_of_ended_runs_are_dropped(void **state _unused_)
+{
+    enum { STORM = 7, RUNS = 100 };
+    struct process_event event;
+    struct folds folds;
+
+    folds_init(&folds, NULL, 1, NULL);
+    init_event(&event);
+    event.event_type = EVENT_SPAWN;
+    event.timestamp = now;
+    for (int64_t run = 0; run < RUNS; run++)
+        assert_int_equal(folds_wants(&folds, run, &event), 0);
+    for (int i = 0; i < FOLD_BURST - 1; i++)
+        assert_int_equal(folds_wants(&folds, STORM, &event), 0);
+    assert_int_equal(folds_wants(&folds, STORM, &event), 1);
+    folds_commit(&folds);
+    assert_int_equal(folds.budgets.count, RUNS); /* none is full at the same moment */
+
+    event.timestamp += 1;
+    assert_int_equal(folds_wants(&folds, STORM, &event), 1);
+    folds_commit(&folds);
+    assert_int_equal(folds.budgets.count, 1);
+    assert_int_equal(folds_wants(&folds, STORM, &event), 1);
+    folds_done(&folds);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, store_fixture_tear_down)
 
 int main(void)
@@ -568,6 +596,7 @@ int main(void)
         T(test_retention),
         T(test_written_again),
         T(test_chain),
+        T(test_budgets_of_ended_runs_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,21 +77,6 @@ static void put_sheet(struct store *store, const char *run_id, int64_t number, i
     assert_int_equal(store_write_sheet(store, &sheet), 0);
 }
 
-static void die_after(struct store_fixture *fixture, void (*act)(struct store *store))
-{
-    pid_t pid = fork();
-
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        act(fixture_open(fixture));
-        _exit(0);
-    }
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-    fixture_now += 1000;
-}
-
 static struct orphaned_run_list read_for(const struct store_fixture *fixture, const char *host,
                                          const char *boot_id, struct arena *arena)
 {
@@ -158,7 +143,7 @@ static void test_of_a_dead_writer(void **state)
 {
     struct arena arena = {0};
 
-    die_after(*state, work);
+    fixture_die_after(*state, work, 1000);
     struct orphaned_run_list found = read_orphaned(*state, &arena);
     check_work(&found); /* before anybody has noticed */
     assert_int_equal(store_close(fixture_open(*state)), 0);
@@ -187,7 +172,7 @@ static void test_of_elsewhere(void **state)
     struct store_fixture *fixture = *state;
     struct arena arena = {0};
 
-    die_after(fixture, work);
+    fixture_die_after(fixture, work, 1000);
     assert_int_equal(read_for(fixture, fixture->options.host, "another boot", &arena).count, 0);
     assert_int_equal(read_for(fixture, "elsewhere", fixture->options.boot_id, &arena).count, 0);
     arena_done(&arena);
@@ -211,7 +196,7 @@ static void test_what_is_taken_over_is_not(void **state)
 {
     struct arena arena = {0};
 
-    die_after(*state, work);
+    fixture_die_after(*state, work, 1000);
     struct store *store = fixture_open(*state);
     begin(store, "first");
     struct orphaned_run_list found = read_orphaned(*state, &arena);
@@ -229,12 +214,12 @@ static void test_who_saw_it_last(void **state)
 {
     struct arena arena = {0};
 
-    die_after(*state, work);
-    die_after(*state, take_first);
+    fixture_die_after(*state, work, 1000);
+    fixture_die_after(*state, take_first, 1000);
     struct orphaned_run_list found = read_orphaned(*state, &arena);
     assert_int_equal(found.count, 2);
     check_work(&found);
-    die_after(*state, see_first_end);
+    fixture_die_after(*state, see_first_end, 1000);
     found = read_orphaned(*state, &arena);
     assert_int_equal(found.count, 2);
     assert_string_equal(found.items[1].job.run_id, "first");
@@ -249,7 +234,7 @@ static void test_the_latest_of_many(void **state)
 {
     struct arena arena = {0};
 
-    die_after(*state, work);
+    fixture_die_after(*state, work, 1000);
     sqlite3 *handle = fixture_sqlite(*state);
     run_sql(handle, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)"
                     " INSERT INTO jobs (session, run_id, job_id, started_at, outcome, cause)"

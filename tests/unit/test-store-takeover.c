@@ -79,22 +79,6 @@ static const char *begin(struct store *store)
     return name;
 }
 
-/* Runs `act` in a process that then dies without a word. */
-static void die_after(struct store_fixture *fixture, void (*act)(struct store *store))
-{
-    pid_t pid = fork();
-
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        act(fixture_open(fixture));
-        _exit(0);
-    }
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-    fixture_now += 100; /* as the child's did, and more */
-}
-
 static struct job find(const struct store_fixture *fixture, struct arena *arena)
 {
     _cleanup_(store_reader_closep) struct store_reader *reader = fixture_reader(fixture);
@@ -188,7 +172,7 @@ static void check_lower_bounds(struct store_fixture *fixture)
 
 static void test_from_a_dead_writer(void **state)
 {
-    die_after(*state, work_a_little);
+    fixture_die_after(*state, work_a_little, 100);
     check_outcome(*state, OUTCOME_UNKNOWN, "lost");
     struct store *store = fixture_open(*state);
     go_on(*state, store, 3);
@@ -203,7 +187,7 @@ static void test_from_one_that_dies_meanwhile(void **state)
 {
     struct store *store = fixture_open(*state);
 
-    die_after(*state, work_a_little);
+    fixture_die_after(*state, work_a_little, 100);
     go_on(*state, store, 3);
     assert_int_equal(store_close(store), 0);
 }
@@ -268,8 +252,8 @@ static void begin_only(struct store *store)
 
 static void test_three_in_turn(void **state)
 {
-    die_after(*state, work_a_little);
-    die_after(*state, begin_only); /* before it has seen anything */
+    fixture_die_after(*state, work_a_little, 100);
+    fixture_die_after(*state, begin_only, 100); /* before it has seen anything */
     struct store *store = fixture_open(*state);
     go_on(*state, store, 3);
     assert_int_equal(store_close(store), 0);
@@ -290,8 +274,8 @@ static void test_the_second_dies_too(void **state)
 {
     struct store_fixture *fixture = *state;
 
-    die_after(fixture, work_a_little);
-    die_after(fixture, work_on);
+    fixture_die_after(fixture, work_a_little, 100);
+    fixture_die_after(fixture, work_on, 100);
     struct store *store = fixture_open(fixture);
     check_figures(fixture, 9, 3, 5410, 5);
     begin(store);
@@ -307,7 +291,7 @@ static void test_failures_in_between(void **state)
 {
     struct process_event event;
 
-    die_after(*state, work_a_little);
+    fixture_die_after(*state, work_a_little, 100);
     struct store *store = fixture_open(*state);
     assert_string_equal(begin(store), "build");
     assert_string_equal(begin(store), "build"); /* it was not heard the first time */
@@ -456,7 +440,7 @@ static void test_the_time_between_is_a_gap(void **state)
     struct gap_list gaps = {0};
     struct arena arena = {0};
 
-    die_after(fixture, work_ten_minutes_ago);
+    fixture_die_after(fixture, work_ten_minutes_ago, 100);
     struct store *store = fixture_open(fixture);
     begin(store);
     begin(store);

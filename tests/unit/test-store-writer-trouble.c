@@ -157,6 +157,40 @@ static void test_busy_to_the_end(void **state _unused_)
     ASSERT_NOTICES("not stored: cannot store");
 }
 
+/* ---- taken away ---- */
+
+/* A daemon makes another one, and what it was about to write is in that. */
+static void test_deleted_database_is_made_again(void **state _unused_)
+{
+    struct store_writer *writer = start_staying();
+
+    send_ticks(writer, 1, 1);
+    AWAIT(last_id() == 1);
+    make_fail(CALL_TICK, -ESTALE, 1);
+    send_ticks(writer, 2, 3);
+    AWAIT(last_id() == 3);
+    struct store_report report = stop(writer);
+    assert_int_equal(report.stored, 3);
+    assert_int_equal(report.dropped, 0);
+    assert_int_equal(count_calls(CALL_OPEN), 2);
+    assert_int_equal(count_calls(CALL_CLOSE), 2);
+    find_tick(2);
+    ASSERT_NOTICES("cannot store; a new one is made");
+}
+
+static void test_new_database_that_cannot_be_written(void **state _unused_)
+{
+    struct store_writer *writer = start_staying();
+
+    send_ticks(writer, 1, 1);
+    AWAIT(last_id() == 1);
+    make_fail(CALL_TICK, -ESTALE, 2);
+    send_ticks(writer, 2, 2);
+    AWAIT(fake.notices.count >= 2);
+    struct store_report report = stop(writer);
+    assert_int_equal(report.stored + report.dropped, 2);
+}
+
 /* ---- given up ---- */
 
 static void test_foreign_file_is_given_up(void **state _unused_)
@@ -276,6 +310,45 @@ static void test_job_that_cannot_be_written_ends_it(void **state _unused_)
     ASSERT_NOTICES("cannot store; sampling goes on", "not stored: cannot store");
 }
 
+/* An abandoned thread frees its writer itself. The last call that the fake sees is the close; the
+ * leak check must not come before the rest. */
+static void await_freed(void)
+{
+    AWAIT(count_calls(CALL_CLOSE) == 1);
+    nanosleep(&(struct timespec){.tv_nsec = 50 * MSEC}, NULL);
+}
+
+/* ---- slow ---- */
+
+/* A thread that uses CPU time makes progress: it may take longer than a disk that hangs. */
+static void test_slow_thread_is_waited_for(void **state _unused_)
+{
+    const uint64_t stop_ns = 1200 * MSEC;
+    struct store_writer *writer = start_with((struct store_pace){.stop_ns = stop_ns});
+
+    SET(computes_until_ns, clock_mono_ns() + stop_ns * 3 / 2);
+    send_ticks(writer, 1, 1);
+    AWAIT(fake.is_waiting);
+    struct store_report report = stop(writer);
+    assert_int_equal(report.stored, 1);
+    assert_string_equal(report.error, "");
+    ASSERT_NO_NOTICE();
+}
+
+/* … but not for ever. */
+static void test_endless_thread_is_abandoned(void **state _unused_)
+{
+    struct store_writer *writer = start_with((struct store_pace){.stop_ns = 60 * MSEC});
+
+    SET(computes_until_ns, clock_mono_ns() + PATIENCE_NS);
+    send_ticks(writer, 1, 1);
+    AWAIT(fake.is_waiting);
+    assert_int_equal(stop(writer).dropped, 1);
+    ASSERT_NOTICES("not stored to the end: the disk of /nowhere/monitor.db does not answer");
+    SET(computes_until_ns, 0);
+    await_freed();
+}
+
 /* ---- hanging ---- */
 
 static void test_hanging_disk_is_left_to_itself(void **state _unused_)
@@ -294,13 +367,12 @@ static void test_hanging_disk_is_left_to_itself(void **state _unused_)
 
     /* It comes back after all: the thread ends what it was at, says nothing, and cleans up. */
     SET(is_blocked, false);
-    AWAIT(count_calls(CALL_CLOSE) == 1);
+    await_freed();
     assert_int_equal(last_id(), 1);
     assert_int_equal(fake.notices.count, 1);
     /* Each tick is stored or in the gap, none is both. */
     assert_int_equal(find_tick(0)->not_stored.lost, 2);
     assert_int_equal(find_tick(0)->events.lost, 4);
-    nanosleep(&(struct timespec){.tv_nsec = 50 * MSEC}, NULL); /* for the leak check to see it */
 }
 
 int main(void)
@@ -315,12 +387,16 @@ int main(void)
         cmocka_unit_test_setup(test_busy_is_tried_again, fake_store_reset),
         cmocka_unit_test_setup(test_busy_when_opened, fake_store_reset),
         cmocka_unit_test_setup(test_busy_to_the_end, fake_store_reset),
+        cmocka_unit_test_setup(test_deleted_database_is_made_again, fake_store_reset),
+        cmocka_unit_test_setup(test_new_database_that_cannot_be_written, fake_store_reset),
         cmocka_unit_test_setup(test_foreign_file_is_given_up, fake_store_reset),
         cmocka_unit_test_setup(test_damage_on_the_way_is_given_up, fake_store_reset),
         cmocka_unit_test_setup(test_tick_that_cannot_be_written_is_left_out, fake_store_reset),
         cmocka_unit_test_setup(test_patterns_that_cannot_be_written_are_left_out, fake_store_reset),
         cmocka_unit_test_setup(test_of_patterns_only_the_latest_wait, fake_store_reset),
         cmocka_unit_test_setup(test_job_that_cannot_be_written_ends_it, fake_store_reset),
+        cmocka_unit_test_setup(test_slow_thread_is_waited_for, fake_store_reset),
+        cmocka_unit_test_setup(test_endless_thread_is_abandoned, fake_store_reset),
         cmocka_unit_test_setup(test_hanging_disk_is_left_to_itself, fake_store_reset),
     };
     return cmocka_run_group_tests(tests, NULL, fake_store_reset);

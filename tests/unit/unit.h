@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* `value` is within `slack` of `wanted`. */
 static inline void assert_near(double value, double wanted, double slack)
@@ -26,6 +27,16 @@ static inline void assert_near(double value, double wanted, double slack)
 static inline void assert_close(double value, double wanted, double ratio)
 {
     assert_near(value, wanted, ratio * fabs(wanted));
+}
+
+/* What this process has used. For claims about how cost grows, with a bound many times what is
+ * used: unlike the time that passes, it does not depend on what else the machine does. */
+static inline double cpu_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 static inline void assert_has(const char *text, const char *part)

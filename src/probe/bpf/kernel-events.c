@@ -1,5 +1,6 @@
 /* The ring buffer into lifecycle events. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,6 @@
 
 /* A task that was waited for needs microseconds to leave the CPU, unless somebody else has taken
  * it. */
-#define SETTLE_STEPS   40
 #define SETTLE_STEP_NS (500 * NS_PER_USEC)
 
 /* What a process that ends has called: told just before. */
@@ -144,6 +144,18 @@ static void take_calls(struct kernel_probe *probe, const struct kernel_calls *ca
     }
 }
 
+/* The kernel sends these for a terminal. A timer of the process may send them as well, but then the
+ * code names the timer. */
+static bool is_from_terminal(const struct kernel_signal *signal)
+{
+    static const int numbers[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
+
+    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+        if (signal->number == numbers[i])
+            return signal->code == SI_KERNEL;
+    return false;
+}
+
 static void take_signal(struct kernel_probe *probe, const struct kernel_signal *signal)
 {
     struct lifecycle_event event;
@@ -153,6 +165,7 @@ static void take_signal(struct kernel_probe *probe, const struct kernel_signal *
     event.signal_num = signal->number;
     event.sender_pid = signal->sender_pid;
     event.sender_uid = signal->sender_uid;
+    event.is_from_terminal = is_from_terminal(signal);
     if (signal->sender_pid)
         event.sender_name = copy_name(signal->sender_name, name);
     tell(probe, &event);
@@ -246,14 +259,15 @@ bool kernel_probe_sleep(struct kernel_probe *probe)
     return consume(probe) == 0 && !probe->events.endings.tagged;
 }
 
-void kernel_probe_settle(struct kernel_probe *probe, pid_t pid, lifecycle_fn on_event,
-                         void *context)
+void kernel_probe_settle(struct kernel_probe *probe, pid_t pid, uint64_t patience_ns,
+                         lifecycle_fn on_event, void *context)
 {
     struct endings *endings = &probe->events.endings;
+    uint64_t until_ns = clock_mono_ns() + patience_ns;
 
     probe->events.on_event = on_event;
     probe->events.context = context;
-    for (int step = 0; step < SETTLE_STEPS && endings_has(endings, pid); step++) {
+    while (endings_has(endings, pid) && clock_mono_ns() < until_ns) {
         nanosleep(&(struct timespec){.tv_nsec = SETTLE_STEP_NS}, NULL);
         consume(probe);
     }

@@ -69,7 +69,8 @@ bool kernel_probe_sleep(struct kernel_probe *probe _unused_)
 }
 
 void kernel_probe_settle(struct kernel_probe *probe _unused_, pid_t pid _unused_,
-                         lifecycle_fn on_event _unused_, void *context _unused_)
+                         uint64_t patience_ns _unused_, lifecycle_fn on_event _unused_,
+                         void *context _unused_)
 {
 }
 

@@ -21,7 +21,6 @@
       (struct bpf_object_skeleton * a, const struct bpf_object_open_opts *b), (a, b))              \
     X(int, bpf_object__load_skeleton, (struct bpf_object_skeleton * a), (a))                       \
     X(int, bpf_object__attach_skeleton, (struct bpf_object_skeleton * a), (a))                     \
-    X(void, bpf_object__detach_skeleton, (struct bpf_object_skeleton * a), (a))                    \
     X(void, bpf_object__destroy_skeleton, (struct bpf_object_skeleton * a), (a))                   \
     X(int, bpf_program__set_autoload, (struct bpf_program * a, bool b), (a, b))                    \
     X(void, bpf_program__set_autoattach, (struct bpf_program * a, bool b), (a, b))                 \
@@ -30,7 +29,6 @@
     X(int, bpf_link__destroy, (struct bpf_link * a), (a))                                          \
     X(int, bpf_map__fd, (const struct bpf_map *a), (a))                                            \
     X(int, bpf_map_update_elem, (int a, const void *b, const void *c, __u64 d), (a, b, c, d))      \
-    X(int, bpf_map_lookup_elem, (int a, const void *b, void *c), (a, b, c))                        \
     X(int, bpf_map_get_next_key, (int a, const void *b, void *c), (a, b, c))                       \
     X(int, bpf_map_delete_elem, (int a, const void *b), (a, b))                                    \
     X(int, bpf_map_lookup_batch,                                                                   \

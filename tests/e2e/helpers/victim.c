@@ -194,10 +194,10 @@ static int alloc(char **words)
     return 0;
 }
 
-/* overlap COUNT MIB MS: that many processes of that size, all there for at least MS together. */
+/* overlap COUNT MIB: that many processes of that size, all there together until stdin ends. */
 static int overlap(char **words)
 {
-    long count = number(words[0]), mib = number(words[1]), ms = number(words[2]);
+    long count = number(words[0]), mib = number(words[1]);
     int ready[2], go[2];
     char byte = 0;
 
@@ -214,7 +214,7 @@ static int overlap(char **words)
     for (long i = 0; i < count; i++)
         if (read(ready[0], &byte, 1) != 1)
             fail("read");
-    sleep_ms(ms);
+    wait_for_end_of_stdin();
     close(go[1]);
     reap_all();
     return 0;
@@ -653,7 +653,7 @@ static const struct {
     {"burn-children", 2, burn_children},
     {"busy", 0, busy},
     {"alloc", 2, alloc},
-    {"overlap", 3, overlap},
+    {"overlap", 2, overlap},
     {"fork-storm", 1, fork_storm},
     {"crowd", 1, crowd},
     {"ignore-children", 2, ignore_children},

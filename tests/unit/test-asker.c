@@ -1,0 +1,205 @@
+/* Questions to the store from the loop of a daemon: whose turn it is, and what becomes of a
+ * question whose answer is no longer wanted. */
+#include "unit.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+#include "daemon/asker.h"
+#include "store-world.h"
+
+#define PATIENCE (20 * NS_PER_SEC)
+
+static uv_loop_t loop;
+static struct asker *asker;
+static char order[64]; /* of the answers: a letter for each */
+static atomic_bool is_released;
+
+struct asking {
+    struct question question;
+    struct answer answer;
+    char letter;
+    bool is_answered;
+    bool was_asked;
+    int result;
+};
+
+static int set_up(void **state)
+{
+    assert_int_equal(uv_loop_init(&loop), 0);
+    memset(order, 0, sizeof(order));
+    is_released = false;
+    int r = store_fixture_set_up(state);
+    struct store_fixture *fixture = *state;
+    assert_int_equal(store_close(fixture_open(fixture)), 0);
+    assert_int_equal(asker_start(&loop, NULL, fixture->path, &asker), 0);
+    return r;
+}
+
+static int tear_down(void **state)
+{
+    asker_stop(asker);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    return store_fixture_tear_down(state);
+}
+
+static void on_answered(void *context)
+{
+    struct asking *asking = context;
+
+    asking->is_answered = true;
+    order[strlen(order)] = asking->letter;
+}
+
+static struct asking *asking_of(struct question *question)
+{
+    return (struct asking *)question; /* its first member */
+}
+
+static void ask_until_released(struct question *question)
+{
+    asking_of(question)->was_asked = true;
+    while (!is_released)
+        ;
+}
+
+static void ask_until_it_fails(struct question *question)
+{
+    const struct job_filter all = JOB_FILTER_ALL;
+    struct asking *asking = asking_of(question);
+    struct job_list jobs;
+
+    asking->was_asked = true;
+    while ((asking->result = store_read_jobs(question->reader, &all, &question->arena, &jobs)) == 0)
+        ;
+}
+
+static void ask(struct asking *asking, char letter, uid_t uid, ask_fn fn)
+{
+    *asking = (struct asking){.letter = letter,
+                              .question = {.peer = {.uid = uid},
+                                           .ask = fn,
+                                           .answer = &asking->answer,
+                                           .on_answered = on_answered,
+                                           .context = asking}};
+    asker_ask(asker, &asking->question);
+}
+
+static void await(const struct asking *asking)
+{
+    uint64_t until = clock_mono_ns() + PATIENCE;
+
+    while (!asking->is_answered && clock_mono_ns() < until)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_true(asking->is_answered);
+}
+
+static void test_users_take_turns(void **state _unused_)
+{
+    struct asking many[3], other;
+
+    for (int i = 0; i < 3; i++)
+        ask(&many[i], (char)('a' + i), 1000, ask_until_released);
+    ask(&other, 'x', 1001, ask_until_released);
+    is_released = true;
+    await(&many[2]);
+    assert_string_equal(order, "axbc");
+}
+
+static void test_room_is_limited_for_each_user(void **state _unused_)
+{
+    const struct peer one = {.uid = 1000}, two = {.uid = 1001},
+                      root = {.uid = 1000, .sees_all = true};
+    struct asking asked[ASKER_WAITING_PER_USER + 1];
+
+    ask(&asked[0], 'a', 1000, ask_until_released); /* this one does not wait */
+    for (size_t i = 1; i < ARRAY_SIZE(asked); i++) {
+        assert_true(asker_has_room(asker, &one));
+        ask(&asked[i], 'a', 1000, NULL);
+    }
+    assert_false(asker_has_room(asker, &one));
+    assert_true(asker_has_room(asker, &two));
+    assert_true(asker_has_room(asker, &root));
+    for (size_t i = 1; i < ARRAY_SIZE(asked); i++)
+        asker_hurry(asker, &asked[i].question);
+    is_released = true;
+    await(&asked[0]);
+}
+
+static void test_waiting_question_is_taken_back_at_once(void **state _unused_)
+{
+    struct asking first, second;
+
+    ask(&first, 'a', 1000, ask_until_released);
+    ask(&second, 'b', 1000, ask_until_released);
+    asker_hurry(asker, &second.question);
+    assert_true(second.is_answered);
+    assert_false(first.is_answered);
+    is_released = true;
+    await(&first);
+    assert_false(second.was_asked);
+    assert_string_equal(order, "ba");
+}
+
+/* It would go on for ever. */
+static void test_question_that_is_asked_is_interrupted(void **state _unused_)
+{
+    uint64_t until = clock_mono_ns() + PATIENCE;
+    struct asking first;
+
+    ask(&first, 'a', 1000, ask_until_it_fails);
+    while (!first.is_answered && clock_mono_ns() < until) {
+        asker_hurry(asker, &first.question); /* it may be between two calls */
+        uv_run(&loop, UV_RUN_NOWAIT);
+    }
+    assert_true(first.is_answered);
+    assert_true(first.was_asked);
+    assert_true(first.result < 0);
+}
+
+static void test_waiting_questions_are_refused_at_the_end(void **state)
+{
+    struct asking first, second;
+
+    ask(&first, 'a', 1000, ask_until_released);
+    ask(&second, 'b', 1000, ask_until_released);
+    is_released = true;
+    asker_stop(asker);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_string_equal(order, "ab");
+    assert_int_equal(first.answer.error, 0);
+    assert_false(second.was_asked);
+    assert_int_equal(second.answer.error, RPC_SHUTTING_DOWN);
+    assert_int_equal(asker_start(&loop, NULL, ((struct store_fixture *)*state)->path, &asker), 0);
+}
+
+static void test_database_that_is_not_there(void **state)
+{
+    struct store_fixture *fixture = *state;
+    struct asking first;
+
+    assert_int_equal(unlink(fixture->path), 0);
+    ask(&first, 'a', 1000, ask_until_it_fails);
+    await(&first);
+    assert_false(first.was_asked);
+    assert_int_not_equal(first.answer.error, 0);
+    assert_non_null(strstr(first.answer.message, fixture->path));
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_users_take_turns),
+        T(test_room_is_limited_for_each_user),
+        T(test_waiting_question_is_taken_back_at_once),
+        T(test_question_that_is_asked_is_interrupted),
+        T(test_waiting_questions_are_refused_at_the_end),
+        T(test_database_that_is_not_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,69 @@
+/* One connection to SQLite, and its log beside readers. */
+#include "unit.h"
+
+#include "base/macros.h"
+#include "store-world.h"
+#include "store/database.h"
+
+/* More than the step after which a restart of the log is tried again, and a quarter of the length
+ * from which on it is tried at all. */
+#define PUT_1100_PAGES "INSERT INTO filler VALUES (randomblob(1100 * 4096))"
+#define PUT_LITTLE     "INSERT INTO filler VALUES ('x')"
+
+static int log_pages(struct database *database)
+{
+    int pages = -1;
+
+    assert_int_equal(
+        sqlite3_wal_checkpoint_v2(database->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, NULL),
+        SQLITE_OK);
+    return pages;
+}
+
+static void put(struct database *database, const char *sql)
+{
+    if (database_exec(database, sql) < 0)
+        fail_msg("%s", database->error.text);
+}
+
+/* A reader that stays makes the log long; when it has left, the log begins anew. */
+static void test_log_restarts_when_readers_have_left(void **state)
+{
+    struct store_fixture *fixture = *state;
+    struct database database = {.checkpoint_pages = CHECKPOINT_PAGES};
+
+    assert_int_equal(store_close(fixture_open(fixture)), 0);
+    assert_int_equal(database_open(fixture->path, DATABASE_WRITE, &database), 0);
+    assert_int_equal(database_use_wal(&database), 0);
+    put(&database, "CREATE TABLE filler (bytes BLOB)");
+    sqlite3 *reader = fixture_sqlite(fixture);
+    run_sql(reader, "BEGIN");
+    assert_int_equal(ask_int(reader, "SELECT count(*) FROM filler"), 0);
+    for (int i = 0; i < 4; i++)
+        put(&database, PUT_1100_PAGES);
+    int tried_at = database.restart_tried_at;
+    assert_true(tried_at >= 4 * 1100);
+    assert_true(log_pages(&database) >= tried_at);
+
+    /* It is not waited for at every commit. */
+    put(&database, PUT_LITTLE);
+    assert_int_equal(database.restart_tried_at, tried_at);
+
+    run_sql(reader, "COMMIT");
+    put(&database, PUT_1100_PAGES);
+    assert_int_equal(database.restart_tried_at, 0);
+    put(&database, PUT_LITTLE);
+    assert_in_range(log_pages(&database), 1, 10);
+    assert_int_equal(ask_int(reader, "SELECT count(*) FROM filler"), 7);
+    sqlite3_close(reader);
+    database_close(&database);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, store_fixture_set_up, store_fixture_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {T(test_log_restarts_when_readers_have_left)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

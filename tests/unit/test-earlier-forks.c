@@ -1,0 +1,109 @@
+/* What a process has forked before it was registered, with real processes. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/macros.h"
+#include "engine/earlier-forks.h"
+#include "model/field.h"
+
+struct family {
+    pid_t parent, child, grandchild;
+};
+
+static _Noreturn void wait_for_the_end(void)
+{
+    for (;;)
+        pause();
+}
+
+/* Each reports its pid when it is there; all of them end with their parent. */
+static struct family start_family(void)
+{
+    struct family family;
+    int pipe_fds[2];
+
+    assert_int_equal(pipe(pipe_fds), 0);
+    family.parent = fork();
+    for (int depth = 0; family.parent == 0 && depth < 2; depth++) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pid_t pid = fork();
+        if (pid == 0)
+            continue;
+        if (write(pipe_fds[1], &pid, sizeof(pid)) != sizeof(pid))
+            _exit(1);
+        wait_for_the_end();
+    }
+    if (family.parent == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        wait_for_the_end();
+    }
+    assert_int_equal(read(pipe_fds[0], &family.child, sizeof(pid_t)), sizeof(pid_t));
+    assert_int_equal(read(pipe_fds[0], &family.grandchild, sizeof(pid_t)), sizeof(pid_t));
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+    return family;
+}
+
+static void note_box(void *context, struct tick_box *box)
+{
+    struct tick_box **handed = context;
+    *handed = box;
+}
+
+static void test_descendants_become_members(void **state _unused_)
+{
+    struct family family = start_family();
+    struct registry *registry;
+    struct run *run;
+    struct tick_box *box = NULL;
+    struct intake intake = {.wants_events = true, .hand_over = note_box, .context = &box};
+    _cleanup_close_ int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    assert_int_equal(registry_new(&registry), 0);
+    assert_int_equal(
+        registry_add_run(registry, &(struct run_options){.run_id = "0197-x", .job_id = "x"}, &run),
+        0);
+    assert_int_equal(registry_add(registry, run, INT_UNKNOWN, family.parent), 0);
+    struct earlier_forks forks = {.registry = registry};
+    assert_int_equal(earlier_forks_place(&forks, proc_fd, family.parent), 0);
+    assert_int_equal(forks.found.count, 2);
+    assert_ptr_equal(registry_find(registry, family.child)->run, run);
+    assert_true(registry_find(registry, family.child)->was_found);
+    assert_int_equal(registry_find(registry, family.grandchild)->ppid, family.child);
+
+    /* Who is a member already is not found a second time. */
+    struct earlier_forks again = {.registry = registry};
+    assert_int_equal(earlier_forks_place(&again, proc_fd, family.parent), 0);
+    assert_int_equal(again.found.count, 0);
+
+    /* An event has reported one of them in the meantime. */
+    registry_find(registry, family.child)->was_found = false;
+    earlier_forks_tell(&forks, &intake);
+    intake_hand_over(&intake, NULL);
+    assert_non_null(box);
+    assert_int_equal(box->tick.events.count, 1);
+    assert_int_equal(box->tick.events.items[0].event_type, EVENT_SPAWN);
+    assert_int_equal(box->tick.events.items[0].pid, family.grandchild);
+    assert_int_equal(box->tick.events.items[0].ppid, family.child);
+
+    tick_box_free(box);
+    intake_done(&intake);
+    earlier_forks_done(&forks);
+    earlier_forks_done(&again);
+    registry_free(registry);
+    kill(family.parent, SIGKILL);
+    assert_int_equal(waitpid(family.parent, NULL, 0), family.parent);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_descendants_become_members)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,282 @@
+/* How the kernel's own account takes over from what parents have reaped: nothing is lost, nothing
+ * is counted twice, while processes are born, end and are reaped. */
+#include "unit.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+#include "engine/kernel-account.h"
+#include "model/field.h"
+
+#define MS   ((int64_t)NS_PER_MSEC)
+#define ROOT 4000020 /* no process of the machine */
+
+static struct registry *registry;
+static struct collector *collector;
+static struct kernel_account account;
+static struct run *run;
+
+static int set_up(void **state _unused_)
+{
+    const struct run_options options = {.run_id = "r", .job_id = "j"};
+
+    assert_int_equal(registry_new(&registry), 0);
+    assert_int_equal(registry_add_run(registry, &options, &run), 0);
+    assert_int_equal(registry_add(registry, run, INT_UNKNOWN, ROOT), 0);
+    assert_int_equal(collector_new(&(struct collector_options){.registry = registry}, &collector),
+                     0);
+    account = (struct kernel_account){.registry = registry, .collector = collector};
+    return 0;
+}
+
+static int tear_down(void **state _unused_)
+{
+    kernel_account_done(&account);
+    collector_free(collector);
+    registry_free(registry);
+    return 0;
+}
+
+struct seen {
+    int pid, ppid; /* behind ROOT; a parent of -1 is sonde */
+    int64_t own_ms, reaped_ms;
+    char state; /* 0: it runs; 'X': it is on its way out */
+};
+
+static size_t read_all(const struct seen *seen, size_t count, struct process_reading *into)
+{
+    for (size_t i = 0; i < count; i++)
+        into[i] = (struct process_reading){
+            .pid = ROOT + seen[i].pid,
+            .ppid = seen[i].ppid < 0 ? getpid() : ROOT + seen[i].ppid,
+            .start_ticks = (uint64_t)(100 + seen[i].pid),
+            .cpu_ns = seen[i].own_ms * MS,
+            .user_ns = seen[i].own_ms * MS,
+            .reaped_user_ns = seen[i].reaped_ms * MS,
+            .peak_rss_bytes = INT_UNKNOWN,
+            .rss_bytes = INT_UNKNOWN,
+            .state = seen[i].state == 'Z' ? 'Z' : 'R',
+            .is_ending = seen[i].state == 'Z' || seen[i].state == 'X',
+            .command = "x",
+        };
+    return count;
+}
+
+/* All members have their tags, as far as they have not ended. */
+static void tag_all(void)
+{
+    struct member *member = NULL;
+
+    while ((member = registry_next(registry, member)))
+        if (!member->has_ended)
+            member->tag = member->run->tag;
+}
+
+static int look(const struct seen *seen, size_t count)
+{
+    struct process_reading items[8];
+    const struct readings readings = {.items = items, .count = read_all(seen, count, items)};
+
+    return kernel_account_enter(&account, &readings);
+}
+
+static void tick(const struct seen *seen, size_t count)
+{
+    struct process_reading items[8];
+    const struct readings readings = {
+        .items = items, .count = read_all(seen, count, items), .moment = moment_now()};
+    struct snapshot *snapshot;
+
+    assert_int_equal(sampler_take(collector_sampler(collector),
+                                  &(struct sampler_input){.readings = &readings}, &snapshot),
+                     0);
+    snapshot_free(snapshot);
+}
+
+#define WITH(function, ...)                                                                        \
+    function((const struct seen[]){__VA_ARGS__},                                                   \
+             sizeof((const struct seen[]){__VA_ARGS__}) / sizeof(struct seen))
+#define LOOK(...) WITH(look, __VA_ARGS__)
+#define TICK(...) WITH(tick, __VA_ARGS__)
+
+static void fork_told(int parent, int child)
+{
+    struct lifecycle_event event;
+
+    assert_int_equal(registry_fork(registry, ROOT + parent, ROOT + child), 0);
+    lifecycle_event_init(&event, LIFECYCLE_FORK);
+    event.pid = ROOT + child;
+    event.ppid = ROOT + parent;
+    event.start_ticks = (uint64_t)(100 + child);
+    struct member *member = registry_find(registry, ROOT + child);
+    member->tag = run->tag;
+    assert_int_equal(kernel_account_note(&account, member, &event), 0);
+}
+
+static void end_told(int pid, int64_t cpu_ms)
+{
+    struct lifecycle_event event;
+
+    lifecycle_event_init(&event, LIFECYCLE_EXIT);
+    event.pid = ROOT + pid;
+    event.cpu_ns = event.user_ns = cpu_ms * MS;
+    assert_int_equal(kernel_account_note(&account, registry_find(registry, ROOT + pid), &event), 0);
+    registry_exit(registry, ROOT + pid, 0);
+}
+
+static int64_t cpu_ms(void)
+{
+    tick(NULL, 0);
+    const struct run_usage *usage = sampler_usage(collector_sampler(collector), run);
+
+    assert_false(usage->cpu_is_incomplete);
+    return (int64_t)usage->accounted.total_ns / MS;
+}
+
+/* The command has ended and waits to be reaped, its children were reaped since the last tick. */
+static void test_command_that_has_ended(void **state _unused_)
+{
+    TICK({0, -1, 1, 0}, {1, 0, 134, 0}, {2, 0, 133, 0});
+    tag_all();
+    kernel_account_begin(&account);
+    assert_int_equal(LOOK({0, -1, 1, 300, 'Z'}), 0);
+    assert_int_equal(LOOK({0, -1, 1, 300, 'Z'}), 1);
+    assert_true(registry_find(registry, ROOT)->is_counted);
+    assert_int_equal(cpu_ms(), 301);
+}
+
+/* It has ended before it was looked at, and is reaped after that. */
+static void test_child_that_is_not_reaped_yet(void **state _unused_)
+{
+    tag_all();
+    kernel_account_begin(&account);
+    assert_int_equal(LOOK({0, -1, 1, 10}), 0);
+    fork_told(0, 1);
+    assert_int_equal(LOOK({0, -1, 1, 10}, {1, 0, 50, 0, 'Z'}), 0);
+    assert_int_equal(LOOK({0, -1, 1, 10}, {1, 0, 50, 0, 'Z'}), 1);
+    end_told(1, 50); /* once */
+    end_told(0, 2);
+    assert_int_equal(cpu_ms(), 2 + 10 + 50);
+}
+
+/* Born and reaped between two looks: what its parent has reaped has it. */
+static void test_child_that_was_reaped_between_looks(void **state _unused_)
+{
+    tag_all();
+    kernel_account_begin(&account);
+    assert_int_equal(LOOK({0, -1, 1, 10}), 0);
+    fork_told(0, 1);
+    end_told(1, 50);
+    assert_int_equal(LOOK({0, -1, 1, 60}), 0);
+    assert_int_equal(LOOK({0, -1, 1, 60}), 1);
+    end_told(0, 2);
+    assert_int_equal(cpu_ms(), 2 + 60);
+}
+
+/* Its birth is reported when its parent is covered: it was born after the drain, and was not reaped
+ * before the last look, or that would not have been calm. */
+static void test_child_that_is_told_of_late(void **state _unused_)
+{
+    tag_all();
+    kernel_account_begin(&account);
+    assert_int_equal(LOOK({0, -1, 1, 10}), 0);
+    assert_int_equal(LOOK({0, -1, 1, 10}), 1);
+    fork_told(0, 1);
+    end_told(1, 50);
+    end_told(0, 2);
+    assert_int_equal(cpu_ms(), 2 + 10 + 50);
+}
+
+/* As when a rule makes a process a member during a snapshot: it is covered with the next. */
+static void test_children_of_one_that_is_not_covered(void **state _unused_)
+{
+    fork_told(0, 1);
+    end_told(1, 50);
+    TICK({0, -1, 1, 50});
+    fork_told(0, 2);
+    end_told(2, 30);
+    tag_all();
+    kernel_account_begin(&account);
+    assert_int_equal(LOOK({0, -1, 1, 80}), 0);
+    assert_int_equal(LOOK({0, -1, 1, 80}), 1);
+    end_told(0, 2);
+    assert_int_equal(cpu_ms(), 2 + 80);
+}
+
+/* Its end may have been before its tag: then it is not reported. */
+static void test_child_on_its_way_out(void **state _unused_)
+{
+    fork_told(0, 1);
+    tag_all();
+    kernel_account_begin(&account);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(LOOK({0, -1, 1, 0}, {1, 0, 49, 0, 'X'}), 0);
+    assert_int_equal(LOOK({0, -1, 1, 0}, {1, 0, 50, 0, 'Z'}), 0);
+    assert_int_equal(LOOK({0, -1, 1, 0}, {1, 0, 50, 0, 'Z'}), 1);
+    end_told(0, 2);
+    assert_int_equal(cpu_ms(), 2 + 50);
+}
+
+static void test_child_without_a_tag(void **state _unused_)
+{
+    fork_told(0, 1);
+    tag_all();
+    registry_find(registry, ROOT + 1)->tag = 0;
+    kernel_account_begin(&account);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(LOOK({0, -1, 1, 0}, {1, 0, 5, 0}), 0);
+    assert_false(registry_find(registry, ROOT)->is_covered);
+}
+
+/* A run that is never calm is counted by those who reap. */
+static void test_storm_that_does_not_end(void **state _unused_)
+{
+    struct rusage usage = {.ru_utime.tv_sec = 2};
+
+    tag_all();
+    kernel_account_begin(&account);
+    for (int i = 0; i < 20; i++) {
+        fork_told(0, 1 + i);
+        end_told(1 + i, 7);
+        assert_int_equal(LOOK({0, -1, 1, 7 * (i + 1)}), 0);
+    }
+    end_told(0, 2);
+    assert_int_equal(sampler_reaped(collector_sampler(collector), run, ROOT, &usage), 0);
+    assert_int_equal(cpu_ms(), 2000);
+}
+
+/* … and does not keep others from being covered. */
+static void test_calm_beside_a_storm(void **state _unused_)
+{
+    const struct run_options options = {.run_id = "s", .job_id = "k"};
+    struct run *other;
+
+    assert_int_equal(registry_add_run(registry, &options, &other), 0);
+    assert_int_equal(registry_add(registry, other, INT_UNKNOWN, ROOT + 7), 0);
+    tag_all();
+    kernel_account_begin(&account);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(LOOK({0, -1, 1, i}, {7, -1, 1, 5}), 0);
+    assert_false(registry_find(registry, ROOT)->is_covered);
+    assert_true(registry_find(registry, ROOT + 7)->is_covered);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_command_that_has_ended),
+        T(test_child_that_is_not_reaped_yet),
+        T(test_child_that_was_reaped_between_looks),
+        T(test_child_that_is_told_of_late),
+        T(test_children_of_one_that_is_not_covered),
+        T(test_child_on_its_way_out),
+        T(test_child_without_a_tag),
+        T(test_storm_that_does_not_end),
+        T(test_calm_beside_a_storm),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
