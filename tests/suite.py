@@ -4,6 +4,7 @@ Used by tests/run-suite, tests/stress-suite, tests/release-check and tests/cover
 """
 import collections
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -13,7 +14,8 @@ import tempfile
 import time
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-POINT = re.compile(r"^(not )?ok\b[^#]*?(?: - )?([^#]*)(#\s*skip\b.*)?", re.IGNORECASE)
+# Points are numbered as they end, so the number is not part of the name.
+POINT = re.compile(r"^(not )?ok\b\s*\d*\s*(?:- )?([^#]*)(#\s*skip\b.*)?", re.IGNORECASE)
 SLOWEST_SHOWN = 5
 
 SANITIZER_ENVIRONMENT = {
@@ -37,7 +39,8 @@ TIERS = {
     "without-bpf": [Tree("gcc, without the kernel collector", "build-without-bpf", "gcc",
                          ("-Dbpf=disabled",), ("unit",))],
     "coverage": [Tree("gcc, coverage", "build-coverage", "gcc",
-                      ("-Db_coverage=true", "-Dbuildtype=debug"))],
+                      ("-Db_coverage=true", "-Dbuildtype=debug",
+                       "-Dc_args=-fprofile-update=atomic"))],  # threads count as well
 }
 
 
@@ -53,6 +56,10 @@ class Result:
         self.failures = []  # "program: point", or "program" alone if it crashed or timed out
         self.reasons = []  # why points were skipped
         self.notes = []  # what programs reported beside their points
+
+    def add_failure(self, what):
+        self.failed += 1
+        self.failures.append(what)
 
     def add(self, test):
         """Adds the points of one program, as meson has logged it; returns whether one failed."""
@@ -144,14 +151,18 @@ def run_tree(tree, words, result):
     for suite in tree.suites:
         command += ["--suite", suite]
     with in_memory() as (prefix, directory):
-        subprocess.run([*prefix, *command], env=dict(environment, TMPDIR=directory), check=False)
-    if not os.path.exists(log):
-        return
-    with open(log, encoding="utf-8", errors="replace") as lines:
-        tests = [json.loads(line) for line in lines]
-    for test in tests:
-        if result.add(test):
-            print_failures(test)
+        status = subprocess.run([*prefix, *command], env=dict(environment, TMPDIR=directory),
+                                check=False).returncode
+    tests = []
+    if os.path.exists(log):
+        with open(log, encoding="utf-8", errors="replace") as lines:
+            tests = [json.loads(line) for line in lines]
+    have_failed = [result.add(test) for test in tests]
+    for test in itertools.compress(tests, have_failed):
+        print_failures(test)
+    if status and not any(have_failed):
+        result.add_failure(f"meson test ended with status {status} after {len(tests)} programs")
+        print(f"   {result.failures[-1]}")
     tests.sort(key=lambda test: -test["duration"])
     slowest = [f"{program(test)} {test['duration']:.0f} s" for test in tests[:SLOWEST_SHOWN]]
     print(f"   built in {built - began:.0f} s, tested in {time.monotonic() - built:.0f} s; "

@@ -71,8 +71,9 @@ class TestCase(daemon.TestCase):
         return self.start("sleep", "1000", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
     def assert_ticks(self, sonde):
-        """Each tick from the first to the latest was taken, or is counted as missed: how many is up
-        to the machine, which may be busy. Snapshots that clients asked for come on top."""
+        """Each tick from the first to the latest was taken, or is counted as missed. How many are
+        missed is not asserted, because a busy machine may make the daemon late without any client.
+        Snapshots that clients asked for come on top."""
         first, = self.await_rows("SELECT timestamp FROM snapshots ORDER BY id LIMIT 1")
         sonde.await_snapshots(1)
         status = self.status(sonde)

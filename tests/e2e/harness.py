@@ -19,6 +19,7 @@ import re
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import tempfile
@@ -69,6 +70,12 @@ def is_sanitized():
     """Whether sonde was built with a sanitizer, which takes memory and signals of its own."""
     with open(SONDE, "rb") as binary:
         return re.search(rb"__[at]san_init", binary.read()) is not None
+
+
+def is_counted():
+    """Whether sonde was built to count the lines that it reaches, which it writes when it ends."""
+    with open(SONDE, "rb") as binary:
+        return b"__gcov_init" in binary.read()
 
 
 def is_root():
@@ -164,10 +171,18 @@ def shared(build):
     return build_once
 
 
+def is_open_to_all(directory):
+    """Whether every user may enter it."""
+    path = pathlib.Path(directory)
+    return path.is_dir() and all(part.stat().st_mode & stat.S_IXOTH
+                                 for part in (path, *path.parents))
+
+
 def clean_environment(home):
-    # A directory that may not be entered turns "not found" into "permission denied".
+    # Tests start programs as other users. A directory that a user may not enter turns "not found"
+    # into "permission denied".
     path = [directory for directory in os.environ.get("PATH", "/usr/bin:/bin").split(":")
-            if os.access(directory, os.X_OK)]
+            if is_open_to_all(directory)]
     environment = {
         "PATH": ":".join(path),
         "HOME": home,
@@ -222,17 +237,18 @@ def is_alive(pid):
     return process_state(pid) not in (None, "Z", "X")
 
 
+def parent_of(pid):
+    """The pid of a process's parent, or None if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            return int(stat.read().rsplit(b")", 1)[1].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
 def children_of(pid):
     """All descendants, parents first. Not /proc/PID/task/TID/children: not every kernel has it."""
-    parents = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/stat", "rb") as stat:
-                parents[int(name)] = int(stat.read().rsplit(b")", 1)[1].split()[1])
-        except (FileNotFoundError, ProcessLookupError):
-            pass
+    parents = {int(name): parent_of(name) for name in os.listdir("/proc") if name.isdigit()}
     found = [pid]
     for parent in found:
         found += [child for child, its_parent in parents.items() if its_parent == parent]
@@ -259,7 +275,8 @@ def kill_all_below():
 
 def read_rows(path, sql, *values, row_factory=None):
     """What plain SQLite reads from a database, read-only."""
-    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as db:
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True,
+                                            timeout=DEADLINE)) as db:
         db.row_factory = row_factory
         return db.execute(sql, values).fetchall()
 
@@ -283,6 +300,11 @@ class TestCase(unittest.TestCase):
             for stream in (process.stdin, process.stdout):
                 if stream:
                     stream.close()
+        for process in self.started:
+            if is_counted() and process.args[0] == SONDE:
+                # One that follows ends without a reader, and then writes its counts.
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(1)
             if process.poll() is None:
                 process.kill()
         # All are killed first: one that is traced can be reaped only when its tracer is gone.
@@ -366,6 +388,12 @@ class TestCase(unittest.TestCase):
             text = pathlib.Path(summary_path).read_text(encoding="utf-8")
             result.summary = strict_json(text) if text else None
         return result
+
+    def run_json(self, *words):
+        """What a verb that succeeds prints with --json."""
+        result = self.run_sonde(*words, "--json")
+        self.assertEqual(result.status, 0, result)
+        return strict_json(result.stdout.decode())
 
     def run_job(self, *command, options=(), **more):
         """Runs a command that is expected to succeed under `sonde run`."""

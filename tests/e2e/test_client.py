@@ -269,6 +269,31 @@ class Status(ClientTestCase):
         self.assertTrue(os.path.exists(self.socket))
         self.assertIn("no daemon is running", self.ask("status", status=1).stderr)
 
+    def test_daemon_that_answers_with_an_error(self):
+        def fail(_):
+            raise RpcError(-32603, "no memory left")
+        self.serve(daemon__status=fail)
+        stderr = self.ask("status", status=1).stderr
+        self.assertIn(f"'{self.socket}'", stderr)
+        self.assertIn("no memory left", stderr)
+
+    def test_daemon_that_answers_something_else(self):
+        self.serve(daemon__status=dict(self.STATUS, pid="many"))
+        stderr = self.ask("status", status=1).stderr
+        self.assertIn(f"'{self.socket}'", stderr)
+        self.assertIn("pid: expected", stderr)
+
+    def test_daemon_that_closes_the_connection(self):
+        os.makedirs(self.state, 0o700, exist_ok=True)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.socket)
+            listener.listen()
+            closer = threading.Thread(target=lambda: listener.accept()[0].close())
+            closer.start()
+            stderr = self.ask("status", status=1).stderr
+            closer.join()
+        self.assertIn(self.socket, stderr)
+
     def test_a_path_that_is_too_long(self):
         self.assertIn("longer than 107 bytes",
                       self.ask("status", "--socket", "/" + "x" * 120, status=1).stderr)

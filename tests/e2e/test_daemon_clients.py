@@ -341,12 +341,11 @@ class Connections(clients.TestCase):
         before = self.status(sonde)
         links = []
         for _ in range(100):
+            # All of them fit into the socket's queue, so that none has to wait.
             link = socket.socket(socket.AF_UNIX)
-            link.settimeout(1)
             links.append(link)
-            with contextlib.suppress(OSError):
-                link.connect(sonde.socket)
-                link.send(clients.line_of(clients.PING))
+            link.connect(sonde.socket)
+            link.send(clients.line_of(clients.PING))
         harness.wait_until(lambda: self.status(sonde)["losses"]["connections_refused"],
                            "it refuses")
         harness.wait_until(lambda: self.status(sonde)["snapshots"] >= before["snapshots"] + 10,
@@ -367,7 +366,7 @@ class Connections(clients.TestCase):
 
     def can_ask(self, sonde):
         try:
-            with daemon.Rpc(sonde.socket, timeout=2) as link:
+            with daemon.Rpc(sonde.socket) as link:
                 return "result" in link.request("pressure.current")
         except OSError:
             return False

@@ -2,6 +2,7 @@
 """The daemon dies, is stopped or comes back while jobs run: they do not notice, and each is stored
 once, with all that was seen of it."""
 import os
+import pathlib
 import signal
 import threading
 import time
@@ -156,7 +157,7 @@ class Killed(Restarting):
         sonde = self.daemon(interval=0.05)
         puppet, run_id = self.running_puppet(sonde, "--job", "x")
         for i in range(8):
-            time.sleep(0.013 * i)
+            time.sleep(0.013 * i)  # the odd moment: nothing is waited for
             sonde.kill()
             sonde.start()
             sonde.await_pid(puppet.pid, run_id)
@@ -175,7 +176,7 @@ class Killed(Restarting):
         runner = threading.Thread(target=run_all)
         runner.start()
         while runner.is_alive():
-            time.sleep(0.02 + 0.07 * len(results) / 40)
+            time.sleep(0.02 + 0.07 * len(results) / 40)  # a moment that differs each time
             sonde.kill()
             sonde.start()
         runner.join()
@@ -295,11 +296,155 @@ class Stopped(Restarting):
         puppet, run_id = self.running_puppet(sonde, "--job", "x")
         with sonde.paused():
             child = puppet.fork("child")
-            time.sleep(0.6)
+            time.sleep(0.6)  # what is missed is time
         sonde.await_pid(child, run_id)
         self.await_rows("SELECT 1 FROM gaps WHERE kind = 'missed_ticks' AND seconds > 0.5")
         puppet.exit(0)
         self.assert_stored_once(self.finish(puppet.process).summary, outcome="success")
+
+
+class Late(Restarting):
+    """A daemon that comes to know of a run some time after its first process was born: every birth,
+    program and end is stored once, by the daemon or by the run."""
+
+    # Of short ones; fewer than are folded (src/store/folds.h).
+    CHILDREN = 200
+
+    def spawning(self, seconds=0.0):
+        """A command that starts children one after the other, and pauses in the middle."""
+        half = f"for i in $(seq {self.CHILDREN // 2}); do /bin/true; done;"
+        return ("sh", "-c", f"{half} sleep {seconds}; echo half; read go; {half} exit 0")
+
+    def start_run(self, *prefix, seconds=0.0, **options):
+        process = self.start(*prefix, harness.SONDE, "run", "--summary", self.path("summary"),
+                             "--job", "x", "--", *self.spawning(seconds), **options)
+        self.addCleanup(process.stdin.close)
+        self.assertEqual(process.stdout.readline(), b"half\n")
+        return process
+
+    def asking_late(self):
+        self.environment = harness.without_leak_check(self.environment)
+        return ("strace", "-qq", "-o", self.path("trace"), "-e", "trace=connect", "-e",
+                "inject=connect:delay_enter=2500000:when=1")
+
+    def finish_run(self, process):
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        self.assertEqual(process.wait(harness.DEADLINE), 0)
+        with open(self.path("summary"), encoding="utf-8") as summary:
+            return harness.strict_json(summary.read())
+
+    def event_counts(self, run_id):
+        return {row["event_type"]: row["count"] for row in self.rows(
+            "SELECT event_type, sum(count) AS count FROM (SELECT run, event_type, 1 AS count"
+            " FROM event UNION ALL SELECT run, event_type, count FROM folded_events) e"
+            " JOIN jobs ON jobs.id = e.run WHERE run_id = ? GROUP BY 1", run_id)}
+
+    def assert_every_event(self, summary):
+        count = summary["processes"]
+        self.assertGreaterEqual(count, self.CHILDREN + 1)
+        self.assertEqual(self.event_counts(summary["run_id"]),
+                         {"spawn": count, "exec": count, "exit": count})
+        self.assertEqual(self.job(summary["run_id"])["exit_count"], count)
+
+    def await_kept(self, sonde):
+        """Waits until the daemon keeps the run, and gives its id."""
+        def found():
+            return [job["run_id"] for job in sonde.rpc("job.list", outcome="running")
+                    if sonde.pids(job["run_id"])]
+        return harness.wait_until(found, "the daemon keeps it")[0]
+
+    @harness.needs_connector()
+    @harness.needs_program("strace")
+    def test_asked_late(self):
+        """The daemon remembers other processes for two seconds; it is asked later than that."""
+        sonde = self.daemon()
+        process = self.start_run(*self.asking_late())
+        run_id = self.await_kept(sonde)
+        summary = self.finish_run(process)
+        self.assertEqual(summary["run_id"], run_id)
+        self.assert_every_event(summary)
+
+    @harness.needs_connector()
+    @harness.needs_program("strace")
+    def test_asked_late_by_one_who_stores_elsewhere(self):
+        """What such a run would store is not in this database: the daemon stores what it has seen,
+        and that something is missing."""
+        sonde = self.daemon()
+        elsewhere = self.path("elsewhere")
+        process = self.start_run(*self.asking_late(), env=dict(
+            self.environment, SONDE_STATE_DIR=elsewhere, SONDE_SOCKET=sonde.socket))
+        run_id = self.await_kept(sonde)
+        self.finish_run(process)
+        self.await_end(run_id)
+        self.assertGreater(self.event_counts(run_id)["exit"], self.CHILDREN // 2)
+        self.assertIn("a run was registered after processes of it had ended",
+                      [gap["reason"] for gap in self.rows("SELECT * FROM gaps")])
+        self.assertFalse(os.path.exists(os.path.join(elsewhere, "monitor.db")))
+
+    @harness.needs_connector()
+    def test_answers_late(self):
+        """The run is stored here when the daemon does not answer, and by the daemon later."""
+        sonde = self.daemon()
+        with sonde.paused():
+            process = self.start_run()
+            self.await_session(self.only_run(), process.pid)
+        run_id = self.await_kept(sonde)
+        summary = self.finish_run(process)
+        self.assertEqual(summary["run_id"], run_id)
+        self.assert_every_event(summary)
+
+    @harness.needs_connector()
+    def test_taken_over_among_births(self):
+        """It begins to keep a run that starts processes all the time."""
+        process = self.start(harness.SONDE, "run", "--summary", self.path("summary"), "--job",
+                             "x", "--", "sh", "-c", "while ! test -e stop; do /bin/true; done",
+                             cwd=self.directory)
+        self.only_run()
+        sonde = self.daemon()
+        self.await_kept(sonde)
+        sonde.await_snapshots(2)
+        pathlib.Path(self.path("stop")).touch()
+        self.assertEqual(process.wait(harness.DEADLINE), 0)
+        summary = harness.strict_json(pathlib.Path(self.path("summary")).read_text("utf-8"))
+        counts = self.event_counts(summary["run_id"])
+        self.assertEqual((counts["spawn"], counts["exit"]),
+                         (summary["processes"], summary["processes"]))
+
+    @harness.needs_connector()
+    def test_ends_before_the_answer(self):
+        """The daemon reads the beginning of a run that is over: it is stored once."""
+        sonde = self.daemon()
+        with sonde.paused():
+            process = self.start_run()
+            summary = self.finish_run(process)
+        sonde.await_snapshots(3)
+        self.assert_every_event(summary)
+        self.assertEqual(sonde.rpc("job.list", outcome="running"), [])
+        self.assert_stored_once(summary, outcome="success")
+
+    @harness.needs_connector()
+    @harness.needs_program("strace")
+    def test_its_parent_dies(self):
+        """The daemon stores the events from then on."""
+        sonde = self.daemon(interval=0.1)
+        process = self.start_run()
+        self.await_kept(sonde)
+        sonde.kill()
+        sonde.start()
+        run_id = self.await_kept(sonde)
+        self.await_rows("SELECT 1 FROM event WHERE event_type = 'exec'")
+        harness.wait_until(lambda: harness.children_of(process.pid), "the command is there")
+        command, = harness.children_of(process.pid)
+        process.kill()
+        process.wait()
+        sonde.await_snapshots(3)
+        before = self.event_counts(run_id)["exit"]
+        self.assertTrue(harness.is_alive(command))
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        self.await_end(run_id)
+        self.assertEqual(self.event_counts(run_id)["exit"] - before, self.CHILDREN // 2 + 2)  # seq, and the shell itself
 
 
 class Adopted(Restarting):
@@ -477,6 +622,24 @@ class Adopted(Restarting):
         else:
             self.assertEqual((job["outcome"], job["cause"]), ("unknown", "lost"))
         self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 2)
+
+    def test_scheduler_that_reports_later(self):
+        """The process of a step ends, and its scheduler takes its time to report that."""
+        sonde = self.daemon(interval=0.1)
+        puppet = self.puppet()
+        run_id = sonde.rpc("job.start", job_id="x", total_sheets=2)["run_id"]
+        sonde.rpc("sheet.started", job_id="x", sheet_num=1, pid=puppet.pid)
+        sonde.await_pid(puppet.pid, run_id)
+        self.await_rows("SELECT 1 FROM process_metrics WHERE run_id = ?", run_id)
+        sonde.kill()
+        sonde.start()
+        sonde.await_pid(puppet.pid, run_id)
+        puppet.exit(0)
+        sonde.await_snapshots(5)
+        sonde.rpc("sheet.completed", job_id=run_id, sheet_num=1, exit_code=0)
+        sonde.rpc("job.finish", job_id=run_id, outcome="success")
+        job = self.await_end(run_id)
+        self.assertEqual((job["outcome"], job["cause"]), ("success", None))
 
     def test_another_writer_meanwhile(self):
         """One that finds the database as the daemon left it must not end what still runs."""

@@ -356,7 +356,8 @@ class Secrets(RightsTestCase):
                     ("job.finish", {"outcome": "success"}), ("job.progress", {"status": "x"}),
                     ("sheet.started", {"sheet_num": 1}), ("sheet.completed", {"sheet_num": 1}),
                     ("sheet.failed", {"sheet_num": 1}),
-                    ("job.signal", {"pid": self.member.pid, "signal_num": 9})):
+                    ("job.signal", {"pid": self.member.pid, "signal_num": 9}),
+                    ("job.leave", {})):
                 with self.subTest(method=method):
                     self.assertEqual(self.error(link, method, job_id=self.run_id, **params),
                                      NOT_PERMITTED)
@@ -856,6 +857,21 @@ class Hostile(RightsTestCase):
         text = data.decode("utf-8") if isinstance(data, bytes) else data
         self.assertEqual(CONTROLS.findall(text), [], f"{what}: {text!r}")
 
+    def test_rate_limit_of_a_user_holds_for_that_user(self):
+        sonde = self.daemon(EVERYONE)
+        sonde.await_snapshots(1)
+        one, two = self.connect(ONE), self.connect(TWO)
+
+        def reason(link):
+            return link.call("pressure.should_accept_job")["reason"] or ""
+
+        self.assertEqual(one.call("pressure.report_rate_limit", name="api-one", seconds=600), {})
+        self.assertIn("api-one", reason(one))
+        self.assertNotIn("rate limit", reason(two))
+        # Root's holds for everyone.
+        sonde.rpc("pressure.report_rate_limit", name="api-all", seconds=900)
+        self.assertIn("api-all", reason(two))
+
     def test_names_that_are_refused(self):
         sonde = self.daemon(EVERYONE)
         link = self.connect(ONE)
@@ -887,6 +903,31 @@ class Hostile(RightsTestCase):
         sonde.stop()
         self.assert_clean(sonde.log, "log")
 
+    def test_run_that_its_caller_leaves(self):
+        """Another user cannot store in the daemon's database, whatever path the request names."""
+        sonde = self.daemon(EVERYONE)
+        link = self.connect(ONE)
+        for more in ({}, {"stores_in": self.database}):
+            with self.subTest(more=more):
+                run_id = link.call("job.start", job_id="left")["run_id"]
+                link.call("job.leave", job_id=run_id, **more)
+                job = self.await_end(run_id)
+                self.assertEqual((job["outcome"], job["cause"]),
+                                 ("unknown", "its caller stores it elsewhere"))
+        sonde.stop()
+
+    def test_long_texts_of_a_chain_are_cut(self):
+        sonde = self.daemon(EVERYONE)
+        link = self.connect(ONE)
+        run_id = link.call("job.start", job_id="long")["run_id"]
+        failed = {"timestamp": 1, "pid": 1, "event_type": "exit", "exit_code": 3,
+                  "command": "c" * 4000, "details": "d" * 4000}
+        link.call("job.finish", job_id=run_id, outcome="failure", chain=[failed])
+        self.await_end(run_id)
+        stored, = self.json_as(0, "report", run_id)["job"]["chain"]
+        self.assertEqual((len(stored["command"]), len(stored["details"])), (500, 500))
+        sonde.stop()
+
     def test_what_is_kept_is_shown_escaped(self):
         """A command line may have anything in it, and so may a process's own."""
         sonde = self.daemon(EVERYONE)
@@ -902,8 +943,12 @@ class Hostile(RightsTestCase):
                   sender_command=f"sender{self.ESCAPE}", details=f"details{self.ESCAPE}")
         evil.kill()
         sonde.await_snapshots(2)
-        link.call("job.finish", job_id=run_id, outcome="failure", cause=f"cause{self.ESCAPE}")
-        self.await_end(run_id)
+        failed = {"timestamp": 1, "pid": evil.pid, "event_type": "exit", "exit_code": 3}
+        chain = [dict(failed, command=f"link{self.ESCAPE}", details=f"more{self.ESCAPE}"),
+                 dict(failed, pid=1, sender_command=f"sender{self.ESCAPE}")]
+        link.call("job.finish", job_id=run_id, outcome="failure", cause=f"cause{self.ESCAPE}",
+                  chain=chain)
+        self.assertIn("link", str(self.await_end(run_id)["chain"]))
         for uid in (0, ONE):
             for words in (("jobs",), ("events",), ("report", run_id), ("status",)):
                 for more in ((), ("--json",)):
@@ -982,7 +1027,7 @@ class Planted(RightsTestCase):
         """Whatever comes of it: its exit status if it ends, else None."""
         sonde = daemon.Daemon(self, EVERYONE, env={"SONDE_SOCKET": socket_path,
                                                   **({"SONDE_STATE_DIR": state} if state else {})})
-        self.addCleanup(sonde.kill)
+        self.addCleanup(sonde.end)
         sonde.spawn()
         harness.wait_until(lambda: not sonde.is_running() or "message=ready" in sonde.log_now,
                            "it starts or ends")
@@ -1036,7 +1081,7 @@ class Planted(RightsTestCase):
         directory = self.open_to_all("open-swapped", 0o777)
         path = os.path.join(directory, "sonde.sock")
         sonde = daemon.Daemon(self, "", env={"SONDE_SOCKET": path})
-        self.addCleanup(sonde.kill)
+        self.addCleanup(sonde.end)
         sonde.spawn()
         harness.wait_until(lambda: not sonde.is_running() or "message=ready" in sonde.log_now,
                            "it starts or ends")

@@ -2,7 +2,6 @@
 """The daemon as a service: one of a kind, ready when it says so, told to reload and to stop, and
 what it does when time, disk or configuration fail it."""
 import contextlib
-import datetime
 import json
 import os
 import pathlib
@@ -139,7 +138,7 @@ class Manager(ServiceTestCase):
 
     def check_life(self, address):
         sonde = daemon.Daemon(self, env={"NOTIFY_SOCKET": address})
-        self.addCleanup(sonde.kill)
+        self.addCleanup(sonde.end)
         sonde.spawn()
         ready = self.hear()
         self.assertEqual(ready["READY"], "1")
@@ -179,12 +178,16 @@ class Manager(ServiceTestCase):
         self.assertEqual(self.hear_until("READY")["READY"], "1")
 
     def test_watchdog(self):
+        """Twice in its time, and not more often. That none is late is not asserted: a busy machine
+        may delay the daemon by any time."""
         path = self.path("notify")
         self.listen(path)
+        began = time.monotonic()
         sonde = self.daemon(env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "400000"}, interval=NEVER)
         self.hear_until("READY")
         for _ in range(4):
             self.assertEqual(self.hear_until("WATCHDOG")["WATCHDOG"], "1")
+        self.assertGreater(time.monotonic() - began, 4 * 0.2)
         sonde.stop()
 
     def test_watchdog_of_another_process(self):
@@ -432,15 +435,18 @@ class Stop(ServiceTestCase):
                   f"inject=pwrite64:delay_enter={delay_ms * 1000}")
         sonde = daemon.Daemon(self, prefix=prefix,
                               env=harness.without_leak_check(self.environment))
-        self.addCleanup(sonde.kill)
+        self.addCleanup(sonde.end)
         sonde.start()
         link = sonde.top_stream()
         askers = [sonde.connect() for _ in range(20)]
         for asker in askers:
             asker.send({"jsonrpc": "2.0", "id": 1, "method": "job.list"})
-        is_ahead = [link.notice()["data"]["id"] not in self.stored_ids_so_far()
-                    for _ in range(10)]
-        self.assertIn(True, is_ahead)
+        # A loop that waited for the disk would publish no snapshot while the last one is written.
+        published, most_ahead = set(), 0
+        for _ in range(10):
+            published.add(link.notice()["data"]["id"])
+            most_ahead = max(most_ahead, len(published.difference(self.stored_ids_so_far())))
+        self.assertGreaterEqual(most_ahead, 2)
         for asker in askers:
             self.assertEqual(asker.read()["id"], 1)
         sonde.stop()
@@ -507,7 +513,7 @@ class Snapshots(ServiceTestCase):
         streamed = sonde.top_stream()
         seen, asked = set(), set()
         def count_ticks():
-            time.sleep(0.15)
+            time.sleep(0.15)  # sooner than that, the latest snapshot would be fresh enough
             seen.update(notice["data"]["id"] for notice in streamed.pending())
             fresh = sonde.rpc("daemon.top", fresh=True)["id"]
             if fresh not in seen:  # else that of a tick is fresh enough
@@ -524,7 +530,7 @@ class Snapshots(ServiceTestCase):
         link.await_notice("monitor.snapshot")
         with sonde.paused():
             stopped_at = time.time()
-            time.sleep(2)
+            time.sleep(2)  # what is missed is time
             resumed_at = time.time()
         def covers(gap):
             # it begins when the first tick is missed

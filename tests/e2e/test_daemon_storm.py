@@ -23,7 +23,7 @@ STALL_SECONDS = 5
 
 METHODS = ("daemon.status", "daemon.top", "daemon.top.stream", "daemon.events",
            "daemon.monitor.stream", "daemon.reload", "job.start", "job.progress", "job.finish",
-           "job.signal", "job.list", "sheet.started", "sheet.completed", "sheet.failed",
+           "job.signal", "job.leave", "job.list", "sheet.started", "sheet.completed", "sheet.failed",
            "resource.context", "pressure.current", "pressure.can_start_sheet",
            "pressure.should_accept_job", "pressure.report_rate_limit", "estimate.job",
            "report.job", "report.machine", "events.list")

@@ -6,7 +6,6 @@ import os
 import pathlib
 import shutil
 import signal
-import sqlite3
 import subprocess
 import unittest
 
@@ -47,11 +46,6 @@ class Deaths(harness.TestCase):
         self.assertIn(summary["cause"], text)
         self.assertIn(summary["cause"], result.stderr)
         return summary, report, text
-
-    def run_json(self, *words):
-        result = self.run_sonde(*words, "--json")
-        self.assertEqual(result.status, 0, result)
-        return harness.strict_json(result.stdout.decode())
 
     def script(self, name, text):
         return self.write(name, f"#!/bin/sh\n{text}\n", 0o755)
@@ -274,8 +268,11 @@ class Deaths(harness.TestCase):
         self.assertGreaterEqual(len(points), 3)
         self.assertEqual(sorted(point["timestamp"] for point in points),
                          [point["timestamp"] for point in points])
-        self.assertGreater(points[-1]["rss_mb"], points[0]["rss_mb"] + LIMIT_MB / 4)
-        self.assertLessEqual(points[-1]["rss_mb"], LIMIT_MB + 32)
+        # Not the last one: the kernel takes the memory of a process that it kills before the process
+        # has ended, and a sample may come in between.
+        largest = max(point["rss_mb"] for point in points)
+        self.assertGreater(largest, points[0]["rss_mb"] + LIMIT_MB / 4)
+        self.assertLessEqual(largest, LIMIT_MB + 32)
         self.assertLessEqual(points[-1]["timestamp"], report["job"]["ended_at"])
         self.assertIn("its last memory", text)
 
@@ -287,23 +284,6 @@ class Deaths(harness.TestCase):
         return True
 
     # ---- small things ----
-
-    def start_sonde(self, *words, **options):
-        summary = os.path.join(self.open_directory(), "summary")
-        # pylint: disable-next=attribute-defined-outside-init
-        self.stderr = open(self.path("stderr"), "w+b")  # pylint: disable=consider-using-with
-        self.addCleanup(self.stderr.close)
-        return self.start(harness.SONDE, "run", "--summary", summary, *words, stderr=self.stderr,
-                          **options)
-
-    def finish(self, process):
-        status = process.wait(harness.DEADLINE)
-        self.stderr.seek(0)
-        result = harness.Result(status, b"", self.stderr.read())
-        self.check_sanitizers(result.stderr.encode())
-        text = self.read("open/summary").decode()
-        result.summary = harness.strict_json(text)
-        return result
 
     def find_below(self, pid, command):
         for child in harness.children_of(pid):
@@ -319,7 +299,7 @@ class DeathsUnderDaemon(Deaths):
     def setUp(self):
         super().setUp()
         self.daemon = daemon.Daemon(self, interval=0.1).start()
-        self.addCleanup(self.daemon.kill)
+        self.addCleanup(self.daemon.end)
 
     def test_conductor_has_its_own_words(self):
         """What a conductor says stays; how it came to that is told beside it."""
@@ -388,10 +368,9 @@ class DeathsUnderDaemon(Deaths):
     def test_secrets_are_hidden(self):
         """In the sentence, and in the chain."""
         self.run_dead("sh", "-c", "sh -c 'sleep 0.2; exit 3' --password=hunter2; exit $?", status=3)
-        path = os.path.join(self.daemon.state, "monitor.db")
-        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-            for row in database.execute("SELECT cause, chain FROM jobs"):
-                self.assertNotIn("hunter2", str(row))
+        rows = self.stored("SELECT cause, chain FROM jobs")
+        self.assertEqual(len(rows), 1)
+        self.assertNotIn("hunter2", str(rows))
 
 
 if __name__ == "__main__":

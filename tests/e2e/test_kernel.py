@@ -12,7 +12,8 @@ import unittest
 import daemon
 import harness
 
-# The ring holds what 4,000 processes do in their lives: more than that come through it.
+# The ring holds what 4,000 processes do in their lives: more than that come through it, and
+# `make release-check` has more still.
 STORM = int(os.environ.get("SONDE_STORM_PROCESSES", "6000"))
 CAPABILITIES = "bpf,perfmon"
 
@@ -107,8 +108,10 @@ class Storms(Kernel):
                 self.assert_near(summary["cpu_seconds"], user + system, ratio=0.01, slack=0.03)
 
     def test_a_short_command_does_not_wait(self):
-        result = self.run_job("true")
-        self.assertEqual(result.summary["collector"], "procfs")
+        """It is loaded after 100 ms. On a busy machine even this command may take as long."""
+        summary = self.run_job("true").summary
+        if summary["wall_seconds"] < 0.1:
+            self.assertEqual(summary["collector"], "procfs")
 
 
 @needs_kernel_collector()
@@ -200,13 +203,11 @@ class Losses(Kernel):
     def test_ring_overflows(self):
         """A daemon that is stopped while a storm goes on: what was lost is said, and it goes on."""
         sonde = self.daemon(interval=0.2)
-        pid = sonde.pid
         run_id = sonde.rpc("job.start", job_id="x", pid=(puppet := self.puppet()).pid)["run_id"]
         sonde.await_pid(puppet.pid, run_id)
-        os.kill(pid, signal.SIGSTOP)
-        self.run_program(*self.storm(9000))
-        child, orphan = puppet.fork("child"), puppet.fork("orphan")
-        os.kill(pid, signal.SIGCONT)
+        with sonde.paused():
+            self.run_program(*self.storm(9000))
+            child, orphan = puppet.fork("child"), puppet.fork("orphan")
         sonde.await_pid(child, run_id)
         sonde.await_pid(orphan, run_id)  # by the kernel's own account of its members alone
         status = sonde.rpc("daemon.status")
@@ -290,6 +291,21 @@ class Rights(Kernel):
         status = self.status_of(env=self.refusing("*"))
         self.assertEqual(status["collector"], "procfs")
         self.assertIn("the kernel refuses the programs", status["collector_reason"])
+
+    @needs_kernel_collector()
+    @harness.needs_program("gcc")
+    def test_libbpf_that_cannot_be_used(self):
+        library = self.path("libbpf.so.1")
+        sonde = daemon.Daemon(self, env={"LD_LIBRARY_PATH": self.directory})
+        self.write("libbpf.so.1", "no library")
+        with sonde:
+            self.assertIn("there is no libbpf.so.1",
+                          sonde.rpc("daemon.status")["collector_reason"])
+        os.unlink(library)
+        subprocess.run(["gcc", "-shared", "-o", library, "-x", "c", os.devnull], check=True)
+        with sonde:
+            self.assertIn("libbpf.so.1 is too old",
+                          sonde.rpc("daemon.status")["collector_reason"])
 
 
 if __name__ == "__main__":

@@ -177,7 +177,8 @@ class ToldJobs(LearnTestCase):
             analysis = self.json("analyze", "--type", "told")
             self.assertEqual(analysis["runs"], 20)
             self.assertEqual(self.correlation(analysis, "[memory_vs_failure] >2GB")["runs"], 5)
-            self.assertEqual(self.patterns(), {})
+            # Not of this test: another one may have a process killed for memory meanwhile.
+            self.assertEqual(set(self.patterns()) - {"[oom_kill] machine"}, set())
             self.assertEqual(self.json("analyze")["runs"], 30)
             harness.wait_until(lambda: "[memory_vs_failure] >2GB" in self.patterns(), "it is kept")
 
@@ -258,7 +259,8 @@ class ToldJobs(LearnTestCase):
 
             harness.wait_until(kept, "an anomaly is kept")
             self.assertEqual(kept()[0]["pattern_type"], "RESOURCE_ANOMALY")
-            self.assertIn("[fd_exhaustion] files", self.text("analyze"))
+            # The text shows 20, and every process of the machine may have some.
+            self.assertIn("[fd_exhaustion] files", self.text("analyze", "--json"))
             process.terminate()
             self.finish(process)
 

@@ -13,6 +13,8 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 HEADER = SOURCE / "include/sonde/sonde.h"
 BUILD = os.path.dirname(harness.SONDE)
 SANITIZE = ["-fsanitize=address,undefined"] if harness.is_sanitized() else []
+# What the static library needs if it counts the lines that were reached.
+COVERAGE = ["-lgcov"] if harness.is_counted() else []
 # What is built with clang's sanitizers is linked with clang's.
 COMPILERS = ["clang"] if SANITIZE else ["gcc", "clang"]
 WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Werror"]
@@ -133,7 +135,7 @@ class Examples(InstalledTestCase):
         libraries = [word for word in self.pkg_config("--static", "--libs")
                      if word not in ("-lsonde", "-Wl,-Bstatic", "-Wl,-Bdynamic")]
         program = self.build(COMPILERS[0], source, *self.pkg_config("--cflags"),
-                             self.only("**/libsonde.a"), *libraries)
+                             self.only("**/libsonde.a"), *libraries, *COVERAGE)
         self.assertNotIn("libsonde", subprocess.run(["ldd", program], stdout=subprocess.PIPE,
                                                     text=True, check=True).stdout)
         self.check_c_output(self.run_program(program).stdout.decode())

@@ -248,13 +248,10 @@ class Monitor(harness.TestCase):
             monitor.mark("late")
 
     def test_another_process_with_its_descendants(self):
-        child = self.start("sh", "-c", "read x; dd if=/dev/zero of=/dev/null bs=96M count=4 "
-                           "2>/dev/null; echo done; read x", text=True)
+        child = self.start("sh", "-c", '"$0" shape 1 0 96; :', *self.victim())
+        self.await_ready(child)
         with sonde.ResourceMonitor(0.005, pid=child.pid) as monitor:
-            child.stdin.write("\n")
-            child.stdin.flush()
-            self.assertEqual(child.stdout.readline(), "done\n")
-        self.assertGreater(monitor.summary.peak_rss_mb, 90)
+            harness.wait_until(lambda: monitor.summary.peak_rss_mb > 90, "its child is seen")
         with sonde.ResourceMonitor(0.005, pid=child.pid, descendants=False) as monitor:
             pass
         self.assertLess(monitor.summary.peak_rss_mb, 50)

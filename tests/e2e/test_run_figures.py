@@ -125,7 +125,13 @@ class Memory(harness.TestCase):
 
     @harness.needs_memory(1024)
     def test_two_at_once(self):
-        summary = self.run_job(*self.victim("overlap", 2, 200, 600)).summary
+        process = self.start_sonde("--", *self.victim("overlap", 2, 200))
+        harness.wait_until(lambda: self.stored(
+            "SELECT 1 FROM process_metrics WHERE rss_mb >= 200 GROUP BY snapshot_id"
+            " HAVING count(*) = 2"), "both are sampled")
+        result = self.finish(process)
+        self.assertEqual(result.status, 0, result)
+        summary = result.summary
         self.assertGreaterEqual(summary["peak_total_mb"], 400)
         self.assertLess(summary["peak_total_mb"], 420)
         self.assertGreaterEqual(summary["peak_unique_mb"], 400)

@@ -12,6 +12,7 @@ import subprocess
 import time
 import unittest
 
+import daemon
 import harness
 import small_disk
 
@@ -19,7 +20,7 @@ import small_disk
 APPLICATION_ID = 0x736F6E64
 
 
-class Storing(harness.TestCase):
+class Storing(daemon.TestCase):
     """Each test has a state directory of its own."""
 
     def setUp(self):
@@ -27,33 +28,14 @@ class Storing(harness.TestCase):
         self.state = self.path("own-state")
         self.environment["SONDE_STATE_DIR"] = self.state
 
-    @property
-    def database(self):
-        return os.path.join(self.state, "monitor.db")
-
-    def rows(self, sql, *values):
-        """As any other program reads it: plain SQLite, read-only."""
-        return [dict(row) for row in
-                harness.read_rows(self.database, sql, *values, row_factory=sqlite3.Row)]
-
     def await_job(self, name="%"):
         """Waits until a job that is running is stored."""
         harness.wait_until(lambda: self.stored(
             "SELECT 1 FROM jobs WHERE job_id LIKE ? AND outcome = 'running'", name),
             "the job is stored")
 
-    def job(self, run_id):
-        jobs = self.rows("SELECT * FROM jobs WHERE run_id = ?", run_id)
-        self.assertEqual(len(jobs), 1, jobs)
-        return jobs[0]
-
     def events(self, result, *types):
-        marks = ", ".join("?" * len(types))
-        return self.rows(f"SELECT * FROM process_events WHERE run_id = ? AND event_type IN ({marks})"
-                         " ORDER BY timestamp, id", result.summary["run_id"], *types)
-
-    def assert_intact(self):
-        self.assertEqual(self.rows("PRAGMA integrity_check"), [{"integrity_check": "ok"}])
+        return super().events(result.summary["run_id"], *types)
 
     def run_anything(self, *command, options=(), **more):
         """Runs a command of which nothing is expected."""
@@ -224,6 +206,7 @@ class Samples(Storing):
     def test_missed_time_is_a_gap(self):
         process = self.start_sonde("--", *self.victim("named", "x"))
         self.await_ready(process)
+        harness.wait_until(lambda: self.stored("SELECT 1 FROM snapshots"), "it samples")
         process.send_signal(signal.SIGSTOP)
         time.sleep(0.6)  # what is missed is time
         process.send_signal(signal.SIGCONT)
@@ -651,7 +634,11 @@ class FullDisk(small_disk.TestCase, Storing):
         self.assertIn("not stored: ", self.words(result)[-1])
         self.assertIn("the disk is full", self.words(result)[-1])
         self.make_room()
-        self.assert_quiet(self.run_job("true"))
+        process = self.start_sonde("--", *self.victim("named", "x"))
+        self.await_job()
+        result = self.finish(process)
+        self.assertEqual(result.status, 0, result)
+        self.assertNotIn("the disk is full", result.stderr)
 
     def test_blocks_smaller_than_pages(self):
         """There a full disk shows in shared memory, by SIGBUS."""
@@ -665,12 +652,15 @@ class FullDisk(small_disk.TestCase, Storing):
         self.addCleanup(subprocess.run, ["umount", "-l", disk], check=False)
         self.disk, self.state = disk, os.path.join(disk, "state")
         self.environment["SONDE_STATE_DIR"] = self.state
-        self.run_job("true")
+        process = self.start_sonde("--", *self.victim("named", "x"))
+        harness.wait_until(lambda: os.path.exists(self.database + "-ballast"), "the ballast")
+        self.assertEqual(self.finish(process).status, 0)
         os.unlink(self.database + "-ballast")
         self.fill()
-        result = self.run_anything("sh", "-c", "sleep 0.2; exit 7")
-        self.assertEqual(result.status, 7, result)
-        self.assertIn("the disk is full", result.stderr)
+        process = self.start_sonde("--", "sh", "-c", "read line; exit 7")
+        harness.wait_until(lambda: "the disk is full" in pathlib.Path(
+            process.errors_path).read_text(encoding="utf-8"), "it is reported")
+        self.assertEqual(self.finish(process).status, 7)
         result = self.run_program(harness.SONDE, "jobs")
         self.assertEqual(result.status, 1, result)
         self.assertIn("the disk is full", result.stderr)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """sonde run in a real terminal, driven by keys: a shell with job control in tmux."""
 import os
+import pathlib
 import shlex
 import signal
 
@@ -10,21 +11,24 @@ import tmux
 BOTH = "sonde and the command"
 
 
-def parent_of(pid):
-    with open(f"/proc/{pid}/stat", "rb") as stat:
-        return int(stat.read().rsplit(b")", 1)[1].split()[1])
-
-
 class Terminal(tmux.TestCase):
     def words(self, *options_and_command):
         return " ".join(map(shlex.quote, (harness.SONDE, "run", "--summary", self.path("summary"),
                                           *options_and_command)))
 
-    def start_in_terminal(self, *command, suffix=""):
+    def start_in_terminal(self, *command, suffix="", options=()):
         """Types `sonde run -- COMMAND`, which says "ready PID"; gives sonde's and the command's."""
-        self.type(f"{self.words('--', *command)} >{self.path('out')} {suffix}")
+        self.type(f"{self.words(*options, '--', *command)} >{self.path('out')} {suffix}")
         pid = int(self.await_file("out").split()[1])
-        return parent_of(pid), pid
+        return harness.parent_of(pid), pid
+
+    def start_sleeping(self, **options):
+        """A shell that has become a sleep: one that is still a shell handles SIGINT, and then
+        sends it to itself."""
+        pids = self.start_in_terminal("sh", "-c", "echo ready $$; exec sleep 300", **options)
+        harness.wait_until(lambda: pathlib.Path(f"/proc/{pids[1]}/comm").read_text("ascii") ==
+                           "sleep\n", "the sleep")
+        return pids
 
     def start_handling(self, *numbers, suffix=""):
         return self.start_in_terminal(*self.victim("handle", self.path("signals"),
@@ -36,7 +40,8 @@ class Terminal(tmux.TestCase):
     def await_states(self, pids, are_stopped):
         harness.wait_until(
             lambda: all((harness.process_state(pid) == "T") == are_stopped for pid in pids),
-            lambda: f"{BOTH} stopped: {are_stopped}; the screen: {self.screen()}")
+            lambda: f"{BOTH} stopped: {are_stopped}; their states: "
+                    f"{[harness.process_state(pid) for pid in pids]}; the screen: {self.screen()}")
 
     def await_prompt(self):
         """The shell answers again."""
@@ -50,8 +55,7 @@ class Terminal(tmux.TestCase):
     # ---- keys ----
 
     def test_interrupt(self):
-        self.start_in_terminal("sh", "-c", "echo ready $$; exec sleep 300",
-                               suffix=f"; echo $? >{self.path('status')}")
+        self.start_sleeping(suffix=f"; echo $? >{self.path('status')}")
         self.press("C-c")
         self.assertEqual(self.await_file("status"), "130\n")
         self.await_screen("killed by SIGINT, from the terminal")
@@ -61,9 +65,7 @@ class Terminal(tmux.TestCase):
         """It is as good as what sonde sees itself."""
         if self.run_sonde("run", "--no-store", "--exact", "--", "true").status:
             self.skipTest("needs the kernel collector")
-        self.type(self.words("--exact", "--", "sh", "-c", "echo ready; exec sleep 300") +
-                  f" >{self.path('out')}")
-        self.await_file("out")
+        self.start_sleeping(options=("--exact",))
         self.press("C-c")
         self.assertEqual(self.summary()["cause"], "killed by SIGINT, from the terminal")
 
@@ -111,7 +113,7 @@ class Terminal(tmux.TestCase):
         self.type(f"{self.words('--wait', '--', 'sh', '-c', 'sleep 300 & echo $! $PPID')} "
                   f">{self.path('out')}")
         sleeper, sonde = map(int, self.await_file("out").split())
-        harness.wait_until(lambda: parent_of(sleeper) == sonde, "the orphan")
+        harness.wait_until(lambda: harness.parent_of(sleeper) == sonde, "the orphan")
         self.press("C-z")
         self.await_states((sleeper, sonde), True)
         self.await_prompt()
@@ -156,7 +158,7 @@ class Terminal(tmux.TestCase):
         harness.wait_until(lambda: os.path.exists(self.path("out")) and
                            self.read("out").count(b"\n") == 2, "the first half")
         pid = int(self.read("out").split()[-1])
-        self.await_states((parent_of(pid), pid), True)
+        self.await_states((harness.parent_of(pid), pid), True)
         self.type("fg")
         summary = self.summary()
         self.assertEqual(summary["outcome"], "success")
@@ -171,7 +173,7 @@ class Terminal(tmux.TestCase):
         self.type(self.words("--", "sh", "-c", f"echo ready $$ >{self.path('out')}; exec cat") +
                   f" >{self.path('copy')} &")
         pid = int(self.await_file("out").split()[1])
-        self.await_states((parent_of(pid), pid), True)
+        self.await_states((harness.parent_of(pid), pid), True)
 
         def is_told():  # the shell hears of it when the last thread has stopped
             self.type(f"jobs >{self.path('jobs')}")
@@ -205,7 +207,7 @@ class Terminal(tmux.TestCase):
         self.await_prompt()
 
     def test_terminal_that_is_closed(self):
-        _, pid = self.start_in_terminal("sh", "-c", "echo ready $$; exec sleep 300")
+        _, pid = self.start_sleeping()
         self.tmux("kill-window")
         summary = self.summary()
         self.assertEqual(summary["signal_num"], signal.SIGHUP)

@@ -92,11 +92,15 @@ class Waiting(harness.TestCase):
         self.assertLessEqual(result.summary["cpu_seconds"], result.summary["wall_seconds"] * 1.2)
 
     def test_an_ignored_hangup_does_not_end_it(self):
+        os.mkfifo(self.path("gate"))
         process = self.start("sh", "-c", "trap '' HUP; exec \"$0\" \"$@\"", harness.SONDE, "run", "-q",
                              "--wait", "--summary", self.path("summary"), "--", "sh", "-c",
-                             f"sleep 1 & echo done >{self.path('done')}")
-        harness.wait_until(lambda: os.path.exists(self.path("done")), "the command")
+                             f"(read gate <{self.path('gate')}) & echo $! >{self.path('done')}")
+        left = int(harness.wait_until(
+            lambda: os.path.exists(self.path("done")) and self.read("done"), "the command"))
+        harness.wait_until(lambda: harness.parent_of(left) == process.pid, "the command has ended")
         process.send_signal(signal.SIGHUP)
+        self.write("gate", "")  # the kernel drops a signal that is ignored when it is sent
         self.assertEqual(process.wait(harness.DEADLINE), 0)
         summary = harness.strict_json(self.read("summary").decode())
         self.assertEqual(summary["left_running"], [])

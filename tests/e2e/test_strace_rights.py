@@ -154,6 +154,7 @@ class Impostors(tracing.TestCase):
         self.assert_nothing_left(sonde)
 
     def test_floods(self):
+        """300 MB are far more than the daemon may grow by: more of them would show nothing else."""
         sonde = self.impostor("trap '' INT; head -c 300000000 /dev/zero >&2\nexit 0\n")
         answer = self.ask(sonde)
         self.assertFalse(answer["attached"])

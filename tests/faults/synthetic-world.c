@@ -137,7 +137,8 @@ static void replace(struct synthetic_world *world, struct synthetic_process *pro
     add_event(world, process, EVENT_SPAWN, events)->ppid = process->ppid;
 }
 
-/* One event of each tick names it. */
+/* One event of each tick names it. It is of no run: many ticks within a second are a storm, in
+ * which a run's events are counted instead of stored one by one. */
 static int sign(struct synthetic_world *world, struct arena *arena,
                 struct process_event_list *events)
 {
@@ -145,6 +146,8 @@ static int sign(struct synthetic_world *world, struct arena *arena,
 
     snprintf(text, sizeof(text), "tick %lld of %d", (long long)world->tick, (int)getpid());
     struct process_event *event = add_event(world, &world->processes[0], EVENT_SIGNAL, events);
+    event->run_id = event->job_id = NULL;
+    event->sheet_num = INT_UNKNOWN;
     event->signal_num = 10;
     event->details = arena_strdup(arena, text);
     return event->details ? 0 : -ENOMEM;

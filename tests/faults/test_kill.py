@@ -41,7 +41,12 @@ class ByTime(faults.Case):
                 self.assertEqual(writer.errors, "")
                 self.figures["kills"] += 1
                 self.figures["ticks acknowledged"] += len(tolds[-1].ticks)
-            self.check_told(tolds, retention)
+            if len({told.pid for told in tolds}) == len(tolds):
+                self.check_told(tolds, retention)
+            else:
+                # The kernel gave a pid out again: the rows of these two are not distinguishable.
+                self.clear()
+                tolds = []
 
     def test_while_it_is_made(self):
         for _ in range(faults.count(4, 60)):
@@ -204,10 +209,14 @@ class Recovery(faults.Case):
 class RealRun(faults.Case):
     """sonde run itself."""
 
-    def kill_one(self, number):
+    def kill_one(self, number, is_stored):
+        """At a random moment; with `is_stored`, of the time since the run is in the database."""
         with open(self.path(f"run-{number}"), "wb") as errors:
             process = self.start(harness.SONDE, "run", "--job", "build", "--interval", "10ms", "--",
                                  *self.victim("crowd", 20, 60000), stderr=errors)
+        if is_stored:
+            harness.wait_until(lambda: self.stored("SELECT 1 FROM jobs WHERE outcome = 'running'"),
+                               "the run is stored")
         time.sleep(self.random.uniform(0, 0.3))
         process.kill()
         process.wait()
@@ -217,8 +226,9 @@ class RealRun(faults.Case):
         harness.kill_all_below()
 
     def test_killed(self):
-        for number in range(faults.count(3, 40)):
-            self.kill_one(number)
+        kills = faults.count(3, 40)
+        for number in range(kills):
+            self.kill_one(number, is_stored=number == kills - 1)
             self.figures["kills"] += 1
             if not os.path.exists(self.database):
                 continue
@@ -228,7 +238,7 @@ class RealRun(faults.Case):
                 self.assertIn(result.status, (0, 1), result)
                 self.assertNotIn("damaged", result.stderr)
         names = self.rows("SELECT DISTINCT job_id, outcome, cause FROM jobs")
-        self.assertIn(names, ([], [("build", "unknown", "lost")]))
+        self.assertEqual(names, [("build", "unknown", "lost")])
 
 
 class Log(faults.Case):
