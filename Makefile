@@ -67,5 +67,8 @@ docs: all
 	ninja -C $(BUILD) docs/generate
 	cd docs && ../$(BUILD)/docs/generate
 
+# What fuzzing has found stays: $(FUZZED)/corpus, crashes and executions.json.
 clean:
-	rm -rf $(BUILD) build-sanitized build-tsan build-without-bpf build-coverage $(FUZZED)
+	rm -rf $(BUILD) build-sanitized build-tsan build-without-bpf build-coverage
+	find $(FUZZED) -mindepth 1 -maxdepth 1 ! -name corpus ! -name crashes \
+	    ! -name executions.json -exec rm -rf {} + 2>/dev/null || true
