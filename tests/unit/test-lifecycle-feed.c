@@ -13,72 +13,147 @@
 #include "kernel-world.h"
 #include "model/field.h"
 
-static size_t ends;
+/* The pids of the ends that were reported, in their order. */
+static pid_t ends[8];
+static size_t end_count;
 
-static void on_member(void *context _unused_, struct member *member _unused_,
+static void on_member(void *context _unused_, struct member *member,
                       const struct lifecycle_event *event, double timestamp _unused_)
 {
-    ends += event->kind == LIFECYCLE_EXIT;
+    if (event->kind != LIFECYCLE_EXIT)
+        return;
+    assert_true(end_count < ARRAY_SIZE(ends));
+    ends[end_count++] = member->pid;
 }
 
-static void nap(struct lifecycle_feed *feed)
+static struct world {
+    uv_loop_t loop;
+    struct registry *registry;
+    struct run *run;
+    struct lifecycle_feed *feed;
+    int gate[2]; /* a child lives until its writing end is closed */
+} world;
+
+/* A feed by the connector, and a run. */
+static int set_up(void **state _unused_)
+{
+    const struct run_options options = {.run_id = "r", .job_id = "j"};
+    struct lifecycle_feed_options feed_options = {.on_member = on_member};
+    struct lifecycle_source source = {0};
+
+    world = (struct world){0};
+    end_count = 0;
+    assert_int_equal(uv_loop_init(&world.loop), 0);
+    assert_int_equal(registry_new(&world.registry), 0);
+    assert_int_equal(registry_add_run(world.registry, &options, &world.run), 0);
+    assert_int_equal(pipe(world.gate), 0);
+    if (connector_open(&source.connector) < 0)
+        skip();
+    feed_options.registry = world.registry;
+    assert_int_equal(lifecycle_feed_start(&world.loop, &source, &feed_options, &world.feed), 0);
+    return 0;
+}
+
+static int tear_down(void **state _unused_)
+{
+    close(world.gate[0]);
+    lifecycle_feed_close(world.feed);
+    uv_run(&world.loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&world.loop), 0);
+    registry_free(world.registry);
+    return 0;
+}
+
+static void nap(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = (long)NS_PER_MSEC}, NULL);
-    lifecycle_feed_drain(feed);
+    lifecycle_feed_drain(world.feed);
+}
+
+static void await_ends(size_t count)
+{
+    for (int i = 0; i < 30000 && end_count < count; i++)
+        nap();
+    assert_int_equal(end_count, count);
+    assert_false(lifecycle_feed_has_lost(world.feed));
+}
+
+/* In a child: returns when the gate opens. */
+static void await_gate(void)
+{
+    char byte;
+
+    close(world.gate[1]);
+    (void)!read(world.gate[0], &byte, 1);
 }
 
 /* A process that was on its way out when it was covered: the kernel's programs have no tag of it,
  * and it takes longer than others. */
 static void test_end_that_takes_long(void **state _unused_)
 {
-    const struct run_options options = {.run_id = "r", .job_id = "j"};
-    struct lifecycle_feed_options feed_options = {.on_member = on_member};
-    struct lifecycle_source source = {0};
-    struct lifecycle_feed *feed;
-    struct run *run;
-    uv_loop_t loop;
-    int gate[2];
-
-    assert_int_equal(uv_loop_init(&loop), 0);
-    assert_int_equal(registry_new(&feed_options.registry), 0);
-    assert_int_equal(registry_add_run(feed_options.registry, &options, &run), 0);
-    if (connector_open(&source.connector) < 0)
-        skip();
-    assert_int_equal(lifecycle_feed_start(&loop, &source, &feed_options, &feed), 0);
-    assert_int_equal(pipe(gate), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        char byte;
-        close(gate[1]);
-        _exit((int)read(gate[0], &byte, 1));
+        await_gate();
+        _exit(0);
     }
-    assert_int_equal(registry_add(feed_options.registry, run, INT_UNKNOWN, pid), 0);
-    lifecycle_feed_drain(feed);
-    assert_int_equal(lifecycle_feed_use_kernel(feed, probe), 0);
-    struct member *member = registry_find(feed_options.registry, pid);
+    assert_int_equal(registry_add(world.registry, world.run, INT_UNKNOWN, pid), 0);
+    lifecycle_feed_drain(world.feed);
+    assert_int_equal(lifecycle_feed_use_kernel(world.feed, probe), 0);
+    struct member *member = registry_find(world.registry, pid);
     member->is_covered = member->is_counted = true;
 
     uint64_t until_ns = clock_mono_ns() + 1200 * NS_PER_MSEC; /* longer than the others take */
     while (clock_mono_ns() < until_ns)
-        nap(feed);
-    assert_int_equal(ends, 0);
-    close(gate[1]);
+        nap();
+    assert_int_equal(end_count, 0);
+    close(world.gate[1]);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    for (int i = 0; i < 30000 && !ends; i++)
-        nap(feed);
-    assert_int_equal(ends, 1);
-    assert_false(lifecycle_feed_has_lost(feed));
+    await_ends(1);
+}
 
-    close(gate[0]);
-    lifecycle_feed_close(feed);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&loop), 0);
-    registry_free(feed_options.registry);
+/* The kernel's programs report the end of the parent, and only the connector that of its child,
+ * which the parent has waited for. */
+static void test_child_ends_before_its_parent(void **state _unused_)
+{
+    int born[2];
+    pid_t child;
+
+    assert_int_equal(pipe(born), 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        child = fork();
+        if (child == 0) {
+            await_gate();
+            _exit(3);
+        }
+        (void)!write(born[1], &child, sizeof(child));
+        close(world.gate[1]);
+        waitpid(child, NULL, 0);
+        _exit(3);
+    }
+    assert_int_equal(registry_add(world.registry, world.run, INT_UNKNOWN, parent), 0);
+    assert_int_equal(read(born[0], &child, sizeof(child)), sizeof(child));
+    lifecycle_feed_drain(world.feed);
+    assert_non_null(registry_find(world.registry, child));
+    assert_int_equal(kernel_probe_tag(probe, parent, world.run->tag), 0);
+    assert_int_equal(lifecycle_feed_use_kernel(world.feed, probe), 0);
+    registry_find(world.registry, parent)->is_covered = true;
+
+    close(world.gate[1]);
+    assert_int_equal(waitpid(parent, NULL, 0), parent);
+    await_ends(2);
+    assert_int_equal(ends[0], child);
+    assert_int_equal(ends[1], parent);
+    close(born[0]);
+    close(born[1]);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_end_that_takes_long)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_end_that_takes_long, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_child_ends_before_its_parent, set_up, tear_down),
+    };
 
     if (!kernel_world_is_allowed())
         return 0;
