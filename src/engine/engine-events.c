@@ -13,10 +13,6 @@
 /* Two suffice but in a storm. */
 #define COVER_LOOKS_MAX 16
 
-/* It takes the time until a process that is on its way out gets to a CPU; what has not come by then
- * is lost. */
-#define ENDS_WAIT_MAX_NS (5 * NS_PER_SEC)
-
 /* ---- events of members ---- */
 
 static void on_flush(uv_timer_t *timer)
@@ -115,10 +111,10 @@ static void settle_unreported(struct engine *engine)
 /* A process sends the connector's event of its end after its parent could reap it (exit_notify(),
  * then proc_exit_connector()): on a busy machine, long after. So it is with the last part of what
  * the kernel's programs report. */
-void engine_await_ends(struct engine *engine)
+void engine_await_ends(struct engine *engine, uint64_t patience_ns)
 {
     const struct timespec nap = {.tv_nsec = NS_PER_MSEC};
-    uint64_t until_ns = clock_mono_ns() + ENDS_WAIT_MAX_NS;
+    uint64_t until_ns = clock_mono_ns() + patience_ns;
 
     if (!engine->feed)
         return;

@@ -109,9 +109,9 @@ int engine_collect(struct engine *engine);
 /* Hands on what has happened since the last one, without a snapshot. */
 void engine_flush(struct engine *engine);
 
-/* Waits, not long, for the ends of processes that are gone, which the kernel may report late. Those
- * that do not come are a gap of the next snapshot. */
-void engine_await_ends(struct engine *engine);
+/* Waits for the ends of processes that are gone, which the kernel may report late. Those that do
+ * not come within `patience_ns` are a gap of the next snapshot. */
+void engine_await_ends(struct engine *engine, uint64_t patience_ns);
 
 /* ---- runs ---- */
 

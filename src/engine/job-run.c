@@ -29,6 +29,9 @@
 #define KERNEL_AFTER_MS 100
 /* The same goes for the drivers of GPUs. */
 #define GPUS_AFTER_MS 100
+/* How long the report of an end may take: a process that is on its way out must get to a CPU. What
+ * has not come by then is lost. */
+#define ENDS_WAIT_MAX_NS (5 * NS_PER_SEC)
 
 struct job_runner {
     const struct job_run_options *options;
@@ -662,7 +665,7 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
     /* Once more, for what is left running and for figures that were on their way. */
     if (runner->engine) {
         engine_stop_tracing(runner->engine);
-        engine_await_ends(runner->engine);
+        engine_await_ends(runner->engine, ENDS_WAIT_MAX_NS);
         runner->is_summarising = true;
         if (engine_collect(runner->engine) == 0)
             facts->latest = runner->latest->tick.snapshot;
