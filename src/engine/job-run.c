@@ -619,7 +619,8 @@ static void wait_for_command(struct job_runner *runner)
     runner->facts.oom_kills = peek_oom_kills();
     runner->facts.sampling_error = start_sampling(runner);
     start_loading(runner);
-    collect_children(runner);
+    /* SIGCHLD is blocked since before the fork: even the end of a command that is over by now is
+     * read in its turn, after the signal that ended it. */
     while (!runner->is_over)
         uv_run(&runner->loop, UV_RUN_ONCE);
 }

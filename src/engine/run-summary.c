@@ -72,16 +72,25 @@ static void describe_end(const struct run_facts *facts, struct process_event *re
     }
 }
 
-/* A machine that is busy may let a command end before its command line is read; its parent knows
- * what it has started. */
-static int name_command(const struct run_facts *facts, const struct job_run_options *options,
+/* The command's parent knows what it has started, and which signal it has passed on or the terminal
+ * has sent: a busy machine may report the end of the command before either is noted. */
+static int complete_end(const struct run_facts *facts, const struct job_run_options *options,
                         struct arena *arena, struct process_event_list *chain)
 {
-    struct process_event *last = &chain->items[chain->count - 1];
+    struct process_event *last = &chain->items[chain->count - 1], known;
 
-    if (!last->command && last->pid == facts->command_pid)
-        last->command = run_record_command(options->argv, arena);
-    return last->command || last->pid != facts->command_pid ? 0 : -ENOMEM;
+    if (last->pid != facts->command_pid)
+        return 0;
+    if (!last->command && !(last->command = run_record_command(options->argv, arena)))
+        return -ENOMEM;
+    if (int_is_known(last->sender_pid) || last->details)
+        return 0;
+    describe_end(facts, &known);
+    last->sender_pid = known.sender_pid;
+    last->details = known.details;
+    if (known.sender_command && !(last->sender_command = arena_strdup(arena, known.sender_command)))
+        return -ENOMEM;
+    return 0;
 }
 
 /* The chain as it was found; else what the parent knows. */
@@ -135,7 +144,7 @@ static int fill_outcome(const struct run_facts *facts, const struct job_run_opti
         return 0;
     int r = fill_chain(facts, arena, &summary->chain);
     if (r == 0)
-        r = name_command(facts, options, arena, &summary->chain);
+        r = complete_end(facts, options, arena, &summary->chain);
     if (r == 0)
         r = add_doubt(facts, arena, &summary->chain);
     if (r < 0)

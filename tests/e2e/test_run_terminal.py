@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """sonde run in a real terminal, driven by keys: a shell with job control in tmux."""
+import fcntl
 import os
 import pathlib
+import pty
 import shlex
 import signal
+import subprocess
+import termios
 
 import harness
 import tmux
@@ -67,6 +71,20 @@ class Terminal(tmux.TestCase):
             self.skipTest("needs the kernel collector")
         self.start_sleeping(options=("--exact",))
         self.press("C-c")
+        self.assertEqual(self.summary()["cause"], "killed by SIGINT, from the terminal")
+
+    def test_interrupt_at_once(self):
+        """The command presses Ctrl-C itself, before sonde waits for it."""
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        self.addCleanup(os.close, slave)
+        process = subprocess.Popen(
+            [harness.SONDE, "run", "--summary", self.path("summary"), "--", "sh", "-c",
+             f"printf '\\003' >&{master}; exec sleep 300"], stdin=slave, env=self.environment,
+            pass_fds=(master,), stderr=subprocess.DEVNULL, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0))
+        self.started.append(process)
+        process.wait(harness.DEADLINE)
         self.assertEqual(self.summary()["cause"], "killed by SIGINT, from the terminal")
 
     def test_interrupt_reaches_the_command_once(self):

@@ -39,7 +39,8 @@ class TestCase(harness.TestCase):
         return self.tmux("capture-pane", "-p", "-J", "-S", "-")
 
     def await_screen(self, text):
-        harness.wait_until(lambda: text in self.screen(), f"'{text}' on the screen")
+        harness.wait_until(lambda: text in self.screen(),
+                           lambda: f"'{text}' on the screen; it has: {self.screen()}")
 
     def await_file(self, name):
         """The content of a file that a command in the terminal writes, once it has a whole line."""
