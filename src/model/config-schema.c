@@ -130,7 +130,9 @@ const struct config_key config_keys[] = {
 
     KEY("jobs.linger_seconds", jobs.linger_seconds, CONFIG_REAL, .fallback = "30",
         .unit_seconds = 1,
-        .meaning = "how long a job that a rule found stays open after its last process has ended"),
+        .meaning =
+            "how long a job that a rule found, or that the daemon adopted after a restart, stays "
+            "open after its last process has ended"),
     KEY("jobs.rules", jobs.rules, CONFIG_RULES,
         .fallback = "[{job_id: 'slurm-{SLURM_JOB_ID}', env: [SLURM_JOB_ID]},"
                     " {job_id: 'gha-{GITHUB_RUN_ID}-{GITHUB_JOB}',"

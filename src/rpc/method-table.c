@@ -319,10 +319,9 @@ const struct rpc_method rpc_methods[RPC_METHOD_COUNT] = {
          .answer =
              "{`changed`: [{`key`, `from`, `to`}]}; after an error the old configuration stays"},
     [RPC_JOB_START] = {"job.start", "A job begins.", TAKES(job_start_params),
-                       .answer =
-                           "{`run_id`, `job_id`}; to a caller that offers or keeps events also "
-                           "`has_events`: whether the daemon stores births, programs and "
-                           "ends of the run"},
+                       .answer = "{`run_id`, `job_id`}; with `stores_in` also "
+                                 "`has_events`: whether the daemon stores births, programs and "
+                                 "ends of the run"},
     [RPC_JOB_PROGRESS] = {"job.progress", "How far a job has come.", TAKES(job_progress_params),
                           .answer = "{}"},
     [RPC_JOB_FINISH] = {"job.finish",
@@ -334,8 +333,8 @@ const struct rpc_method rpc_methods[RPC_METHOD_COUNT] = {
                         "A signal is on its way to a process of the run, told by its parent.",
                         TAKES(job_signal_params), .answer = "{}"},
     [RPC_JOB_LEAVE] = {"job.leave",
-                       "The caller keeps the run itself from now on. The daemon drops it without "
-                       "an end.",
+                       "The caller stores the run itself from now on. The daemon drops it without "
+                       "an end if both use the same database.",
                        TAKES(job_leave_params), .answer = "{}"},
     [RPC_JOB_LIST] = {"job.list", "The runs that are stored.", TAKES(job_list_params),
                       .answer = "a list of Job, latest first"},
