@@ -409,7 +409,8 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
     const struct run_usage *usage = engine_usage(daemon->engine, run);
     bool saw_all = engine_saw_every_process(daemon->engine);
 
-    if (!int_is_known(profile->process_spawn_count)) {
+    /* Of one that lacks events, the store has counted those of its caller, too. */
+    if (!int_is_known(profile->process_spawn_count) && !run->lacks_events) {
         profile->process_spawn_count = (int64_t)run->processes;
         profile->exactness.processes = saw_all ? EXACT : LOWER_BOUND;
     }
@@ -579,6 +580,8 @@ void job_desk_finish(struct daemon *daemon, struct run *run, const struct job *t
     /* Of one that went on from before, the store has the sums. */
     if (!entry || !entry->is_continued)
         add_figures(daemon, run, &job.profile);
+    if (run->lacks_events) /* the counts of events, which go by this, are too low */
+        job.profile.exactness.processes = LOWER_BOUND;
     add_syscalls(daemon, run, &arena, &job.profile);
     if (entry && int_is_known(entry->sheet_num))
         end_own_sheet(daemon, run, entry->sheet_num, &job);
@@ -643,8 +646,12 @@ void job_desk_sweep(struct daemon *daemon)
         if (!entry)
             continue;
         entry->summed_processes = run->members ? 0 : run->processes;
-        if (run->stores_no_lives && owner_is_gone(entry))
+        run->lacks_events |= entry->has_lost_keeper; /* its end would have been read since */
+        if (run->stores_no_lives && owner_is_gone(entry)) {
             run->stores_no_lives = false;
+            entry->has_lost_keeper = true;
+            job_desk_take_back(daemon, run); /* its counts go on from what the caller has stored */
+        }
         bool was_left_alone = entry->was_left_alone;
         entry->was_left_alone = !run->living && is_left_alone(run, entry);
         /* The last message of its parent may be unread: the loop reads it before the next sweep. */

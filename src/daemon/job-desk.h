@@ -21,6 +21,7 @@ struct desk_entry {
     uint64_t owner_start_ticks;
     bool is_adopted;           /* and not told of again since: it ends with its processes */
     bool was_left_alone;       /* at the last sweep */
+    bool has_lost_keeper;      /* its caller stored events, and was gone at a sweep */
     bool is_continued;         /* others have kept its beginning */
     uint64_t summed_processes; /* how many were over when the last snapshot was taken, if all were;
                                   else 0 */
@@ -68,8 +69,8 @@ void job_desk_store_no_lives(struct daemon *daemon, struct run *run);
 /* Whether an event is one of those. */
 bool job_desk_is_stored_elsewhere(const struct daemon *daemon, const struct process_event *event);
 
-/* The store gets the beginning of the run once more: its caller has stored it for a while, or it
- * has got a parent. */
+/* The store gets the beginning of the run once more: its caller has stored it, or its events, for a
+ * while, or it has got a parent. */
 void job_desk_take_back(struct daemon *daemon, const struct run *run);
 
 /* The processes of the run are known: runs that were started in it and registered earlier get it as

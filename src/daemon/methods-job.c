@@ -253,8 +253,7 @@ static void choose_event_keeper(struct daemon *daemon, const struct connection *
                       !rpc_bool(request, "again", false) && (run->misses_events || is_gone);
 
     if (!shares_store(daemon, connection, request)) {
-        if (is_missing)
-            engine_missed_beginning(daemon->engine);
+        run->lacks_events |= is_missing;
     } else if (is_missing || rpc_bool(request, "keeps_events", false)) {
         job_desk_store_no_lives(daemon, run);
     }

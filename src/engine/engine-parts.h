@@ -44,7 +44,6 @@ struct engine {
     bool must_look;    /* … once, because nobody has told of them until now */
     bool is_failing;
     bool has_lost_events;
-    bool missed_beginnings;   /* of runs, since the last snapshot; not yet noted as a gap */
     uint64_t unreported_ends; /* of processes that are gone; not yet noted as a gap */
     struct engine_counts counts;
 };

@@ -149,15 +149,7 @@ static void add_gaps(struct engine *engine, const struct moment *now, uint64_t l
     if (engine->unreported_ends)
         add_event_gap(engine, now, (int64_t)TAKE(engine->unreported_ends, 0),
                       "the kernel has not reported the ends of processes that are gone");
-    if (TAKE(engine->missed_beginnings, false))
-        add_event_gap(engine, now, INT_UNKNOWN,
-                      "a run was registered after processes of it had ended");
     engine->last = *now;
-}
-
-void engine_missed_beginning(struct engine *engine)
-{
-    engine->missed_beginnings = true;
 }
 
 /* ---- what is made of it ---- */

@@ -123,10 +123,6 @@ void engine_catch_up(struct engine *engine);
  * can make us wait by saying so. */
 void engine_settle(struct engine *engine, const struct run *run);
 
-/* A run has just been registered, and events of its beginning are stored nowhere. However many they
- * are, the next snapshot has one gap for them. */
-void engine_missed_beginning(struct engine *engine);
-
 /* Whether `pid` was forked by `parent` not long ago: it may be gone already. */
 bool engine_saw_fork(struct engine *engine, pid_t parent, pid_t pid);
 

@@ -166,7 +166,7 @@ static void pass_on(struct run_custody *custody, struct tick_box *box)
         return;
     }
     if (custody->state == KEEPER_KEEPS)
-        tick_box_keep_lives(box);
+        tick_box_keep_lives(box, custody->job.run_id);
     store_writer_tick(custody->writer, box);
 }
 

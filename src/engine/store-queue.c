@@ -1,5 +1,7 @@
 #include "engine/store-queue.h"
 
+#include <string.h>
+
 #include "engine/store-writer.h"
 
 void store_queue_init(struct store_queue *queue, double interval_seconds, const char *loss_reason)
@@ -31,6 +33,7 @@ bool store_queue_push_tick(struct store_queue *queue, struct tick_box *box)
     bool has_room = !queue->is_closed && queue->ticks_waiting < STORE_QUEUE_MAX;
     struct store_message *message = has_room ? store_message_of_tick(box) : NULL;
 
+    memcpy(queue->beside_run, box->tick.beside_run, sizeof(queue->beside_run));
     if (!message) {
         store_queue_lose(queue, box);
         return false;
@@ -94,7 +97,7 @@ void store_queue_lose(struct store_queue *queue, const struct tick_box *box)
     tick_loss_add_gaps(&queue->loss, box);
     tick_loss_add(&queue->loss, box);
     tick_loss_add(&queue->episode, box);
-    queue->dropped += box->tick.snapshot != NULL;
+    queue->dropped += tick_stored_snapshot(&box->tick) != NULL;
     queue->events_lost += box->tick.events.count;
     lose_anomalies(queue, &box->tick.anomalies);
 }
@@ -118,7 +121,7 @@ void store_queue_add_waiting(const struct store_queue *queue, uint64_t *snapshot
     *events += queue->anomalies.count;
     TAILQ_FOREACH (message, &queue->messages, neighbours)
         if (message->box) {
-            *snapshots += message->box->tick.snapshot != NULL;
+            *snapshots += tick_stored_snapshot(&message->box->tick) != NULL;
             *events += message->box->tick.events.count + message->box->tick.anomalies.count;
         }
 }

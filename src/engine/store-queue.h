@@ -18,9 +18,10 @@ struct store_queue {
     double interval_seconds;
     bool is_closed; /* nothing will be written any more */
 
-    struct tick_loss loss;    /* that the store does not know of yet */
-    struct tick_loss episode; /* since writing last went well */
-    const char *loss_reason;  /* why ticks are being lost */
+    struct tick_loss loss;           /* that the store does not know of yet */
+    struct tick_loss episode;        /* since writing last went well */
+    const char *loss_reason;         /* why ticks are being lost */
+    char beside_run[UUID_TEXT_SIZE]; /* of the latest tick, stored or lost */
     struct kept_anomalies anomalies;
     uint64_t dropped; /* snapshots, in all */
     uint64_t events_lost;

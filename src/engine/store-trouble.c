@@ -50,19 +50,22 @@ void store_trouble_tell_cost(struct store_trouble *trouble, const char *before,
                              const struct tick_loss *cost, double interval_seconds,
                              const char *after)
 {
+    /* The events of a snapshot that is lost are lost with it: the snapshots stand for both. */
+    const char *noun = cost->snapshots ? "snapshot" : "event";
+    uint64_t lost = cost->snapshots ? cost->snapshots : cost->events;
     struct human count, seconds;
 
-    store_trouble_say(trouble, "%s; %s snapshot%s (%s) %s not stored%s", before,
-                      human_count(&count, cost->snapshots), cost->snapshots == 1 ? "" : "s",
+    store_trouble_say(trouble, "%s; %s %s%s (%s) %s not stored%s", before,
+                      human_count(&count, lost), noun, lost == 1 ? "" : "s",
                       human_duration(&seconds, tick_loss_seconds(cost, interval_seconds)),
-                      cost->snapshots == 1 ? "was" : "were", after);
+                      lost == 1 ? "was" : "were", after);
 }
 
 void store_trouble_end(struct store_trouble *trouble, const struct tick_loss *cost,
                        double interval_seconds)
 {
     trouble->error = 0;
-    if (cost->snapshots)
+    if (!tick_loss_is_empty(cost))
         store_trouble_tell_cost(trouble, "writing again", cost, interval_seconds, "");
     else
         store_trouble_say(trouble, "writing again; no snapshot was lost");

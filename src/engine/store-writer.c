@@ -411,7 +411,7 @@ static int write_next(struct store_writer *writer, struct store_message *message
     if (r == 1 && message->box)
         store_queue_lose(&writer->queue, message->box);
     else
-        writer->report.stored += message->box && message->box->tick.snapshot;
+        writer->report.stored += message->box && tick_stored_snapshot(&message->box->tick);
     bool is_calm = !store_queue_first(&writer->queue);
     bool is_relieved = is_calm && TAKE(writer->was_heavy, false);
     struct tick_loss cost = writer->queue.episode;
@@ -456,6 +456,7 @@ static void write_last_loss(struct store_writer *writer)
     pthread_mutex_lock(&writer->lock);
     const char *reason = writer->queue.loss_reason;
     struct tick_loss untold = writer->queue.episode;
+    memcpy(box->tick.beside_run, writer->queue.beside_run, sizeof(box->tick.beside_run));
     store_queue_move_loss(&writer->queue, box);
     pthread_mutex_unlock(&writer->lock);
     int r = 0;
@@ -466,7 +467,7 @@ static void write_last_loss(struct store_writer *writer)
         writer->queue.events_lost += box->tick.anomalies.count;
         pthread_mutex_unlock(&writer->lock);
     }
-    if (untold.snapshots)
+    if (!tick_loss_is_empty(&untold))
         store_trouble_tell_cost(&writer->trouble, reason, &untold, writer->queue.interval_seconds,
                                 ", at the end");
 }

@@ -1,6 +1,7 @@
 #include "engine/tick-box.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -140,10 +141,18 @@ static bool is_of_no_life(void *context _unused_, const struct process_event *ev
     return !event_is_of_life(event);
 }
 
-void tick_box_keep_lives(struct tick_box *box)
+void tick_box_keep_lives(struct tick_box *box, const char *run_id)
 {
+    struct gap_list *gaps = &box->tick.gaps;
+    size_t kept = 0;
+
     tick_box_remove_events(box, is_of_no_life, NULL);
-    box->tick.has_events_only = true;
+    for (size_t i = 0; i < gaps->count; i++)
+        if (gaps->items[i].kind == GAP_EVENTS)
+            gaps->items[kept++] = gaps->items[i];
+    gaps->count = kept;
+    box->tick.traces.count = box->tick.anomalies.count = 0;
+    snprintf(box->tick.beside_run, sizeof(box->tick.beside_run), "%s", run_id);
 }
 
 /* Without memory the event has to do without words. */

@@ -78,8 +78,9 @@ void tick_box_remove_events(struct tick_box *box,
                             bool (*is_unwanted)(void *context, const struct process_event *event),
                             void *context);
 
-/* Leaves births, programs and ends, for a run whose samples another stores. */
-void tick_box_keep_lives(struct tick_box *box);
+/* Leaves births, programs and ends, and the gaps in them, for a run whose samples another stores.
+ */
+void tick_box_keep_lives(struct tick_box *box, const char *run_id);
 
 /* A copy, with `details` as they are. 0 or -ENOMEM. */
 int tick_box_add_trace(struct tick_box *box, const struct traced *traced, const char *details);

@@ -44,12 +44,13 @@ void tick_loss_add_gaps(struct tick_loss *loss, const struct tick_box *box)
 
 void tick_loss_add(struct tick_loss *loss, const struct tick_box *box)
 {
+    bool has_snapshot = tick_stored_snapshot(&box->tick);
     double when = time_of(box);
 
-    if (!real_is_known(when))
+    if (!real_is_known(when) || (!has_snapshot && !box->tick.events.count))
         return;
     add_time(loss, when, when);
-    loss->snapshots += box->tick.snapshot != NULL;
+    loss->snapshots += has_snapshot;
     loss->events += box->tick.events.count;
 }
 

@@ -38,6 +38,7 @@ struct run {
     bool calls_are_counted; /* its system calls, every one, by somebody else than a tracer */
     bool misses_events;     /* of what happened before its last process was registered */
     bool stores_no_lives;   /* births, programs and ends: its caller stores them itself */
+    bool lacks_events;      /* some of these are stored nowhere */
 
     /* For a run by rule: its first process, how that ended, and since when there is none left. */
     pid_t root_pid;

@@ -40,6 +40,7 @@ struct store {
     struct folds folds;
     sqlite3_stmt *insert_event;
     sqlite3_stmt *insert_gap;
+    sqlite3_stmt *insert_turn;
 
     const struct text_list *redact;
     struct retention_config retention;
@@ -112,6 +113,7 @@ static void release(struct store *store)
 {
     sqlite3_finalize(store->insert_event);
     sqlite3_finalize(store->insert_gap);
+    sqlite3_finalize(store->insert_turn);
     findings_done(&store->findings);
     folds_done(&store->folds);
     sample_writer_done(&store->samples);
@@ -424,6 +426,24 @@ static int write_gap(struct store *store, const struct gap *gap)
     return r < 0 ? r : database_run(&store->database, store->insert_gap);
 }
 
+/* The gaps of this session are then found for the run. A run that is not there yet, because the
+ * session that stores it has not begun to, is noted with a later tick. */
+static int write_turn(struct store *store, const char *run_id)
+{
+    int r = store->insert_turn
+                ? 0
+                : database_prepare(&store->database,
+                                   "INSERT OR IGNORE INTO turns SELECT id, ?2, 0 FROM jobs"
+                                   " WHERE run_id = ?1 AND session IS NOT ?2",
+                                   &store->insert_turn);
+
+    if (r < 0)
+        return r;
+    sqlite3_bind_text(store->insert_turn, 1, run_id, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(store->insert_turn, 2, store->session.id);
+    return database_run(&store->database, store->insert_turn);
+}
+
 /* Of the process that an anomaly is about, as far as the tick tells: in the snapshot, whose
  * commands are redacted when it is written, or with its end. */
 static int find_command(struct store *store, const struct tick *tick, int64_t pid, const char **ret)
@@ -490,18 +510,17 @@ static int write_events(struct store *store, const struct process_event_list *ev
 
 static int write_tick(struct store *store, struct tick *tick)
 {
+    struct snapshot *snapshot = tick_stored_snapshot(tick);
     int r = 0;
 
-    if (tick->has_events_only) {
-        r = write_events(store, &tick->events);
-        return r < 0 ? r : run_table_write_changes(&store->runs);
-    }
     for (size_t i = 0; i < tick->gaps.count && r == 0; i++)
         r = write_gap(store, &tick->gaps.items[i]);
     if (r == 0)
         r = write_events(store, &tick->events);
-    if (r == 0 && tick->snapshot)
-        r = sample_writer_write(&store->samples, tick->snapshot);
+    if (r == 0 && tick->beside_run[0])
+        r = write_turn(store, tick->beside_run);
+    if (r == 0 && snapshot)
+        r = sample_writer_write(&store->samples, snapshot);
     else if (r == 0)
         r = run_table_write_changes(&store->runs);
     for (size_t i = 0; i < tick->traces.count && r == 0; i++)
@@ -533,12 +552,14 @@ static int append_line(struct store *store, const struct snapshot *snapshot)
 
 int store_write_tick(struct store *store, struct tick *tick)
 {
+    struct snapshot *snapshot = tick_stored_snapshot(tick);
+
     int r = begin_transaction(store);
     if (r == 0)
         r = end_transaction(store, write_tick(store, tick));
     /* Only what was redacted, which the database has just seen to, may go there. */
-    if (r == 0 && store->jsonl_path && tick->snapshot && !tick->has_events_only)
-        store->jsonl_error = append_line(store, tick->snapshot);
+    if (r == 0 && store->jsonl_path && snapshot)
+        store->jsonl_error = append_line(store, snapshot);
     return r;
 }
 

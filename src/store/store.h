@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/uuid.h"
 #include "model/config.h"
 #include "model/gap.h"
 #include "model/job.h"
@@ -91,8 +92,16 @@ struct tick {
     struct gap_list gaps;
     struct process_trace_list traces; /* of processes that are stored already, some of them gone */
     struct anomaly_list anomalies; /* that opened, changed or cleared; see store_write_anomaly() */
-    bool has_events_only;          /* of the rest nothing is stored; it holds their texts */
+    /* The run that another session stores, with its snapshots, while this one stores its events:
+     * the snapshot of the tick is not stored, it only holds texts of the rest. "": none. */
+    char beside_run[UUID_TEXT_SIZE];
 };
+
+/* The snapshot that is to be stored; NULL: there is none. */
+static inline struct snapshot *tick_stored_snapshot(const struct tick *tick)
+{
+    return tick->beside_run[0] ? NULL : tick->snapshot;
+}
 
 /* Command lines in it are redacted by this, in place. A failed JSONL log is no failure of the
  * store: it is tried again at the next tick, see store_jsonl_error(). */
@@ -264,7 +273,7 @@ int store_read_memory(struct store_reader *reader, const char *run_id, double si
 int store_read_anomalies(struct store_reader *reader, const char *run_id, double since,
                          double until, struct arena *arena, struct anomaly_list *ret);
 
-/* Oldest first; of the sessions that sampled the run if `run_id` is not NULL. */
+/* Oldest first; of the sessions that stored the run, or a part of it, if `run_id` is not NULL. */
 int store_read_gaps(struct store_reader *reader, const char *run_id, double since, double until,
                     struct arena *arena, struct gap_list *ret);
 

@@ -369,17 +369,21 @@ class Late(Restarting):
     @harness.needs_program("strace")
     def test_asked_late_by_one_who_stores_elsewhere(self):
         """What such a run would store is not in this database: the daemon stores what it has seen,
-        and that something is missing."""
+        and that the counts of this run, and of no other, are too low."""
         sonde = self.daemon()
         elsewhere = self.path("elsewhere")
         process = self.start_run(*self.asking_late(), env=dict(
             self.environment, SONDE_STATE_DIR=elsewhere, SONDE_SOCKET=sonde.socket))
         run_id = self.await_kept(sonde)
+        other_id = sonde.rpc("job.start", job_id="other", pid=self.puppet().pid)["run_id"]
         self.finish_run(process)
         self.await_end(run_id)
         self.assertGreater(self.event_counts(run_id)["exit"], self.CHILDREN // 2)
-        self.assertIn("a run was registered after processes of it had ended",
-                      [gap["reason"] for gap in self.rows("SELECT * FROM gaps")])
+        self.assertEqual(self.job(run_id)["exactness_processes"], "lower_bound")
+        self.assertRegex(self.run_sonde("report", run_id).stdout.decode(), r"≥ [0-9]+ ended")
+        sonde.rpc("job.finish", job_id=other_id, outcome="success")
+        self.assertEqual(self.await_end(other_id)["exactness_processes"], "exact")
+        self.assertEqual(self.rows("SELECT * FROM gaps WHERE kind = 'events'"), [])
         self.assertFalse(os.path.exists(os.path.join(elsewhere, "monitor.db")))
 
     @harness.needs_connector()
@@ -445,6 +449,26 @@ class Late(Restarting):
         process.stdin.flush()
         self.await_end(run_id)
         self.assertEqual(self.event_counts(run_id)["exit"] - before, self.CHILDREN // 2 + 2)  # seq, and the shell itself
+
+    @harness.needs_connector()
+    @harness.needs_program("strace")
+    def test_parent_that_stores_events_dies(self):
+        """What happens until the daemon stores the events is stored nowhere: the counts are too
+        low, and marked so."""
+        sonde = self.daemon(interval=0.1)
+        tracer = self.start_run(*self.asking_late())
+        run_id = self.await_kept(sonde)
+        self.await_rows("SELECT 1 FROM event WHERE event_type = 'exec'")
+        parent, command = harness.children_of(tracer.pid)
+        os.kill(parent, signal.SIGKILL)
+        tracer.wait()
+        sonde.await_snapshots(3)
+        tracer.stdin.write(b"go\n")
+        tracer.stdin.flush()
+        job = self.await_end(run_id)
+        self.assertFalse(harness.is_alive(command))
+        self.assertEqual(job["exactness_processes"], "lower_bound")
+        self.assertGreater(job["process_spawn_count"], self.CHILDREN)
 
 
 class Adopted(Restarting):

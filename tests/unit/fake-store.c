@@ -120,6 +120,7 @@ int store_write_tick(struct store *store _unused_, struct tick *tick)
                           .gaps = tick->gaps.count,
                           .anomalies = anomalies->count};
 
+    strcpy(entry.beside_run, tick->beside_run);
     if (anomalies->count) {
         entry.first = anomalies->items[0];
         entry.last = anomalies->items[anomalies->count - 1];

@@ -44,6 +44,7 @@ struct entry {
     struct gap not_stored;
     struct gap events;
     char text[64];
+    char beside_run[UUID_TEXT_SIZE];
 };
 
 struct store {

@@ -455,6 +455,98 @@ static void test_the_time_between_is_a_gap(void **state)
     arena_done(&arena);
 }
 
+/* ---- events beside a writer that keeps the run ---- */
+
+/* What a `sonde run` stores while a daemon stores the samples: these events and gaps. */
+static void write_beside(struct store *store, struct process_event *events, size_t event_count,
+                         struct gap *gaps, size_t gap_count)
+{
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = snapshot_new();
+
+    fixture_stamp(snapshot);
+    assert_int_equal(store_write_tick(store, &(struct tick){.snapshot = snapshot,
+                                                            .events = {events, event_count},
+                                                            .gaps = {gaps, gap_count},
+                                                            .beside_run = RUN}),
+                     0);
+}
+
+static struct process_event make_exec(int64_t pid, double timestamp)
+{
+    struct process_event event;
+
+    init_event(&event);
+    event.timestamp = timestamp;
+    event.pid = pid;
+    event.event_type = EVENT_EXEC;
+    event.run_id = RUN;
+    event.job_id = "build";
+    return event;
+}
+
+static size_t count_gaps(struct store_fixture *fixture, const char *run_id)
+{
+    _cleanup_(store_reader_closep) struct store_reader *reader = fixture_reader(fixture);
+    struct gap_list gaps = {0};
+    struct arena arena = {0};
+
+    assert_int_equal(store_read_gaps(reader, run_id, REAL_UNKNOWN, REAL_UNKNOWN, &arena, &gaps), 0);
+    arena_done(&arena);
+    return gaps.count;
+}
+
+/* They are in the report of that run, and of no other. */
+static void test_gaps_of_who_stores_events_only(void **state)
+{
+    static const char other_run[] = "01900000-0000-7000-8000-00000000000b";
+    struct store *daemon = fixture_open(*state), *client = fixture_open(*state);
+    struct gap gap = {.kind = GAP_EVENTS, .timestamp = fixture_now, .lost = 7};
+    char name[JOB_ID_NUMBERED_MAX_BYTES];
+    struct job job;
+
+    record_init(&job_record, &job);
+    job.run_id = other_run;
+    job.job_id = "other";
+    job.started_at = 1000;
+    assert_int_equal(store_begin_job(daemon, &job, name), 0);
+    write_beside(client, NULL, 0, &gap, 1); /* before the daemon has stored the run */
+    work_a_little(daemon);
+    assert_int_equal(count_gaps(*state, RUN), 0);
+    write_beside(client, NULL, 0, &gap, 1);
+    write_beside(client, NULL, 0, NULL, 0);
+    assert_int_equal(count_gaps(*state, RUN), 2);
+    assert_int_equal(count_gaps(*state, other_run), 0);
+
+    sqlite3 *handle = fixture_sqlite(*state);
+    assert_int_equal(ask_int(handle, "SELECT count(*) FROM turns"), 1);
+    assert_int_equal(ask_int(handle, "SELECT count(*) FROM snap WHERE is_minute = 0"), 3);
+    sqlite3_close(handle);
+    assert_int_equal(store_close(client), 0);
+    check_outcome(*state, OUTCOME_RUNNING, NULL);
+    assert_int_equal(store_close(daemon), 0);
+}
+
+/* Some seconds after a run was taken over, no event is one that its last writer may have stored. */
+static void test_repetitions_end_for_who_stores_events_only(void **state)
+{
+    struct store *daemon = fixture_open(*state), *client = fixture_open(*state);
+    struct process_event twice[2];
+
+    begin(daemon);
+    begin(client);
+    begin(daemon);
+    for (int i = 0; i < 100; i++) {
+        twice[0] = make_exec(10, fixture_now);
+        twice[1] = make_exec(10, fixture_now + 0.002); /* as of a script, and its interpreter */
+        write_beside(client, twice, i == 0 || i == 99 ? 2 : 0, NULL, 0);
+    }
+    sqlite3 *handle = fixture_sqlite(*state);
+    assert_int_equal(ask_int(handle, "SELECT count(*) FROM event WHERE event_type = 'exec'"), 3);
+    sqlite3_close(handle);
+    assert_int_equal(store_close(client), 0);
+    assert_int_equal(store_close(daemon), 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
@@ -472,6 +564,8 @@ int main(void)
         T(test_an_end_with_exact_figures),
         T(test_an_end_with_less),
         T(test_the_time_between_is_a_gap),
+        T(test_gaps_of_who_stores_events_only),
+        T(test_repetitions_end_for_who_stores_events_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

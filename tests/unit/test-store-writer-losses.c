@@ -70,6 +70,37 @@ static void test_events_alone_are_lost_as_events(void **state _unused_)
     assert_int_equal(find_tick(0)->events.lost, 5);
 }
 
+static struct tick_box *make_beside(int64_t id, size_t events)
+{
+    struct tick_box *box = make_tick(id, events);
+
+    tick_box_keep_lives(box, "run");
+    return box;
+}
+
+/* Another stores the snapshots: none is stored or lost here. What is lost is stored for the run. */
+static void test_events_beside_another_writer(void **state _unused_)
+{
+    struct store_writer *writer = start();
+
+    SET(is_blocked, true);
+    for (int64_t i = 1; i <= STORE_QUEUE_MAX; i++)
+        store_writer_tick(writer, make_beside(i, 0));
+    store_writer_tick(writer, make_beside(1000, 0));
+    store_writer_tick(writer, make_beside(1001, 5));
+    SET(is_blocked, false);
+    AWAIT(count_calls(CALL_TICK) == STORE_QUEUE_MAX);
+    struct store_report report = stop(writer);
+    assert_int_equal(report.stored, 0);
+    assert_int_equal(report.dropped, 0);
+    assert_int_equal(report.events_lost, 5);
+    assert_int_equal(find_tick(0)->gaps, 1);
+    assert_int_equal(find_tick(0)->events.lost, 5);
+    assert_string_equal(find_tick(0)->beside_run, "run");
+    ASSERT_NOTICES("the disk is too slow to store every snapshot; sampling goes on",
+                   "writing again; 5 events (1.00 s) were not stored");
+}
+
 /* ---- what was noticed ---- */
 
 /* What is told of an episode that began at `began`, in the words of that tick. */
@@ -200,6 +231,7 @@ int main(void)
         cmocka_unit_test_setup(test_slow_store_drops_and_counts, fake_store_reset),
         cmocka_unit_test_setup(test_loss_at_the_end_is_stored, fake_store_reset),
         cmocka_unit_test_setup(test_events_alone_are_lost_as_events, fake_store_reset),
+        cmocka_unit_test_setup(test_events_beside_another_writer, fake_store_reset),
         cmocka_unit_test_setup(test_what_was_noticed_is_not_lost, fake_store_reset),
         cmocka_unit_test_setup(test_what_was_noticed_at_the_end, fake_store_reset),
         cmocka_unit_test_setup(test_what_was_noticed_is_tried_again, fake_store_reset),

@@ -191,6 +191,38 @@ static void test_loss_becomes_gaps(void **state _unused_)
     tick_box_free(next);
 }
 
+/* A daemon stores the samples: of its own, a `sonde run` stores events and what is missing of them.
+ */
+static void test_only_lives_are_kept(void **state _unused_)
+{
+    const struct gap missed = {.kind = GAP_MISSED_TICKS, .timestamp = 90, .seconds = 3};
+    const struct gap overflow = {.kind = GAP_EVENTS, .timestamp = 95, .lost = INT_UNKNOWN};
+    struct tick_box *box = tick_box_new();
+    struct anomaly anomaly;
+    struct tick_loss loss = {0};
+
+    record_init(&anomaly_record, &anomaly);
+    box->tick.snapshot = snapshot_new();
+    box->tick.snapshot->timestamp = 100;
+    box->tick.anomalies = (struct anomaly_list){&anomaly, 1};
+    assert_int_equal(tick_box_add_gap(box, &missed), 0);
+    assert_int_equal(tick_box_add_gap(box, &overflow), 0);
+    tick_box_keep_lives(box, "run-1");
+    assert_string_equal(box->tick.beside_run, "run-1");
+    assert_int_equal(box->tick.gaps.count, 1);
+    assert_int_equal(box->tick.gaps.items[0].kind, GAP_EVENTS);
+    assert_int_equal(box->tick.anomalies.count, 0);
+    assert_null(tick_stored_snapshot(&box->tick));
+
+    tick_loss_add(&loss, box); /* without events, nothing is lost with it */
+    assert_false(loss.has_time);
+    tick_box_add_spawn(box, first, 1, 1, 1);
+    tick_loss_add(&loss, box);
+    assert_int_equal(loss.snapshots, 0);
+    assert_int_equal(loss.events, 1);
+    tick_box_free(box);
+}
+
 /* ---- names ---- */
 
 static struct snapshot *make_snapshot(size_t count, const int64_t *pids, const char *const *names)
@@ -302,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_end_is_found),
         cmocka_unit_test(test_box_gets_full),
         cmocka_unit_test(test_loss_becomes_gaps),
+        cmocka_unit_test(test_only_lives_are_kept),
         cmocka_unit_test(test_processes_are_named),
         cmocka_unit_test(test_processes_are_named_without_a_snapshot),
         cmocka_unit_test(test_copy_owns_everything),
