@@ -527,7 +527,9 @@ class Places(Storing):
         process = self.start_sonde("--", "sh", "-c", "echo ready $$; read line; exit 7")
         self.await_ready(process)
         harness.wait_until(lambda: self.stored("SELECT 1 FROM snapshots"), "a snapshot is stored")
-        shutil.rmtree(self.state)
+        # Moved first: a directory in which the writer creates a file meanwhile cannot be removed.
+        os.rename(self.state, self.path("moved"))
+        shutil.rmtree(self.path("moved"))
         harness.wait_until(lambda: b"was deleted or moved away" in
                            pathlib.Path(process.errors_path).read_bytes(), "it is reported")
         self.assertEqual(self.finish(process).status, 7)
