@@ -35,6 +35,8 @@ class ByHand(tracing.TestCase):
         process = self.gated(script, *words)
         run_id = sonde.rpc("job.start", job_id="x", pid=process.pid)["run_id"]
         self.attach(sonde, process.pid)
+        # It may be over before the next snapshot: without one there is no row to hold its counts.
+        sonde.await_pid(process.pid, run_id)
         self.open_gate(process)
         process.wait(harness.DEADLINE)
         harness.wait_until(lambda: not sonde.rpc("daemon.status")["tracer_pids"],
