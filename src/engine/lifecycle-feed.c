@@ -249,13 +249,13 @@ static void drain_former(struct lifecycle_feed *feed)
     uint64_t age_ns = clock_mono_ns() - feed->kernel_since_ns;
 
     read_former(feed);
-    if (!feed->former_has_lost && age_ns < FORMER_NS)
+    if (!feed->former_has_lost && age_ns < feed->options.former_ns)
         return;
     bool is_awaited = awaits_former(feed);
     if (feed->former_has_lost && is_awaited)
         feed->has_lost = true;
     feed->former_has_lost = false;
-    if (age_ns < FORMER_NS || (is_awaited && age_ns < FORMER_MAX_NS))
+    if (age_ns < feed->options.former_ns || (is_awaited && age_ns < FORMER_MAX_NS))
         return;
     connector_close(feed->former);
     feed->former = NULL;
@@ -376,6 +376,8 @@ int lifecycle_feed_start(uv_loop_t *loop, const struct lifecycle_source *source,
         return -ENOMEM;
 
     feed->options = *options;
+    if (!feed->options.former_ns)
+        feed->options.former_ns = FORMER_NS;
     feed->own_pid = getpid();
     feed->loop = loop;
     int r = watch(feed, source);
@@ -401,7 +403,7 @@ int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *
     if (r < 0)
         return r;
     feed->kernel_since_ns = now_ns;
-    feed->both_until_ns = clock_mono_ns() + FORMER_NS;
+    feed->both_until_ns = clock_mono_ns() + feed->options.former_ns;
     feed->former = connector;
     nap(feed);
     return 0;

@@ -29,6 +29,9 @@ struct lifecycle_feed_options {
     /* An exec of one that is no member, or its being killed for memory; may be NULL. */
     void (*on_other)(void *context, const struct lifecycle_event *event, double timestamp);
     bool remembers_others; /* for lifecycle_feed_replay() */
+    /* How long the connector is read at least after lifecycle_feed_use_kernel(); 0: as long as
+     * processes usually take that were on their way in or out. */
+    uint64_t former_ns;
     void *context;
 };
 

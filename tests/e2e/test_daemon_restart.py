@@ -310,14 +310,14 @@ class Late(Restarting):
     # Of short ones; fewer than are folded (src/store/folds.h).
     CHILDREN = 200
 
-    def spawning(self, seconds=0.0):
+    def spawning(self):
         """A command that starts children one after the other, and pauses in the middle."""
         half = f"for i in $(seq {self.CHILDREN // 2}); do /bin/true; done;"
-        return ("sh", "-c", f"{half} sleep {seconds}; echo half; read go; {half} exit 0")
+        return ("sh", "-c", f"{half} echo half; read go; {half} exit 0")
 
-    def start_run(self, *prefix, seconds=0.0, **options):
+    def start_run(self, *prefix, **options):
         process = self.start(*prefix, harness.SONDE, "run", "--summary", self.path("summary"),
-                             "--job", "x", "--", *self.spawning(seconds), **options)
+                             "--job", "x", "--", *self.spawning(), **options)
         self.addCleanup(process.stdin.close)
         self.assertEqual(process.stdout.readline(), b"half\n")
         return process
@@ -428,7 +428,6 @@ class Late(Restarting):
         self.assert_stored_once(summary, outcome="success")
 
     @harness.needs_connector()
-    @harness.needs_program("strace")
     def test_its_parent_dies(self):
         """The daemon stores the events from then on."""
         sonde = self.daemon(interval=0.1)

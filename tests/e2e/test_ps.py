@@ -5,18 +5,23 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import termios
 import time
 import unicodedata
 
 import harness
+import tracing
 
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u2028-\u202e\u2066-\u2069]")
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 # Between the two readings that a share is made of (PAUSE_NS in cli/cmd-ps.c).
 PAUSE_SECONDS = 0.2
+# The scheduler counts the time of a running process at least once in each of its ticks, which are
+# 10 ms at most.
+SLACK_SECONDS = 0.02
 
 # name for prctl, then argv from its first word on
 HOSTILE = {
@@ -96,8 +101,8 @@ class PsTestCase(harness.TestCase):
 
     def await_share(self, pid):
         """The snapshot, and the process in it, once it has used the CPU between two readings: on a
-        busy machine it may not get to it in the 200 ms between them. test_share_of_a_whole_core has
-        one that does."""
+        busy machine it may not get to it in the 200 ms between them. In test_share_of_an_interval
+        the pause lasts until it has."""
         def find():
             snapshot = self.snapshot("--all")
             process = next(process for process in snapshot["processes"] if process["pid"] == pid)
@@ -253,19 +258,34 @@ class Figures(PsTestCase):
         self.assertEqual(shares[asleep.pid], 0)
         self.assertGreater(snapshot["system_cpu_percent"], 0)
 
-    @harness.needs_root()
-    def test_share_of_a_whole_core(self):
-        """A real-time process has a core, whatever else is going on. The kernel may take it away
-        for 50 ms of a second, in which others are to get on: a quarter of the pause."""
+    @tracing.needs_strace()
+    def test_share_of_an_interval(self):
+        """sonde is stopped as it begins to pause between its two readings, until the process has
+        used a second of CPU time. What the scheduler counts, and the clock, around the stop and
+        around all of sonde's life, are bounds of the share, however busy the machine is. On an idle
+        one they are close together."""
+        pauses = "nanosleep,clock_nanosleep"
+        calls = self.write("calls", "")
         busy, _ = self.start_victim("busy")
-        try:
-            os.sched_setscheduler(busy.pid, os.SCHED_FIFO, os.sched_param(1))
-        except PermissionError:
-            self.skipTest("needs to be allowed real-time processes")
-        snapshot = self.snapshot("--all")
-        process = next(each for each in snapshot["processes"] if each["pid"] == busy.pid)
-        self.assertGreaterEqual(process["cpu_percent"], 70)
-        self.assert_share(snapshot, process, 1)
+        first, began = cpu_time(busy.pid), time.monotonic()
+        strace = self.start(tracing.STRACE, "-o", calls, "-e", f"trace={pauses}", "-e",
+                            f"inject={pauses}:signal=STOP:when=1", harness.SONDE, "ps", "--all",
+                            "--json", env=harness.without_leak_check(self.environment))
+        harness.wait_until(lambda: b"stopped by SIGSTOP" in self.read("calls"), "it pauses")
+        sonde, = harness.children_of(strace.pid)
+        second, paused = cpu_time(busy.pid), time.monotonic()
+        harness.wait_until(lambda: cpu_time(busy.pid) > second + 1, "it uses the CPU")
+        third, resumed = cpu_time(busy.pid), time.monotonic()
+        os.kill(sonde, signal.SIGCONT)
+        text, _ = strace.communicate(timeout=harness.DEADLINE)
+        last, ended = cpu_time(busy.pid), time.monotonic()
+        self.assertEqual(strace.returncode, 0)
+        process, = [process for process in harness.strict_json(text.decode())["processes"]
+                    if process["pid"] == busy.pid]
+        self.assertGreaterEqual(process["cpu_percent"],
+                                100 * (third - second - SLACK_SECONDS) / (ended - began))
+        self.assertLessEqual(process["cpu_percent"],
+                             100 * (last - first + SLACK_SECONDS) / (resumed - paused))
 
     def test_threads_add_up(self):
         """What each thread has used counts, also what the others have."""

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct store fake_store;
 struct fake fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -53,6 +54,7 @@ int store_open(const struct store_options *options, struct store **ret, struct s
 
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     fake.signals_are_blocked = sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGINT) == 1;
+    fake.writer_tid = gettid();
     snprintf(fake.host, sizeof(fake.host), "%s", options->host);
     snprintf(fake.redact, sizeof(fake.redact), "%s", options->redact->items[1]);
     fake_store = (struct store){.redact = options->redact,

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -79,6 +80,7 @@ extern struct fake {
     /* what it saw */
     bool is_waiting; /* in a tick that does not come back */
     bool signals_are_blocked;
+    pid_t writer_tid; /* of the thread that opened it */
     unsigned retained;
     char redact[64];
     char host[64];

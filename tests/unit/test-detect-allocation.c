@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/macros.h"
 #include "detect-world.h"
 #include "detect/pressure.h"
@@ -134,9 +135,13 @@ static void end_story(struct story *story)
         assert_true(story->heard[i].is_cleared);
 }
 
-/* How many episodes are told of. 0 or an error that came on the way. */
-static int try(size_t *ret_heard)
+/* How many episodes the story has, and have been reported; 0: there was not even a detector. */
+static size_t all_count, heard_count;
+
+/* Only while the story lasts, allocations may fail. 0 or the first error. */
+static int try(void)
 {
+    bool was_failing = TAKE(is_failing, false);
     struct story story = {0};
     struct anomaly_config config = world_config();
     struct detect_numbers numbers = detect_numbers_default;
@@ -145,54 +150,49 @@ static int try(size_t *ret_heard)
     numbers.leak_points_min = 10;
     numbers.leak_span_ns = UINT64_C(60000000000);
     set_scene(&story);
-    is_failing = countdown > 0;
+    heard_count = 0;
+    is_failing = was_failing;
     int r = detector_new_with(&config, &numbers, &story.detector);
-    *ret_heard = 0;
-    if (r < 0) {
-        is_failing = false;
+    if (r < 0)
         return r;
-    }
     tell_story(&story);
     is_failing = false;
     end_story(&story);
     detector_free(story.detector);
-    *ret_heard = story.heard_count;
+    heard_count = story.heard_count;
     return story.error;
 }
 
-static void fail_each(bool for_good)
+/* Each failure is an error. After one that comes only once everything is reported, if later; but
+ * for the event, which is gone by then. */
+static int try_and_check(void)
 {
-    size_t heard, all;
-    long site = 0;
-    int r;
+    long site = countdown;
+    int r = try();
 
-    countdown = 0;
-    assert_int_equal(try(&all), 0);
-    assert_true(all > 10);
-    fails_for_good = for_good;
-    do {
-        countdown = ++site;
-        r = try(&heard);
-        assert_true(r == 0 || r == -ENOMEM);
-        if (countdown <= 0)
-            assert_int_equal(r, -ENOMEM);
-        /* Where it failed but once, all is told that there was, if later; but for the event, which
-         * is gone by then. */
-        if (!for_good && site > 1)
-            assert_in_range(heard, all - 1, all);
-    } while (countdown <= 0);
-    assert_int_equal(r, 0);
-    assert_true(site > 100);
+    if (has_failed() && r == 0)
+        fail_msg("allocation %ld failed without an error", site);
+    if (!fails_for_good && site > 1)
+        assert_in_range(heard_count, all_count - 1, all_count);
+    return r;
+}
+
+static void fail_all(bool for_good)
+{
+    assert_int_equal(try(), 0);
+    all_count = heard_count;
+    assert_true(all_count > 10);
+    fail_each_allocation(try_and_check, for_good, 100);
 }
 
 static void test_each_allocation_fails_once(void **state _unused_)
 {
-    fail_each(false);
+    fail_all(false);
 }
 
 static void test_all_fail_from_each_allocation_on(void **state _unused_)
 {
-    fail_each(true);
+    fail_all(true);
 }
 
 /* In the steady state nothing is allocated, not even while episodes are open. */

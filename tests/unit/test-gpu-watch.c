@@ -25,11 +25,15 @@ struct stage {
     struct gpu_world *world;
     uv_loop_t loop;
     uv_timer_t ticks;
+    uv_timer_t half; /* of the delay */
     struct helpers *helpers;
     struct gpu_watch *watch;
     struct snapshot *snapshot; /* the last one */
     bool is_held;              /* it may not begin yet */
-    unsigned told;             /* times that there are none */
+    uint64_t delay_ms;         /* nothing is looked for before */
+    unsigned asked;            /* times whether it may begin */
+    bool is_half_over;
+    unsigned told; /* times that there are none */
     char reason[GPU_WORDS_SIZE];
 };
 
@@ -112,7 +116,8 @@ static int begin(void **state)
     setenv("FAKE_NVML_FILE", path, 1);
     uv_loop_init(&stage->loop);
     uv_timer_init(&stage->loop, &stage->ticks);
-    stage->ticks.data = stage;
+    uv_timer_init(&stage->loop, &stage->half);
+    stage->ticks.data = stage->half.data = stage;
     uv_timer_start(&stage->ticks, on_tick, 0, INTERVAL_NS / NS_PER_MSEC);
     *state = stage;
     return helpers_new(&stage->loop, &(struct helpers_options){0}, &stage->helpers);
@@ -120,7 +125,9 @@ static int begin(void **state)
 
 static bool may_begin(void *context)
 {
-    const struct stage *stage = context;
+    struct stage *stage = context;
+
+    stage->asked++;
     return !stage->is_held;
 }
 
@@ -129,6 +136,7 @@ static void start(struct stage *stage, enum auto_switch choice)
     const struct gpu_watch_options options = {
         .roots = stage->world->roots,
         .helpers = stage->helpers,
+        .delay_ms = stage->delay_ms,
         .may_begin = may_begin,
         .on_none = on_none,
         .context = stage,
@@ -145,6 +153,7 @@ static int end(void **state)
     gpu_watch_close(stage->watch);
     helpers_close(stage->helpers);
     uv_close((uv_handle_t *)&stage->ticks, NULL);
+    uv_close((uv_handle_t *)&stage->half, NULL);
     uv_run(&stage->loop, UV_RUN_DEFAULT);
     int r = uv_loop_close(&stage->loop); /* all handles are gone */
     snapshot_free(stage->snapshot);
@@ -273,6 +282,29 @@ static void it_begins_when_it_may(void **state)
     assert_false(has_threads());
     assert_int_equal(gpu_count(stage), 0);
     stage->is_held = false;
+    AWAIT(stage, is_known(stage, 0));
+}
+
+static void on_half_over(uv_timer_t *timer)
+{
+    struct stage *stage = timer->data;
+
+    stage->is_half_over = true;
+    assert_int_equal(stage->asked, 0);
+    assert_false(has_threads());
+}
+
+/* A loop calls timers in the order in which they are due, however late it is. */
+static void nothing_before_the_delay(void **state)
+{
+    struct stage *stage = *state;
+
+    world_put_radeon(stage->world, 0);
+    stage->delay_ms = 4 * INTERVAL_NS / NS_PER_MSEC;
+    uv_timer_start(&stage->half, on_half_over, stage->delay_ms / 2, 0);
+    start(stage, SWITCH_AUTO);
+    AWAIT(stage, stage->asked);
+    assert_true(stage->is_half_over);
     AWAIT(stage, is_known(stage, 0));
 }
 
@@ -471,6 +503,7 @@ int main(void)
         STAGE_TEST(no_device_costs_nothing),
         STAGE_TEST(switched_off_and_on),
         STAGE_TEST(it_begins_when_it_may),
+        STAGE_TEST(nothing_before_the_delay),
         STAGE_TEST(two_sources_and_their_processes),
         STAGE_TEST(a_driver_that_hangs),
         STAGE_TEST(off_and_on_while_a_driver_hangs),

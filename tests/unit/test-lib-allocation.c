@@ -48,29 +48,21 @@ static int use_monitor(void)
     return r;
 }
 
-static void fail_each(bool for_good)
+/* And the next attempt works. */
+static int use_twice(void)
 {
-    int failures = 0;
+    int r = use_monitor();
 
-    for (long n = 1;; n++) {
-        start_failing(n, for_good);
-        int r = use_monitor();
-        if (!stop_failing() && r == 0)
-            break; /* there was no n-th */
-        /* jansson's own, and a failure that is made up for at the next look, are no error */
-        if (r < 0)
-            failures++;
-        if (r < 0 && r != -ENOMEM)
-            fail_msg("allocation %ld: %d", n, r);
-        assert_int_equal(use_monitor(), 0);
-    }
-    assert_true(failures >= 8);
+    is_failing = false;
+    assert_int_equal(use_monitor(), 0);
+    return r;
 }
 
+/* jansson's own, and a failure that is made up for at the next look, are no error. */
 static void test_each_allocation_fails(void **state _unused_)
 {
-    fail_each(false);
-    fail_each(true);
+    assert_true(fail_each_allocation(use_twice, false, 8) >= 8);
+    assert_true(fail_each_allocation(use_twice, true, 8) >= 8);
 }
 
 /* ---- none while it samples ---- */
