@@ -13,10 +13,11 @@ struct daemon;
 /* What the registry does not need to know of a run. */
 struct desk_entry {
     struct run *run;
-    struct job begun;   /* as it was told of */
-    struct arena arena; /* holds its texts */
-    pid_t owner_pid;    /* who told of it; 0: a rule has found it, or somebody whom we cannot see */
-    uint64_t told_ns;   /* monotonic: when it was last told of */
+    struct job begun;                   /* as it was told of */
+    struct arena arena;                 /* holds its texts */
+    char parent_run_id[UUID_TEXT_SIZE]; /* the text of begun.parent_run_id, if it got it late */
+    pid_t owner_pid;  /* who told of it; 0: a rule has found it, or somebody whom we cannot see */
+    uint64_t told_ns; /* monotonic: when it was last told of */
     struct moment known_at; /* when its beginning was told */
     uint64_t owner_start_ticks;
     bool is_adopted;           /* and not told of again since: it ends with its processes */
@@ -73,8 +74,8 @@ bool job_desk_is_stored_elsewhere(const struct daemon *daemon, const struct proc
 void job_desk_take_back(struct daemon *daemon, const struct run *run);
 
 /* The processes of the run are known: runs that were started in it and registered earlier get it as
- * their parent. */
-void job_desk_find_inner(struct daemon *daemon, struct run *run);
+ * their parent. 0 or -ENOMEM. */
+int job_desk_find_inner(struct daemon *daemon, struct run *run);
 
 /* The caller stores the run from now on, and what has happened to it until now. The run is gone. */
 void job_desk_leave(struct daemon *daemon, struct run *run);

@@ -341,14 +341,14 @@ static void start_run(struct daemon *daemon, struct connection *connection,
         return;
     start.hides_parent = start.parent && !owns_run(peer, start.parent);
     int r = job_desk_begin(daemon, &start, &run);
-    if (r == 0 && (r = join(daemon, connection, request, run, process)) < 0)
+    if (r == 0 && ((r = join(daemon, connection, request, run, process)) < 0 ||
+                   (r = job_desk_find_inner(daemon, run)) < 0))
         abandon(daemon, run);
     if (r < 0) {
         answer_fail_errno(answer, r);
         return;
     }
     choose_event_keeper(daemon, connection, request, &process, run);
-    job_desk_find_inner(daemon, run);
     connection_keep_open(connection);
     write_start(request, run, answer);
 }
@@ -371,6 +371,8 @@ static void resume_run(struct daemon *daemon, struct connection *connection,
     if (r == 0 && process.pid && (!member || member->run != run))
         r = engine_register(daemon->engine, run, rpc_int(request, "sheet_num", INT_UNKNOWN),
                             process, TELL_NOTHING);
+    if (r == 0)
+        r = job_desk_find_inner(daemon, run);
     if (r < 0) {
         answer_fail_errno(answer, r);
         return;
@@ -379,7 +381,6 @@ static void resume_run(struct daemon *daemon, struct connection *connection,
     if (rpc_bool(request, "again", false))
         job_desk_take_back(daemon, run);
     choose_event_keeper(daemon, connection, request, &process, run);
-    job_desk_find_inner(daemon, run);
     connection_keep_open(connection);
     write_start(request, run, answer);
 }
