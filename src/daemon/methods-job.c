@@ -303,6 +303,18 @@ static void abandon(struct daemon *daemon, struct run *run)
     job_desk_finish(daemon, run, &job);
 }
 
+/* Whether the caller has not waited for the answer: it stores the run itself then. */
+static bool has_given_up(const struct connection *connection, const struct rpc_request *request,
+                         struct answer *answer)
+{
+    bool can_store = rpc_text(request, "stores_in") || rpc_bool(request, "offers_events", false);
+
+    if (!can_store || !connection_has_left(connection))
+        return false;
+    answer_fail(answer, RPC_JOB_NOT_FOUND, "the caller has left");
+    return true;
+}
+
 static void start_run(struct daemon *daemon, struct connection *connection,
                       const struct rpc_request *request, struct told_process process,
                       bool is_name_taken, struct answer *answer)
@@ -324,11 +336,8 @@ static void start_run(struct daemon *daemon, struct connection *connection,
     };
     struct run *run;
 
-    if (rpc_bool(request, "offers_events", false) && connection_has_left(connection)) {
-        /* It has not waited for the answer, and stores the run itself. */
-        answer_fail(answer, RPC_JOB_NOT_FOUND, "the caller has left");
+    if (has_given_up(connection, request, answer))
         return;
-    }
     if (start.started_at > ns_to_sec(clock_real_ns()) + CLOCK_SLACK_SEC) {
         answer_fail(answer, RPC_INVALID_PARAMS, "started_at: %.0f is yet to come",
                     start.started_at);
@@ -364,7 +373,8 @@ static void resume_run(struct daemon *daemon, struct connection *connection,
         answer_fail(answer, RPC_NOT_PERMITTED, "that run belongs to another user");
         return;
     }
-    if (!may_join(daemon, peer, run, process.pid, answer))
+    if (has_given_up(connection, request, answer) ||
+        !may_join(daemon, peer, run, process.pid, answer))
         return;
     int r = set_foster(daemon, peer, request, run);
     const struct member *member = registry_find(daemon->registry, process.pid);
