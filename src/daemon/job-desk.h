@@ -13,11 +13,10 @@ struct daemon;
 /* What the registry does not need to know of a run. */
 struct desk_entry {
     struct run *run;
-    struct job begun;                   /* as it was told of */
-    struct arena arena;                 /* holds its texts */
-    char parent_run_id[UUID_TEXT_SIZE]; /* the text of begun.parent_run_id, if it got it late */
-    pid_t owner_pid;  /* who told of it; 0: a rule has found it, or somebody whom we cannot see */
-    uint64_t told_ns; /* monotonic: when it was last told of */
+    struct job begun;   /* as it was told of */
+    struct arena arena; /* holds its texts */
+    pid_t owner_pid;    /* who told of it; 0: a rule has found it, or somebody whom we cannot see */
+    uint64_t told_ns;   /* monotonic: when it was last told of */
     struct moment known_at; /* when its beginning was told */
     uint64_t owner_start_ticks;
     bool is_adopted;           /* and not told of again since: it ends with its processes */
@@ -26,6 +25,9 @@ struct desk_entry {
     uint64_t summed_processes; /* how many were over when the last snapshot was taken, if all were;
                                   else 0 */
     int64_t sheet_num;         /* the run is this step of its job; INT_UNKNOWN: it is not one */
+
+    /* The text of begun.parent_run_id, if the run got its parent late. */
+    char parent_run_id[UUID_TEXT_SIZE];
 };
 
 /* Zero-initialised is empty and valid. */

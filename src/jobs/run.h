@@ -35,11 +35,13 @@ struct run {
     size_t members;     /* how many there are */
     size_t living;      /* of these, when they were last looked at: those that are no zombies */
 
-    bool calls_are_counted;   /* its system calls, every one, by somebody else than a tracer */
-    bool misses_events;       /* of what happened before its last process was registered */
-    bool awaits_parent_cover; /* it got its parent late: a process of that run, or above it, may not
-                                 be covered by the kernel's account yet */
-    bool stores_no_lives;     /* births, programs and ends: its caller stores them itself */
+    bool calls_are_counted; /* its system calls, every one, by somebody else than a tracer */
+    bool misses_events;     /* of what happened before its last process was registered */
+    bool stores_no_lives;   /* births, programs and ends: its caller stores them itself */
+
+    /* It got its parent late: a process of that run, or of one above, may not be covered by the
+     * kernel's account yet. */
+    bool awaits_parent_cover;
 
     /* For a run by rule: its first process, how that ended, and since when there is none left. */
     pid_t root_pid;
