@@ -304,6 +304,17 @@ static int handle(struct follow *follow, const struct rpc_reply *reply, struct a
     return show(follow, &news, reply);
 }
 
+/* Only requests make the client keep events, and drop those that it cannot keep. */
+static void report_dropped(struct follow *follow)
+{
+    uint64_t dropped = client_take_dropped(follow->client);
+
+    if (dropped)
+        log_note("%llu %s dropped, which came faster than they were read; 'sonde events' lists "
+                 "those that are stored",
+                 (unsigned long long)dropped, dropped == 1 ? "event was" : "events were");
+}
+
 static int follow_stream(struct follow *follow)
 {
     _cleanup_(arena_done) struct arena arena = {0};
@@ -312,6 +323,7 @@ static int follow_stream(struct follow *follow)
 
     while (status == GO_ON) {
         arena_reset(&arena);
+        report_dropped(follow);
         int r = client_next(follow->client, 0, &arena, &reply);
         if (r == 0)
             status = handle(follow, &reply, &arena);

@@ -38,7 +38,8 @@ struct client {
     struct rpc_framer framer;
     struct VEC(struct kept_line) kept; /* events, oldest first */
     size_t kept_bytes;
-    char *buffer; /* RECEIVE_BYTES */
+    uint64_t dropped; /* not reported yet */
+    char *buffer;     /* RECEIVE_BYTES */
     struct client_error error;
 };
 
@@ -402,8 +403,10 @@ static struct kept_line take_oldest(struct client *client)
 static int keep(struct client *client, const char *bytes, size_t length)
 {
     while (client->kept.count && (client->kept.count == CLIENT_KEPT_MAX_EVENTS ||
-                                  client->kept_bytes + length > CLIENT_KEPT_MAX_BYTES))
+                                  client->kept_bytes + length > CLIENT_KEPT_MAX_BYTES)) {
         free(take_oldest(client).bytes);
+        client->dropped++;
+    }
     struct kept_line line = {.bytes = malloc(length), .length = length};
     if (!line.bytes)
         return -ENOMEM;
@@ -414,6 +417,11 @@ static int keep(struct client *client, const char *bytes, size_t length)
     else
         client->kept_bytes += length;
     return r;
+}
+
+uint64_t client_take_dropped(struct client *client)
+{
+    return TAKE(client->dropped, 0);
 }
 
 /* ---- requests and events ---- */

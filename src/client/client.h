@@ -10,7 +10,7 @@
 #define CLIENT_TIMEOUT_MSEC 5000
 /* What a daemon may answer in one line: a snapshot of ten thousand processes has some 8 MB. */
 #define CLIENT_ANSWER_MAX_BYTES (64 * 1024 * 1024)
-/* Of events that come while an answer is waited for; the oldest are dropped. */
+/* Of events that come while an answer is waited for; the oldest are dropped, and counted. */
 #define CLIENT_KEPT_MAX_EVENTS 1000
 #define CLIENT_KEPT_MAX_BYTES  (8 * 1024 * 1024)
 
@@ -53,4 +53,7 @@ int client_call(struct client *client, const char *method, const char *params, s
  * -EPIPE (the daemon is gone) or another negative errno. */
 int client_next(struct client *client, int timeout_msec, struct arena *arena,
                 struct rpc_reply *ret);
+/* Events that were dropped since the last call. The caller shows them: they are counted here only.
+ */
+uint64_t client_take_dropped(struct client *client);
 const char *client_strerror(const struct client *client);

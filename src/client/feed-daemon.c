@@ -281,6 +281,20 @@ static int handle(struct daemon_feed *own, const struct rpc_reply *reply, struct
     return is_too_soon(own) ? 0 : give_frame(own, reply->result, reply->result_length, true);
 }
 
+/* As the daemon reports what it drops itself. Newer events were kept, and follow it. */
+static void report_dropped(struct daemon_feed *own)
+{
+    const struct gap gap = {.kind = GAP_EVENTS,
+                            .timestamp = ns_to_sec(clock_real_ns()),
+                            .seconds = REAL_UNKNOWN,
+                            .lost = (int64_t)client_take_dropped(own->client),
+                            .reason = "this client did not read the stream in time"};
+    const struct news news = news_of_gap(&gap);
+
+    if (gap.lost)
+        feed_tell_news(own->feed, &news);
+}
+
 static int drain(struct daemon_feed *own)
 {
     _cleanup_(arena_done) struct arena arena = {0};
@@ -288,6 +302,7 @@ static int drain(struct daemon_feed *own)
     int r;
 
     while ((r = client_next(own->client, 0, &arena, &reply)) == 0) {
+        report_dropped(own);
         r = handle(own, &reply, &arena);
         if (r < 0 && r != -EBADMSG) /* what a newer daemon tells is passed over */
             return r;

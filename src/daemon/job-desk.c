@@ -298,7 +298,7 @@ static bool was_started_in(const struct daemon *daemon, const struct desk_entry 
     return caller && caller->run == run && !owner_is_gone(entry);
 }
 
-void job_desk_find_inner(struct daemon *daemon, struct run *run)
+int job_desk_find_inner(struct daemon *daemon, struct run *run)
 {
     size_t position = 0;
 
@@ -309,12 +309,16 @@ void job_desk_find_inner(struct daemon *daemon, struct run *run)
         if (inner->parent == run || has_closer || run_is_within(run, inner) ||
             !was_started_in(daemon, entry, run))
             continue;
-        registry_set_parent(inner, run);
+        int r = engine_set_parent(daemon->engine, inner, run);
+        if (r < 0)
+            return r;
         if (inner->uid != run->uid) /* it is not shown to another user */
             continue;
-        entry->begun.parent_run_id = arena_strdup(&entry->arena, run->run_id);
+        memcpy(entry->parent_run_id, run->run_id, sizeof(entry->parent_run_id));
+        entry->begun.parent_run_id = entry->parent_run_id;
         job_desk_take_back(daemon, inner); /* stored with what it did not have */
     }
+    return 0;
 }
 
 void job_desk_leave(struct daemon *daemon, struct run *run)

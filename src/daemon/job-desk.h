@@ -26,6 +26,9 @@ struct desk_entry {
     uint64_t summed_processes; /* how many were over when the last snapshot was taken, if all were;
                                   else 0 */
     int64_t sheet_num;         /* the run is this step of its job; INT_UNKNOWN: it is not one */
+
+    /* The text of begun.parent_run_id, if the run got its parent late. */
+    char parent_run_id[UUID_TEXT_SIZE];
 };
 
 /* Zero-initialised is empty and valid. */
@@ -74,8 +77,8 @@ bool job_desk_is_stored_elsewhere(const struct daemon *daemon, const struct proc
 void job_desk_take_back(struct daemon *daemon, const struct run *run);
 
 /* The processes of the run are known: runs that were started in it and registered earlier get it as
- * their parent. */
-void job_desk_find_inner(struct daemon *daemon, struct run *run);
+ * their parent. 0 or -ENOMEM. */
+int job_desk_find_inner(struct daemon *daemon, struct run *run);
 
 /* The caller stores the run from now on, and what has happened to it until now. The run is gone. */
 void job_desk_leave(struct daemon *daemon, struct run *run);

@@ -302,6 +302,18 @@ static void abandon(struct daemon *daemon, struct run *run)
     job_desk_finish(daemon, run, &job);
 }
 
+/* Whether the caller has not waited for the answer: it stores the run itself then. */
+static bool has_given_up(const struct connection *connection, const struct rpc_request *request,
+                         struct answer *answer)
+{
+    bool can_store = rpc_text(request, "stores_in") || rpc_bool(request, "offers_events", false);
+
+    if (!can_store || !connection_has_left(connection))
+        return false;
+    answer_fail(answer, RPC_JOB_NOT_FOUND, "the caller has left");
+    return true;
+}
+
 static void start_run(struct daemon *daemon, struct connection *connection,
                       const struct rpc_request *request, struct told_process process,
                       bool is_name_taken, struct answer *answer)
@@ -323,11 +335,8 @@ static void start_run(struct daemon *daemon, struct connection *connection,
     };
     struct run *run;
 
-    if (rpc_bool(request, "offers_events", false) && connection_has_left(connection)) {
-        /* It has not waited for the answer, and stores the run itself. */
-        answer_fail(answer, RPC_JOB_NOT_FOUND, "the caller has left");
+    if (has_given_up(connection, request, answer))
         return;
-    }
     if (start.started_at > ns_to_sec(clock_real_ns()) + CLOCK_SLACK_SEC) {
         answer_fail(answer, RPC_INVALID_PARAMS, "started_at: %.0f is yet to come",
                     start.started_at);
@@ -340,14 +349,14 @@ static void start_run(struct daemon *daemon, struct connection *connection,
         return;
     start.hides_parent = start.parent && !owns_run(peer, start.parent);
     int r = job_desk_begin(daemon, &start, &run);
-    if (r == 0 && (r = join(daemon, connection, request, run, process)) < 0)
+    if (r == 0 && ((r = join(daemon, connection, request, run, process)) < 0 ||
+                   (r = job_desk_find_inner(daemon, run)) < 0))
         abandon(daemon, run);
     if (r < 0) {
         answer_fail_errno(answer, r);
         return;
     }
     choose_event_keeper(daemon, connection, request, &process, run);
-    job_desk_find_inner(daemon, run);
     connection_keep_open(connection);
     write_start(request, run, answer);
 }
@@ -363,13 +372,16 @@ static void resume_run(struct daemon *daemon, struct connection *connection,
         answer_fail(answer, RPC_NOT_PERMITTED, "that run belongs to another user");
         return;
     }
-    if (!may_join(daemon, peer, run, process.pid, answer))
+    if (has_given_up(connection, request, answer) ||
+        !may_join(daemon, peer, run, process.pid, answer))
         return;
     int r = set_foster(daemon, peer, request, run);
     const struct member *member = registry_find(daemon->registry, process.pid);
     if (r == 0 && process.pid && (!member || member->run != run))
         r = engine_register(daemon->engine, run, rpc_int(request, "sheet_num", INT_UNKNOWN),
                             process, TELL_NOTHING);
+    if (r == 0)
+        r = job_desk_find_inner(daemon, run);
     if (r < 0) {
         answer_fail_errno(answer, r);
         return;
@@ -378,7 +390,6 @@ static void resume_run(struct daemon *daemon, struct connection *connection,
     if (rpc_bool(request, "again", false))
         job_desk_take_back(daemon, run);
     choose_event_keeper(daemon, connection, request, &process, run);
-    job_desk_find_inner(daemon, run);
     connection_keep_open(connection);
     write_start(request, run, answer);
 }

@@ -124,6 +124,13 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
     return r;
 }
 
+/* System calls need no mark: of a run that was registered they are never more than sampled, or a
+ * lower bound. */
+int engine_set_parent(struct engine *engine, struct run *run, struct run *parent)
+{
+    return kernel_account_set_parent(&engine->kernel, run, parent);
+}
+
 void engine_tell_step(struct engine *engine, const struct run *run, int64_t sheet_num,
                       enum event_type type, pid_t pid, int64_t exit_code, const char *details)
 {

@@ -143,6 +143,9 @@ struct told_process {
  * tells of what happened to these until now. 0 or -ENOMEM. */
 int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
                     struct told_process process, enum telling telling);
+/* The run was started in `parent`, which came to be known after it. What had ended in it before is
+ * missing in the CPU time of `parent`, which is a lower bound then. 0 or -ENOMEM. */
+int engine_set_parent(struct engine *engine, struct run *run, struct run *parent);
 /* A step began or ended: told as a spawn or an exit of `pid` (0: none). */
 void engine_tell_step(struct engine *engine, const struct run *run, int64_t sheet_num,
                       enum event_type type, pid_t pid, int64_t exit_code, const char *details);

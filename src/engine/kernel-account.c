@@ -154,6 +154,41 @@ static int cover_calm(struct kernel_account *account, const struct readings *rea
     return 0;
 }
 
+/* ---- parents that are found late ---- */
+
+static bool has_uncovered_above(const struct kernel_account *account, const struct run *run)
+{
+    const struct member *member = NULL;
+
+    while ((member = registry_next(account->registry, member)))
+        if (!member->is_covered && member->run != run && run_is_within(run, member->run))
+            return true;
+    return false;
+}
+
+static void check_late_parents(struct kernel_account *account)
+{
+    struct run *run = NULL;
+
+    while ((run = registry_next_run(account->registry, run)))
+        if (run->awaits_parent_cover && !has_uncovered_above(account, run))
+            run->awaits_parent_cover = false;
+}
+
+int kernel_account_set_parent(struct kernel_account *account, struct run *run, struct run *parent)
+{
+    int r = sampler_set_parent(collector_sampler(account->collector), run, parent);
+    if (r < 0)
+        return r;
+
+    registry_set_parent(run, parent);
+    run->awaits_parent_cover = true;
+    check_late_parents(account);
+    return 0;
+}
+
+/* ---- looks at all that are not covered ---- */
+
 /* Those that had ended by then are counted with what they had used, once and for all. */
 static int count_ended(struct kernel_account *account, const struct readings *readings)
 {
@@ -185,6 +220,7 @@ int kernel_account_enter(struct kernel_account *account, const struct readings *
         r = cover_calm(account, readings);
     if (r < 0)
         return r;
+    check_late_parents(account);
     sampler_absorb_gone(collector_sampler(account->collector));
     r = count_ended(account, readings);
     return r < 0 ? r : !account->restless.count;
@@ -209,6 +245,8 @@ int kernel_account_cover(struct kernel_account *account)
     while (r >= 0 && (member = registry_next(account->registry, member)))
         if (!member->is_covered)
             r = VEC_PUSH(&account->pids, member->pid);
+    if (r >= 0 && !account->pids.count)
+        check_late_parents(account); /* the last that was not covered is gone */
     if (r < 0 || !account->pids.count || !can_look(account))
         return r < 0 ? r : 1;
     r = collector_look_at(account->collector, account->pids.items, account->pids.count, &readings);

@@ -10,6 +10,8 @@
  *   while they are calm: none was born, has ended or was reaped from one look to the next, and the
  *   events were drained in between. A process that is there then was not reaped, one that is
  *   missing was, and one whose birth is reported later has been born since.
+ * A run that is registered before the one it was started in may be covered before that one is, see
+ * kernel_account_set_parent().
  * A run that is never calm stays as it is: its ends are counted by those who reap. */
 #pragma once
 
@@ -38,6 +40,11 @@ bool kernel_account_has_exact_ends(const struct kernel_account *account);
  * no run, is covered from its birth, and counted at its end. 0 or -ENOMEM. */
 int kernel_account_note(struct kernel_account *account, struct member *member,
                         const struct lifecycle_event *event);
+
+/* The run was started in `parent`, which came to be known after it; see registry_set_parent(). What
+ * ends in the run counts for those above it once these are covered: until then their processes may
+ * reap it. 0 or -ENOMEM. */
+int kernel_account_set_parent(struct kernel_account *account, struct run *run, struct run *parent);
 
 /* Tells the kernel of members that it does not know yet, or by another run. How many they were. */
 int kernel_account_tag(struct kernel_account *account);

@@ -40,6 +40,10 @@ struct run {
     bool stores_no_lives;   /* births, programs and ends: its caller stores them itself */
     bool lacks_events;      /* some of these are stored nowhere */
 
+    /* It got its parent late: a process of that run, or of one above, may not be covered by the
+     * kernel's account yet. */
+    bool awaits_parent_cover;
+
     /* For a run by rule: its first process, how that ended, and since when there is none left. */
     pid_t root_pid;
     bool root_has_ended;

@@ -189,14 +189,22 @@ static void mark_incomplete(struct run_account *run)
     run->usage.cpu_is_incomplete = run->usage.rss_is_incomplete = true;
 }
 
-/* Time of a process that is over. */
-static void add_settled(const struct ledger *ledger, struct run_account *run, struct cpu_time time,
-                        bool is_complete)
+/* Time of a process that is over. If the end was reported and a run above is not covered yet, one
+ * of that run's processes may reap this time and count it there: adding it, too, could count it
+ * twice. If it is not reaped before that process is covered, that run misses it. */
+static void add_settled(const struct ledger *ledger, const struct account *account,
+                        struct cpu_time time, bool is_complete)
 {
-    for (; run; run = outer_of(ledger, run)) {
-        run->settled = add(run->settled, time);
+    bool may_be_reaped = false;
+
+    for (struct run_account *run = account->run; run; run = outer_of(ledger, run)) {
         if (!is_complete)
             mark_incomplete(run);
+        if (!may_be_reaped)
+            run->settled = add(run->settled, time);
+        else if (time.total_ns)
+            run->usage.cpu_is_incomplete = true;
+        may_be_reaped |= account->is_covered && run->run->awaits_parent_cover;
     }
 }
 
@@ -209,6 +217,35 @@ static void pass_on(const struct ledger *ledger, struct run_account *run,
         run->passed_on = add(run->passed_on, time);
         mark_incomplete(run);
     }
+}
+
+static void raise_peaks(struct run_usage *usage, const struct run_usage *part)
+{
+    usage->peak_rss_bytes = MAX(usage->peak_rss_bytes, part->peak_rss_bytes);
+    usage->peak_total_bytes = MAX(usage->peak_total_bytes, part->peak_total_bytes);
+    usage->peak_unique_bytes = MAX(usage->peak_unique_bytes, part->peak_unique_bytes);
+}
+
+/* Time that was settled before is not added: processes of the new parent may have reaped some of
+ * it, and how much is not known. */
+int ledger_set_parent(struct ledger *ledger, const struct run *run, const struct run *parent)
+{
+    const struct run_account *inner = find_run(ledger, run);
+
+    if (!inner) /* those above it are opened with it */
+        return 0;
+    for (const struct run *at = parent; at; at = at->parent)
+        if (!find_run(ledger, at) && open_one(ledger, at) < 0)
+            return -ENOMEM;
+    bool misses_cpu =
+        inner->usage.cpu_is_incomplete || inner->settled.total_ns || inner->passed_on.total_ns;
+    for (const struct run *at = parent; at && at != run->parent; at = at->parent) {
+        struct run_usage *usage = &find_run(ledger, at)->usage;
+        usage->cpu_is_incomplete |= misses_cpu;
+        usage->rss_is_incomplete |= inner->usage.rss_is_incomplete;
+        raise_peaks(usage, &inner->usage);
+    }
+    return 0;
 }
 
 const struct run_usage *ledger_find(const struct ledger *ledger, const struct run *run)
@@ -311,13 +348,13 @@ static void observe_memory(struct run_account *run, const struct process_reading
 static void settle_final(const struct ledger *ledger, struct account *account)
 {
     if (account->is_covered) { /* its own end was lost; what it reaped is counted already */
-        add_settled(ledger, account->run, account_total(account), false);
+        add_settled(ledger, account, account_total(account), false);
         return;
     }
     struct cpu_time seen = add(add(account->own, account->reaped), account->debit);
     bool is_complete = subtract(seen, account->final).total_ns <= FINAL_ROUNDING_NS;
 
-    add_settled(ledger, account->run, is_complete ? account->final : seen, is_complete);
+    add_settled(ledger, account, is_complete ? account->final : seen, is_complete);
 }
 
 /* Whether the pid has changed hands since the account was opened. */
@@ -333,7 +370,7 @@ static void settle_former(struct ledger *ledger, struct account *account)
     if (account->is_final)
         settle_final(ledger, account);
     else
-        add_settled(ledger, account->run, account_total(account), false);
+        add_settled(ledger, account, account_total(account), false);
     close_account(ledger, account);
 }
 
@@ -467,7 +504,7 @@ int ledger_ended(struct ledger *ledger, struct run *run, const struct process_en
 
     raise_to(&account->own, known(end->cpu_ns), known(end->user_ns));
     raise_peak(ledger, run, end->peak_rss_bytes);
-    add_settled(ledger, account->run, account_total(account), int_is_known(end->cpu_ns));
+    add_settled(ledger, account, account_total(account), int_is_known(end->cpu_ns));
     close_account(ledger, account);
     return 0;
 }
@@ -481,7 +518,7 @@ static void settle_lost(struct ledger *ledger)
         if (!account->is_covered || account->seen || account->is_final ||
             ++account->unseen < UNSEEN_MAX)
             continue;
-        add_settled(ledger, account->run, account_total(account), false);
+        add_settled(ledger, account, account_total(account), false);
         close_account(ledger, account);
         position--;
     }
@@ -531,12 +568,12 @@ static struct account *settle(const struct ledger *ledger, struct account *accou
 
     account->is_settled = true;
     if (!heir) {
-        add_settled(ledger, account->run, total, false);
+        add_settled(ledger, account, total, false);
         return NULL;
     }
     if (heir->is_covered) { /* its end should have been reported */
         heir->unsettled_children--;
-        add_settled(ledger, account->run, total, false);
+        add_settled(ledger, account, total, false);
         return NULL;
     }
     pass_on(ledger, account->run, heir->run, total);
@@ -650,10 +687,15 @@ void ledger_end_run(struct ledger *ledger, const struct run *run)
 
     if (!ended)
         return;
-    while ((account = LIST_FIRST(&ended->accounts)))
-        if (outer)
+    while ((account = LIST_FIRST(&ended->accounts))) {
+        bool may_be_reaped = account->is_covered && run->awaits_parent_cover;
+
+        if (outer && !may_be_reaped) {
             hand_account_over(account, outer);
-        else
-            close_account(ledger, account);
+            continue;
+        }
+        add_settled(ledger, account, account_total(account), false);
+        close_account(ledger, account);
+    }
     free(map_remove(&ledger->runs, (uint64_t)(uintptr_t)run));
 }

@@ -95,6 +95,11 @@ int ledger_ended(struct ledger *ledger, struct run *run, const struct process_en
  * They count from the next ledger_end() on. 0 or -ENOMEM. */
 int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struct rusage *usage);
 
+/* Before the run gets `parent`, which is within the parent that it has, if it has one: runs that it
+ * is new to get its peaks, and if some of its processes are over, their CPU time is a lower bound.
+ * 0 or -ENOMEM. */
+int ledger_set_parent(struct ledger *ledger, const struct run *run, const struct run *parent);
+
 /* The run is over, and nothing of it is remembered. The run that it was started in keeps what it
  * had of it. */
 void ledger_end_run(struct ledger *ledger, const struct run *run);

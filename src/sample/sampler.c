@@ -568,6 +568,11 @@ int sampler_ended(struct sampler *sampler, struct run *run, const struct process
     return ledger_ended(sampler->ledger, run, end);
 }
 
+int sampler_set_parent(struct sampler *sampler, const struct run *run, const struct run *parent)
+{
+    return ledger_set_parent(sampler->ledger, run, parent);
+}
+
 const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run *run)
 {
     return ledger_find(sampler->ledger, run);

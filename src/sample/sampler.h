@@ -49,6 +49,9 @@ void sampler_absorb_gone(struct sampler *sampler);
 void sampler_distrust(struct sampler *sampler);
 void sampler_note_peak(struct sampler *sampler, struct run *run, int64_t peak_rss_bytes);
 
+/* Before registry_set_parent(). See ledger.h. 0 or -ENOMEM. */
+int sampler_set_parent(struct sampler *sampler, const struct run *run, const struct run *parent);
+
 /* What a run has used, as of the last snapshot; NULL if nothing was ever seen of it. */
 const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run *run);
 

@@ -444,6 +444,21 @@ class Follow(ClientTestCase):
         asked = next(params for name, params in daemon.asked if name == "events.list")
         self.assertEqual(asked, {"job": "nightly", "type": "kill", "pid": 1004, "limit": 10})
 
+    def test_events_that_the_client_drops(self):
+        """More of them come before an answer than the client keeps: it reports how many it lost."""
+        def flood(_):
+            for number in range(1, 1004):
+                daemon.tell(envelope("process.exit", event(number)))
+            return []
+        daemon = self.serve(daemon__monitor__stream={}, events__list=[], daemon__events=flood)
+        process = self.follow()
+        lines = self.read_lines(process, 1000)
+        self.assertIn(" 1004 ", lines[0])
+        self.assertIn(" 2003 ", lines[-1])
+        self.end(process)
+        self.assertEqual(self.said(), "sonde: 3 events were dropped, which came faster than they "
+                         "were read; 'sonde events' lists those that are stored\n")
+
     def test_only_what_comes(self):
         daemon = self.serve(daemon__monitor__stream={})
         process = self.follow("-n", "0")

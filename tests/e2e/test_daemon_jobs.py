@@ -522,6 +522,23 @@ class Attribution(daemon.TestCase):
         self.assertEqual(self.await_end(inner_id)["parent_run_id"], outer_id)
         self.assertIsNone(self.await_end(outer_id)["parent_run_id"])
 
+    def test_caller_that_has_left_before_the_answer(self):
+        """It stores the run itself: the daemon must not store an outcome over that."""
+        sonde = self.daemon()
+        victim = self.puppet()
+        for number, more in enumerate(({"again": True}, {"offers_events": True})):
+            with self.subTest(more=more):
+                left, later = (f"0197c2f4-7d1a-7000-8000-0000000000{number}{end}" for end in "ab")
+                params = dict(job_id="left", run_id=left, pid=victim.pid, stores_in=self.database,
+                              **more)
+                with sonde.paused(), daemon.Rpc(sonde.socket) as link:
+                    link.send({"jsonrpc": "2.0", "id": 1, "method": "job.start", "params": params})
+                # The daemon answers requests with a run_id in their order.
+                sonde.rpc("job.start", job_id=f"later-{number}", run_id=later)
+                known = {job["run_id"] for job in sonde.fresh()["jobs"]}
+                self.assertIn(later, known)
+                self.assertNotIn(left, known)
+
     def test_own_processes_belong_to_no_job(self):
         sonde = self.daemon("profiler:\n  scope: all\n")
         puppet = self.run_puppet("--job", "x")

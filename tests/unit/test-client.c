@@ -159,7 +159,7 @@ static bool answer_after_a_flood(void *context _unused_, const struct rpc_reques
     return true;
 }
 
-static void test_oldest_events_are_dropped(void **state)
+static void test_oldest_events_are_dropped_and_counted(void **state)
 {
     struct place *place = *state;
     struct fake_daemon *daemon = fake_daemon_start(place->path, answer_after_a_flood, NULL);
@@ -167,6 +167,8 @@ static void test_oldest_events_are_dropped(void **state)
     struct rpc_reply reply;
 
     assert_int_equal(client_call(client, "daemon.status", NULL, &place->arena, &reply), 0);
+    assert_int_equal(client_take_dropped(client), 5);
+    assert_int_equal(client_take_dropped(client), 0);
     assert_int_equal(client_next(client, 0, &place->arena, &reply), 0);
     assert_string_equal(reply.result, "{\"number\":5}");
     for (int i = 6; i < CLIENT_KEPT_MAX_EVENTS + 5; i++)
@@ -494,7 +496,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_questions_and_answers),
         TEST(test_events_between_are_kept_in_their_order),
-        TEST(test_oldest_events_are_dropped),
+        TEST(test_oldest_events_are_dropped_and_counted),
         TEST(test_a_large_answer),
         TEST(test_an_answer_has_an_end),
         TEST(test_a_daemon_that_does_not_answer),

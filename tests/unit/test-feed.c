@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "client/client.h"
 #include "client/feed-thread.h"
 #include "client/foreign-runs.h"
 #include "fake-daemon.h"
@@ -53,7 +54,10 @@ static void on_frame(void *context, struct frame *frame)
 static void on_news(void *context, const struct news *news)
 {
     struct seen *seen = context;
-    text_printf(&seen->news, "%s ", news_word(news));
+    text_append_string(&seen->news, news_word(news));
+    if (news->kind == NEWS_GAP)
+        text_printf(&seen->news, "(%lld)", (long long)news->gap.lost);
+    text_append_char(&seen->news, ' ');
 }
 
 static void on_status(void *context, const struct feed_status *status)
@@ -643,6 +647,28 @@ static void test_daemon_has_open_episodes(void **state _unused_)
     remove_place(&place);
 }
 
+/* More than is kept while an answer is waited for. */
+static void test_events_that_are_dropped(void **state _unused_)
+{
+    _cleanup_text_ struct text flood = {0};
+    struct seen seen = {0};
+    struct socket_place place;
+
+    for (int i = 0; i < CLIENT_KEPT_MAX_EVENTS + 3; i++)
+        fake_event(&flood, "{\"event\":\"process.exit\",\"timestamp\":1,\"data\":"
+                           "{\"timestamp\":1,\"pid\":5,\"event_type\":\"exit\"}}");
+    struct fake fake = {.poison = text_string(&flood)};
+    make_place(&place);
+    struct fake_daemon *daemon = fake_daemon_start(place.path, answer, &fake);
+    struct feed_options options = live_at(&place);
+    struct feed *feed = open_feed(&seen, &options);
+    assert_memory_equal(text_string(&seen.news), "gap(3) exit ", strlen("gap(3) exit "));
+    assert_null(strstr(text_string(&seen.news) + 1, "gap"));
+    close_feed(&seen, feed);
+    fake_daemon_stop(daemon);
+    remove_place(&place);
+}
+
 static void test_daemon_that_repeats_a_snapshot(void **state _unused_)
 {
     struct seen seen = {0};
@@ -799,6 +825,7 @@ int main(void)
         T(test_crowd_of_runs),
         cmocka_unit_test(test_daemon),
         cmocka_unit_test(test_daemon_has_open_episodes),
+        cmocka_unit_test(test_events_that_are_dropped),
         cmocka_unit_test(test_daemon_that_repeats_a_snapshot),
         cmocka_unit_test(test_daemon_that_talks_nonsense),
         cmocka_unit_test(test_daemon_that_goes_and_comes),

@@ -262,6 +262,57 @@ static void test_calm_beside_a_storm(void **state _unused_)
     assert_true(registry_find(registry, ROOT + 7)->is_covered);
 }
 
+/* A run that began in a process of ours, and was registered before us: what ends in it counts for
+ * us once, whether we are covered by then or not. */
+static void test_parent_that_is_found_late(void **state _unused_)
+{
+    const struct run_options options = {.run_id = "i", .job_id = "inner"};
+    struct run *inner;
+
+    assert_int_equal(registry_add_run(registry, &options, &inner), 0);
+    assert_int_equal(registry_add(registry, inner, INT_UNKNOWN, ROOT + 10), 0);
+    fork_told(-100, 10); /* by a process that is no member */
+    fork_told(10, 11);
+    fork_told(10, 12);
+    assert_true(registry_find(registry, ROOT + 11)->is_covered);
+    assert_int_equal(kernel_account_set_parent(&account, inner, run), 0);
+    assert_ptr_equal(inner->parent, run);
+    assert_true(inner->awaits_parent_cover);
+    end_told(11, 300);
+    end_told(12, 400);
+    end_told(10, 50);
+    tag_all();
+    /* The root of ours has reaped all of it. */
+    assert_int_equal(LOOK({0, -1, 5, 750}), 0);
+    assert_int_equal(LOOK({0, -1, 5, 750}), 1);
+    assert_false(inner->awaits_parent_cover);
+    TICK({0, -1, 5, 750});
+    const struct run_usage *usage = sampler_usage(collector_sampler(collector), run);
+    assert_int_equal(usage->accounted.total_ns / NS_PER_MSEC, 755);
+    assert_true(usage->cpu_is_incomplete);
+    assert_int_equal(
+        sampler_usage(collector_sampler(collector), inner)->accounted.total_ns / NS_PER_MSEC, 750);
+}
+
+static void test_parent_that_is_covered_when_found(void **state _unused_)
+{
+    const struct run_options options = {.run_id = "i", .job_id = "inner"};
+    struct run *inner;
+
+    assert_int_equal(registry_add_run(registry, &options, &inner), 0);
+    assert_int_equal(registry_add(registry, inner, INT_UNKNOWN, ROOT + 10), 0);
+    fork_told(-100, 10);
+    tag_all();
+    kernel_account_begin(&account);
+    assert_int_equal(LOOK({0, -1, 5, 0}), 0);
+    assert_int_equal(LOOK({0, -1, 5, 0}), 1);
+    assert_int_equal(kernel_account_set_parent(&account, inner, run), 0);
+    assert_false(inner->awaits_parent_cover);
+    end_told(10, 50);
+    end_told(0, 6);
+    assert_int_equal(cpu_ms(), 56); /* which is complete */
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -275,6 +326,8 @@ int main(void)
         T(test_child_on_its_way_out),
         T(test_child_without_a_tag),
         T(test_storm_that_does_not_end),
+        T(test_parent_that_is_found_late),
+        T(test_parent_that_is_covered_when_found),
         T(test_calm_beside_a_storm),
     };
 

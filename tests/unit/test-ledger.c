@@ -704,6 +704,124 @@ static void test_a_pid_is_born_again(void **state _unused_)
 
 /* Random trees of processes in nested runs: whatever is reaped, by whom and when, no figure falls,
  * and the outermost has in the end what all have used. */
+/* ---- parents that are found late ---- */
+
+static void born_in(struct run *of, pid_t pid)
+{
+    assert_int_equal(ledger_cover(ledger, of, pid, 0, NULL), 0);
+}
+
+static void end_in(struct run *of, pid_t pid, int64_t cpu_ms_used, int64_t peak)
+{
+    const struct process_end end = {.pid = pid,
+                                    .cpu_ns = cpu_ms_used * (int64_t)MS,
+                                    .user_ns = cpu_ms_used * (int64_t)MS,
+                                    .peak_rss_bytes = peak * MB};
+    assert_int_equal(ledger_ended(ledger, of, &end), 0);
+}
+
+static void set_parent(struct run *of, struct run *parent)
+{
+    assert_int_equal(ledger_set_parent(ledger, of, parent), 0);
+    of->parent = parent;
+}
+
+static void test_late_parent_misses_what_had_ended(void **state _unused_)
+{
+    struct run late = {.run_id = "l", .processes = 1}, around = {.run_id = "a", .processes = 1};
+
+    born_in(&late, 111);
+    born_in(&late, 112);
+    end_in(&late, 112, 3000, 50);
+    TICK({111, 100, 10, 3000, .rss = 30, OF(late)});
+    born_in(&around, 100);
+    set_parent(&late, &around);
+    end_in(&late, 111, 20, 9);
+    end_in(&around, 100, 5, 4);
+    tick(NULL, 0);
+    assert_int_equal(accounted_ms(&late), 3020);
+    assert_false(is_partial(&late));
+    /* its processes may have reaped some of the 3000: they are not added */
+    assert_int_equal(accounted_ms(&around), 25);
+    assert_true(is_partial(&around));
+    const struct run_usage *usage = ledger_find(ledger, &around);
+    assert_false(usage->rss_is_incomplete);
+    assert_int_equal(usage->peak_rss_bytes, 50 * MB);
+    assert_int_equal(usage->peak_total_bytes, 30 * MB);
+    assert_int_equal(usage->peak_unique_bytes, 30 * MB);
+}
+
+static void test_late_parent_misses_nothing_if_nothing_had_ended(void **state _unused_)
+{
+    struct run late = {.run_id = "l", .processes = 1}, around = {.run_id = "a", .processes = 1};
+
+    born_in(&late, 111);
+    born_in(&late, 112);
+    TICK({111, 100, 10, 0, OF(late)}, {112, 111, 100, 0, OF(late)});
+    set_parent(&late, &around); /* before anything is known of its own processes */
+    end_in(&late, 112, 3000, 50);
+    born_in(&around, 100);
+    end_in(&late, 111, 20, 9);
+    end_in(&around, 100, 5, 4);
+    tick(NULL, 0);
+    assert_int_equal(accounted_ms(&around), 3025);
+    assert_false(is_partial(&around));
+}
+
+static void test_late_parent_of_an_incomplete_run(void **state _unused_)
+{
+    struct run late = {.run_id = "l", .processes = 1}, around = {.run_id = "a", .processes = 1};
+
+    born_in(&late, 111);
+    ledger_distrust(ledger);
+    born_in(&around, 100);
+    set_parent(&late, &around);
+    assert_true(is_partial(&around));
+    assert_true(ledger_find(ledger, &around)->rss_is_incomplete);
+}
+
+/* The run around both had the time of the inner one from the beginning. */
+static void test_late_parent_between_two_runs(void **state _unused_)
+{
+    struct run around = {.run_id = "a", .processes = 1};
+    struct run between = {.run_id = "b", .processes = 1, .parent = &around};
+    struct run late = {.run_id = "l", .processes = 1, .parent = &around};
+
+    born_in(&around, 100);
+    born_in(&late, 111);
+    born_in(&late, 112);
+    end_in(&late, 112, 3000, 50);
+    set_parent(&late, &between);
+    end_in(&late, 111, 20, 9);
+    tick(NULL, 0);
+    assert_int_equal(accounted_ms(&around), 3020);
+    assert_false(is_partial(&around));
+    assert_int_equal(accounted_ms(&between), 20);
+    assert_true(is_partial(&between));
+}
+
+/* What its process reaps before it is covered is not counted a second time. */
+static void test_late_parent_that_is_covered_later(void **state _unused_)
+{
+    struct run late = {.run_id = "l", .processes = 1}, around = {.run_id = "a", .processes = 1};
+
+    born_in(&late, 111);
+    born_in(&late, 112);
+    set_parent(&late, &around);
+    late.awaits_parent_cover = true;
+    TICK({100, 1, 5, 0, OF(around)}, {111, 100, 10, 0, OF(late)});
+    end_in(&late, 111, 200, 9);
+    TICK({100, 1, 5, 200, OF(around)}, {112, 1, 0, 0, OF(late)});
+    assert_int_equal(accounted_ms(&late), 200);
+    assert_int_equal(accounted_ms(&around), 205);
+    assert_true(is_partial(&around));
+    late.awaits_parent_cover = false;
+    end_in(&late, 112, 1000, 9);
+    TICK({100, 1, 5, 200, OF(around)});
+    assert_int_equal(accounted_ms(&around), 1205);
+    assert_false(is_partial(&late));
+}
+
 static void test_random_lives(void **state _unused_)
 {
     struct run *const runs[] = {&outer, &inner, &core};
@@ -801,6 +919,11 @@ int main(void)
         T(test_reaped_but_not_told),
         T(test_lost_events_leave_nothing_exact),
         T(test_a_pid_is_born_again),
+        T(test_late_parent_misses_what_had_ended),
+        T(test_late_parent_misses_nothing_if_nothing_had_ended),
+        T(test_late_parent_of_an_incomplete_run),
+        T(test_late_parent_between_two_runs),
+        T(test_late_parent_that_is_covered_later),
         T(test_random_lives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
