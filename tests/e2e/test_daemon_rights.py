@@ -990,7 +990,7 @@ class Hostile(RightsTestCase):
         process = self.named(ONE, "kept")
         run_id = link.call("job.start", job_id=name, pid=process.pid)["run_id"]
         sonde.await_pid(process.pid, run_id)
-        self.await_rows("SELECT 1 FROM process_metrics WHERE pid = ?", process.pid)
+        self.await_rows("SELECT 1 FROM process_metrics WHERE run_id = ?", run_id)
         link.close()
         sonde.kill()
         sonde.start()
