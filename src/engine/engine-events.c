@@ -228,8 +228,6 @@ int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
     int r = 0;
 
     engine->kernel.kernel = kernel;
-    engine->kernel.registry = engine->options.registry;
-    engine->kernel.collector = engine->collector;
     collector_use_kernel(engine->collector, kernel);
     engine->syscalls.kernel = kernel;
     if (!kernel_account_has_events(&engine->kernel))

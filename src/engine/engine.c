@@ -363,6 +363,8 @@ int engine_start(uv_loop_t *loop, const struct engine_options *options, struct e
     if (r == 0)
         r = collector_new(&(struct collector_options){.registry = options->registry},
                           &engine->collector);
+    engine->kernel =
+        (struct kernel_account){.registry = options->registry, .collector = engine->collector};
     if (r == 0 && options->kernel)
         r = engine_use_kernel(engine, options->kernel);
     if (options->connector)

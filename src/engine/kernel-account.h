@@ -20,9 +20,9 @@
 #include "probe/bpf/kernel-probe.h"
 #include "sample/collector.h"
 
-/* Zero-initialised is empty and valid: there is no kernel to tell of anything. */
+/* Valid without `kernel`, which reports nothing then. */
 struct kernel_account {
-    struct kernel_probe *kernel; /* none of them is the account's */
+    struct kernel_probe *kernel; /* NULL: there is none; none of the three is the account's */
     struct registry *registry;
     struct collector *collector;
     struct VEC(pid_t) pids;

@@ -498,9 +498,9 @@ class Attribution(daemon.TestCase):
         self.assertEqual([within["run_id"] for within in self.report("outer")["runs_within"]],
                          [run["inner"]])
 
-    def test_nested_run_that_is_known_first(self):
+    def check_nested_run_that_is_known_first(self, config=""):
         """The outer one registers later, because it does not find the daemon at first."""
-        sonde = self.daemon()
+        sonde = self.daemon(config)
         later = self.path("later.sock")
         inner = f"unset SONDE_SOCKET; {harness.SONDE} run -q --job inner --"
         process = self.start_sonde("--job", "outer", "--", "sh", "-c",
@@ -521,6 +521,12 @@ class Attribution(daemon.TestCase):
         self.assertEqual(self.finish(process).status, 0)
         self.assertEqual(self.await_end(inner_id)["parent_run_id"], outer_id)
         self.assertIsNone(self.await_end(outer_id)["parent_run_id"])
+
+    def test_nested_run_that_is_known_first(self):
+        self.check_nested_run_that_is_known_first()
+
+    def test_nested_run_that_is_known_first_without_the_kernel_collector(self):
+        self.check_nested_run_that_is_known_first("profiler:\n  collector: procfs\n")
 
     def test_caller_that_has_left_before_the_answer(self):
         """It stores the run itself: the daemon must not store an outcome over that."""

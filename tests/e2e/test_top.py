@@ -327,10 +327,13 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.await_row("F1Help")
         pid = next(pid for pid in harness.children_of(int(self.tmux(
             "display-message", "-p", "#{pane_pid}"))) if self.is_top(pid))
-        os.kill(pid, signal.SIGSTOP)
-        harness.wait_until(lambda: harness.process_state(pid) == "T", "it has stopped")
-        os.kill(pid, signal.SIGCONT)
-        # A shell takes a job that was stopped for one in the background.
+        for number, is_stopped in ((signal.SIGSTOP, True), (signal.SIGCONT, False),
+                                   (signal.SIGSTOP, True)):
+            os.kill(pid, number)
+            harness.wait_until(lambda: (harness.process_state(pid) == "T") == is_stopped,
+                               f"stopped: {is_stopped}")
+        # Only the shell continues it now: `fg` sends SIGCONT after it has given it the terminal, and
+        # a Ctrl-Z in between would be discarded.
         self.type("fg")
         self.await_foreground(pid)
         self.await_row("F1Help")
