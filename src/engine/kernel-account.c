@@ -156,23 +156,27 @@ static int cover_calm(struct kernel_account *account, const struct readings *rea
 
 /* ---- parents that are found late ---- */
 
-static bool has_uncovered_above(const struct kernel_account *account, const struct run *run)
-{
-    const struct member *member = NULL;
-
-    while ((member = registry_next(account->registry, member)))
-        if (!member->is_covered && member->run != run && run_is_within(run, member->run))
-            return true;
-    return false;
-}
-
+/* Clears `awaits_parent_cover` of the runs above which all processes are covered by now. */
 static void check_late_parents(struct kernel_account *account)
 {
+    const struct member *member = NULL;
+    const struct run *above;
     struct run *run = NULL;
+    bool is_awaited = false;
 
-    while ((run = registry_next_run(account->registry, run)))
-        if (run->awaits_parent_cover && !has_uncovered_above(account, run))
+    while ((run = registry_next_run(account->registry, run))) {
+        run->has_uncovered = false;
+        is_awaited |= run->awaits_parent_cover;
+    }
+    while (is_awaited && (member = registry_next(account->registry, member)))
+        if (!member->is_covered)
+            member->run->has_uncovered = true;
+    while (is_awaited && (run = registry_next_run(account->registry, run))) {
+        for (above = run->parent; above && !above->has_uncovered;)
+            above = above->parent;
+        if (!above)
             run->awaits_parent_cover = false;
+    }
 }
 
 int kernel_account_set_parent(struct kernel_account *account, struct run *run, struct run *parent)

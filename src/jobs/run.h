@@ -43,6 +43,7 @@ struct run {
     /* It got its parent late: a process of that run, or of one above, may not be covered by the
      * kernel's account yet. */
     bool awaits_parent_cover;
+    bool has_uncovered; /* such processes of its own, when they were last looked for */
 
     /* For a run by rule: its first process, how that ended, and since when there is none left. */
     pid_t root_pid;
