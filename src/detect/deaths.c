@@ -1,6 +1,7 @@
 #include "detect/deaths.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,9 @@
 #define FAILED_EARLIER_MAX 4
 /* Whoever passes a failure on does so at once; a busy machine takes its time. */
 #define AT_ONCE_SECONDS 2.0
+/* The end of a child that was reaped may be stamped a little after that of its parent: the kernel
+ * reports it when the parent runs already. */
+#define STAMP_SLACK_SECONDS 0.0005
 /* A smaller status may well be another's by chance: 1 is what most failures are. */
 #define TELLING_STATUS 2
 #define SIGNAL_STATUS  128
@@ -24,7 +28,6 @@
 /* How a process ended, and what led to it. Shared by those who may have to tell of it. */
 struct failure {
     unsigned uses;
-    unsigned length;       /* of the chain that ends here */
     struct failure *below; /* the end of a child that led to this one; NULL: it was the first */
     uint64_t order;
     bool is_past; /* of a first process: its run has had another started since */
@@ -36,7 +39,9 @@ struct failure {
 struct living {
     pid_t pid;
     pid_t ppid;
-    bool is_first; /* its parent is not of its run */
+    uint64_t birth;        /* the order of its start, which no other process has */
+    uint64_t parent_birth; /* 0: its parent is not known */
+    bool is_first;         /* its parent is not of its run */
     char run_id[UUID_TEXT_SIZE];
     char *command;                      /* NULL: unknown */
     struct process_event *oom;          /* the kernel has chosen it; NULL: not so */
@@ -44,6 +49,8 @@ struct living {
     double child_ended;                 /* when the last child of it ended; unknown: none did */
     struct failure *failed[FAILED_MAX]; /* children, in the order of their ends */
     size_t failed_count;
+    size_t children;     /* whose ends were not reported yet */
+    struct failure *end; /* its own, if that came before those; NULL: it lives */
 };
 
 /* ---- failures ---- */
@@ -96,11 +103,7 @@ static struct failure *failure_new(const struct process_event *event, struct fai
     struct failure *failure = malloc(size);
     if (!failure)
         return NULL;
-    *failure = (struct failure){.uses = 1,
-                                .length = below ? below->length + 1 : 1,
-                                .below = hold(below),
-                                .order = order,
-                                .event = *event};
+    *failure = (struct failure){.uses = 1, .below = hold(below), .order = order, .event = *event};
     char *at = failure->texts;
     failure->event.command = put_text(event->command, &at);
     failure->event.sender_command = put_text(event->sender_command, &at);
@@ -126,6 +129,7 @@ static void living_free(struct living *living)
         return;
     for (size_t i = 0; i < living->failed_count; i++)
         let_go(living->failed[i]);
+    let_go(living->end);
     free(living->command);
     free(living->oom);
     free(living);
@@ -136,6 +140,29 @@ static struct living *find(const struct deaths *deaths, int64_t pid)
     return pid > 0 ? map_get(&deaths->living, (uint64_t)pid) : NULL;
 }
 
+/* Also one that has ended by its event. */
+static struct living *find_parent(const struct deaths *deaths, const struct living *child)
+{
+    struct living *parent = find(deaths, child->ppid);
+
+    if (!child->parent_birth || (parent && parent->birth == child->parent_birth))
+        return child->parent_birth ? parent : NULL;
+    for (size_t i = 0; i < DEATHS_EARLY_MAX; i++)
+        if (deaths->early[i] && deaths->early[i]->birth == child->parent_birth)
+            return deaths->early[i];
+    return NULL;
+}
+
+/* Those that have ended early in the run; NULL: in any. */
+static void drop_early(struct deaths *deaths, const char *run_id)
+{
+    for (size_t i = 0; i < DEATHS_EARLY_MAX; i++)
+        if (deaths->early[i] && (!run_id || strcmp(deaths->early[i]->run_id, run_id) == 0)) {
+            living_free(deaths->early[i]);
+            deaths->early[i] = NULL;
+        }
+}
+
 void deaths_distrust(struct deaths *deaths)
 {
     size_t position = 0;
@@ -143,6 +170,7 @@ void deaths_distrust(struct deaths *deaths)
     for (struct living *living; (living = map_next(&deaths->living, &position));)
         living_free(living);
     map_clear(&deaths->living);
+    drop_early(deaths, NULL);
 }
 
 void deaths_done(struct deaths *deaths)
@@ -164,6 +192,7 @@ void deaths_forget_run(struct deaths *deaths, const char *run_id)
             living_free(living);
             position--; /* another may have moved into its place */
         }
+    drop_early(deaths, run_id);
     for (size_t i = 0; i < DEATHS_ENDED_MAX; i++)
         if (deaths->ended[i] && strcmp(deaths->ended[i]->event.run_id, run_id) == 0) {
             let_go(deaths->ended[i]);
@@ -212,6 +241,8 @@ static int note_spawn(struct deaths *deaths, const struct process_event *event)
     living_free(map_remove(&deaths->living, (uint64_t)event->pid)); /* its end was never told */
     living->pid = (pid_t)event->pid;
     living->ppid = parent ? parent->pid : 0;
+    living->birth = deaths->order;
+    living->parent_birth = parent ? parent->birth : 0;
     living->is_first = !parent || strcmp(parent->run_id, event->run_id) != 0;
     living->child_ended = REAL_UNKNOWN;
     strncpy(living->run_id, event->run_id, sizeof(living->run_id) - 1);
@@ -223,8 +254,10 @@ static int note_spawn(struct deaths *deaths, const struct process_event *event)
         living_free(living);
         return r;
     }
-    if (parent)
+    if (parent) {
         note_child(parent, deaths->order);
+        parent->children++;
+    }
     if (living->is_first)
         note_first(deaths, living->run_id);
     return 0;
@@ -419,10 +452,19 @@ static struct failure *find_reason(const struct living *living, const struct pro
     return other ? other : end->exit_code >= TELLING_STATUS ? same : NULL;
 }
 
+static size_t chain_length(const struct failure *failure)
+{
+    size_t length = 0;
+
+    for (; failure; failure = failure->below)
+        length++;
+    return length;
+}
+
 /* In a long chain the second to last link makes room: who failed first stays. */
 static struct failure *shorten(struct failure *reason)
 {
-    return reason && reason->length >= DEATH_CHAIN_MAX ? reason->below : reason;
+    return chain_length(reason) >= DEATH_CHAIN_MAX ? reason->below : reason;
 }
 
 static void add_failed(struct living *parent, struct failure *failure)
@@ -467,36 +509,77 @@ static struct process_event complete(const struct deaths *deaths, const struct l
     return end;
 }
 
-static int note_failure(struct deaths *deaths, const struct living *living, struct living *parent,
-                        const struct process_event *event)
+/* The failure of the process, held. NULL without memory. */
+static struct failure *note_failure(struct deaths *deaths, const struct living *living,
+                                    struct living *parent, const struct process_event *event)
 {
     const struct process_event end = complete(deaths, living, event);
     struct failure *failure = failure_new(&end, shorten(find_reason(living, &end)), deaths->order);
 
     if (!failure)
-        return -ENOMEM;
+        return NULL;
     if (parent)
         add_failed(parent, failure);
     if (living->is_first)
         add_ended(deaths, failure);
-    let_go(failure);
-    return 0;
+    return failure;
+}
+
+/* Keeps one whose children may have ended before it, although their ends are not reported yet. */
+static void keep_early(struct deaths *deaths, struct living *living, struct failure *end)
+{
+    struct living **place = &deaths->early[deaths->early_count++ % DEATHS_EARLY_MAX];
+
+    living_free(*place);
+    *place = living;
+    living->end = end;
+}
+
+/* One more child has ended before a process that has ended early: perhaps because of that. */
+static void reconsider(struct living *early)
+{
+    struct failure *end = early->end, *former = end->below;
+
+    end->below = hold(shorten(find_reason(early, &end->event)));
+    let_go(former);
+}
+
+static void forget_child(struct deaths *deaths, struct living *parent)
+{
+    if (--parent->children || !parent->end)
+        return;
+    for (size_t i = 0; i < DEATHS_EARLY_MAX; i++)
+        if (deaths->early[i] == parent)
+            deaths->early[i] = NULL;
+    living_free(parent);
 }
 
 static int note_end(struct deaths *deaths, const struct process_event *event)
 {
     struct living *living = map_remove(&deaths->living, (uint64_t)event->pid);
-    int r = 0;
+    struct failure *failure = NULL;
 
     if (!living)
         return 0;
-    struct living *parent = find(deaths, living->ppid);
+    struct living *parent = find_parent(deaths, living);
+    bool is_orphan = !parent || (parent->end && event->timestamp > parent->end->event.timestamp +
+                                                                       STAMP_SLACK_SECONDS);
+    bool has_failed = event_is_failure(event);
+    if (!is_orphan)
+        parent->child_ended = fmax(parent->child_ended, event->timestamp);
+    if (has_failed)
+        failure = note_failure(deaths, living, is_orphan ? NULL : parent, event);
+    if (!is_orphan && parent->end)
+        reconsider(parent);
     if (parent)
-        parent->child_ended = event->timestamp;
-    if (event_is_failure(event))
-        r = note_failure(deaths, living, parent, event);
+        forget_child(deaths, parent);
+    if (failure && living->children && event->event_type == EVENT_EXIT) {
+        keep_early(deaths, living, failure);
+        return 0;
+    }
+    let_go(failure);
     living_free(living);
-    return r;
+    return has_failed && !failure ? -ENOMEM : 0;
 }
 
 void deaths_note(struct deaths *deaths, const struct process_event *event)
@@ -576,12 +659,15 @@ int deaths_find(const struct deaths *deaths, const char *run_id, pid_t pid, int6
 
     if (!end)
         return -ENOENT;
-    size_t count = end->length;
+    size_t length = chain_length(end), count = MIN(length, (size_t)DEATH_CHAIN_MAX);
     struct process_event *items = arena_alloc(arena, count * sizeof(*items));
     if (!items)
         return -ENOMEM;
-    for (size_t i = count; i > 0 && r == 0; i--, end = end->below)
+    for (size_t i = count; i > 0 && r == 0; i--, end = end->below) {
         r = copy_event(&end->event, arena, &items[i - 1]);
+        for (; i == count && length > count; length--) /* as shorten() does */
+            end = end->below;
+    }
     if (r == 0)
         *ret = (struct process_event_list){.items = items, .count = count};
     return r;

@@ -34,21 +34,28 @@
 #define DEATH_CHAIN_MAX 16
 /* First processes of runs that failed: the latest of all, until their runs are forgotten. */
 #define DEATHS_ENDED_MAX 256
+/* Processes that failed while children of them seemed to live: the latest of all. */
+#define DEATHS_EARLY_MAX 256
 
 struct failure;
+struct living;
 
 /* Zero-initialised is empty and valid. */
 struct deaths {
     struct map living;                       /* pid → struct living */
     struct failure *ended[DEATHS_ENDED_MAX]; /* a ring */
     size_t ended_count;                      /* that there have been */
+    struct living *early[DEATHS_EARLY_MAX];  /* a ring; their children's ends may come later */
+    size_t early_count;                      /* that there have been */
     uint64_t order;                          /* of events */
 };
 
 void deaths_done(struct deaths *deaths);
 
 /* Events in their order, with the command lines that are known; those that are no process's are
- * passed over. Without memory what was known is forgotten, see deaths_distrust(). */
+ * passed over. The end of a child may come after that of its parent: which was first is decided by
+ * their timestamps, because ends can come from two sources while the kernel collector takes over.
+ * Without memory what was known is forgotten, see deaths_distrust(). */
 void deaths_note(struct deaths *deaths, const struct process_event *event);
 
 /* What a member that lives is, by what it has executed; NULL: not known. Until the next event. */

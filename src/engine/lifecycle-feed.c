@@ -49,7 +49,6 @@ struct lifecycle_feed {
     uv_timer_t nap;
     uint64_t nap_msec;
     struct connector *former; /* for ends that the kernel's programs came too late for; or NULL */
-    bool former_has_lost;     /* events, since the kernel's programs took over */
     uint64_t kernel_since_ns; /* until then, the connector has told of everything; 0: never */
     uint64_t both_until_ns;   /* between the two, it may have */
     bool has_lost;
@@ -213,19 +212,10 @@ static void on_former_event(void *context, const struct lifecycle_event *event)
         on_exit_of_thread(feed, event);
 }
 
-static void read_former(struct lifecycle_feed *feed)
-{
-    feed->former_has_lost |= connector_drain(feed->former, on_former_event, feed) != 0;
-}
-
 static void on_event(void *context, const struct lifecycle_event *event)
 {
     struct lifecycle_feed *feed = context;
 
-    /* A parent may end because of a child that only the connector reports: the child comes first.
-     */
-    if (feed->former && event->kind == LIFECYCLE_EXIT)
-        read_former(feed);
     tell_event(feed, event);
     if (feed->options.remembers_others && !concerns_member(feed, event) &&
         event->kind != LIFECYCLE_OOM)
@@ -246,15 +236,14 @@ static bool awaits_former(const struct lifecycle_feed *feed)
 
 static void drain_former(struct lifecycle_feed *feed)
 {
+    bool has_lost = connector_drain(feed->former, on_former_event, feed) != 0;
     uint64_t age_ns = clock_mono_ns() - feed->kernel_since_ns;
 
-    read_former(feed);
-    if (!feed->former_has_lost && age_ns < feed->options.former_ns)
+    if (!has_lost && age_ns < feed->options.former_ns)
         return;
     bool is_awaited = awaits_former(feed);
-    if (feed->former_has_lost && is_awaited)
+    if (has_lost && is_awaited)
         feed->has_lost = true;
-    feed->former_has_lost = false;
     if (age_ns < feed->options.former_ns || (is_awaited && age_ns < FORMER_MAX_NS))
         return;
     connector_close(feed->former);

@@ -539,6 +539,88 @@ static void test_killed_for_memory(void **state)
 
 /* ---- bounds ---- */
 
+/* An end that happened at `timestamp`, whenever it is reported. */
+static void has_exited(int64_t pid, int64_t status, double timestamp)
+{
+    double reported = now;
+
+    now = timestamp - 0.001; /* as event_of() counts */
+    exits(pid, status);
+    now = reported;
+}
+
+static void start_three_shells(void)
+{
+    starts(1, ROOT, "sh -c './inner; exit $?'");
+    starts(ROOT, 101, "sh inner");
+    starts(101, 102, "sh -c 'exit 3'");
+}
+
+#define THREE_SHELLS "exit status 3: sh (102) exited 3 → sh exited 3 → sh exited 3"
+
+/* Ends of one family in every order that two sources can bring them in. */
+static void test_ends_that_are_reported_late(void **state _unused_)
+{
+    static const int64_t orders[][3] = {{102, 101, ROOT}, {102, ROOT, 101}, {101, 102, ROOT},
+                                        {101, ROOT, 102}, {ROOT, 101, 102}, {ROOT, 102, 101}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
+        start_three_shells();
+        double at = now + 1;
+        for (size_t k = 0; k < 3; k++)
+            has_exited(orders[i][k], 3, at - 0.01 * (double)(orders[i][k] - ROOT));
+        assert_exit_cause(3, THREE_SHELLS);
+        deaths_forget_run(&deaths, RUN);
+    }
+}
+
+/* One that ends after its parent did not lead to the end of that. */
+static void test_orphan_that_fails_later(void **state _unused_)
+{
+    starts(1, ROOT, "sh -c './server & exit 3'");
+    starts(ROOT, 101, "server");
+    starts(ROOT, 102, "other");
+    exits(ROOT, 3);
+    now += 0.01;
+    exits(101, 3);
+    assert_exit_cause(3, "exit status 3");
+    /* … and one of which nothing is heard any more keeps nothing */
+    deaths_forget_run(&deaths, RUN);
+    assert_null(cause_of(ROOT, 3, INT_UNKNOWN));
+}
+
+/* The pid of the parent was given out again meanwhile. */
+static void test_late_end_of_a_former_parent(void **state _unused_)
+{
+    start_three_shells();
+    has_exited(101, 3, now + 1);
+    starts(ROOT, 101, "true");
+    has_exited(102, 3, now + 0.9);
+    now += 2;
+    exits(101, 0);
+    exits(ROOT, 3);
+    assert_exit_cause(3, THREE_SHELLS);
+}
+
+static void test_long_chain_that_is_reported_late(void **state _unused_)
+{
+    struct process_event_list chain;
+    struct arena arena = {0};
+    int64_t last = ROOT + 3 * DEATH_CHAIN_MAX;
+
+    starts(1, ROOT, "sh 0");
+    for (int64_t pid = ROOT + 1; pid <= last; pid++)
+        starts(pid - 1, pid, "sh");
+    double at = now + 1;
+    for (int64_t pid = ROOT; pid <= last; pid++)
+        has_exited(pid, 3, at - 0.001 * (double)(pid - ROOT));
+    assert_int_equal(deaths_find(&deaths, RUN, ROOT, 3, INT_UNKNOWN, &arena, &chain), 0);
+    assert_int_equal(chain.count, DEATH_CHAIN_MAX);
+    assert_int_equal(chain.items[0].pid, last);
+    assert_int_equal(chain.items[chain.count - 1].pid, ROOT);
+    arena_done(&arena);
+}
+
 static void test_long_chain(void **state)
 {
     char command[32];
@@ -680,6 +762,10 @@ int main(void)
         T(test_senders),
         T(test_sender_of_another_run),
         T(test_killed_for_memory),
+        T(test_ends_that_are_reported_late),
+        T(test_orphan_that_fails_later),
+        T(test_late_end_of_a_former_parent),
+        T(test_long_chain_that_is_reported_late),
         T(test_long_chain),
         T(test_long_words),
         T(test_storm_of_failures),
