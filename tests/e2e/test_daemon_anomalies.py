@@ -87,7 +87,8 @@ class Tour(Anomalies):
         grower = self.puppet()
         grower.tell("grow", 60)
         baseline = daemon.rss_mb(grower.pid)
-        sonde = self.daemon(short())
+        # In a session of its own, like the busy ones: put_in_front() changes a whole session.
+        sonde = self.daemon(short(), prefix=("setsid",))
         stream = sonde.stream("monitor.anomaly", "monitor.anomaly_cleared")
         parent, stranger = (self.puppet() for _ in range(2))
         burner, loner = (self.puppet(start_new_session=True) for _ in range(2))
