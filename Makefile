@@ -5,7 +5,7 @@
 #   make test      every test, built with gcc; T=NAME runs one program
 #   make test-sanitized  every test under ASan and UBSan, and TSan where threads meet
 #   make release-check  the long checks: every fault that the store must survive, random histories
-#                  and messages by the million, fuzzing; more than an hour
+#                  and messages by the million, fuzzing; half an hour
 #   make coverage  which lines of src the tests reach; writes docs/COVERAGE.md
 #   make bench     every benchmark, beside its peers
 #   make fuzz      all fuzz targets on all cores, FUZZ_SECONDS (600) in total; keeps what it finds
