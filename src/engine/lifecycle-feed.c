@@ -201,8 +201,8 @@ static void note_stranger(struct lifecycle_feed *feed, const struct lifecycle_ev
     place->event.details = NULL;
 }
 
-/* Only ends of those that could not be covered any more, or only as they ended: all else is told by
- * those who took over. */
+/* Only ends of those that could not be covered any more, or only as they ended: all else is
+ * reported by those who took over. */
 static void on_former_event(void *context, const struct lifecycle_event *event)
 {
     struct lifecycle_feed *feed = context;
