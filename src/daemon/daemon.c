@@ -555,8 +555,10 @@ static void stop_parts(struct daemon *daemon)
     analyst_close(TAKE_PTR(daemon->analyst));
     asker_stop(TAKE_PTR(daemon->asker));
     asker_stop(TAKE_PTR(daemon->clerk));
-    if (daemon->engine)
+    if (daemon->engine) {
         engine_stop_tracing(daemon->engine);
+        engine_report_others(daemon->engine);
+    }
     /* What lives now is what the next daemon looks for. */
     if (daemon->engine && registry_run_count(daemon->registry))
         engine_collect(daemon->engine);

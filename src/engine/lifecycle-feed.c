@@ -27,19 +27,21 @@
 
 /* Of processes that belong to nobody: between the fork of a command and the word of its parent that
  * it is a job, others may have come and gone. */
-#define STRANGERS_MAX    16384
-#define STRANGERS_MAX_NS (2 * NS_PER_SEC)
+#define STRANGERS_MAX 16384
+#define OTHERS_NS     (2 * NS_PER_SEC)
 
-/* What has happened to one that belongs to nobody. */
+/* What has happened to one that belongs to nobody. Texts are the ring's own. */
 struct stranger_event {
-    struct lifecycle_event event; /* pid 0: told of since */
-    char *text; /* the command that it has executed, or who sent it a signal; the ring's own */
+    struct lifecycle_event event; /* pid 0: reported since */
+    char *text;                   /* its command, or who sent it a signal */
+    char *details;                /* of an OOM kill */
 };
 
 struct lifecycle_feed {
     struct stranger_event strangers[STRANGERS_MAX]; /* a ring */
     size_t stranger_count;                          /* that there have been */
-    uint64_t lost_until_ns;                         /* monotonic: what came later is complete */
+    size_t held_kills;      /* OOM kills among them that are not reported yet */
+    uint64_t lost_until_ns; /* monotonic: what came later is complete */
     uv_loop_t *loop;
     struct lifecycle_source source;
     struct lifecycle_feed_options options;
@@ -147,13 +149,14 @@ static void on_signal(struct lifecycle_feed *feed, const struct lifecycle_event 
         tell(feed, registry_find(feed->options.registry, event->pid), event);
 }
 
+/* One of nobody is held in the ring: the message that it is part of a job may still come. */
 static void on_oom(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
     struct member *member = registry_find(feed->options.registry, event->pid);
 
     if (member)
         tell(feed, member, event);
-    else
+    else if (!feed->options.remembers_others)
         tell_of_other(feed, event);
 }
 
@@ -178,27 +181,70 @@ static bool concerns_member(const struct lifecycle_feed *feed, const struct life
            (event->kind == LIFECYCLE_FORK && registry_find(registry, event->ppid));
 }
 
-/* Without memory for it a command is unknown, and a signal whose sender nobody can name is of no
- * use. */
+static void report_held_kill(struct lifecycle_feed *feed, struct stranger_event *stranger)
+{
+    if (stranger->event.kind != LIFECYCLE_OOM || !stranger->event.pid)
+        return;
+    tell_of_other(feed, &stranger->event);
+    stranger->event.pid = 0;
+    feed->held_kills--;
+}
+
+/* OOM kills that no run has claimed in `age_ns` are reported as nobody's. */
+static void report_held_kills(struct lifecycle_feed *feed, uint64_t age_ns)
+{
+    uint64_t now_ns = clock_mono_ns();
+
+    for (size_t i = 0; i < STRANGERS_MAX && feed->held_kills; i++)
+        if (now_ns - feed->strangers[i].event.mono_ns >= age_ns)
+            report_held_kill(feed, &feed->strangers[i]);
+}
+
+static const char *text_of_stranger(const struct lifecycle_event *event)
+{
+    switch (event->kind) {
+    case LIFECYCLE_SIGNAL: return event->sender_name;
+    case LIFECYCLE_EXEC:
+    case LIFECYCLE_OOM: return event->command;
+    default: return NULL;
+    }
+}
+
+static char *copy_text(const char *text)
+{
+    return text ? strdup(text) : NULL;
+}
+
+/* Without memory for it a command is unknown, a signal whose sender nobody can name is of no use,
+ * and an OOM kill is not held. */
 static void note_stranger(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
-    bool is_signal = event->kind == LIFECYCLE_SIGNAL;
-    const char *text = is_signal                       ? event->sender_name
-                       : event->kind == LIFECYCLE_EXEC ? event->command
-                                                       : NULL;
-    char *copy = text ? strdup(text) : NULL;
-    if (is_signal && text && !copy)
+    bool is_signal = event->kind == LIFECYCLE_SIGNAL, is_oom = event->kind == LIFECYCLE_OOM;
+    const char *text = text_of_stranger(event);
+    struct stranger_event noted = {
+        .event = *event,
+        .text = copy_text(text),
+        .details = copy_text(is_oom ? event->details : NULL),
+    };
+    bool is_short = (text && !noted.text) || (is_oom && event->details && !noted.details);
+    if (is_short && event->kind != LIFECYCLE_EXEC) {
+        if (is_oom)
+            tell_of_other(feed, event);
+        free(noted.text);
+        free(noted.details);
         return;
+    }
+    noted.event.command = is_signal ? NULL : noted.text;
+    noted.event.sender_name = is_signal ? noted.text : NULL;
+    noted.event.details = noted.details;
+    noted.event.calls = NULL; /* the caller's */
 
     struct stranger_event *place = &feed->strangers[feed->stranger_count++ % STRANGERS_MAX];
+    report_held_kill(feed, place);
     free(place->text);
-    place->text = copy;
-    place->event = *event;
-    place->event.command = is_signal ? NULL : copy;
-    place->event.sender_name = is_signal ? copy : NULL;
-    /* what else it points to is the teller's */
-    place->event.calls = NULL;
-    place->event.details = NULL;
+    free(place->details);
+    *place = noted;
+    feed->held_kills += is_oom;
 }
 
 /* Only ends of those that could not be covered any more, or only as they ended: all else is
@@ -217,8 +263,7 @@ static void on_event(void *context, const struct lifecycle_event *event)
     struct lifecycle_feed *feed = context;
 
     tell_event(feed, event);
-    if (feed->options.remembers_others && !concerns_member(feed, event) &&
-        event->kind != LIFECYCLE_OOM)
+    if (feed->options.remembers_others && !concerns_member(feed, event))
         note_stranger(feed, event);
 }
 
@@ -279,7 +324,7 @@ bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid, bool *ret_is_
     *ret_is_complete = false;
     for (size_t i = find_fork(feed, pid); i < feed->stranger_count; i++) {
         struct lifecycle_event *event = &feed->strangers[i % STRANGERS_MAX].event;
-        if (!event->pid || now_ns - event->mono_ns > STRANGERS_MAX_NS ||
+        if (!event->pid || now_ns - event->mono_ns > feed->options.others_ns ||
             !concerns_member(feed, event))
             continue;
         if (event->kind == LIFECYCLE_FORK && event->pid == pid) {
@@ -288,8 +333,17 @@ bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid, bool *ret_is_
         }
         tell_event(feed, event);
         event->pid = 0;
+        feed->held_kills -= event->kind == LIFECYCLE_OOM;
     }
     return has_fork;
+}
+
+static void on_nap_over(uv_timer_t *timer);
+
+static void nap(struct lifecycle_feed *feed)
+{
+    if (!uv_is_active((uv_handle_t *)&feed->nap))
+        uv_timer_start(&feed->nap, on_nap_over, feed->nap_msec, 0);
 }
 
 void lifecycle_feed_drain(struct lifecycle_feed *feed)
@@ -297,6 +351,7 @@ void lifecycle_feed_drain(struct lifecycle_feed *feed)
     const struct lifecycle_source *source = &feed->source;
 
     feed->mono_to_real_ns = clock_real_ns() - clock_mono_ns();
+    report_held_kills(feed, feed->options.others_ns);
     int r = source->kernel ? kernel_probe_drain(source->kernel, on_event, feed)
                            : connector_drain(source->connector, on_event, feed);
     if (r != 0) {
@@ -305,6 +360,8 @@ void lifecycle_feed_drain(struct lifecycle_feed *feed)
     }
     if (feed->former)
         drain_former(feed);
+    if (feed->held_kills)
+        nap(feed); /* until they are reported, whatever else happens */
 }
 
 void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid, uint64_t patience_ns)
@@ -313,18 +370,13 @@ void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid, uint64_t pati
         kernel_probe_settle(feed->source.kernel, pid, patience_ns, on_event, feed);
 }
 
-static void on_nap_over(uv_timer_t *timer);
-
-static void nap(struct lifecycle_feed *feed)
-{
-    uv_timer_start(&feed->nap, on_nap_over, feed->nap_msec, 0);
-}
-
 static void on_nap_over(uv_timer_t *timer)
 {
     struct lifecycle_feed *feed = timer->data;
 
     lifecycle_feed_drain(feed);
+    if (feed->held_kills)
+        return;
     if (feed->source.kernel && !kernel_probe_sleep(feed->source.kernel))
         nap(feed);
     else if (fd_watch_resume(feed->watch) < 0)
@@ -367,6 +419,8 @@ int lifecycle_feed_start(uv_loop_t *loop, const struct lifecycle_source *source,
     feed->options = *options;
     if (!feed->options.former_ns)
         feed->options.former_ns = FORMER_NS;
+    if (!feed->options.others_ns)
+        feed->options.others_ns = OTHERS_NS;
     feed->own_pid = getpid();
     feed->loop = loop;
     int r = watch(feed, source);
@@ -398,12 +452,19 @@ int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *
     return 0;
 }
 
+void lifecycle_feed_report_others(struct lifecycle_feed *feed)
+{
+    report_held_kills(feed, 0);
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct lifecycle_feed *feed = handle->data;
 
-    for (size_t i = 0; i < STRANGERS_MAX; i++)
+    for (size_t i = 0; i < STRANGERS_MAX; i++) {
         free(feed->strangers[i].text);
+        free(feed->strangers[i].details);
+    }
     connector_close(feed->source.connector);
     connector_close(feed->former);
     free(feed);

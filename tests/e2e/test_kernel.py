@@ -178,7 +178,8 @@ class Signals(Kernel):
 
     @harness.needs_root()
     def test_out_of_memory(self):
-        """A cgroup with too little memory: the kernel says whom it kills, and why."""
+        """A cgroup with too little memory: the kernel says whom it kills, and why. The daemon has
+        priority for the same reason as above."""
         group = pathlib.Path("/sys/fs/cgroup/memory") / f"sonde-test-{os.getpid()}"
         if not group.parent.is_dir():
             self.skipTest("needs the memory controller of cgroup v1")
@@ -186,7 +187,8 @@ class Signals(Kernel):
         self.addCleanup(group.rmdir)
         (group / "memory.limit_in_bytes").write_text("33554432", encoding="ascii")
         script = (f"echo $$ > {group}/cgroup.procs; python3 -c 'x = bytearray(200 << 20)'")
-        self.daemon(interval=2)  # longer than events wait before they are handed on
+        # The interval is longer than events wait before they are handed on.
+        self.daemon(interval=2, prefix=("nice", "-n", "-19"))
         result = self.run_sonde("run", "--job", "oom", "--", "sh", "-c", script)
         self.assertNotEqual(result.status, 0)
         run_id = result.summary["run_id"]

@@ -1,8 +1,12 @@
 /* The feed of events with the real kernel: ends that only the connector reports, after the kernel's
- * own programs have taken over from it. */
+ * own programs have taken over from it; and OOM kills of processes that belong to no run yet. */
 #include "unit.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,17 +17,44 @@
 #include "kernel-world.h"
 #include "model/field.h"
 
+#define MEMORY_GROUPS "/sys/fs/cgroup/memory"
+
 /* The pids of the ends that were reported, in their order. */
 static pid_t ends[8];
 static size_t end_count;
+/* The process that the kernel kills for its memory, and how often that was reported: of a member,
+ * and of another. */
+static pid_t victim;
+static size_t member_kills, other_kills;
+
+static void check_kill(const struct lifecycle_event *event)
+{
+    assert_true(strlen(event->command) > 0);
+    assert_non_null(strstr(event->details, "out of memory: "));
+}
 
 static void on_member(void *context _unused_, struct member *member,
                       const struct lifecycle_event *event, double timestamp _unused_)
 {
+    if (event->kind == LIFECYCLE_OOM) {
+        assert_int_equal(event->pid, victim);
+        check_kill(event);
+        assert_int_equal(end_count, 0); /* why it ended comes before its end */
+        member_kills++;
+    }
     if (event->kind != LIFECYCLE_EXIT)
         return;
     assert_true(end_count < ARRAY_SIZE(ends));
     ends[end_count++] = member->pid;
+}
+
+static void on_other(void *context _unused_, const struct lifecycle_event *event,
+                     double timestamp _unused_)
+{
+    if (event->kind != LIFECYCLE_OOM || event->pid != victim) /* the machine has others */
+        return;
+    check_kill(event);
+    other_kills++;
 }
 
 static struct world {
@@ -31,24 +62,27 @@ static struct world {
     struct registry *registry;
     struct run *run;
     struct lifecycle_feed *feed;
-    int gate[2]; /* a child lives until its writing end is closed */
+    struct kernel_probe *all; /* a probe that reports events of all processes; or NULL */
+    int gate[2];              /* a child lives until its writing end is closed */
 } world;
 
 /* A feed by the connector, and a run. */
-static int set_up_with(uint64_t former_ns)
+static int set_up_with(struct lifecycle_feed_options feed_options)
 {
     const struct run_options options = {.run_id = "r", .job_id = "j"};
-    struct lifecycle_feed_options feed_options = {.on_member = on_member, .former_ns = former_ns};
     struct lifecycle_source source = {0};
 
     world = (struct world){0};
-    end_count = 0;
+    end_count = member_kills = other_kills = 0;
+    victim = 0;
     assert_int_equal(uv_loop_init(&world.loop), 0);
     assert_int_equal(registry_new(&world.registry), 0);
     assert_int_equal(registry_add_run(world.registry, &options, &world.run), 0);
     assert_int_equal(pipe(world.gate), 0);
     if (connector_open(&source.connector) < 0)
         skip();
+    feed_options.on_member = on_member;
+    feed_options.on_other = on_other;
     feed_options.registry = world.registry;
     assert_int_equal(lifecycle_feed_start(&world.loop, &source, &feed_options, &world.feed), 0);
     return 0;
@@ -56,13 +90,25 @@ static int set_up_with(uint64_t former_ns)
 
 static int set_up(void **state _unused_)
 {
-    return set_up_with(0);
+    return set_up_with((struct lifecycle_feed_options){0});
 }
 
 /* A process takes longer than others as soon as the kernel's programs have taken over. */
 static int set_up_impatient(void **state _unused_)
 {
-    return set_up_with(1);
+    return set_up_with((struct lifecycle_feed_options){.former_ns = 1});
+}
+
+/* What happens to others is remembered for as long as the test may take. */
+static int set_up_remembering(void **state _unused_)
+{
+    return set_up_with(
+        (struct lifecycle_feed_options){.remembers_others = true, .others_ns = 3600 * NS_PER_SEC});
+}
+
+static int set_up_forgetting(void **state _unused_)
+{
+    return set_up_with((struct lifecycle_feed_options){.remembers_others = true, .others_ns = 1});
 }
 
 static int tear_down(void **state _unused_)
@@ -71,6 +117,7 @@ static int tear_down(void **state _unused_)
     lifecycle_feed_close(world.feed);
     uv_run(&world.loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&world.loop), 0);
+    kernel_probe_close(world.all);
     registry_free(world.registry);
     return 0;
 }
@@ -158,11 +205,118 @@ static void test_ends_from_two_sources(void **state _unused_)
     close(born[1]);
 }
 
+/* ---- OOM kills ---- */
+
+static void write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+/* In a child: takes more memory than its cgroup may have, and is killed. */
+_Noreturn static void use_too_much(const char *procs)
+{
+    const size_t size = 64 << 20;
+
+    write_file(procs, "0");
+    volatile char *bytes = malloc(size);
+    for (size_t i = 0; bytes && i < size; i += 1024)
+        bytes[i] = 1;
+    _exit(1);
+}
+
+/* A process that belongs to no run, and that the kernel kills for its memory. */
+static void kill_other(void)
+{
+    const struct kernel_probe_options options = {.wants_all = true};
+    char group[128], path[160];
+    int status;
+
+    if (geteuid() != 0 || access(MEMORY_GROUPS, W_OK) < 0)
+        skip();
+    assert_int_equal(kernel_probe_open(&options, &world.all, &(struct kernel_refusal){0}), 0);
+    assert_int_equal(lifecycle_feed_use_kernel(world.feed, world.all), 0);
+    snprintf(group, sizeof(group), MEMORY_GROUPS "/sonde-test-feed-%d", (int)getpid());
+    assert_int_equal(mkdir(group, 0755), 0);
+    snprintf(path, sizeof(path), "%s/memory.limit_in_bytes", group);
+    write_file(path, "16777216");
+    snprintf(path, sizeof(path), "%s/cgroup.procs", group);
+    victim = fork();
+    if (victim == 0)
+        use_too_much(path);
+    assert_int_equal(waitpid(victim, &status, 0), victim);
+    assert_int_equal(rmdir(group), 0);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    lifecycle_feed_drain(world.feed);
+}
+
+/* A job that is registered after the kernel has killed one of its processes. */
+static void test_kill_before_the_run_is_known(void **state _unused_)
+{
+    bool is_complete;
+
+    kill_other();
+    assert_int_equal(member_kills + other_kills, 0);
+    assert_int_equal(registry_add(world.registry, world.run, INT_UNKNOWN, victim), 0);
+    assert_true(lifecycle_feed_replay(world.feed, victim, &is_complete));
+    assert_int_equal(member_kills, 1);
+    await_ends(1);
+    lifecycle_feed_report_others(world.feed);
+    assert_int_equal(member_kills, 1);
+    assert_int_equal(other_kills, 0);
+}
+
+/* Nobody registers it: it is reported without a run, by the loop itself. */
+static void test_kill_of_nobody(void **state _unused_)
+{
+    kill_other();
+    for (int i = 0; i < 1000 && other_kills == 0; i++)
+        uv_run(&world.loop, UV_RUN_ONCE);
+    lifecycle_feed_drain(world.feed);
+    assert_int_equal(other_kills, 1);
+    assert_int_equal(member_kills, 0);
+}
+
+/* The daemon stops while it is held. */
+static void test_kill_of_nobody_at_the_end(void **state _unused_)
+{
+    kill_other();
+    assert_int_equal(other_kills, 0);
+    lifecycle_feed_report_others(world.feed);
+    assert_int_equal(other_kills, 1);
+}
+
+/* More happens to others than is remembered. */
+static void test_kill_that_is_overwritten(void **state _unused_)
+{
+    kill_other();
+    assert_int_equal(other_kills, 0);
+    for (int i = 0; i < 10000 && other_kills == 0; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        lifecycle_feed_drain(world.feed);
+    }
+    assert_int_equal(other_kills, 1);
+    assert_int_equal(member_kills, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_end_that_takes_long, set_up_impatient, tear_down),
         cmocka_unit_test_setup_teardown(test_ends_from_two_sources, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_kill_before_the_run_is_known, set_up_remembering,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_kill_of_nobody, set_up_forgetting, tear_down),
+        cmocka_unit_test_setup_teardown(test_kill_of_nobody_at_the_end, set_up_remembering,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_kill_that_is_overwritten, set_up_remembering,
+                                        tear_down),
     };
 
     if (!kernel_world_is_allowed())
