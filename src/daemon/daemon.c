@@ -557,13 +557,11 @@ static void stop_parts(struct daemon *daemon)
     asker_stop(TAKE_PTR(daemon->clerk));
     if (daemon->engine) {
         engine_stop_tracing(daemon->engine);
-        engine_report_others(daemon->engine);
+        engine_report_held_kills(daemon->engine);
+        /* What lives now is what the next daemon looks for. */
+        if (!registry_run_count(daemon->registry) || engine_collect(daemon->engine) < 0)
+            engine_flush(daemon->engine);
     }
-    /* What lives now is what the next daemon looks for. */
-    if (daemon->engine && registry_run_count(daemon->registry))
-        engine_collect(daemon->engine);
-    else if (daemon->engine)
-        engine_flush(daemon->engine);
     store_reader_close(TAKE_PTR(daemon->reader)); /* the writer, as the last one, tidies up */
     if (daemon->writer)
         store_writer_stop(TAKE_PTR(daemon->writer), &report);

@@ -284,13 +284,15 @@ static int check_pressure(struct anomaly_rules *rules, const struct snapshot *sn
     return add_finding(rules, ANOMALY_MEMORY_PRESSURE, machine, figures);
 }
 
-/* Whose the process was, which is mostly gone by now: as it was last seen, or as others of its run
- * are. */
+/* The user of a process that is usually gone by now: as the kernel reported it, as the process was
+ * last seen, or as other processes of its run are. */
 static int64_t find_owner(const struct anomaly_rules *rules, const struct snapshot *snapshot,
                           const struct process_event *event)
 {
     const struct process_memory *memory = process_memories_find_pid(&rules->memories, event->pid);
 
+    if (int_is_known(event->uid))
+        return event->uid;
     if (memory)
         return memory->uid;
     for (size_t i = 0; i < snapshot->processes.count; i++) {

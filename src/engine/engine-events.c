@@ -80,11 +80,11 @@ void engine_drain(struct engine *engine)
         lifecycle_feed_drain(engine->feed);
 }
 
-void engine_report_others(struct engine *engine)
+void engine_report_held_kills(struct engine *engine)
 {
     engine_drain(engine);
     if (engine->feed)
-        lifecycle_feed_report_others(engine->feed);
+        lifecycle_feed_report_held_kills(engine->feed);
 }
 
 /* Of a process that was found, and that the kernel's programs came too late for, no end is

@@ -106,9 +106,9 @@ int engine_configure(struct engine *engine, const struct engine_settings *settin
 
 /* A snapshot out of turn; the schedule stays. 0 or a negative errno. */
 int engine_collect(struct engine *engine);
-/* OOM kills of processes that may still turn out to be a job's are held back for two seconds: none
- * is registered any more. */
-void engine_report_others(struct engine *engine);
+/* Reports the OOM kills that are held back in case that a job claims them. For shutdown: no job is
+ * registered after this call. */
+void engine_report_held_kills(struct engine *engine);
 /* Hands on what has happened since the last one, without a snapshot. */
 void engine_flush(struct engine *engine);
 

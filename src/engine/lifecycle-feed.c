@@ -25,22 +25,25 @@
 #define FORMER_NS     NS_PER_SEC
 #define FORMER_MAX_NS (60 * NS_PER_SEC)
 
-/* Of processes that belong to nobody: between the fork of a command and the word of its parent that
- * it is a job, others may have come and gone. */
+/* Of processes without a run: between the fork of a command and the message that it is a job, other
+ * processes may have come and gone. */
 #define STRANGERS_MAX 16384
 #define OTHERS_NS     (2 * NS_PER_SEC)
 
-/* What has happened to one that belongs to nobody. Texts are the ring's own. */
+/* What has happened to a process without a run. Texts are the ring's own. */
 struct stranger_event {
     struct lifecycle_event event; /* pid 0: reported since */
+    uint64_t noted_ns;            /* monotonic: when it was read */
     char *text;                   /* its command, or who sent it a signal */
     char *details;                /* of an OOM kill */
+    size_t next_held;             /* of an OOM kill: the place of the next one */
 };
 
 struct lifecycle_feed {
     struct stranger_event strangers[STRANGERS_MAX]; /* a ring */
     size_t stranger_count;                          /* that there have been */
-    size_t held_kills;      /* OOM kills among them that are not reported yet */
+    size_t held_kills; /* OOM kills among them, in their order; a run may claim them yet */
+    size_t first_held, last_held;
     uint64_t lost_until_ns; /* monotonic: what came later is complete */
     uv_loop_t *loop;
     struct lifecycle_source source;
@@ -149,10 +152,21 @@ static void on_signal(struct lifecycle_feed *feed, const struct lifecycle_event 
         tell(feed, registry_find(feed->options.registry, event->pid), event);
 }
 
-/* One of nobody is held in the ring: the message that it is part of a job may still come. */
-static void on_oom(struct lifecycle_feed *feed, const struct lifecycle_event *event)
+/* The member that the event is about, unless that has got the pid of another process. */
+static struct member *find_same(const struct lifecycle_feed *feed,
+                                const struct lifecycle_event *event)
 {
     struct member *member = registry_find(feed->options.registry, event->pid);
+    bool is_other = member && member->start_ticks && event->start_ticks &&
+                    member->start_ticks != event->start_ticks;
+
+    return is_other ? NULL : member;
+}
+
+/* That of a process without a run is held in the ring: its job may be registered yet. */
+static void on_oom(struct lifecycle_feed *feed, const struct lifecycle_event *event)
+{
+    struct member *member = find_same(feed, event);
 
     if (member)
         tell(feed, member, event);
@@ -177,28 +191,50 @@ static bool concerns_member(const struct lifecycle_feed *feed, const struct life
 {
     const struct registry *registry = feed->options.registry;
 
+    if (event->kind == LIFECYCLE_OOM)
+        return find_same(feed, event);
     return registry_find(registry, event->pid) ||
            (event->kind == LIFECYCLE_FORK && registry_find(registry, event->ppid));
 }
 
-static void report_held_kill(struct lifecycle_feed *feed, struct stranger_event *stranger)
+/* ---- OOM kills that are held ---- */
+
+static void hold_kill(struct lifecycle_feed *feed, size_t place)
 {
-    if (stranger->event.kind != LIFECYCLE_OOM || !stranger->event.pid)
-        return;
-    tell_of_other(feed, &stranger->event);
-    stranger->event.pid = 0;
-    feed->held_kills--;
+    if (feed->held_kills++)
+        feed->strangers[feed->last_held].next_held = place;
+    else
+        feed->first_held = place;
+    feed->last_held = place;
 }
 
-/* OOM kills that no run has claimed in `age_ns` are reported as nobody's. */
-static void report_held_kills(struct lifecycle_feed *feed, uint64_t age_ns)
+/* The first one is held no longer. If no run was registered with its process, it has none, unless
+ * the process was found as a member since. */
+static void release_kill(struct lifecycle_feed *feed)
+{
+    struct stranger_event *kill = &feed->strangers[feed->first_held];
+
+    feed->held_kills--;
+    feed->first_held = kill->next_held;
+    if (!kill->event.pid)
+        return;
+    struct member *member = find_same(feed, &kill->event);
+    if (member)
+        tell(feed, member, &kill->event);
+    else
+        tell_of_other(feed, &kill->event);
+    kill->event.pid = 0;
+}
+
+static void release_kills(struct lifecycle_feed *feed, uint64_t age_ns)
 {
     uint64_t now_ns = clock_mono_ns();
 
-    for (size_t i = 0; i < STRANGERS_MAX && feed->held_kills; i++)
-        if (now_ns - feed->strangers[i].event.mono_ns >= age_ns)
-            report_held_kill(feed, &feed->strangers[i]);
+    while (feed->held_kills && now_ns - feed->strangers[feed->first_held].noted_ns >= age_ns)
+        release_kill(feed);
 }
+
+/* ---- processes without a run ---- */
 
 static const char *text_of_stranger(const struct lifecycle_event *event)
 {
@@ -223,11 +259,12 @@ static void note_stranger(struct lifecycle_feed *feed, const struct lifecycle_ev
     const char *text = text_of_stranger(event);
     struct stranger_event noted = {
         .event = *event,
+        .noted_ns = clock_mono_ns(),
         .text = copy_text(text),
         .details = copy_text(is_oom ? event->details : NULL),
     };
-    bool is_short = (text && !noted.text) || (is_oom && event->details && !noted.details);
-    if (is_short && event->kind != LIFECYCLE_EXEC) {
+    bool is_out_of_memory = (text && !noted.text) || (is_oom && event->details && !noted.details);
+    if (is_out_of_memory && event->kind != LIFECYCLE_EXEC) {
         if (is_oom)
             tell_of_other(feed, event);
         free(noted.text);
@@ -239,12 +276,14 @@ static void note_stranger(struct lifecycle_feed *feed, const struct lifecycle_ev
     noted.event.details = noted.details;
     noted.event.calls = NULL; /* the caller's */
 
-    struct stranger_event *place = &feed->strangers[feed->stranger_count++ % STRANGERS_MAX];
-    report_held_kill(feed, place);
-    free(place->text);
-    free(place->details);
-    *place = noted;
-    feed->held_kills += is_oom;
+    size_t place = feed->stranger_count++ % STRANGERS_MAX;
+    if (feed->held_kills && feed->first_held == place)
+        release_kill(feed);
+    free(feed->strangers[place].text);
+    free(feed->strangers[place].details);
+    feed->strangers[place] = noted;
+    if (is_oom)
+        hold_kill(feed, place);
 }
 
 /* Only ends of those that could not be covered any more, or only as they ended: all else is
@@ -323,8 +362,9 @@ bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid, bool *ret_is_
 
     *ret_is_complete = false;
     for (size_t i = find_fork(feed, pid); i < feed->stranger_count; i++) {
-        struct lifecycle_event *event = &feed->strangers[i % STRANGERS_MAX].event;
-        if (!event->pid || now_ns - event->mono_ns > feed->options.others_ns ||
+        struct stranger_event *stranger = &feed->strangers[i % STRANGERS_MAX];
+        struct lifecycle_event *event = &stranger->event;
+        if (!event->pid || now_ns - stranger->noted_ns > feed->options.others_ns ||
             !concerns_member(feed, event))
             continue;
         if (event->kind == LIFECYCLE_FORK && event->pid == pid) {
@@ -333,9 +373,30 @@ bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid, bool *ret_is_
         }
         tell_event(feed, event);
         event->pid = 0;
-        feed->held_kills -= event->kind == LIFECYCLE_OOM;
     }
     return has_fork;
+}
+
+static void drain(struct lifecycle_feed *feed)
+{
+    const struct lifecycle_source *source = &feed->source;
+
+    feed->mono_to_real_ns = clock_real_ns() - clock_mono_ns();
+    release_kills(feed, feed->options.others_ns);
+    int r = source->kernel ? kernel_probe_drain(source->kernel, on_event, feed)
+                           : connector_drain(source->connector, on_event, feed);
+    if (r != 0) {
+        feed->has_lost = true;
+        feed->lost_until_ns = clock_mono_ns();
+    }
+    if (feed->former)
+        drain_former(feed);
+}
+
+void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid, uint64_t patience_ns)
+{
+    if (feed->source.kernel)
+        kernel_probe_settle(feed->source.kernel, pid, patience_ns, on_event, feed);
 }
 
 static void on_nap_over(uv_timer_t *timer);
@@ -346,41 +407,27 @@ static void nap(struct lifecycle_feed *feed)
         uv_timer_start(&feed->nap, on_nap_over, feed->nap_msec, 0);
 }
 
-void lifecycle_feed_drain(struct lifecycle_feed *feed)
-{
-    const struct lifecycle_source *source = &feed->source;
-
-    feed->mono_to_real_ns = clock_real_ns() - clock_mono_ns();
-    report_held_kills(feed, feed->options.others_ns);
-    int r = source->kernel ? kernel_probe_drain(source->kernel, on_event, feed)
-                           : connector_drain(source->connector, on_event, feed);
-    if (r != 0) {
-        feed->has_lost = true;
-        feed->lost_until_ns = clock_mono_ns();
-    }
-    if (feed->former)
-        drain_former(feed);
-    if (feed->held_kills)
-        nap(feed); /* until they are reported, whatever else happens */
-}
-
-void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid, uint64_t patience_ns)
-{
-    if (feed->source.kernel)
-        kernel_probe_settle(feed->source.kernel, pid, patience_ns, on_event, feed);
-}
-
 static void on_nap_over(uv_timer_t *timer)
 {
     struct lifecycle_feed *feed = timer->data;
 
-    lifecycle_feed_drain(feed);
-    if (feed->held_kills)
-        return;
-    if (feed->source.kernel && !kernel_probe_sleep(feed->source.kernel))
+    drain(feed);
+    bool is_awake = feed->source.kernel && !kernel_probe_sleep(feed->source.kernel);
+    if (is_awake || feed->held_kills)
         nap(feed);
     else if (fd_watch_resume(feed->watch) < 0)
         feed->has_lost = true;
+}
+
+void lifecycle_feed_drain(struct lifecycle_feed *feed)
+{
+    const struct kernel_probe *kernel = feed->source.kernel;
+
+    drain(feed);
+    /* The event that was to wake the loop may have been drained here: then the fd is not readable,
+     * and no later event makes it so. */
+    if (feed->held_kills || (kernel && !kernel_probe_sleeps(kernel)))
+        nap(feed);
 }
 
 static void on_readable(void *context, int fd _unused_)
@@ -452,9 +499,10 @@ int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *
     return 0;
 }
 
-void lifecycle_feed_report_others(struct lifecycle_feed *feed)
+void lifecycle_feed_report_held_kills(struct lifecycle_feed *feed)
 {
-    report_held_kills(feed, 0);
+    release_kills(feed, 0);
+    feed->options.remembers_others = false;
 }
 
 static void on_closed(uv_handle_t *handle)

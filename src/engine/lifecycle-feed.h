@@ -26,11 +26,12 @@ struct lifecycle_feed_options {
     /* A birth or an end as the kernel's own programs tell it, with what it has cost; before
      * on_member, and also if the connector has told of it. May be NULL. */
     void (*on_account)(void *context, struct member *member, const struct lifecycle_event *event);
-    /* An exec of one that is no member, or its being killed for memory: the latter once it cannot
-     * become a member any more, if others are remembered. May be NULL. */
+    /* An exec or an OOM kill of a process that is no member; may be NULL. If others are
+     * remembered, an OOM kill is reported after `others_ns`, in case that a run claims it until
+     * then; or earlier if too much happens to others. */
     void (*on_other)(void *context, const struct lifecycle_event *event, double timestamp);
     bool remembers_others; /* for lifecycle_feed_replay() */
-    uint64_t others_ns;    /* … for how long; 0: as long as a job may take to be registered */
+    uint64_t others_ns;    /* … for how long; 0: for 2 s */
     /* How long the connector is read at least after lifecycle_feed_use_kernel(); 0: as long as
      * processes usually take that were on their way in or out. */
     uint64_t former_ns;
@@ -66,8 +67,8 @@ bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid, bool *ret_is_
 /* Whether `pid` was born as a child of `parent` not long ago, while it belonged to nobody. */
 bool lifecycle_feed_saw_fork(const struct lifecycle_feed *feed, pid_t parent, pid_t pid);
 
-/* No job will be registered any more: OOM kills of others are reported now. */
-void lifecycle_feed_report_others(struct lifecycle_feed *feed);
+/* Reports the OOM kills that are held, and holds no more. */
+void lifecycle_feed_report_held_kills(struct lifecycle_feed *feed);
 
 /* Brings the registry up to date now. */
 void lifecycle_feed_drain(struct lifecycle_feed *feed);

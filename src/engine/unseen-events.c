@@ -15,6 +15,7 @@ static int copy_event(struct unseen_events *unseen, const struct process_event *
     if (event->event_type == EVENT_OOM)
         return record_copy(&process_event_record, event, &unseen->arena, ret);
     record_init(&process_event_record, ret);
+    ret->uid = INT_UNKNOWN;
     ret->event_type = event->event_type;
     ret->pid = event->pid;
     return 0;

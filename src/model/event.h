@@ -35,6 +35,7 @@ struct process_event {
 
     bool is_step;     /* not a field: a step of a job that a conductor tells of, no process */
     bool tells_calls; /* its details are the system calls that were made, not why it happened */
+    int64_t uid;      /* of a process killed for memory, if the kernel has said it; not stored */
 };
 
 enum severity {

@@ -12,5 +12,6 @@ void lifecycle_event_init(struct lifecycle_event *event, enum lifecycle_kind kin
         .read_bytes = INT_UNKNOWN,
         .write_bytes = INT_UNKNOWN,
         .sender_uid = INT_UNKNOWN,
+        .uid = INT_UNKNOWN,
     };
 }

@@ -45,6 +45,7 @@ struct lifecycle_event {
     bool is_from_terminal; /* a key such as Ctrl-C, or job control */
 
     const char *details; /* on OOM: what the kernel has said */
+    int64_t uid;         /* on OOM: of the process */
 };
 
 typedef void (*lifecycle_fn)(void *context, const struct lifecycle_event *event);

@@ -179,7 +179,7 @@ class Signals(Kernel):
     @harness.needs_root()
     def test_out_of_memory(self):
         """A cgroup with too little memory: the kernel says whom it kills, and why. The daemon has
-        priority for the same reason as above."""
+        priority: it must answer `sonde run` within a second (ANSWER_NS)."""
         group = pathlib.Path("/sys/fs/cgroup/memory") / f"sonde-test-{os.getpid()}"
         if not group.parent.is_dir():
             self.skipTest("needs the memory controller of cgroup v1")

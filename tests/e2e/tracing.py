@@ -64,9 +64,12 @@ class TestCase(daemon.TestCase):
         process.stdin.close()
 
     def busy(self, *prefix):
-        """Calls without end: `tell` of a puppet that is never told anything would be silent."""
-        return self.start(*prefix, "dd", "if=/dev/zero", "of=/dev/null", "bs=1",
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        """A process that reads and writes without end, and has begun to: what its start calls is
+        over."""
+        process = self.start(*prefix, "dd", "if=/dev/zero", "of=/dev/null", "bs=1",
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.await_calls(process)
+        return process
 
     def attach(self, sonde, pid):
         answer = sonde.rpc("strace.attach", pid=pid)

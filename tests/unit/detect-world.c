@@ -98,6 +98,7 @@ struct process_event *world_happen(struct world *world, int event_type, int64_t 
 
     assert_true(world->event_list.count <= WORLD_EVENTS_MAX);
     record_init(&process_event_record, event);
+    event->uid = INT_UNKNOWN;
     event->event_type = event_type;
     event->pid = pid;
     return event;

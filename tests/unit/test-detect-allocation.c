@@ -102,6 +102,7 @@ static void set_scene(struct story *story)
         process->rss_mb = 100;
     }
     record_init(&process_event_record, &story->oom);
+    story->oom.uid = INT_UNKNOWN;
     story->oom.event_type = EVENT_OOM;
     story->oom.pid = 100;
     story->oom.command = "command";

@@ -145,6 +145,7 @@ static void add_events(const struct history *history, struct reference_snapshot 
         struct process_event *event = &snapshot->events[snapshot->event_count++];
 
         record_init(&process_event_record, event);
+        event->uid = INT_UNKNOWN;
         event->pid = 100 + draw(history->slots);
         event->event_type = happens(50) ? EVENT_EXEC : happens(50) ? EVENT_OOM : EVENT_EXIT;
         if (event->event_type != EVENT_OOM)

@@ -514,6 +514,23 @@ static void test_oom_kill(void **state _unused_)
     assert_non_null(world_cleared(world, "oom_kill"));
 }
 
+/* It comes when the process is forgotten, and its pid is another user's. */
+static void test_oom_kill_that_is_reported_late(void **state _unused_)
+{
+    _cleanup_world_ struct world *world = world_new(NULL, NULL);
+
+    world_add(world, 7, "editor");
+    world_tick(world, 5);
+    struct process_event *event = world_happen(world, EVENT_OOM, 7);
+    event->command = "hog";
+    event->uid = 1001;
+    world_tick(world, 5);
+    const struct anomaly *anomaly = world_opened(world, "oom_kill");
+    assert_int_equal(anomaly->uid, 1001);
+    assert_string_equal(anomaly->description,
+                        "hog (pid 7) was killed by the kernel for want of memory");
+}
+
 static void test_oom_kill_of_nobody_shows_no_command(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
@@ -685,6 +702,7 @@ int main(void)
         cmocka_unit_test(test_memory_pressure),
         cmocka_unit_test(test_memory_pressure_of_an_unknown_machine_is_none),
         cmocka_unit_test(test_oom_kill),
+        cmocka_unit_test(test_oom_kill_that_is_reported_late),
         cmocka_unit_test(test_oom_kill_of_nobody_shows_no_command),
         cmocka_unit_test(test_what_is_in_a_job_is_its_owners),
         cmocka_unit_test(test_oom_kills_of_a_job_are_one_episode),

@@ -183,7 +183,8 @@ static void take_oom(struct kernel_probe *probe, const struct kernel_oom *oom)
     int64_t rss_pages = oom->anon_pages + oom->file_pages + oom->shmem_pages;
     struct human rss, anon, size;
 
-    begin_event(probe, LIFECYCLE_OOM, &oom->head, 0, &event);
+    begin_event(probe, LIFECYCLE_OOM, &oom->head, oom->start_boot_ns, &event);
+    event.uid = oom->uid;
     event.command = copy_name(oom->name, name);
     event.peak_rss_bytes = MAX(rss_pages, (int64_t)0) * sysconf(_SC_PAGESIZE);
     event.sender_pid = oom->trigger_pid;
@@ -255,8 +256,13 @@ bool kernel_probe_sleep(struct kernel_probe *probe)
     if (probe->events.endings.tagged)
         return false;
     __atomic_store_n(&probe->object->bss->reader_sleeps, 1, __ATOMIC_SEQ_CST);
-    /* What came before that could be seen wakes nobody. */
-    return consume(probe) == 0 && !probe->events.endings.tagged;
+    /* No event wakes the reader that came before this was visible. */
+    return consume(probe) == 0 && !probe->events.endings.tagged && kernel_probe_sleeps(probe);
+}
+
+bool kernel_probe_sleeps(const struct kernel_probe *probe)
+{
+    return __atomic_load_n(&probe->object->bss->reader_sleeps, __ATOMIC_SEQ_CST);
 }
 
 void kernel_probe_settle(struct kernel_probe *probe, pid_t pid, uint64_t patience_ns,

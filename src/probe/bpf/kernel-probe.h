@@ -74,6 +74,9 @@ int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *
 /* Asks to be woken at the next event of one with a tag, at a kill for memory, or when much has
  * gathered of the others. False: something is still to come, look again soon. */
 bool kernel_probe_sleep(struct kernel_probe *probe);
+/* Whether the next such event will make the fd readable. False after one has, even if a drain has
+ * emptied the ring since and the fd is not readable any more. */
+bool kernel_probe_sleeps(const struct kernel_probe *probe);
 /* An end that waits, of a process that is said to be over, is waited for for that long at most, and
  * then told with those of its descendants: what is unknown of them stays so. */
 void kernel_probe_settle(struct kernel_probe *probe, pid_t pid, uint64_t patience_ns,

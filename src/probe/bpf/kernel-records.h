@@ -217,6 +217,7 @@ STATIC_SIZE(kernel_signal, 56);
 
 struct kernel_oom {
     struct kernel_event head;
+    u64 start_boot_ns;
     u64 vsize_pages;
     s64 anon_pages, file_pages, shmem_pages;
     u32 uid;
@@ -226,7 +227,7 @@ struct kernel_oom {
     char name[TASK_NAME_SIZE];
     char trigger_name[TASK_NAME_SIZE];
 };
-STATIC_SIZE(kernel_oom, 104);
+STATIC_SIZE(kernel_oom, 112);
 
 /* More come in several events. */
 #define CALLS_AT_ONCE 32

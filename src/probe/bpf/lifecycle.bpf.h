@@ -232,6 +232,7 @@ SEC("tp_btf/mark_victim") int BPF_PROG(on_oom, struct task_struct *task)
     struct memory_pages pages = {};
 
     fill_head(&event->head, KERNEL_OOM, task, tag_of(task));
+    event->start_boot_ns = task->group_leader->start_boottime;
     event->vsize_pages = 0;
     if (mm) {
         pages = memory_of(mm);
