@@ -22,7 +22,7 @@ static _Noreturn void wait_for_the_end(void)
         pause();
 }
 
-/* Each reports its pid when it is there; all of them end with their parent. */
+/* Each reports its pid when it is there; all of them end with their parent if a test fails. */
 static struct family start_family(void)
 {
     struct family family;
@@ -97,6 +97,9 @@ static void test_descendants_become_members(void **state _unused_)
     earlier_forks_done(&forks);
     earlier_forks_done(&again);
     registry_free(registry);
+    /* From below: so none can miss the death of its parent before it has asked for that signal. */
+    kill(family.grandchild, SIGKILL);
+    kill(family.child, SIGKILL);
     kill(family.parent, SIGKILL);
     assert_int_equal(waitpid(family.parent, NULL, 0), family.parent);
 }
