@@ -411,6 +411,17 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
     return 0;
 }
 
+int ledger_observe_ended(struct ledger *ledger, struct run *run)
+{
+    struct run_account *run_account = open_run(ledger, run);
+
+    if (!run_account)
+        return -ENOMEM;
+    for (; run_account; run_account = outer_of(ledger, run_account))
+        run_account->tick_processes++;
+    return 0;
+}
+
 /* The account of a process of that run, opened if there was none; NULL without memory. */
 static struct account *get_account(struct ledger *ledger, struct run *run, pid_t pid)
 {

@@ -63,6 +63,9 @@ void ledger_free(struct ledger *ledger);
 /* One tick: begin, observe every member that could be read, end. 0 or -ENOMEM. */
 void ledger_begin(struct ledger *ledger);
 int ledger_observe(struct ledger *ledger, struct run *run, const struct process_reading *reading);
+/* The same for a zombie whose end has been counted: it is part of the snapshot, and adds nothing
+ * else. */
+int ledger_observe_ended(struct ledger *ledger, struct run *run);
 void ledger_end(struct ledger *ledger);
 
 /* From now on the end of this member will be told, and those of its children. `reading` is what it

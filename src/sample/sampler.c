@@ -210,8 +210,8 @@ static int attribute(struct taking *taking, const struct process_reading *readin
     metric->job_id = usage->job_id;
     metric->run_id = usage->run_id;
     metric->sheet_num = member->sheet_num;
-    /* A zombie whose end was told has been counted with it. */
-    return member->is_counted ? 0 : ledger_observe(sampler->ledger, member->run, reading);
+    return member->is_counted ? ledger_observe_ended(sampler->ledger, member->run)
+                              : ledger_observe(sampler->ledger, member->run, reading);
 }
 
 static int fill_process(struct taking *taking, const struct process_reading *reading,

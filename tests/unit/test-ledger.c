@@ -526,6 +526,26 @@ static void test_told_ends_count_once(void **state _unused_)
     assert_int_equal(usage->peak_rss_bytes, 7 * MB);
 }
 
+/* It is read once more before it is reaped: a sample, but no use of anything. */
+static void test_a_zombie_that_was_counted_is_a_sample(void **state _unused_)
+{
+    born(20);
+    TICK({20, SELF, 10, 0, .rss = 5});
+    end_of(20, 13);
+    ledger_begin(ledger);
+    assert_int_equal(ledger_observe_ended(ledger, &run), 0);
+    ledger_end(ledger);
+    const struct run_usage *usage = ledger_find(ledger, &run);
+    assert_int_equal(usage->samples, 2);
+    assert_int_equal(usage->processes, 1);
+    assert_int_equal(usage->rss_bytes, 0);
+    assert_int_equal(cpu_ms(), 13);
+    tick(NULL, 0);
+    assert_int_equal(usage->samples, 2);
+    assert_int_equal(usage->processes, 0);
+    assert_int_equal(cpu_ms(), 13);
+}
+
 /* Nobody waits for them; their ends are told all the same. */
 static void test_ignored_children_are_exact_if_they_are_told(void **state _unused_)
 {
@@ -906,6 +926,7 @@ int main(void)
         T(test_a_process_goes_over_to_another_run),
         T(test_memory_of_runs_within_runs),
         T(test_told_ends_count_once),
+        T(test_a_zombie_that_was_counted_is_a_sample),
         T(test_ignored_children_are_exact_if_they_are_told),
         T(test_covered_in_the_middle),
         T(test_covered_just_before_the_end),
