@@ -1,8 +1,10 @@
 # The front door. meson and ninja do the work; this installs what is missing and calls them.
 #
 #   make           build/sonde and libsonde
+#   make help      this list
 #   make run       build, run a real job under sonde, show its report
-#   make test      every test, built with gcc; T=NAME runs one program
+#   make test      every test, built with gcc; T=NAME runs one program,
+#                  T="NAME --test-args=TEST" those of its tests whose names contain TEST
 #   make test-sanitized  every test under ASan and UBSan, and TSan where threads meet
 #   make release-check  the long checks: every fault that the store must survive, random histories
 #                  and messages by the million, fuzzing; half an hour
@@ -19,7 +21,7 @@ FUZZ_SECONDS ?= 600
 BUILD := build
 FUZZED := build-fuzz
 
-.PHONY: all run test test-sanitized release-check coverage bench fuzz install format docs clean
+.PHONY: all help run test test-sanitized release-check coverage bench fuzz install format docs clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -27,6 +29,9 @@ all: $(BUILD)/build.ninja
 $(BUILD)/build.ninja:
 	@packaging/dependencies build
 	meson setup $(BUILD) --prefix=$(PREFIX) -Dtests=false
+
+help:
+	@sed -n 's/^#   //p' Makefile
 
 run: all
 	@packaging/demo $(BUILD)/sonde

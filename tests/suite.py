@@ -54,6 +54,7 @@ class Result:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
         self.failures = []  # "program: point", or "program" alone if it crashed or timed out
+        self.selections = []  # of each failure: the words that run it alone
         self.reasons = []  # why points were skipped
         self.notes = []  # what programs reported beside their points
 
@@ -68,12 +69,15 @@ class Result:
         self.notes += [f"{name}: {line[2:]}" for line in lines if line.startswith("# ")]
         points = [POINT.match(line) for line in lines]
         points = [point for point in points if point]
-        failed = [f"{name}: {point.group(2).strip()}" for point in points if point.group(1)]
+        names = [point.group(2).strip() for point in points if point.group(1)]
+        failed = [f"{name}: {point}" for point in names]
+        self.selections += [f"{name} --test-args={point}" for point in names]
         skips = [point.group(0) for point in points if not point.group(1) and point.group(3)]
         if test["result"] == "SKIP" and not skips:
             skips = ["the whole program"]
         if test["result"] not in ("OK", "SKIP") and not failed:
             failed = [f"{name}: {test['result'].lower()}"]  # crashed, timed out or gave no plan
+            self.selections.append(name)
         self.passed += max(len(points) - len(skips) - len(failed), 0)
         self.failed += len(failed)
         self.skipped += len(skips)
@@ -163,6 +167,9 @@ def run_tree(tree, words, result):
     if status and not any(have_failed):
         result.add_failure(f"meson test ended with status {status} after {len(tests)} programs")
         print(f"   {result.failures[-1]}")
+    if not tests and not tree.suites:
+        print(f"   no test matches {' '.join(words)!r}; "
+              f"'meson test -C {tree.directory} --list' lists the programs")
     tests.sort(key=lambda test: -test["duration"])
     slowest = [f"{program(test)} {test['duration']:.0f} s" for test in tests[:SLOWEST_SHOWN]]
     print(f"   built in {built - began:.0f} s, tested in {time.monotonic() - built:.0f} s; "

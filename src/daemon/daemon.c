@@ -559,7 +559,9 @@ static void stop_parts(struct daemon *daemon)
         engine_stop_tracing(daemon->engine);
         engine_report_held_kills(daemon->engine);
         /* What lives now is what the next daemon looks for. */
-        if (!registry_run_count(daemon->registry) || engine_collect(daemon->engine) < 0)
+        bool must_collect =
+            registry_run_count(daemon->registry) || engine_has_new_kill(daemon->engine);
+        if (!must_collect || engine_collect(daemon->engine) < 0)
             engine_flush(daemon->engine);
     }
     store_reader_close(TAKE_PTR(daemon->reader)); /* the writer, as the last one, tidies up */

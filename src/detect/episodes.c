@@ -285,7 +285,8 @@ static int name_worst(struct episodes *episodes, struct episode *episode, uint64
     return text_error(name);
 }
 
-/* In a run, that of the run: it tells of all its processes, whosever they are. */
+/* In a run, that of the run: it may name processes of several users. A run that is over is known by
+ * the event alone. */
 static int64_t find_owner(const struct job_usage_list *jobs, const struct finding_subject *subject)
 {
     if (!subject->run_id)
@@ -293,7 +294,7 @@ static int64_t find_owner(const struct job_usage_list *jobs, const struct findin
     for (size_t i = 0; i < jobs->count; i++)
         if (is_same_run(jobs->items[i].run_id, subject->run_id))
             return jobs->items[i].uid;
-    return INT_UNKNOWN;
+    return subject->uid;
 }
 
 /* 0 or -ENOMEM: then its name may be cut. */

@@ -38,6 +38,14 @@ static void on_account(void *context, struct member *member, const struct lifecy
         engine->counts.failed_syscalls++;
 }
 
+/* The anomaly of an OOM kill is found soon, however long the interval. */
+static void note_kill(struct engine *engine)
+{
+    engine->has_new_kill = engine->detector != NULL;
+    if (engine->detector)
+        engine_plan_early(engine);
+}
+
 static void on_member(void *context, struct member *member, const struct lifecycle_event *event,
                       double timestamp)
 {
@@ -46,6 +54,8 @@ static void on_member(void *context, struct member *member, const struct lifecyc
     intake_lifecycle(&engine->intake, member, event, timestamp);
     if (event->kind == LIFECYCLE_EXIT)
         tracing_ended(engine->tracing, member);
+    if (event->kind == LIFECYCLE_OOM)
+        note_kill(engine);
     engine_plan_flush(engine);
 }
 
@@ -59,6 +69,7 @@ static void on_other(void *context, const struct lifecycle_event *event, double 
         return;
     }
     intake_oom(&engine->intake, nobody, event, timestamp);
+    note_kill(engine);
     engine_plan_flush(engine);
 }
 

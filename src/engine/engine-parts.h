@@ -44,6 +44,7 @@ struct engine {
     bool must_look;    /* … once, because nobody has told of them until now */
     bool is_failing;
     bool has_lost_events;
+    bool has_new_kill;        /* an OOM kill since the last snapshot */
     uint64_t unreported_ends; /* of processes that are gone; not yet noted as a gap */
     struct engine_counts counts;
 };
@@ -54,6 +55,8 @@ struct engine {
 void engine_drain(struct engine *engine);
 /* What is in the box goes on before long, if no snapshot takes it along. */
 void engine_plan_flush(struct engine *engine);
+/* A snapshot soon, if the interval is long and it is still needed then. */
+void engine_plan_early(struct engine *engine);
 /* A box that is complete. */
 void engine_hand_over(void *context, struct tick_box *box);
 /* Counts members that are not covered yet as they stand: from now on the kernel reports their ends.

@@ -59,13 +59,12 @@ static void on_early(uv_timer_t *timer)
 {
     struct engine *engine = timer->data;
 
-    if (has_unread_member(engine))
+    if (has_unread_member(engine) || engine->has_new_kill)
         engine_collect(engine); /* a failure is counted there */
 }
 
-/* The first process of a run is looked at soon, however long the interval: a run is found again
- * after a restart by the processes that are stored of it. Not more than once a second. */
-static void plan_early(struct engine *engine)
+/* Not more than once a second. */
+void engine_plan_early(struct engine *engine)
 {
     uint64_t since_ms = (clock_mono_ns() - engine->last.mono_ns) / NS_PER_MSEC;
     uint64_t rest_ms = since_ms < EARLY_EVERY_MS ? EARLY_EVERY_MS - since_ms : 0;
@@ -82,6 +81,11 @@ static void let_go(struct engine *engine, pid_t pid)
 
     if (member && !member->has_ended)
         registry_remove(engine->options.registry, pid);
+}
+
+bool engine_has_new_kill(const struct engine *engine)
+{
+    return engine->has_new_kill;
 }
 
 int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
@@ -118,7 +122,8 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
         syscall_account_catch_up(&engine->syscalls);
     }
     engine_plan_flush(engine);
-    plan_early(engine);
+    /* A run is found again after a restart by the processes that are stored of it. */
+    engine_plan_early(engine);
     if (!engine->is_reading)
         engine_follow_members(engine);
     return r;

@@ -172,6 +172,7 @@ static void find_anomalies(struct engine *engine, const struct snapshot *snapsho
 {
     struct tick_box *box = engine->intake.box;
 
+    engine->has_new_kill = false;
     if (!engine->detector)
         return;
     unseen_events_note(&engine->unseen, &box->tick.events);

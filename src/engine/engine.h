@@ -109,6 +109,8 @@ int engine_collect(struct engine *engine);
 /* Reports the OOM kills that are held back in case that a job claims them. For shutdown: no job is
  * registered after this call. */
 void engine_report_held_kills(struct engine *engine);
+/* Whether there was an OOM kill since the last snapshot: its anomaly comes with the next one. */
+bool engine_has_new_kill(const struct engine *engine);
 /* Hands on what has happened since the last one, without a snapshot. */
 void engine_flush(struct engine *engine);
 

@@ -206,7 +206,7 @@ void intake_oom(struct intake *intake, struct owner owner, const struct lifecycl
     utf8_clean(name, sizeof(name), event->command, strlen(event->command));
     oom->details = arena_strdup(&box->arena, event->details);
     oom->peak_rss_mb = mb_or_unknown(event->peak_rss_bytes);
-    oom->uid = event->uid;
+    oom->uid = owner.run ? owner.run->uid : event->uid;
     if (!owner.run) /* of members, the command line will be known */
         oom->command = arena_strdup(&box->arena, name);
 }

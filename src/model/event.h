@@ -35,7 +35,7 @@ struct process_event {
 
     bool is_step;     /* not a field: a step of a job that a conductor tells of, no process */
     bool tells_calls; /* its details are the system calls that were made, not why it happened */
-    int64_t uid;      /* of a process killed for memory, if the kernel has said it; not stored */
+    int64_t uid;      /* on OOM: of its run, or else of the process; INT_UNKNOWN if not known */
 };
 
 enum severity {

@@ -16,6 +16,7 @@ import harness
 # `make release-check` has more still.
 STORM = int(os.environ.get("SONDE_STORM_PROCESSES", "6000"))
 CAPABILITIES = "bpf,perfmon"
+HUNGRY = "x = bytearray(200 << 20)"
 
 
 @functools.lru_cache(maxsize=None)
@@ -176,19 +177,30 @@ class Signals(Kernel):
         self.assertEqual(kill["signal_num"], signal.SIGTERM)
         self.assertIn("bash", kill["sender_command"])
 
-    @harness.needs_root()
-    def test_out_of_memory(self):
-        """A cgroup with too little memory: the kernel says whom it kills, and why. The daemon has
-        priority: it must answer `sonde run` within a second (ANSWER_NS)."""
+    def small_group(self):
+        """A cgroup with too little memory for `HUNGRY`."""
         group = pathlib.Path("/sys/fs/cgroup/memory") / f"sonde-test-{os.getpid()}"
         if not group.parent.is_dir():
             self.skipTest("needs the memory controller of cgroup v1")
         group.mkdir()
         self.addCleanup(group.rmdir)
         (group / "memory.limit_in_bytes").write_text("33554432", encoding="ascii")
-        script = (f"echo $$ > {group}/cgroup.procs; python3 -c 'x = bytearray(200 << 20)'")
-        # The interval is longer than events wait before they are handed on.
-        self.daemon(interval=2, prefix=("nice", "-n", "-19"))
+        return group
+
+    def check_anomaly(self, oom, uid):
+        """It comes soon after the event, however long the interval."""
+        anomaly, = self.await_rows("SELECT * FROM anomalies WHERE anomaly_type = 'oom_kill'"
+                                   " AND pid = ?", oom["pid"])
+        self.assertEqual((anomaly["run_id"], anomaly["severity"], anomaly["uid"]),
+                         (oom["run_id"], "critical", uid))
+        return anomaly
+
+    @harness.needs_root()
+    def test_out_of_memory(self):
+        """The kernel says whom it kills, and why. The daemon has priority: it must answer
+        `sonde run` within a second (ANSWER_NS)."""
+        script = f"echo $$ > {self.small_group()}/cgroup.procs; python3 -c '{HUNGRY}'"
+        self.daemon(interval=3600, prefix=("nice", "-n", "-19"))
         result = self.run_sonde("run", "--job", "oom", "--", "sh", "-c", script)
         self.assertNotEqual(result.status, 0)
         run_id = result.summary["run_id"]
@@ -197,9 +209,21 @@ class Signals(Kernel):
         self.assertIn("out of memory", oom["details"])
         kill, = self.events(run_id, "kill")
         self.assertEqual((kill["pid"], kill["signal_num"]), (oom["pid"], signal.SIGKILL))
-        anomaly, = self.await_rows("SELECT * FROM anomalies WHERE anomaly_type = 'oom_kill'"
-                                   " AND run_id = ?", run_id)
-        self.assertEqual((anomaly["job_id"], anomaly["severity"]), ("oom", "critical"))
+        self.assertEqual(self.check_anomaly(oom, 0)["job_id"], "oom")
+
+    @harness.needs_root()
+    def test_out_of_memory_without_a_job(self):
+        """The daemon stops before it would report it: the event and the anomaly are stored."""
+        group = self.small_group()
+        sonde = self.daemon(interval=3600)
+        process = self.start("sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh",
+                             *harness.as_nobody(), "python3", "-c", HUNGRY)
+        self.assertEqual(process.wait(harness.DEADLINE), -signal.SIGKILL)
+        sonde.stop()
+        oom, = self.rows("SELECT * FROM process_events WHERE event_type = 'oom' AND pid = ?",
+                         process.pid)
+        self.assertIsNone(oom["run_id"])
+        self.check_anomaly(oom, harness.NOBODY)
 
 
 @needs_kernel_collector()

@@ -16,6 +16,17 @@
 #include <string.h>
 #include <time.h>
 
+/* An argument of a test program selects the tests whose names contain it. */
+__attribute__((constructor)) static void select_tests(int argc, char **argv)
+{
+    static char pattern[128];
+
+    if (argc < 2)
+        return;
+    snprintf(pattern, sizeof(pattern), "*%s*", argv[1]);
+    cmocka_set_test_filter(pattern);
+}
+
 /* `value` is within `slack` of `wanted`. */
 static inline void assert_near(double value, double wanted, double slack)
 {
