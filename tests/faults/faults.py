@@ -66,16 +66,19 @@ class Told:
         self.began = began
         self.ticks = {}  # number → timestamp
         self.lost = {}  # number → why
+        self.last_at = 0.0  # the time of the last tick, stored or lost
         self.run_id = self.job_id = None
         self.open_ms = None
         self.is_finished = self.is_done = False
         # The last line may be cut.
         for line in text[:text.rfind("\n") + 1].splitlines():
             word, *rest = line.split(" ")
+            if word in ("TICK", "LOST"):
+                self.last_at = float(rest[1])
             if word == "TICK":
-                self.ticks[int(rest[0])] = float(rest[1])
+                self.ticks[int(rest[0])] = self.last_at
             elif word == "LOST":
-                self.lost[int(rest[0])] = " ".join(rest[1:])
+                self.lost[int(rest[0])] = " ".join(rest[2:])
             elif word == "OPEN":
                 self.open_ms = float(rest[0])
             elif word == "RUN":
@@ -245,7 +248,8 @@ class Case(harness.TestCase):
                                  (session, MINUTE_SECONDS)))
         wanted = told.ticks
         if retention:
-            now = max([time for other in tolds for time in other.ticks.values()], default=0)
+            # Retention goes on, and by the time of ticks that are lost.
+            now = max(other.last_at for other in tolds)
             # A tick whose age equals the limit is older once its time is rounded.
             oldest = now - retention[0] * 3600 + TIMESTAMP_RESOLUTION
             wanted = {number: at for number, at in told.ticks.items() if at >= oldest}

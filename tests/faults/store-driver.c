@@ -6,9 +6,9 @@
  *
  * `write` prints a line when something is done, and only then, so that a test that ends it at any
  * point knows what must be there: OPEN milliseconds, RUN run_id job_id, TICK number timestamp, LOST
- * number reason, RETAINED or ROOM result, DONE ticks lost. A tick that cannot be stored is counted,
- * and the next one that can be carries the gap. Exit status 1 and words on stderr if the store
- * cannot be used at all. SIGTERM ends the ticks. */
+ * number timestamp reason, RETAINED or ROOM result, DONE ticks lost. A tick that cannot be stored
+ * is counted, and the next one that can be carries the gap. Exit status 1 and words on stderr if
+ * the store cannot be used at all. SIGTERM ends the ticks. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -269,7 +269,8 @@ static void write_tick(struct writing *writing)
         tick.gaps = (struct gap_list){.items = &gap, .count = 1};
     int r = store_tick(writing, &tick);
     if (r < 0) {
-        printf("LOST %" PRId64 " %s\n", writing->world.tick, store_error(writing->store));
+        printf("LOST %" PRId64 " %.6f %s\n", writing->world.tick, writing->world.now,
+               store_error(writing->store));
         writing->lost++;
         writing->lost_in_all++;
     } else {
