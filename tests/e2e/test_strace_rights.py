@@ -42,7 +42,6 @@ class Rights(tracing.TestCase):
     def test_own_and_others(self):
         sonde = self.open_daemon()
         theirs, ours = self.busy(*harness.as_nobody()), self.busy()
-        harness.wait_until(lambda: os.stat(f"/proc/{theirs.pid}").st_uid != 0, "it is theirs")
         answer = self.rpc_as_nobody(sonde, "strace.attach", pid=ours.pid)
         self.assertEqual(answer["error"]["code"], -32004)
         self.assertEqual(tracing.tracer_of(ours.pid), 0)
@@ -67,8 +66,11 @@ class Rights(tracing.TestCase):
         sonde = self.open_daemon()
         shell = self.start(*harness.as_nobody(), "sh", "-c",
                            "read gate; dd if=/dev/zero of=/dev/null bs=1 2>/dev/null & exit")
-        harness.wait_until(lambda: os.stat(f"/proc/{shell.pid}").st_uid != 0, "it is theirs")
-        tracer = sonde.rpc("strace.attach", pid=shell.pid)["tracer_pid"]
+        # A process that has changed its user can be traced only when it has executed a program
+        # since: then its private files are that user's.
+        harness.wait_until(lambda: os.stat(f"/proc/{shell.pid}/environ").st_uid != 0,
+                           "it is theirs")
+        tracer = self.attach(sonde, shell.pid)
         shell.stdin.write(b"\n")
         shell.stdin.close()
         shell.wait(harness.DEADLINE)
@@ -82,9 +84,8 @@ class Rights(tracing.TestCase):
         """strace is theirs to stop, kill and trace: snapshots do not wait for it."""
         sonde = self.open_daemon()
         theirs = self.busy(*harness.as_nobody())
-        harness.wait_until(lambda: os.stat(f"/proc/{theirs.pid}").st_uid != 0, "it is theirs")
         for number in (signal.SIGSTOP, signal.SIGKILL):
-            tracer = sonde.rpc("strace.attach", pid=theirs.pid)["tracer_pid"]
+            tracer = self.attach(sonde, theirs.pid)
             self.run_program(*harness.as_nobody(), "kill", f"-{int(number)}", str(tracer))
             sonde.await_snapshots(3)
             sonde.rpc("strace.detach", pid=theirs.pid)
@@ -94,7 +95,6 @@ class Rights(tracing.TestCase):
         """The file is made as that user: root's are out of reach, whatever the daemon is."""
         sonde = self.open_daemon()
         theirs = self.busy(*harness.as_nobody())
-        harness.wait_until(lambda: os.stat(f"/proc/{theirs.pid}").st_uid != 0, "it is theirs")
         answer = self.rpc_as_nobody(sonde, "strace.trace", pid=theirs.pid,
                                     file=os.path.join(self.directory, "root-only"))
         self.assertFalse(answer["result"]["attached"], answer)
