@@ -251,8 +251,8 @@ static char *copy_text(const char *text)
     return text ? strdup(text) : NULL;
 }
 
-/* Without memory for it a command is unknown, a signal whose sender nobody can name is of no use,
- * and an OOM kill is not held. */
+/* If memory runs out, a command stays unknown, a signal is dropped because its sender could not be
+ * named, and an OOM kill is reported at once. */
 static void note_stranger(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
     bool is_signal = event->kind == LIFECYCLE_SIGNAL, is_oom = event->kind == LIFECYCLE_OOM;
