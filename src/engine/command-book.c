@@ -1,5 +1,10 @@
 #include "engine/command-book.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/macros.h"
 #include "engine/peek.h"
 #include "model/process.h"
 
@@ -12,6 +17,7 @@ void command_book_done(struct command_book *book)
     map_done(&book->known);
     map_done(&book->present);
     map_done(&book->executed);
+    free(book->first_command);
 }
 
 static void index_snapshot(struct command_book *book, const struct snapshot *snapshot)
@@ -104,15 +110,35 @@ static void note_executed(struct command_book *book, const struct process_event_
     }
 }
 
-void command_book_read(struct command_book *book, struct tick_box *box, struct process_event *exec)
+void command_book_expect(struct command_book *book, pid_t pid, const char *command)
 {
-    char command[COMMAND_MAX_BYTES + 1];
+    free(book->first_command);
+    book->first_command = strdup(command);
+    book->first_pid = book->first_command ? pid : 0;
+}
 
-    if (book->reads++ >= READS_MAX)
-        return;
-    peek_command((pid_t)exec->pid, command, sizeof(command));
-    if (command[0])
-        exec->command = arena_strdup(&box->arena, command);
+/* NULL: not known, or not the first that it executes. The caller frees it. */
+static char *take_first_command(struct command_book *book, int64_t pid)
+{
+    if (!book->first_pid || book->first_pid != pid)
+        return NULL;
+    book->first_pid = 0;
+    return TAKE_PTR(book->first_command);
+}
+
+void command_book_name_exec(struct command_book *book, struct tick_box *box, const char *reported,
+                            struct process_event *exec)
+{
+    _cleanup_free_ char *first = take_first_command(book, exec->pid);
+    const char *command = reported ? reported : first;
+    char found[COMMAND_MAX_BYTES + 1] = "";
+
+    if (!reported && book->reads++ < READS_MAX)
+        peek_command((pid_t)exec->pid, found, sizeof(found));
+    if (found[0])
+        command = found;
+    if (command)
+        exec->command = arena_strdup(&box->arena, command); /* or without words */
 }
 
 void command_book_name(struct command_book *book, struct tick_box *box)

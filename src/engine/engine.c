@@ -287,9 +287,12 @@ static void add_own_spawn(struct engine *engine)
     const struct engine_options *options = &engine->options;
     const struct member *member = registry_find(options->registry, options->spawned_pid);
 
-    if (member)
-        intake_spawn(&engine->intake, owner_of(member), member->pid, getpid(),
-                     ns_to_sec(options->spawned_at.real_ns));
+    if (!member)
+        return;
+    intake_spawn(&engine->intake, owner_of(member), member->pid, getpid(),
+                 ns_to_sec(options->spawned_at.real_ns));
+    if (options->spawned_command)
+        command_book_expect(&engine->intake.book, member->pid, options->spawned_command);
 }
 
 static int apply_settings(struct engine *engine, const struct engine_settings *settings)

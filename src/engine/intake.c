@@ -99,10 +99,8 @@ static void take_exec(struct intake *intake, struct owner owner,
     struct process_event *exec =
         box ? tick_box_add_event(box, owner, EVENT_EXEC, event->pid, timestamp) : NULL;
 
-    if (exec && event->command)
-        exec->command = arena_strdup(&box->arena, event->command); /* or without words */
-    else if (exec)
-        command_book_read(&intake->book, box, exec);
+    if (exec)
+        command_book_name_exec(&intake->book, box, event->command, exec);
 }
 
 static double mb_or_unknown(int64_t bytes)

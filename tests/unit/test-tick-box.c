@@ -292,6 +292,38 @@ static void test_processes_are_named_without_a_snapshot(void **state _unused_)
     command_book_done(&book);
 }
 
+/* A pid that no process has. */
+#define NO_PID (1 << 30)
+
+static const char *name_exec(struct command_book *book, struct tick_box *box, pid_t pid,
+                             const char *reported)
+{
+    struct process_event exec = {.pid = pid};
+
+    command_book_name_exec(book, box, reported, &exec);
+    return exec.command;
+}
+
+static void test_first_command_is_known(void **state _unused_)
+{
+    struct command_book book = {0};
+    struct tick_box *box = tick_box_new();
+
+    command_book_expect(&book, NO_PID, "make all");
+    assert_null(name_exec(&book, box, NO_PID + 1, NULL));
+    assert_string_equal(name_exec(&book, box, NO_PID, NULL), "make all");
+    assert_null(name_exec(&book, box, NO_PID, NULL)); /* executes something else */
+
+    /* What was reported or read goes first. */
+    command_book_expect(&book, NO_PID, "./script");
+    assert_string_equal(name_exec(&book, box, NO_PID, "/bin/sh ./script"), "/bin/sh ./script");
+    assert_null(name_exec(&book, box, NO_PID, NULL));
+    command_book_expect(&book, getpid(), "./other");
+    assert_non_null(strstr(name_exec(&book, box, getpid(), NULL), "test-tick-box"));
+    tick_box_free(box);
+    command_book_done(&book);
+}
+
 /* ---- copies ---- */
 
 static void test_copy_owns_everything(void **state _unused_)
@@ -337,6 +369,7 @@ int main(void)
         cmocka_unit_test(test_only_lives_are_kept),
         cmocka_unit_test(test_processes_are_named),
         cmocka_unit_test(test_processes_are_named_without_a_snapshot),
+        cmocka_unit_test(test_first_command_is_known),
         cmocka_unit_test(test_copy_owns_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
