@@ -4,7 +4,6 @@ Used by tests/run-suite, tests/stress-suite, tests/release-check and tests/cover
 """
 import collections
 import contextlib
-import itertools
 import json
 import os
 import re
@@ -55,6 +54,7 @@ class Result:
         self.passed = self.failed = self.skipped = 0
         self.failures = []  # "program: point", or "program" alone if it crashed or timed out
         self.selections = []  # of each failure: the words that run it alone
+        self.failed_programs = []  # as meson has logged them
         self.reasons = []  # why points were skipped
         self.notes = []  # what programs reported beside their points
 
@@ -63,7 +63,7 @@ class Result:
         self.failures.append(what)
 
     def add(self, test):
-        """Adds the points of one program, as meson has logged it; returns whether one failed."""
+        """Adds the points of one program, as meson has logged it."""
         name = program(test)
         lines = test.get("stdout", "").splitlines()
         self.notes += [f"{name}: {line[2:]}" for line in lines if line.startswith("# ")]
@@ -83,7 +83,8 @@ class Result:
         self.skipped += len(skips)
         self.failures += failed
         self.reasons += [f"{name}: {skip}" for skip in skips]
-        return bool(failed)
+        if failed:
+            self.failed_programs.append(test)
 
 
 def print_failures(test):
@@ -161,10 +162,10 @@ def run_tree(tree, words, result):
     if os.path.exists(log):
         with open(log, encoding="utf-8", errors="replace") as lines:
             tests = [json.loads(line) for line in lines]
-    have_failed = [result.add(test) for test in tests]
-    for test in itertools.compress(tests, have_failed):
-        print_failures(test)
-    if status and not any(have_failed):
+    failed_before = result.failed
+    for test in tests:
+        result.add(test)
+    if status and result.failed == failed_before:
         result.add_failure(f"meson test ended with status {status} after {len(tests)} programs")
         print(f"   {result.failures[-1]}")
     if not tests and not tree.suites:
@@ -184,4 +185,6 @@ def run_tier(tier, words=()):
         run_tree(tree, words, result)
     for reason in result.reasons:
         print(f"   skipped: {reason}")
+    for test in result.failed_programs:  # last: a log may be cut at its beginning
+        print_failures(test)
     return result
