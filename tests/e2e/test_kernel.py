@@ -173,6 +173,8 @@ class Signals(Kernel):
     def test_a_process_of_a_job_kills_another(self):
         result = self.run_sonde("run", "--exact", "--", "bash", "-c",
                                 "sleep 60 & kill -TERM $!; wait $!; exit 0")
+        self.assertEqual((result.status, result.summary["exactness"]["processes"]), (0, "exact"),
+                         result)
         kill, = self.events(result.summary["run_id"], "kill")
         self.assertEqual(kill["signal_num"], signal.SIGTERM)
         self.assertIn("bash", kill["sender_command"])
