@@ -54,7 +54,7 @@ class Result:
         self.passed = self.failed = self.skipped = 0
         self.failures = []  # "program: point", or "program" alone if it crashed or timed out
         self.selections = []  # of each failure: the words that run it alone
-        self.failed_programs = []  # as meson has logged them
+        self.failed_programs = []  # the title of the tree, and the program as meson has logged it
         self.reasons = []  # why points were skipped
         self.notes = []  # what programs reported beside their points
 
@@ -62,7 +62,7 @@ class Result:
         self.failed += 1
         self.failures.append(what)
 
-    def add(self, test):
+    def add(self, title, test):
         """Adds the points of one program, as meson has logged it."""
         name = program(test)
         lines = test.get("stdout", "").splitlines()
@@ -84,7 +84,7 @@ class Result:
         self.failures += failed
         self.reasons += [f"{name}: {skip}" for skip in skips]
         if failed:
-            self.failed_programs.append(test)
+            self.failed_programs.append((title, test))
 
 
 def print_failures(test):
@@ -164,7 +164,7 @@ def run_tree(tree, words, result):
             tests = [json.loads(line) for line in lines]
     failed_before = result.failed
     for test in tests:
-        result.add(test)
+        result.add(tree.title, test)
     if status and result.failed == failed_before:
         result.add_failure(f"meson test ended with status {status} after {len(tests)} programs")
         print(f"   {result.failures[-1]}")
@@ -181,10 +181,13 @@ def run_tier(tier, words=()):
     """Builds and tests the trees of a tier. `words` go to `meson test`: names of programs, options."""
     os.chdir(ROOT)
     result = Result()
-    for tree in TIERS[tier]:
-        run_tree(tree, words, result)
-    for reason in result.reasons:
-        print(f"   skipped: {reason}")
-    for test in result.failed_programs:  # last: a log may be cut at its beginning
-        print_failures(test)
+    try:
+        for tree in TIERS[tier]:
+            run_tree(tree, words, result)
+    finally:  # a later tree may fail to build
+        for reason in result.reasons:
+            print(f"   skipped: {reason}")
+        for title, test in result.failed_programs:  # last: a log may be cut at its beginning
+            print(f"== failed: {title}")
+            print_failures(test)
     return result

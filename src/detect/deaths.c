@@ -332,18 +332,6 @@ static bool is_among(const char *name, const char *const *names, size_t count)
     return false;
 }
 
-static bool is_shell(const char *command)
-{
-    static const char *const shells[] = {"sh",   "bash", "dash", "zsh",  "ksh",     "mksh", "ash",
-                                         "yash", "fish", "csh",  "tcsh", "busybox", "rbash"};
-    char program[PROGRAM_MAX_BYTES + 1];
-
-    if (!command || !command_program(command, program))
-        return true;
-    const char *name = program[0] == '-' ? program + 1 : program; /* a login shell */
-    return is_among(name, shells, ARRAY_SIZE(shells));
-}
-
 /* One that is there to run others, and has a status of its own for their failure. Those that end
  * with the status of what they have run need not be known. */
 static bool is_runner(const char *command)
@@ -363,6 +351,21 @@ static bool is_runner(const char *command)
     const char *target = strrchr(program, '-'); /* x86_64-linux-gnu-gcc */
     return is_among(program, runners, ARRAY_SIZE(runners)) ||
            (target && is_among(target + 1, runners, ARRAY_SIZE(runners)));
+}
+
+static bool is_shell(const char *command)
+{
+    static const char *const shells[] = {"sh",   "bash", "dash", "zsh",  "ksh",     "mksh", "ash",
+                                         "yash", "fish", "csh",  "tcsh", "busybox", "rbash"};
+    char program[PROGRAM_MAX_BYTES + 1];
+
+    if (!command || !command_program(command, program))
+        return true;
+    /* Without its command line, a script has its own name, not that of its shell. */
+    if (command[0] == '[' && !is_runner(command))
+        return true;
+    const char *name = program[0] == '-' ? program + 1 : program; /* a login shell */
+    return is_among(name, shells, ARRAY_SIZE(shells));
 }
 
 /* Whether a status says that the child ended so. */

@@ -1,10 +1,9 @@
 #include "engine/command-book.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/macros.h"
+#include "base/utf8.h"
 #include "engine/peek.h"
 #include "model/process.h"
 
@@ -17,7 +16,6 @@ void command_book_done(struct command_book *book)
     map_done(&book->known);
     map_done(&book->present);
     map_done(&book->executed);
-    free(book->first_command);
 }
 
 static void index_snapshot(struct command_book *book, const struct snapshot *snapshot)
@@ -110,35 +108,53 @@ static void note_executed(struct command_book *book, const struct process_event_
     }
 }
 
-void command_book_expect(struct command_book *book, pid_t pid, const char *command)
+void command_book_expect(struct command_book *book, pid_t pid, const char *path)
 {
-    free(book->first_command);
-    book->first_command = strdup(command);
-    book->first_pid = book->first_command ? pid : 0;
+    book->first_pid = pid;
+    book->first_path = path;
 }
 
-/* NULL: not known, or not the first that it executes. The caller frees it. */
-static char *take_first_command(struct command_book *book, int64_t pid)
+void command_book_distrust(struct command_book *book)
 {
-    if (!book->first_pid || book->first_pid != pid)
-        return NULL;
     book->first_pid = 0;
-    return TAKE_PTR(book->first_command);
+}
+
+/* Of a process that was seen while it executed its program, a snapshot has only the name, which may
+ * be that of its parent. */
+static bool is_command_line(const char *command)
+{
+    return command && command[0] != '[';
+}
+
+/* What an expected process has executed, which cannot be read any more. NULL without memory. */
+static char *name_by_path(const struct command_book *book, struct tick_box *box)
+{
+    const char *known = map_get(&book->known, (uint64_t)book->first_pid);
+    char program[PROGRAM_MAX_BYTES + 1], name[PROGRAM_MAX_BYTES + 3];
+
+    if (is_command_line(known))
+        return arena_strdup(&box->arena, known);
+    const char *slash = strrchr(book->first_path, '/');
+    const char *base = slash ? slash + 1 : book->first_path;
+    utf8_clean(program, sizeof(program), base, strlen(base));
+    snprintf(name, sizeof(name), "[%s]", program);
+    return arena_strdup(&box->arena, name);
 }
 
 void command_book_name_exec(struct command_book *book, struct tick_box *box, const char *reported,
                             struct process_event *exec)
 {
-    _cleanup_free_ char *first = take_first_command(book, exec->pid);
-    const char *command = reported ? reported : first;
-    char found[COMMAND_MAX_BYTES + 1] = "";
+    bool is_first = book->first_pid == exec->pid;
+    char command[COMMAND_MAX_BYTES + 1] = "";
 
     if (!reported && book->reads++ < READS_MAX)
-        peek_command((pid_t)exec->pid, found, sizeof(found));
-    if (found[0])
-        command = found;
-    if (command)
-        exec->command = arena_strdup(&box->arena, command); /* or without words */
+        peek_command((pid_t)exec->pid, command, sizeof(command));
+    if (reported || command[0])
+        exec->command = arena_strdup(&box->arena, reported ? reported : command);
+    else if (is_first)
+        exec->command = name_by_path(book, box);
+    if (is_first)
+        book->first_pid = 0;
 }
 
 void command_book_name(struct command_book *book, struct tick_box *box)
@@ -155,5 +171,7 @@ void command_book_name(struct command_book *book, struct tick_box *box)
         note_commands(book, box->tick.snapshot);
     else
         note_executed(book, events);
+    if (book->first_pid && tick_box_find_end(box, book->first_pid))
+        book->first_pid = 0;
     book->reads = 0;
 }

@@ -1,5 +1,5 @@
-/* Which command line each process of a run had at the last snapshot: so that an event can name a
- * process that is gone. */
+/* Which command line each process of a run had at the last snapshot, or has executed since: so that
+ * an event can name a process that is gone. */
 #pragma once
 
 #include "base/map.h"
@@ -12,18 +12,23 @@ struct command_book {
     struct map present;  /* pid → struct process_metric of the snapshot at hand */
     struct map executed; /* pid → its last exec among the events at hand */
     unsigned reads;      /* since the last box */
-    pid_t first_pid;     /* of `first_command`; 0: none */
-    char *first_command;
+
+    /* A process that executes its first program, and the path of that; 0: none, or it has. */
+    pid_t first_pid;
+    const char *first_path;
 };
 
 void command_book_done(struct command_book *book);
 
-/* What a process will execute first: for an event that is read when the process has ended. Without
- * memory it is not noted. */
-void command_book_expect(struct command_book *book, pid_t pid, const char *command);
+/* Notes that `pid` executes `path`, which must outlive the book: then its first exec can be named
+ * even if the event of that is read when the process has ended. */
+void command_book_expect(struct command_book *book, pid_t pid, const char *path);
+/* Drops that: the event may be lost. */
+void command_book_distrust(struct command_book *book);
 
-/* Names what a process has just executed, which may be gone at the next snapshot: by `reported`, or
- * if that is NULL, by reading it. At most some hundred between two boxes are read. */
+/* Names what a process has just executed and may be gone at the next snapshot: by `reported`; if
+ * that is NULL, by its command line, which is read up to READS_MAX times between two boxes; if that
+ * is gone and the exec is expected, by the last snapshot or by its path as `[program]`. */
 void command_book_name_exec(struct command_book *book, struct tick_box *box, const char *reported,
                             struct process_event *exec);
 

@@ -78,7 +78,7 @@ static bool members_are_known(struct engine *engine)
     if (kernel_account_has_events(&engine->kernel))
         sampler_distrust(collector_sampler(engine->collector));
     engine->syscalls.lost_batches++;
-    deaths_distrust(&engine->intake.deaths);
+    intake_distrust(&engine->intake);
     return false;
 }
 
@@ -291,8 +291,7 @@ static void add_own_spawn(struct engine *engine)
         return;
     intake_spawn(&engine->intake, owner_of(member), member->pid, getpid(),
                  ns_to_sec(options->spawned_at.real_ns));
-    if (options->spawned_command)
-        command_book_expect(&engine->intake.book, member->pid, options->spawned_command);
+    command_book_expect(&engine->intake.book, member->pid, options->spawned_path);
 }
 
 static int apply_settings(struct engine *engine, const struct engine_settings *settings)

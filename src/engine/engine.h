@@ -50,7 +50,7 @@ struct engine_options {
      * where the kernel tells of none, and samples are due from then on. 0: none. */
     pid_t spawned_pid;
     struct moment spawned_at;
-    const char *spawned_command; /* NULL: not known */
+    const char *spawned_path; /* that it executes; must outlive the engine */
     bool counts_spawned; /* the kernel counts its system calls already, see kernel_probe_count_calls
                           */
 

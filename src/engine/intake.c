@@ -251,7 +251,14 @@ void intake_step(struct intake *intake, struct owner owner, enum event_type type
     event->details = arena_strdup(&box->arena, details); /* or without words */
 }
 
-/* ---- gaps ---- */
+/* ---- losses ---- */
+
+/* Who failed first may be among what was lost. */
+void intake_distrust(struct intake *intake)
+{
+    deaths_distrust(&intake->deaths);
+    command_book_distrust(&intake->book);
+}
 
 void intake_gap(struct intake *intake, const struct gap *gap)
 {
@@ -268,7 +275,7 @@ uint64_t intake_take_lost(struct intake *intake)
         lost += intake->box->lost_events;
         intake->box->lost_events = 0;
     }
-    if (lost) /* who failed first may be among them */
-        deaths_distrust(&intake->deaths);
+    if (lost)
+        intake_distrust(intake);
     return lost;
 }

@@ -52,5 +52,7 @@ void intake_traced(struct intake *intake, const struct traced *traced);
 
 /* Without memory the gap is not noted, and the next one tells of it. */
 void intake_gap(struct intake *intake, const struct gap *gap);
+/* Forgets what only holds if no event is missing: some are. */
+void intake_distrust(struct intake *intake);
 /* Events that were lost since the last call. */
 uint64_t intake_take_lost(struct intake *intake);

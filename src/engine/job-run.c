@@ -18,7 +18,6 @@
 #include "engine/kernel-loader.h"
 #include "engine/peek.h"
 #include "engine/run-custody.h"
-#include "engine/run-record.h"
 #include "engine/run-summary.h"
 #include "loop/reaper.h"
 #include "loop/signals.h"
@@ -49,7 +48,6 @@ struct job_runner {
     struct tick_box *latest;     /* of the last ticks, which the summary is made from */
 
     pid_t command_pid;
-    struct arena arena; /* holds texts for the engine */
     struct moment started;
     uint64_t ended_real_ns;
     bool is_summarising;
@@ -537,7 +535,7 @@ static int start_sampling(struct job_runner *runner)
         .kernel = runner->kernel,
         .spawned_pid = runner->command_pid,
         .spawned_at = runner->started,
-        .spawned_command = run_record_command(runner->options->argv, &runner->arena),
+        .spawned_path = runner->options->argv[0],
         .counts_spawned = runner->options->counts_syscalls,
         .wants_events = true, /* they tell why it failed, stored or not */
         .on_tick = on_tick,
@@ -642,7 +640,6 @@ static void shut_down(struct job_runner *runner)
     tick_box_free(runner->latest);
     registry_free(runner->registry);
     run_facts_done(&runner->facts);
-    arena_done(&runner->arena);
 }
 
 /* What is not found, the command's parent knows in part. */

@@ -118,15 +118,6 @@ class Deaths(harness.TestCase):
                 self.assertEqual(summary["cause"], cause)
 
     @harness.needs_connector()
-    def test_command_that_is_over_before_its_exec_is_read(self):
-        """What it was, its parent knows, and a child that executes nothing is the same."""
-        result = self.run_sonde("run", "--", "sh", "-c", "(exit 7); (exit 8); exit 9",
-                                prefix=(os.path.join(harness.HELPERS, "late-exec"), "30"))
-        self.assertEqual(result.status, 9, result)
-        summary, _, _ = self.report_of(result)
-        self.assertRegex(summary["cause"], r"^exit status 9: sh \(\d+\) exited 8 → sh exited 9$")
-
-    @harness.needs_connector()
     def test_second_failure(self):
         """The first was handled, the second was not."""
         summary, _, _ = self.run_dead(

@@ -241,6 +241,21 @@ class Reports(StoredTestCase):
             for status in (7, 8, 9):
                 self.assertRegex(text, rf"\n +[0-9:.]+  exit +[0-9]+  status {status}")
 
+    @harness.needs_connector()
+    def test_failure_before_the_exec_is_read(self):
+        """A child that executes nothing has the name of its parent, even if the event of the
+        parent's exec is read when both have ended. That a script is run by a shell is known."""
+        script = "(exit 7) || exit 1\n"
+        commands = (("sh", "-c", script), (self.write("marked", f"#!/bin/sh\n{script}", 0o755),),
+                    (self.write("unmarked", script, 0o755),))
+        for command in commands:
+            with self.subTest(command=command):
+                result = self.run_sonde("run", "--", *command, prefix=(
+                    os.path.join(harness.HELPERS, "late-exec"),))
+                self.assertEqual(result.status, 1, result)
+                self.assertRegex(result.summary["cause"],
+                                 r"^exit status 1: sh \(\d+\) exited 7 → sh exited 1$")
+
     def test_failures_do_not_hide_a_kill(self):
         if not harness.has_connector():
             self.skipTest("the kernel does not tell of each process here")

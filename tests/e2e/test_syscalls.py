@@ -155,23 +155,29 @@ class Counted(Syscalls):
         report = self.run_sonde("report", run_id).stdout.decode()
         self.assertIn("system calls (every one counted)", report)
         self.assertRegex(report, r"write +[\d.]+ % +\S+ m?s +5,00\d")
-        self.check_words_of_ends(run_id, summary["syscall_counts"])
+        self.check_details_of_exits(run_id, summary["syscall_counts"])
 
-    def check_words_of_ends(self, run_id, counts):
-        """Each end names up to three calls that took longest. Which these are is not known before: a
+    def check_details_of_exits(self, run_id, counts):
+        """Each exit names up to three calls that took longest. Which these are is not known before: a
         call during which the process is kept from the CPU takes long."""
-        ends = self.rows("SELECT command, details FROM process_events WHERE run_id = ? AND "
-                         "event_type = 'exit'", run_id)
-        details = {row["command"].split()[0]: row["details"] for row in ends}
-        self.assertEqual(set(details), {"sh", "dd"})
-        for words in details.values():
-            self.assertRegex(words, r"^system calls: \w+ \d+% \(\d+\)(, \w+ \d+% \(\d+\)){0,2}; "
-                                    r"\d+ in all$")
-        in_all = [int(re.search(r"(\d+) in all", words).group(1)) for words in details.values()]
-        self.assertEqual(sum(in_all), sum(counts.values()))
-        for words in details.values():
-            for name, count in re.findall(r"(\w+) \d+% \((\d+)\)", words):
+        exits = self.rows("SELECT command, details FROM process_events WHERE run_id = ? AND "
+                          "event_type = 'exit'", run_id)
+        self.assertEqual(sorted(row["command"].split()[0] for row in exits), ["dd", "sh"])
+        in_all = 0
+        for row in exits:
+            words = re.fullmatch(r"system calls: (.*); (\d+) in all", row["details"])
+            in_all += int(words[2])
+            calls = re.findall(r"(\w+) (\d+)% \((\d+)\)", words[1])
+            self.assertEqual(words[1], ", ".join(f"{name} {share}% ({count})"
+                                                 for name, share, count in calls))
+            self.assertLessEqual(len(calls), 3)
+            shares = [int(share) for _, share, _ in calls]
+            self.assertEqual(shares, sorted(shares, reverse=True))
+            for name, _, count in calls:
                 self.assertLessEqual(int(count), counts[name])
+                if row["command"].startswith("dd") and name in ("read", "write"):
+                    self.assertGreaterEqual(int(count), 5000)
+        self.assertEqual(in_all, sum(counts.values()))
 
     def test_what_it_cannot_be_had_for(self):
         """Without privileges: said, and nothing is run."""

@@ -241,6 +241,25 @@ static void test_other_status_of_a_shell(void **state)
     assert_exit_cause(3, "exit status 3: false (101) exited 1 → sh exited 3");
 }
 
+/* A shell script by its own name, because its command line was gone. */
+static void test_other_status_of_a_script(void **state)
+{
+    (void)state;
+    starts(1, ROOT, "[build]");
+    spawns(ROOT, 101);
+    exits(101, 7);
+    exits(ROOT, 1);
+    assert_exit_cause(1, "exit status 1: build (101) exited 7 → build exited 1");
+    /* No script: what it reports is the first failure, not the last. */
+    starts(1, ROOT, "[make]");
+    starts(ROOT, 101, "cc a.c");
+    starts(ROOT, 102, "cc b.c");
+    exits(101, 1);
+    exits(102, 1);
+    exits(ROOT, 2);
+    assert_exit_cause(2, "exit status 2: cc (101) exited 1 → make exited 2");
+}
+
 static void test_crash_below_a_shell(void **state)
 {
     (void)state;
@@ -746,6 +765,7 @@ int main(void)
         T(test_subshell_is_what_it_was_forked_from),
         T(test_handled_by_a_shell),
         T(test_other_status_of_a_shell),
+        T(test_other_status_of_a_script),
         T(test_crash_below_a_shell),
         T(test_handled_and_then_the_same_small_status),
         T(test_passed_on_after_cleaning_up),

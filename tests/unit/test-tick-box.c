@@ -304,15 +304,33 @@ static const char *name_exec(struct command_book *book, struct tick_box *box, pi
     return exec.command;
 }
 
-static void test_first_command_is_known(void **state _unused_)
+/* The last snapshot shows the process by that command. */
+static void show(struct command_book *book, pid_t pid, const char *command)
+{
+    struct tick_box *box = tick_box_new();
+
+    box->tick.snapshot = make_snapshot(1, (int64_t[]){pid}, &command);
+    command_book_name(book, box);
+    tick_box_free(box);
+}
+
+static void test_expected_exec_is_named(void **state _unused_)
 {
     struct command_book book = {0};
     struct tick_box *box = tick_box_new();
 
-    command_book_expect(&book, NO_PID, "make all");
+    command_book_expect(&book, NO_PID, "/bin/make");
     assert_null(name_exec(&book, box, NO_PID + 1, NULL));
-    assert_string_equal(name_exec(&book, box, NO_PID, NULL), "make all");
+    assert_string_equal(name_exec(&book, box, NO_PID, NULL), "[make]");
     assert_null(name_exec(&book, box, NO_PID, NULL)); /* executes something else */
+
+    show(&book, NO_PID, "/bin/sh ./script");
+    assert_null(name_exec(&book, box, NO_PID, NULL));
+    command_book_expect(&book, NO_PID, "./script");
+    assert_string_equal(name_exec(&book, box, NO_PID, NULL), "/bin/sh ./script");
+    show(&book, NO_PID, "[sonde]"); /* in the midst of its exec */
+    command_book_expect(&book, NO_PID, "scr\xffipt");
+    assert_string_equal(name_exec(&book, box, NO_PID, NULL), "[scr\xef\xbf\xbdipt]");
 
     /* What was reported or read goes first. */
     command_book_expect(&book, NO_PID, "./script");
@@ -320,6 +338,22 @@ static void test_first_command_is_known(void **state _unused_)
     assert_null(name_exec(&book, box, NO_PID, NULL));
     command_book_expect(&book, getpid(), "./other");
     assert_non_null(strstr(name_exec(&book, box, getpid(), NULL), "test-tick-box"));
+    tick_box_free(box);
+    command_book_done(&book);
+}
+
+static void test_expected_exec_that_was_lost(void **state _unused_)
+{
+    struct command_book book = {0};
+    struct tick_box *box = tick_box_new();
+
+    command_book_expect(&book, NO_PID, "make");
+    command_book_distrust(&book);
+    assert_null(name_exec(&book, box, NO_PID, NULL));
+    command_book_expect(&book, NO_PID, "make");
+    tick_box_add_end(box, first, NO_PID, EXITED(0), 1);
+    command_book_name(&book, box);
+    assert_null(name_exec(&book, box, NO_PID, NULL)); /* another process of that pid */
     tick_box_free(box);
     command_book_done(&book);
 }
@@ -369,7 +403,8 @@ int main(void)
         cmocka_unit_test(test_only_lives_are_kept),
         cmocka_unit_test(test_processes_are_named),
         cmocka_unit_test(test_processes_are_named_without_a_snapshot),
-        cmocka_unit_test(test_first_command_is_known),
+        cmocka_unit_test(test_expected_exec_is_named),
+        cmocka_unit_test(test_expected_exec_that_was_lost),
         cmocka_unit_test(test_copy_owns_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

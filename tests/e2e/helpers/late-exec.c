@@ -1,82 +1,136 @@
-/* Runs a command whose first child is kept from the CPU for a while when it has executed its own
- * program, before the kernel reports that: `late-exec MSEC CMD…`. Ends as the command does.
+/* Runs a command and hides the exec of its first child from it until that child has ended:
+ * `late-exec CMD…`. Ends as the command does.
  *
- * What a busy machine does now and then. */
+ * Imitates a busy machine: the kernel keeps the child from the CPU when it has executed its
+ * program, before it reports that, until the command waits for events; then it keeps the command
+ * from the CPU until the child has ended. */
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define FAILURE 125
 
-static int fail(const char *what)
+static void fail(const char *what)
 {
     fprintf(stderr, "late-exec: %s: %s\n", what, strerror(errno));
-    return FAILURE;
+    exit(FAILURE);
 }
 
-static void pause_for(long msec)
+static int status_of(int wait_status)
 {
-    const struct timespec time = {.tv_sec = msec / 1000, .tv_nsec = msec % 1000 * 1000000};
-
-    nanosleep(&time, NULL);
+    return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 }
 
-/* Passes on whatever stops the two until the child has executed; 0 or -1. */
-static int hold_child(pid_t command, long msec)
+/* Lets both run until the child stops, for it has executed its program. Exits if the command ends
+ * before. */
+static pid_t await_exec(pid_t command)
 {
     int status;
 
-    for (pid_t pid; (pid = waitpid(-1, &status, __WALL)) > 0;) {
-        int event = status >> 16;
+    for (;;) {
+        pid_t pid = waitpid(-1, &status, __WALL);
+        if (pid < 0)
+            fail("wait");
+        if (!WIFSTOPPED(status) && pid == command)
+            exit(status_of(status));
         if (!WIFSTOPPED(status))
-            return -1;
-        if (event == PTRACE_EVENT_EXEC && pid != command) {
-            pause_for(msec);
-            return ptrace(PTRACE_DETACH, pid, 0, 0) < 0 ? -1 : 0;
-        }
+            continue;
+        int event = status >> 16;
+        if (event == PTRACE_EVENT_EXEC && pid != command)
+            return pid;
         if (ptrace(PTRACE_CONT, pid, 0, event ? 0 : WSTOPSIG(status)) < 0)
-            return -1;
+            fail("continue");
     }
-    return -1;
 }
 
-/* It goes on without us: a sanitizer cannot look for leaks in a process that is traced. */
-static int let_go(pid_t command)
+/* The number of the system call that a process sleeps in; -1: it runs. */
+static long current_call(pid_t pid)
+{
+    char path[64];
+    long number = -1;
+
+    snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        fail(path);
+    if (fscanf(file, "%ld", &number) != 1)
+        number = -1;
+    fclose(file);
+    return number;
+}
+
+static bool waits_for_events(pid_t pid)
+{
+    long number = current_call(pid);
+
+#ifdef SYS_epoll_wait
+    if (number == SYS_epoll_wait)
+        return true;
+#endif
+    return number == SYS_epoll_pwait;
+}
+
+/* Stops the command and returns the signal that it has to get yet; 0: none. */
+static int stop(pid_t command)
 {
     int status;
 
     if (ptrace(PTRACE_INTERRUPT, command, 0, 0) < 0 || waitpid(command, &status, __WALL) < 0)
-        return -1;
-    int signal = status >> 16 ? 0 : WSTOPSIG(status);
-    return ptrace(PTRACE_DETACH, command, 0, signal) < 0 ? -1 : 0;
+        fail("interrupt");
+    if (!WIFSTOPPED(status))
+        exit(status_of(status));
+    return status >> 16 ? 0 : WSTOPSIG(status);
+}
+
+/* Lets the child run without its own children until it has ended. The command gets its status. */
+static void await_end(pid_t child)
+{
+    int status, number = 0;
+
+    if (ptrace(PTRACE_SETOPTIONS, child, 0, 0) < 0)
+        fail("options");
+    do {
+        if (ptrace(PTRACE_CONT, child, 0, number) < 0 || waitpid(child, &status, __WALL) < 0)
+            fail("continue");
+        number = WIFSTOPPED(status) && !(status >> 16) ? WSTOPSIG(status) : 0;
+    } while (WIFSTOPPED(status));
 }
 
 int main(int argc, char **argv)
 {
     const long options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC;
-    long msec = argc > 2 ? strtol(argv[1], NULL, 10) : 0;
+    const struct timespec moment = {.tv_nsec = 1000000};
     int status;
 
-    if (msec <= 0)
-        return fail("needs MSEC and a command");
+    if (argc < 2) {
+        fprintf(stderr, "usage: late-exec CMD…\n");
+        return FAILURE;
+    }
     pid_t command = fork();
     if (command == 0) {
         raise(SIGSTOP);
-        execvp(argv[2], argv + 2);
+        execvp(argv[1], argv + 1);
         _exit(FAILURE);
     }
     if (command < 0 || waitpid(command, &status, WUNTRACED) < 0)
-        return fail("fork");
-    if (ptrace(PTRACE_SEIZE, command, 0, options) < 0 || kill(command, SIGCONT) < 0 ||
-        hold_child(command, msec) < 0 || let_go(command) < 0)
-        return fail("ptrace");
-    if (waitpid(command, &status, 0) < 0)
-        return fail("wait");
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        fail("fork");
+    if (ptrace(PTRACE_SEIZE, command, 0, options) < 0 || kill(command, SIGCONT) < 0)
+        fail("trace");
+    pid_t child = await_exec(command);
+    while (!waits_for_events(command))
+        nanosleep(&moment, NULL);
+    int number = stop(command);
+    await_end(child);
+    /* A sanitizer cannot look for leaks in a process that is traced. */
+    if (ptrace(PTRACE_DETACH, command, 0, number) < 0 || waitpid(command, &status, 0) < 0)
+        fail("detach");
+    return status_of(status);
 }
