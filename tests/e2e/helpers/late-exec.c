@@ -18,7 +18,7 @@
 
 #define FAILURE 125
 
-static void fail(const char *what)
+static _Noreturn void fail(const char *what)
 {
     fprintf(stderr, "late-exec: %s: %s\n", what, strerror(errno));
     exit(FAILURE);
