@@ -16,13 +16,28 @@ struct family {
     pid_t parent, child, grandchild;
 };
 
+/* How far below the parent it is, less one. */
+struct birth {
+    int depth;
+    pid_t pid;
+};
+
 static _Noreturn void wait_for_the_end(void)
 {
     for (;;)
         pause();
 }
 
-/* Each reports its pid when it is there; all of them end with their parent if a test fails. */
+static struct birth read_birth(int fd)
+{
+    struct birth birth;
+
+    assert_int_equal(read(fd, &birth, sizeof(birth)), sizeof(birth));
+    return birth;
+}
+
+/* Each reports whom it has forked, the child perhaps before its parent; all of them end with their
+ * parent if a test fails. */
 static struct family start_family(void)
 {
     struct family family;
@@ -32,10 +47,10 @@ static struct family start_family(void)
     family.parent = fork();
     for (int depth = 0; family.parent == 0 && depth < 2; depth++) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        pid_t pid = fork();
-        if (pid == 0)
+        struct birth birth = {.depth = depth, .pid = fork()};
+        if (birth.pid == 0)
             continue;
-        if (write(pipe_fds[1], &pid, sizeof(pid)) != sizeof(pid))
+        if (write(pipe_fds[1], &birth, sizeof(birth)) != sizeof(birth))
             _exit(1);
         wait_for_the_end();
     }
@@ -43,8 +58,10 @@ static struct family start_family(void)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         wait_for_the_end();
     }
-    assert_int_equal(read(pipe_fds[0], &family.child, sizeof(pid_t)), sizeof(pid_t));
-    assert_int_equal(read(pipe_fds[0], &family.grandchild, sizeof(pid_t)), sizeof(pid_t));
+    struct birth first = read_birth(pipe_fds[0]), second = read_birth(pipe_fds[0]);
+    assert_int_equal(first.depth + second.depth, 1);
+    family.child = first.depth == 0 ? first.pid : second.pid;
+    family.grandchild = first.depth == 1 ? first.pid : second.pid;
     close(pipe_fds[0]);
     close(pipe_fds[1]);
     return family;
