@@ -110,13 +110,13 @@ static void note_executed(struct command_book *book, const struct process_event_
 
 void command_book_expect(struct command_book *book, pid_t pid, const char *path)
 {
-    book->first_pid = pid;
-    book->first_path = path;
+    book->expected_pid = pid;
+    book->expected_path = path;
 }
 
 void command_book_distrust(struct command_book *book)
 {
-    book->first_pid = 0;
+    book->expected_pid = 0;
 }
 
 /* Of a process that was seen while it executed its program, a snapshot has only the name, which may
@@ -127,15 +127,15 @@ static bool is_command_line(const char *command)
 }
 
 /* What an expected process has executed, which cannot be read any more. NULL without memory. */
-static char *name_by_path(const struct command_book *book, struct tick_box *box)
+static char *name_expected(const struct command_book *book, struct tick_box *box)
 {
-    const char *known = map_get(&book->known, (uint64_t)book->first_pid);
+    const char *known = map_get(&book->known, (uint64_t)book->expected_pid);
     char program[PROGRAM_MAX_BYTES + 1], name[PROGRAM_MAX_BYTES + 3];
 
     if (is_command_line(known))
         return arena_strdup(&box->arena, known);
-    const char *slash = strrchr(book->first_path, '/');
-    const char *base = slash ? slash + 1 : book->first_path;
+    const char *slash = strrchr(book->expected_path, '/');
+    const char *base = slash ? slash + 1 : book->expected_path;
     utf8_clean(program, sizeof(program), base, strlen(base));
     snprintf(name, sizeof(name), "[%s]", program);
     return arena_strdup(&box->arena, name);
@@ -144,17 +144,17 @@ static char *name_by_path(const struct command_book *book, struct tick_box *box)
 void command_book_name_exec(struct command_book *book, struct tick_box *box, const char *reported,
                             struct process_event *exec)
 {
-    bool is_first = book->first_pid == exec->pid;
+    bool is_expected = book->expected_pid == exec->pid;
     char command[COMMAND_MAX_BYTES + 1] = "";
 
     if (!reported && book->reads++ < READS_MAX)
         peek_command((pid_t)exec->pid, command, sizeof(command));
     if (reported || command[0])
         exec->command = arena_strdup(&box->arena, reported ? reported : command);
-    else if (is_first)
-        exec->command = name_by_path(book, box);
-    if (is_first)
-        book->first_pid = 0;
+    else if (is_expected)
+        exec->command = name_expected(book, box);
+    if (is_expected)
+        book->expected_pid = 0;
 }
 
 void command_book_name(struct command_book *book, struct tick_box *box)
@@ -171,7 +171,7 @@ void command_book_name(struct command_book *book, struct tick_box *box)
         note_commands(book, box->tick.snapshot);
     else
         note_executed(book, events);
-    if (book->first_pid && tick_box_find_end(box, book->first_pid))
-        book->first_pid = 0;
+    if (book->expected_pid && tick_box_find_end(box, book->expected_pid))
+        book->expected_pid = 0;
     book->reads = 0;
 }

@@ -13,9 +13,9 @@ struct command_book {
     struct map executed; /* pid → its last exec among the events at hand */
     unsigned reads;      /* since the last box */
 
-    /* A process that executes its first program, and the path of that; 0: none, or it has. */
-    pid_t first_pid;
-    const char *first_path;
+    /* A process whose first exec was not reported yet, and the path that it executes; 0: none. */
+    pid_t expected_pid;
+    const char *expected_path;
 };
 
 void command_book_done(struct command_book *book);
