@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "model/analysis.h"
 #include "model/calibration.h"
-#include "model/config.h"
+#include "config/config.h"
 #include "model/daemon-status.h"
 #include "model/estimate.h"
 #include "model/event.h"

@@ -11,7 +11,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/load-config.h"
-#include "model/paths.h"
+#include "config/paths.h"
 
 static int print(struct text *out)
 {

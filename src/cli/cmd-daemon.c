@@ -10,7 +10,7 @@
 #include "cli/command.h"
 #include "cli/load-config.h"
 #include "daemon/daemon.h"
-#include "model/paths.h"
+#include "config/paths.h"
 
 /* Only whoever serves that group has to know it. */
 static int check_group(const struct config *config, struct config_errors *errors)

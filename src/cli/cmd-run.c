@@ -21,7 +21,7 @@
 #include "cli/print-summary.h"
 #include "client/run-link.h"
 #include "engine/job-run.h"
-#include "model/paths.h"
+#include "config/paths.h"
 #include "model/record-json.h"
 #include "model/redact.h"
 #include "sample/collector.h"

@@ -13,7 +13,7 @@
 #include "cli/load-config.h"
 #include "cli/option-values.h"
 #include "engine/live-trace.h"
-#include "model/paths.h"
+#include "config/paths.h"
 #include "top/stream.h"
 #include "top/top.h"
 

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/fd-io.h"
 #include "base/log.h"
-#include "model/paths.h"
+#include "config/paths.h"
 
 void load_config_report(const struct config_errors *errors, int error)
 {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/command.h"
-#include "model/config.h"
+#include "config/config.h"
 
 /* Finds and loads the configuration, or the built-in defaults where there is no file. 0, or a
  * negative errno after what was wrong has been printed to stderr. */

@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/reader.h"
-#include "model/config.h"
+#include "config/config.h"
 
 /* Finds the daemon, or else the database, by the options, the configuration and the state
  * directory. */

@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/fd-io.h"
 #include "base/vec.h"
-#include "model/paths.h"
+#include "config/paths.h"
 
 #define RECEIVE_BYTES (64 * 1024)
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "model/config.h"
+#include "config/config.h"
 #include "model/event.h"
 #include "model/snapshot.h"
 #include "report/news.h"

@@ -22,7 +22,7 @@
 #include "daemon/service-manager.h"
 #include "engine/run-record.h"
 #include "loop/signals.h"
-#include "model/paths.h"
+#include "config/paths.h"
 
 /* Files are kept open between readings, three a process: a third of the cost of opening them. */
 #define FILES_WANTED 65536

@@ -2,7 +2,7 @@
  * on a socket, until it is told to stop. */
 #pragma once
 
-#include "model/config.h"
+#include "config/config.h"
 
 struct daemon_options {
     const char *socket_path;

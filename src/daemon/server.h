@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "daemon/connection.h"
-#include "model/config.h"
+#include "config/config.h"
 
 /* Fewer where the limit of open files is low. */
 #define SERVER_CONNECTIONS_MAX 1024

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/config.h"
+#include "config/config.h"
 #include "model/event.h"
 #include "model/snapshot.h"
 

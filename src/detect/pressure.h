@@ -1,7 +1,7 @@
 /* Pressure and admission: how much is left, and whether the next job or step may start. Pure. */
 #pragma once
 
-#include "model/config.h"
+#include "config/config.h"
 #include "model/estimate.h"
 #include "model/snapshot.h"
 

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "engine/gpu-smi.h"
-#include "model/config.h"
+#include "config/config.h"
 #include "probe/gpu/gpu.h"
 
 struct gpu_watch;

@@ -11,7 +11,7 @@
 
 #include "base/arena.h"
 #include "engine/store-writer.h"
-#include "model/config.h"
+#include "config/config.h"
 #include "model/job.h"
 #include "probe/bpf/kernel-probe.h"
 

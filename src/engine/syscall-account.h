@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/vec.h"
-#include "model/config.h"
+#include "config/config.h"
 #include "model/snapshot.h"
 #include "probe/bpf/kernel-probe.h"
 #include "sample/call-ledger.h"

@@ -1,7 +1,7 @@
 /* Scope: which processes of a snapshot are worth storing and showing. */
 #pragma once
 
-#include "model/config.h"
+#include "config/config.h"
 #include "model/snapshot.h"
 
 /* How many of the largest by CPU, and by memory, are kept in scope `jobs`. */

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/uuid.h"
-#include "model/config.h"
+#include "config/config.h"
 #include "model/gap.h"
 #include "model/job.h"
 #include "model/machine-use.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/config-schema.h"
-#include "model/config.h"
+#include "config/config-schema.h"
+#include "config/config.h"
 
 static void check_errors(const struct config_errors *errors, int error)
 {

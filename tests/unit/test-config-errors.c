@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "model/config.h"
+#include "config/config.h"
 
 static void expect_errors(const char *yaml, size_t length, const char *const *lines, size_t count)
 {

@@ -7,8 +7,8 @@
 
 #include "base/macros.h"
 #include "base/suggest.h"
-#include "model/config-schema.h"
-#include "model/config.h"
+#include "config/config-schema.h"
+#include "config/config.h"
 
 static struct config *load_fine(const char *yaml)
 {

@@ -10,8 +10,8 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
-#include "model/config.h"
-#include "model/paths.h"
+#include "config/config.h"
+#include "config/paths.h"
 
 /* An environment for the functions that take one. */
 static struct {

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/macros.h"
 #include "jobs/rules.h"
-#include "model/config.h"
+#include "config/config.h"
 #include "model/job.h"
 
 static char job_id[JOB_ID_MAX_BYTES + 1];

@@ -1,7 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "model/config-load.h"
+#include "config/config-load.h"
 
 void config_errors_add(struct config_errors *errors, const char *file, unsigned line,
                        unsigned column, const char *message)

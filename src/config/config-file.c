@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "model/config-load.h"
+#include "config/config-load.h"
 
 #define SYSTEM_FILE "/etc/sonde/sonde.yaml"
 

@@ -5,8 +5,8 @@
 
 #include "base/json-writer.h"
 #include "base/macros.h"
-#include "model/config-schema.h"
-#include "model/config.h"
+#include "config/config-schema.h"
+#include "config/config.h"
 
 static const void *member_of(const struct config *config, const struct config_key *key)
 {

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "model/field.h"
 #include "model/job-rule.h"
-#include "model/paths.h"
+#include "config/paths.h"
 
 /* Limits of what a file may hold. A hand-written configuration is a few kilobytes. */
 #define CONFIG_FILE_MAX_BYTES (1024 * 1024)

@@ -1,4 +1,4 @@
-#include "model/paths.h"
+#include "config/paths.h"
 
 #include <errno.h>
 #include <stdarg.h>

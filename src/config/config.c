@@ -1,10 +1,10 @@
-#include "model/config.h"
+#include "config/config.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/config-load.h"
+#include "config/config-load.h"
 
 /* Sets one key from the schema's own text, by the code that reads files: a default that its own
  * range refuses cannot hide. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "model/config-load.h"
+#include "config/config-load.h"
 #include "model/job.h"
 #include "model/rule-pattern.h"
 

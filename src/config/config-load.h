@@ -8,8 +8,8 @@
 
 #include "base/arena.h"
 #include "base/text.h"
-#include "model/config-schema.h"
-#include "model/config.h"
+#include "config/config-schema.h"
+#include "config/config.h"
 
 enum config_node_kind {
     NODE_SCALAR,

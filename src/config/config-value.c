@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
-#include "model/config-load.h"
+#include "config/config-load.h"
 
 /* The longest name that group databases take is shorter. */
 #define GROUP_MAX_BYTES 64

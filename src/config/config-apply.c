@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "model/config-load.h"
+#include "config/config-load.h"
 
 /* How much of a value an error shows. */
 #define VALUE_COLUMNS 60

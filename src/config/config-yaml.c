@@ -7,7 +7,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "model/config-load.h"
+#include "config/config-load.h"
 
 struct reader {
     yaml_parser_t parser;

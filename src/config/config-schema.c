@@ -1,4 +1,4 @@
-#include "model/config-schema.h"
+#include "config/config-schema.h"
 
 #include <assert.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/json-writer.h"
 #include "base/macros.h"
 #include "base/suggest.h"
-#include "model/config.h"
+#include "config/config.h"
 
 #define MINUTE 60.0
 #define HOUR   3600.0
