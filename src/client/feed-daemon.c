@@ -15,7 +15,7 @@
 #include "client/feed-source.h"
 #include "client/list-decode.h"
 #include "engine/bus.h"
-#include "engine/record-copy.h"
+#include "model/record-copy.h"
 #include "loop/alarm.h"
 #include "loop/fd-watch.h"
 #include "model/daemon-status.h"

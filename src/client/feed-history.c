@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "client/feed-source.h"
-#include "engine/record-copy.h"
+#include "model/record-copy.h"
 #include "loop/alarm.h"
 #include "store/store.h"
 

@@ -15,7 +15,7 @@
 #include "daemon/manager.h"
 #include "daemon/publish.h"
 #include "engine/peek.h"
-#include "engine/record-copy.h"
+#include "model/record-copy.h"
 #include "model/cause.h"
 #include "model/process.h"
 #include "model/record-json.h"

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "engine/record-copy.h"
+#include "model/record-copy.h"
 
 void live_done(struct live *live)
 {

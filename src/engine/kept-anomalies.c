@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "engine/record-copy.h"
+#include "model/record-copy.h"
 
 void kept_anomalies_done(struct kept_anomalies *kept)
 {

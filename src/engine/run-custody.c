@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/macros.h"
-#include "engine/record-copy.h"
+#include "model/record-copy.h"
 #include "engine/run-record.h"
 #include "loop/fd-watch.h"
 

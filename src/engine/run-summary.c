@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "engine/record-copy.h"
+#include "model/record-copy.h"
 #include "engine/run-record.h"
 #include "model/cause.h"
 

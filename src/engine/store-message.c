@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "engine/record-copy.h"
+#include "model/record-copy.h"
 
 static struct store_message *message_new(enum store_message_kind kind)
 {

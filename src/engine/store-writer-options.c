@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "engine/record-copy.h"
+#include "model/record-copy.h"
 
 /* A full disk stays so until somebody makes room: seconds are soon enough, and cost nothing. */
 #define RETRY_NS (5 * NS_PER_SEC)

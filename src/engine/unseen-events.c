@@ -1,6 +1,6 @@
 #include "engine/unseen-events.h"
 
-#include "engine/record-copy.h"
+#include "model/record-copy.h"
 
 void unseen_events_done(struct unseen_events *unseen)
 {

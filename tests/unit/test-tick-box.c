@@ -6,7 +6,7 @@
 
 #include "base/macros.h"
 #include "engine/command-book.h"
-#include "engine/record-copy.h"
+#include "model/record-copy.h"
 #include "engine/tick-loss.h"
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "engine/record-copy.h"
+#include "model/record-copy.h"
 
 #include <errno.h>
 #include <string.h>
