@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include <math.h>
+
 #include "base/macros.h"
 
 static const struct field gpu_metric_fields[] = {
@@ -167,4 +169,12 @@ void snapshot_list_done(struct snapshot_list *list)
         snapshot_free(list->items[i]);
     free(list->items);
     *list = (struct snapshot_list){0};
+}
+
+int64_t snapshot_id_next(int64_t previous, double timestamp, unsigned tag)
+{
+    /* Milliseconds, then the writer: unique among a thousand of them, and still exact in a double,
+     * for those who read JSON. */
+    int64_t id = (int64_t)floor(timestamp * 1000) * 1000 + tag % 1000;
+    return id > previous ? id : previous + 1000;
 }

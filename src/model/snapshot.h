@@ -111,3 +111,8 @@ struct snapshot_list LIST(struct snapshot *);
 
 /* Frees the snapshots and the list. */
 void snapshot_list_done(struct snapshot_list *list);
+
+/* Returns an id for the next snapshot of a writer, without asking the database: ids rise with time
+ * and no two writers give the same. `previous` is the last id, 0 at first; `tag` is any number that
+ * the writer keeps, best its pid. */
+int64_t snapshot_id_next(int64_t previous, double timestamp, unsigned tag);

@@ -341,14 +341,6 @@ static int hide_all(struct store *store, const char **first, const char **second
 
 /* ---- a tick ---- */
 
-int64_t snapshot_id_next(int64_t previous, double timestamp, unsigned tag)
-{
-    /* Milliseconds, then the writer: unique among a thousand of them, and still exact in a double,
-     * for those who read JSON. */
-    int64_t id = (int64_t)floor(timestamp * 1000) * 1000 + tag % 1000;
-    return id > previous ? id : previous + 1000;
-}
-
 /* Whoever takes a run over tells of the last moments once more, because nobody knows how much of
  * them the writer before has got to the disk. 1: it is there already. What came while that one was
  * folding a storm is among what it folded, or was stored beside it. */

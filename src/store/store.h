@@ -16,12 +16,12 @@
 
 #include "base/uuid.h"
 #include "config/config.h"
-#include "model/gap.h"
 #include "model/job.h"
 #include "model/machine-use.h"
 #include "model/pattern.h"
 #include "model/run-digest.h"
 #include "model/snapshot.h"
+#include "model/tick.h"
 
 /* What went wrong, in words that name the file, the cause and the fix; no newline. */
 struct store_error {
@@ -73,47 +73,12 @@ const char *store_moved_from(const struct store *store);
 /* Why the last call failed. */
 const char *store_error(const struct store *store);
 
-/* What a tracer has told of the system calls of a process, when it was over or left alone. */
-struct process_trace {
-    int64_t pid;
-    uint64_t start_ticks;
-    const char *run_id; /* NULL: none */
-    struct tally_list syscall_counts;
-    struct tally_list syscall_time_pct;
-    const char *details; /* the same in words; NULL: none */
-};
-
-struct process_trace_list LIST(struct process_trace);
-
-/* What came between two ticks, and the snapshot that ends them. */
-struct tick {
-    struct snapshot *snapshot; /* NULL: there is none; with `id` set, see snapshot_id_next() */
-    struct process_event_list events;
-    struct gap_list gaps;
-    struct process_trace_list traces; /* of processes that are stored already, some of them gone */
-    struct anomaly_list anomalies; /* that opened, changed or cleared; see store_write_anomaly() */
-    /* The run that another session stores, with its snapshots, while this one stores its events:
-     * the snapshot of the tick is not stored, it only holds texts of the rest. "": none. */
-    char beside_run[UUID_TEXT_SIZE];
-};
-
-/* The snapshot that is to be stored; NULL: there is none. */
-static inline struct snapshot *tick_stored_snapshot(const struct tick *tick)
-{
-    return tick->beside_run[0] ? NULL : tick->snapshot;
-}
-
 /* Command lines in it are redacted by this, in place. A failed JSONL log is no failure of the
  * store: it is tried again at the next tick, see store_jsonl_error(). */
 int store_write_tick(struct store *store, struct tick *tick);
 
 /* 0, or why the last line could not be written to the JSONL log. */
 int store_jsonl_error(const struct store *store);
-
-/* A number for the next snapshot: rises with time and is the same for no two writers, so that it
- * can be given without asking the database. `previous` is 0 at first; `tag` is any number that the
- * writer keeps, best its pid. */
-int64_t snapshot_id_next(int64_t previous, double timestamp, unsigned tag);
 
 /* A run begins: `job` names it (run_id, job_id, …), its outcome is running. If a run of that job
  * and user is still going on, the name becomes JOB-2 (or -3, …); what it became is put in
