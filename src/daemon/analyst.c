@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "engine/store-writer.h"
+#include "writer/store-writer.h"
 #include "model/record-json.h"
 #include "query/query.h"
 

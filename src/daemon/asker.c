@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "engine/store-writer.h"
+#include "writer/store-writer.h"
 
 struct asker {
     uv_loop_t *loop;

@@ -1,7 +1,7 @@
 /* What the daemon knows at the moment: the latest snapshot, the last events, the last gaps. */
 #pragma once
 
-#include "engine/tick-box.h"
+#include "model/tick-box.h"
 
 #define LIVE_EVENTS_MAX 200
 #define LIVE_GAPS_MAX   20

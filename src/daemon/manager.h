@@ -9,7 +9,7 @@
 #include "daemon/live.h"
 #include "engine/bus.h"
 #include "engine/engine.h"
-#include "engine/store-writer.h"
+#include "writer/store-writer.h"
 #include "probe/bpf/kernel-probe.h"
 #include "store/store.h"
 

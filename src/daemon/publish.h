@@ -1,7 +1,7 @@
 /* A tick, told to whoever listens: its snapshot, events, anomalies and gaps. */
 #pragma once
 
-#include "engine/tick-box.h"
+#include "model/tick-box.h"
 
 struct daemon;
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/map.h"
-#include "engine/tick-box.h"
+#include "model/tick-box.h"
 
 /* Zero-initialised is empty and valid. */
 struct command_book {

@@ -34,7 +34,7 @@ void earlier_forks_tell(const struct earlier_forks *forks, struct intake *intake
     for (size_t i = 0; i < forks->found.count; i++) {
         const struct member *member = registry_find(forks->registry, forks->found.items[i]);
         if (member && member->was_found)
-            intake_spawn(intake, owner_of(member), member->pid, member->ppid,
+            intake_spawn(intake, member_owner(member), member->pid, member->ppid,
                          ns_to_sec(clock_real_ns()));
     }
 }

@@ -61,14 +61,13 @@ static void on_member(void *context, struct member *member, const struct lifecyc
 
 static void on_other(void *context, const struct lifecycle_event *event, double timestamp)
 {
-    const struct owner nobody = {.sheet_num = INT_UNKNOWN};
     struct engine *engine = context;
 
     if (event->kind == LIFECYCLE_EXEC) {
         rule_watch_executed(&engine->rules.watch, event->pid);
         return;
     }
-    intake_oom(&engine->intake, nobody, event, timestamp);
+    intake_oom(&engine->intake, EVENT_OWNER_NONE, event, timestamp);
     note_kill(engine);
     engine_plan_flush(engine);
 }

@@ -93,7 +93,7 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
 {
     pid_t pid = process.pid;
     struct earlier_forks forks = {.registry = engine->options.registry};
-    const struct owner owner = {.run = run, .sheet_num = sheet_num};
+    const struct event_owner owner = run_owner(run, sheet_num);
 
     engine_drain(engine); /* forks until now are those of whoever owned it until now */
     const struct member *known = registry_find(forks.registry, pid);
@@ -139,7 +139,7 @@ int engine_set_parent(struct engine *engine, struct run *run, struct run *parent
 void engine_tell_step(struct engine *engine, const struct run *run, int64_t sheet_num,
                       enum event_type type, pid_t pid, int64_t exit_code, const char *details)
 {
-    const struct owner owner = {.run = run, .sheet_num = sheet_num};
+    const struct event_owner owner = run_owner(run, sheet_num);
 
     intake_step(&engine->intake, owner, type, pid, exit_code, details, ns_to_sec(clock_real_ns()));
     engine_plan_flush(engine);
@@ -167,7 +167,7 @@ static struct process_event *find_or_add_end(struct engine *engine, struct run *
     const struct member *member = registry_find(engine->options.registry, pid);
     struct tick_box *box = engine->intake.box;
     bool is_told = member && member->has_ended && !member->was_found;
-    struct owner owner = {.run = run, .sheet_num = member ? member->sheet_num : INT_UNKNOWN};
+    const struct event_owner owner = run_owner(run, member ? member->sheet_num : INT_UNKNOWN);
 
     if (is_told && run->processes > 1) /* not worth the search */
         return NULL;
@@ -217,8 +217,8 @@ void engine_signalled(struct engine *engine, const struct run *run, pid_t pid,
                       const struct process_event *sent)
 {
     const struct member *member = registry_find(engine->options.registry, pid);
-    const struct owner of_run = {.run = run, .sheet_num = INT_UNKNOWN};
-    const struct owner owner = member && member->run == run ? owner_of(member) : of_run;
+    const struct event_owner owner = member && member->run == run ? member_owner(member)
+                                                                  : run_owner(run, INT_UNKNOWN);
 
     intake_signal(&engine->intake, owner, pid, sent, ns_to_sec(clock_real_ns()));
     engine_plan_flush(engine);

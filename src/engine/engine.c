@@ -289,7 +289,7 @@ static void add_own_spawn(struct engine *engine)
 
     if (!member)
         return;
-    intake_spawn(&engine->intake, owner_of(member), member->pid, getpid(),
+    intake_spawn(&engine->intake, member_owner(member), member->pid, getpid(),
                  ns_to_sec(options->spawned_at.real_ns));
     command_book_expect(&engine->intake.book, member->pid, options->spawned_path);
 }

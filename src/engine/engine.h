@@ -15,7 +15,7 @@
 #include "detect/detector.h"
 #include "detect/pressure.h"
 #include "engine/gpu-watch.h"
-#include "engine/tick-box.h"
+#include "model/tick-box.h"
 #include "engine/tracing.h"
 #include "jobs/registry.h"
 #include "jobs/rules.h"

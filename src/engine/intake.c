@@ -71,7 +71,7 @@ static struct tick_box *event_box(struct intake *intake)
 
 /* ---- events ---- */
 
-void intake_spawn(struct intake *intake, struct owner owner, pid_t pid, int64_t ppid,
+void intake_spawn(struct intake *intake, struct event_owner owner, pid_t pid, int64_t ppid,
                   double timestamp)
 {
     struct tick_box *box = event_box(intake);
@@ -80,7 +80,7 @@ void intake_spawn(struct intake *intake, struct owner owner, pid_t pid, int64_t 
         tick_box_add_spawn(box, owner, pid, ppid, timestamp);
 }
 
-struct process_event *intake_end(struct intake *intake, struct owner owner, pid_t pid,
+struct process_event *intake_end(struct intake *intake, struct event_owner owner, pid_t pid,
                                  int wait_status, double timestamp)
 {
     struct tick_box *box = event_box(intake);
@@ -92,7 +92,7 @@ struct process_event *intake_end(struct intake *intake, struct owner owner, pid_
     return end;
 }
 
-static void take_exec(struct intake *intake, struct owner owner,
+static void take_exec(struct intake *intake, struct event_owner owner,
                       const struct lifecycle_event *event, double timestamp)
 {
     struct tick_box *box = event_box(intake);
@@ -127,7 +127,7 @@ static void add_calls(struct process_event *end, const char *words)
     end->tells_calls = true;
 }
 
-static void take_exit(struct intake *intake, struct owner owner,
+static void take_exit(struct intake *intake, struct event_owner owner,
                       const struct lifecycle_event *event, double timestamp)
 {
     struct process_event *end =
@@ -155,9 +155,9 @@ void intake_traced(struct intake *intake, const struct traced *traced)
 }
 
 /* A command line is for its own user, and for root: others get the short name. */
-static bool may_name_sender(struct owner owner, const struct lifecycle_event *event)
+static bool may_name_sender(struct event_owner owner, const struct lifecycle_event *event)
 {
-    return owner.run->uid == 0 || owner.run->uid == event->sender_uid;
+    return owner.uid == 0 || owner.uid == event->sender_uid;
 }
 
 /* By the name it had then; a pid alone may be another's by now. */
@@ -169,7 +169,7 @@ static bool is_still_there(const struct lifecycle_event *event)
 }
 
 /* Who sent it, by its command line if it is still there, else by its short name. */
-static void take_signal(struct intake *intake, struct owner owner,
+static void take_signal(struct intake *intake, struct event_owner owner,
                         const struct lifecycle_event *event, double timestamp)
 {
     char command[COMMAND_MAX_BYTES + 1] = "";
@@ -191,7 +191,7 @@ static void take_signal(struct intake *intake, struct owner owner,
     intake_signal(intake, owner, event->pid, &sent, timestamp);
 }
 
-void intake_oom(struct intake *intake, struct owner owner, const struct lifecycle_event *event,
+void intake_oom(struct intake *intake, struct event_owner owner, const struct lifecycle_event *event,
                 double timestamp)
 {
     struct tick_box *box = event_box(intake);
@@ -204,15 +204,15 @@ void intake_oom(struct intake *intake, struct owner owner, const struct lifecycl
     utf8_clean(name, sizeof(name), event->command, strlen(event->command));
     oom->details = arena_strdup(&box->arena, event->details);
     oom->peak_rss_mb = mb_or_unknown(event->peak_rss_bytes);
-    oom->uid = owner.run ? owner.run->uid : event->uid;
-    if (!owner.run) /* of members, the command line will be known */
+    oom->uid = owner.run_id ? owner.uid : event->uid;
+    if (!owner.run_id) /* of members, the command line will be known */
         oom->command = arena_strdup(&box->arena, name);
 }
 
 void intake_lifecycle(struct intake *intake, const struct member *member,
                       const struct lifecycle_event *event, double timestamp)
 {
-    struct owner owner = owner_of(member);
+    struct event_owner owner = member_owner(member);
 
     switch (event->kind) {
     case LIFECYCLE_FORK: intake_spawn(intake, owner, event->pid, event->ppid, timestamp); break;
@@ -227,7 +227,7 @@ void intake_lifecycle(struct intake *intake, const struct member *member,
     }
 }
 
-void intake_signal(struct intake *intake, struct owner owner, pid_t pid,
+void intake_signal(struct intake *intake, struct event_owner owner, pid_t pid,
                    const struct process_event *sent, double timestamp)
 {
     struct tick_box *box = event_box(intake);
@@ -238,7 +238,7 @@ void intake_signal(struct intake *intake, struct owner owner, pid_t pid,
     sent_signals_note(&intake->sent, pid, sent, clock_mono_ns());
 }
 
-void intake_step(struct intake *intake, struct owner owner, enum event_type type, pid_t pid,
+void intake_step(struct intake *intake, struct event_owner owner, enum event_type type, pid_t pid,
                  int64_t exit_code, const char *details, double timestamp)
 {
     struct tick_box *box = event_box(intake);

@@ -5,7 +5,8 @@
 #include "detect/deaths.h"
 #include "engine/command-book.h"
 #include "engine/sent-signals.h"
-#include "engine/tick-box.h"
+#include "jobs/registry.h"
+#include "model/tick-box.h"
 #include "probe/lifecycle.h"
 
 /* Zero-initialised is empty and valid, but for `hand_over`. */
@@ -32,18 +33,18 @@ void intake_hand_over(struct intake *intake, struct snapshot *snapshot);
 /* All of these do nothing if no events are wanted; what there is no memory for is counted. */
 void intake_lifecycle(struct intake *intake, const struct member *member,
                       const struct lifecycle_event *event, double timestamp);
-void intake_spawn(struct intake *intake, struct owner owner, pid_t pid, int64_t ppid,
+void intake_spawn(struct intake *intake, struct event_owner owner, pid_t pid, int64_t ppid,
                   double timestamp);
 /* The end of a process, the one who killed it named; NULL: it is not in the box. */
-struct process_event *intake_end(struct intake *intake, struct owner owner, pid_t pid,
+struct process_event *intake_end(struct intake *intake, struct event_owner owner, pid_t pid,
                                  int wait_status, double timestamp);
-void intake_signal(struct intake *intake, struct owner owner, pid_t pid,
+void intake_signal(struct intake *intake, struct event_owner owner, pid_t pid,
                    const struct process_event *sent, double timestamp);
 /* The kernel kills a process for its memory, of a run or of none. */
-void intake_oom(struct intake *intake, struct owner owner, const struct lifecycle_event *event,
+void intake_oom(struct intake *intake, struct event_owner owner, const struct lifecycle_event *event,
                 double timestamp);
 /* A step began or ended, as a conductor tells: a spawn or an exit of `pid` (0: none). */
-void intake_step(struct intake *intake, struct owner owner, enum event_type type, pid_t pid,
+void intake_step(struct intake *intake, struct event_owner owner, enum event_type type, pid_t pid,
                  int64_t exit_code, const char *details, double timestamp);
 
 /* A tracer has told what a process called: entered into its end, if that is in the box; and handed

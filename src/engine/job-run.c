@@ -343,7 +343,7 @@ static struct tick_box *make_plain_tick(struct job_runner *runner)
     if (!box)
         return NULL;
 
-    const struct owner owner = {.run = runner->run, .sheet_num = runner->options->sheet_num};
+    const struct event_owner owner = run_owner(runner->run, runner->options->sheet_num);
     if (!runner->has_ticked)
         tick_box_add_spawn(box, owner, runner->command_pid, getpid(),
                            ns_to_sec(runner->started.real_ns));

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "engine/store-writer.h"
+#include "writer/store-writer.h"
 #include "config/config.h"
 #include "model/job.h"
 #include "probe/bpf/kernel-probe.h"

@@ -14,7 +14,7 @@
 
 #include "engine/job-run.h"
 #include "engine/run-keeper.h"
-#include "engine/store-writer.h"
+#include "writer/store-writer.h"
 
 struct run_custody;
 

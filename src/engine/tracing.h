@@ -6,7 +6,7 @@
  * lives on. A summary comes when it detaches, or when its target has ended. */
 #pragma once
 
-#include "engine/tick-box.h"
+#include "model/tick-box.h"
 #include "engine/traced-processes.h"
 #include "jobs/registry.h"
 #include "loop/helper.h"

@@ -36,6 +36,11 @@ struct member {
     uint64_t calls_since_ns;
 };
 
+static inline struct event_owner member_owner(const struct member *member)
+{
+    return run_owner(member->run, member->sheet_num);
+}
+
 struct registry;
 
 int registry_new(struct registry **ret);

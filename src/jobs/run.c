@@ -48,3 +48,9 @@ int run_end_sheet(struct run *run, int64_t sheet_num)
         sheet[0] = sheet[1];
     return 1;
 }
+
+struct event_owner run_owner(const struct run *run, int64_t sheet_num)
+{
+    return (struct event_owner){
+        .run_id = run->run_id, .job_id = run->job_id, .uid = run->uid, .sheet_num = sheet_num};
+}

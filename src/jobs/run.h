@@ -9,6 +9,7 @@
 #include "base/uuid.h"
 #include "base/vec.h"
 #include "model/job.h"
+#include "model/tick-box.h"
 
 #define RUN_STATUS_MAX_BYTES 64
 /* Steps of one run that are active at once. */
@@ -67,3 +68,6 @@ bool run_is_within(const struct run *run, const struct run *ancestor);
 int run_begin_sheet(struct run *run, int64_t sheet_num, pid_t pid);
 int run_end_sheet(struct run *run, int64_t sheet_num);
 const struct run_sheet *run_find_sheet(const struct run *run, int64_t sheet_num);
+
+/* The owner of an event of that run; its texts are the run's. */
+struct event_owner run_owner(const struct run *run, int64_t sheet_num);

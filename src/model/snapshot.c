@@ -1,8 +1,7 @@
 #include "model/snapshot.h"
 
-#include <stdlib.h>
-
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/macros.h"
 

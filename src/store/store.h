@@ -6,7 +6,7 @@
  * docs/SCHEMA.md describes what lies underneath.
  *
  * A handle belongs to one thread. Calls are synchronous and may wait for the disk or for another
- * writer: whoever must not wait uses engine/store-writer. All return 0 or a negative errno: -ENOSPC
+ * writer: whoever must not wait uses writer/store-writer. All return 0 or a negative errno: -ENOSPC
  * (the disk is full), -EBUSY (another writer held the database too long), -EBADMSG (the database is
  * damaged), others as they come. What failed is not half there: each call is one transaction. */
 #pragma once

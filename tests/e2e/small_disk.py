@@ -4,7 +4,7 @@ import subprocess
 
 import harness
 
-# Snapshots that wait to be written, at most (STORE_QUEUE_MAX in engine/store-writer.h).
+# Snapshots that wait to be written, at most (STORE_QUEUE_MAX in writer/store-writer.h).
 QUEUE_MAX = 64
 # What sonde says once each time that the disk gets full.
 FULL = "the disk is full; sampling goes on"

@@ -1,7 +1,7 @@
 /* Drives the store through its own interface, for tests that do it harm.
  *
  *   store-driver write PATH [OPTION…]   a session, tick after tick
- *   store-driver queue PATH [OPTION…]   the same through engine/store-writer
+ *   store-driver queue PATH [OPTION…]   the same through writer/store-writer
  *   store-driver check PATH             opens for writing, then reads all there is
  *
  * `write` prints a line when something is done, and only then, so that a test that ends it at any
@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/number.h"
-#include "engine/store-writer.h"
+#include "writer/store-writer.h"
 #include "synthetic-world.h"
 
 /* As the writer thread does it. */

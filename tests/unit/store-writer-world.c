@@ -69,8 +69,8 @@ struct store_report ask(struct store_writer *writer)
 
 struct tick_box *make_tick(int64_t id, size_t events)
 {
-    static const struct run run = {.run_id = "run", .job_id = "job"};
-    const struct owner owner = {.run = &run, .sheet_num = INT_UNKNOWN};
+    const struct event_owner owner = {
+        .run_id = "run", .job_id = "job", .uid = 0, .sheet_num = INT_UNKNOWN};
     struct tick_box *box = tick_box_new();
 
     assert_non_null(box);

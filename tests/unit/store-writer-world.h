@@ -1,7 +1,7 @@
 /* For the tests of the writer thread: one that writes to the fake store, and what it is given. */
 #pragma once
 
-#include "engine/store-writer.h"
+#include "writer/store-writer.h"
 #include "fake-store.h"
 
 /* These fail the test if they fail. */

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/macros.h"
 #include "daemon/analyst.h"
-#include "engine/store-writer.h"
+#include "writer/store-writer.h"
 #include "store-world.h"
 
 #define EVERY_MS 5

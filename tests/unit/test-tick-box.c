@@ -1,4 +1,4 @@
-#include "engine/tick-box.h"
+#include "model/tick-box.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -6,14 +6,14 @@
 
 #include "base/macros.h"
 #include "engine/command-book.h"
+#include "model/job.h"
 #include "model/record-copy.h"
-#include "engine/tick-loss.h"
+#include "writer/tick-loss.h"
 #include "unit.h"
 
-static const struct run first_run = {.run_id = "run-1", .job_id = "job-1"};
-static const struct run second_run = {.run_id = "run-2", .job_id = "job-2"};
-static const struct owner first = {.run = &first_run, .sheet_num = 4};
-static const struct owner second = {.run = &second_run, .sheet_num = INT_UNKNOWN};
+static const struct event_owner first = {.run_id = "run-1", .job_id = "job-1", .sheet_num = 4};
+static const struct event_owner second = {
+    .run_id = "run-2", .job_id = "job-2", .sheet_num = INT_UNKNOWN};
 
 #define EXITED(status) ((status) << 8)
 #define CORE_DUMPED    0x80
@@ -22,14 +22,14 @@ static const struct owner second = {.run = &second_run, .sheet_num = INT_UNKNOWN
 
 static void test_events_belong_to_their_runs(void **state _unused_)
 {
-    struct run run = first_run;
-    const struct owner owner = {.run = &run, .sheet_num = 4};
+    char run_id[] = "run-1", job_id[] = "job-1";
+    const struct event_owner owner = {.run_id = run_id, .job_id = job_id, .sheet_num = 4};
     struct tick_box *box = tick_box_new();
 
     assert_non_null(tick_box_add_spawn(box, owner, 10, 9, 1.5));
     assert_non_null(tick_box_add_spawn(box, second, 11, 10, 2));
     assert_non_null(tick_box_add_end(box, owner, 10, EXITED(3), 3));
-    memset(&run, 'x', sizeof(run)); /* the box has its own copies */
+    run_id[0] = job_id[0] = 'x'; /* the box has its own copies */
 
     const struct process_event *events = box->tick.events.items;
     assert_int_equal(box->tick.events.count, 3);

@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "busy-machine.h"
-#include "engine/store-writer.h"
+#include "writer/store-writer.h"
 #include "worker.h"
 
 #define INTERVAL       5.0

@@ -1,4 +1,4 @@
-#include "engine/kept-anomalies.h"
+#include "writer/kept-anomalies.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * queued. What the thread writes stays at the head of the queue until it is written, so that the
  * order holds whatever has to be tried again. `persist()` is where failures are dealt with;
  * store-queue has what waits and what was lost, store-trouble the words, store-upkeep the rest. */
-#include "engine/store-writer.h"
+#include "writer/store-writer.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -15,10 +15,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/macros.h"
-#include "engine/store-queue.h"
-#include "engine/store-trouble.h"
-#include "engine/store-upkeep.h"
-#include "engine/store-writer-options.h"
+#include "writer/store-queue.h"
+#include "writer/write-errors.h"
+#include "writer/store-upkeep.h"
+#include "writer/store-writer-options.h"
 
 /* Of what the thread needs, SQLite needs most, some 50 KiB. Untouched pages cost nothing, and
  * sanitizers multiply it. */
@@ -63,7 +63,7 @@ struct store_writer {
     struct store *store;
     struct store_message *settings; /* in force; NULL: those of the beginning */
     struct store_error error;       /* of the last failure */
-    struct store_trouble trouble;
+    struct write_errors trouble;
     struct store_upkeep upkeep;
 };
 
@@ -183,7 +183,7 @@ static int open_store(struct store_writer *writer)
     options.context = writer;
     int r = store_open(&options, &writer->store, &writer->error);
     if (r == 0 && store_moved_from(writer->store))
-        store_trouble_say(&writer->trouble,
+        write_errors_say(&writer->trouble,
                           "%s is on a network filesystem, which a database cannot be shared on: it"
                           " is kept in %s",
                           store_moved_from(writer->store), store_path(writer->store));
@@ -196,7 +196,7 @@ static void note_begun_job(struct store_writer *writer, const struct store_messa
     strcpy(writer->report.job_id, message->job_id);
     pthread_mutex_unlock(&writer->lock);
     if (strcmp(message->job_id, message->job.job_id) != 0)
-        store_trouble_say(&writer->trouble,
+        write_errors_say(&writer->trouble,
                           "a run of '%s' is still going on: this one is called '%s'",
                           message->job.job_id, message->job_id);
 }
@@ -206,7 +206,7 @@ static void note_written(struct store_writer *writer, const struct store_message
     if (message->kind == STORE_MESSAGE_BEGIN_JOB)
         note_begun_job(writer, message);
     if (message->kind == STORE_MESSAGE_TICK)
-        store_trouble_check_log(&writer->trouble, writer->options.store.jsonl_path,
+        write_errors_check_log(&writer->trouble, writer->options.store.jsonl_path,
                                 store_jsonl_error(writer->store));
 }
 
@@ -239,7 +239,7 @@ static bool may_make_room(struct store_writer *writer)
 /* Somebody has taken the database away: whoever stays makes a new one. */
 static int remake(struct store_writer *writer, struct store_message *message)
 {
-    store_trouble_say(&writer->trouble, "%s; a new one is made", writer->error.text);
+    write_errors_say(&writer->trouble, "%s; a new one is made", writer->error.text);
     store_close(TAKE_PTR(writer->store));
     int r = open_store(writer);
     if (r == 0 && (r = store_message_write(message, writer->store)) < 0)
@@ -272,16 +272,16 @@ static int attempt(struct store_writer *writer, struct store_message *message)
 
 static void begin_trouble(struct store_writer *writer, int error, const char *words)
 {
-    if (!store_trouble_is_news(&writer->trouble, error))
+    if (!write_errors_is_news(&writer->trouble, error))
         return;
     pthread_mutex_lock(&writer->lock);
     bool is_stopping = writer->is_stopping;
-    writer->queue.loss_reason = store_trouble_reason(error);
+    writer->queue.loss_reason = write_errors_reason(error);
     if (!is_stopping)
         snprintf(writer->told.text, sizeof(writer->told.text), "%s", words);
     pthread_mutex_unlock(&writer->lock);
     if (!is_stopping) /* else only how it ends is of interest */
-        store_trouble_begin(&writer->trouble, error, words);
+        write_errors_begin(&writer->trouble, error, words);
 }
 
 /* Something was written, and until then `cost` was lost. Trouble is over when nothing waits any
@@ -297,7 +297,7 @@ static void note_success(struct store_writer *writer, bool is_calm, const struct
     writer->queue.episode = (struct tick_loss){0};
     writer->told.text[0] = '\0';
     pthread_mutex_unlock(&writer->lock);
-    store_trouble_end(&writer->trouble, cost, writer->queue.interval_seconds);
+    write_errors_end(&writer->trouble, cost, writer->queue.interval_seconds);
 }
 
 /* Nothing is stored from now on. */
@@ -311,7 +311,7 @@ static void give_up(struct store_writer *writer)
     store_queue_close(&writer->queue);
     store_queue_clear(&writer->queue);
     pthread_mutex_unlock(&writer->lock);
-    store_trouble_say(&writer->trouble, "%s: %s", how, writer->error.text);
+    write_errors_say(&writer->trouble, "%s: %s", how, writer->error.text);
 }
 
 static bool is_stopping(struct store_writer *writer)
@@ -442,7 +442,7 @@ static void retain(struct store_writer *writer, bool at_the_end)
     end_work(writer);
     /* Failing to write is told of where it costs a snapshot, and another writer may do this too. */
     if (r < 0 && !is_passing(r))
-        store_trouble_say(&writer->trouble, "cannot let go of what is old: %s",
+        write_errors_say(&writer->trouble, "cannot let go of what is old: %s",
                           store_error(writer->store));
 }
 
@@ -468,7 +468,7 @@ static void write_last_loss(struct store_writer *writer)
         pthread_mutex_unlock(&writer->lock);
     }
     if (!tick_loss_is_empty(&untold))
-        store_trouble_tell_cost(&writer->trouble, reason, &untold, writer->queue.interval_seconds,
+        write_errors_tell_cost(&writer->trouble, reason, &untold, writer->queue.interval_seconds,
                                 ", at the end");
 }
 
@@ -511,7 +511,7 @@ static void *run_thread(void *argument)
     if (write_all(writer) < 0)
         give_up(writer);
     if (writer->store && store_close(writer->store) < 0)
-        store_trouble_say(&writer->trouble, "cannot close the database properly");
+        write_errors_say(&writer->trouble, "cannot close the database properly");
 
     pthread_mutex_lock(&writer->lock);
     writer->is_done = true;
@@ -532,7 +532,7 @@ static struct store_writer *writer_new(const struct store_writer_options *option
     if (!writer)
         return NULL;
 
-    store_queue_init(&writer->queue, options->store.interval_seconds, store_trouble_reason(-ETIME));
+    store_queue_init(&writer->queue, options->store.interval_seconds, write_errors_reason(-ETIME));
     writer->trouble.on_notice = options->on_notice;
     writer->trouble.context = options->context;
     pthread_mutex_init(&writer->lock, NULL);
@@ -606,7 +606,7 @@ void store_writer_release(struct store_writer *writer)
 static void abandon(struct store_writer *writer)
 {
     writer->is_abandoned = true;
-    store_trouble_silence(&writer->trouble);
+    write_errors_silence(&writer->trouble);
     snprintf(writer->report.error, sizeof(writer->report.error),
              "the disk of %s does not answer, and was not waited for any longer",
              writer->options.store.path);

@@ -3,7 +3,7 @@
  * as many as there are episodes, and no more than KEPT_ANOMALIES_MAX. */
 #pragma once
 
-#include "engine/tick-box.h"
+#include "model/tick-box.h"
 
 #define KEPT_ANOMALIES_MAX 256
 

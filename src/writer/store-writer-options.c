@@ -1,4 +1,4 @@
-#include "engine/store-writer-options.h"
+#include "writer/store-writer-options.h"
 
 #include <errno.h>
 

@@ -1,4 +1,4 @@
-#include "engine/store-message.h"
+#include "writer/store-message.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,9 +6,9 @@
  * lock: whoever shares it has one. */
 #pragma once
 
-#include "engine/kept-anomalies.h"
-#include "engine/store-message.h"
-#include "engine/tick-loss.h"
+#include "writer/kept-anomalies.h"
+#include "writer/store-message.h"
+#include "writer/tick-loss.h"
 
 struct store_queue {
     TAILQ_HEAD(, store_message) messages;

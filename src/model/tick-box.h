@@ -4,24 +4,22 @@
 
 #include <stdbool.h>
 
-#include "jobs/registry.h"
 #include "model/syscall-profile.h"
-#include "store/store.h"
+#include "model/tick.h"
 
 /* Half a megabyte of events. A build makes some thousand in a second: whoever has filled a box
  * hands it on without a snapshot and begins the next. */
 #define TICK_EVENTS_MAX 4096
 
-/* Whose a process is: its run, and the step of it. */
-struct owner {
-    const struct run *run; /* NULL: nobody's */
+/* The run and the step that an event belongs to. The texts are copied when an event is added. */
+struct event_owner {
+    const char *run_id; /* NULL: no run */
+    const char *job_id;
+    int64_t uid; /* of the run; INT_UNKNOWN: not known */
     int64_t sheet_num;
 };
 
-static inline struct owner owner_of(const struct member *member)
-{
-    return (struct owner){.run = member->run, .sheet_num = member->sheet_num};
-}
+#define EVENT_OWNER_NONE ((struct event_owner){.uid = INT_UNKNOWN, .sheet_num = INT_UNKNOWN})
 
 /* What a tracer has told of the process that it was attached to, and of those that this forked. */
 struct traced {
@@ -39,9 +37,8 @@ struct tick_box {
     uint64_t lost_events; /* that found no room, or no memory */
     size_t signals;       /* events of that type, one of which may turn out to have been a kill */
 
-    struct arena arena;    /* holds the texts of events and gaps that the snapshot does not hold */
-    const struct run *run; /* the last one that an event was about, and its texts */
-    const char *run_id;
+    struct arena arena; /* holds the texts of events and gaps that the snapshot does not hold */
+    const char *run_id; /* of the last event, shared by the next ones of the same run */
     const char *job_id;
 };
 
@@ -53,17 +50,17 @@ bool tick_box_is_full(const struct tick_box *box);
 
 /* All return the event, for more to be filled in, until the next is added; NULL if there was no
  * room or memory for it, which is counted. `timestamp` is the wall clock. */
-struct process_event *tick_box_add_event(struct tick_box *box, struct owner owner,
+struct process_event *tick_box_add_event(struct tick_box *box, struct event_owner owner,
                                          enum event_type type, pid_t pid, double timestamp);
-struct process_event *tick_box_add_spawn(struct tick_box *box, struct owner owner, pid_t pid,
+struct process_event *tick_box_add_spawn(struct tick_box *box, struct event_owner owner, pid_t pid,
                                          int64_t ppid, double timestamp);
 /* A process ended: an exit, or a kill, which then stands for the signal that did it as well, if
  * that is in the box. */
-struct process_event *tick_box_add_end(struct tick_box *box, struct owner owner, pid_t pid,
+struct process_event *tick_box_add_end(struct tick_box *box, struct event_owner owner, pid_t pid,
                                        int wait_status, double timestamp);
 /* A signal that `sent` tells the number and the sender of, its texts copied; part of the kill, if
  * that is in the box already. */
-struct process_event *tick_box_add_signal(struct tick_box *box, struct owner owner, pid_t pid,
+struct process_event *tick_box_add_signal(struct tick_box *box, struct event_owner owner, pid_t pid,
                                           const struct process_event *sent, double timestamp);
 
 /* The end of a process, if it is in the box; else NULL. */

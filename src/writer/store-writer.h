@@ -10,7 +10,7 @@
  * for a time that is bounded, and store_writer_hold(). */
 #pragma once
 
-#include "engine/tick-box.h"
+#include "model/tick-box.h"
 #include "store/store.h"
 
 /* Ticks that wait to be written: 6 s of them at the 100 ms of `sonde run`, which a disk may well

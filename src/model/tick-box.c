@@ -1,4 +1,4 @@
-#include "engine/tick-box.h"
+#include "model/tick-box.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/macros.h"
 #include "base/vec.h"
 
 struct tick_box *tick_box_new(void)
@@ -37,21 +38,19 @@ bool tick_box_is_full(const struct tick_box *box)
 
 /* ---- events ---- */
 
-/* The run's names, copied once for all events of it in a row. */
-static int note_run(struct tick_box *box, const struct run *run)
+/* Copies the names of a run once for all events of it in a row. */
+static int copy_owner(struct tick_box *box, const struct event_owner *owner)
 {
-    if (box->run == run)
-        return 0;
-    if (!run) {
-        box->run = NULL;
+    if (!owner->run_id) {
         box->run_id = box->job_id = NULL;
         return 0;
     }
-    const char *run_id = arena_strdup(&box->arena, run->run_id);
-    const char *job_id = arena_strdup(&box->arena, run->job_id);
+    if (box->run_id && strcmp(box->run_id, owner->run_id) == 0)
+        return 0;
+    const char *run_id = arena_strdup(&box->arena, owner->run_id);
+    const char *job_id = arena_strdup(&box->arena, owner->job_id);
     if (!run_id || !job_id)
         return -ENOMEM;
-    box->run = run;
     box->run_id = run_id;
     box->job_id = job_id;
     return 0;
@@ -69,10 +68,10 @@ static int make_room(struct tick_box *box)
                              sizeof(events->items[0]));
 }
 
-struct process_event *tick_box_add_event(struct tick_box *box, struct owner owner,
+struct process_event *tick_box_add_event(struct tick_box *box, struct event_owner owner,
                                          enum event_type type, pid_t pid, double timestamp)
 {
-    if (note_run(box, owner.run) < 0 || make_room(box) < 0) {
+    if (copy_owner(box, &owner) < 0 || make_room(box) < 0) {
         box->lost_events++;
         return NULL;
     }
@@ -89,7 +88,7 @@ struct process_event *tick_box_add_event(struct tick_box *box, struct owner owne
     return event;
 }
 
-struct process_event *tick_box_add_spawn(struct tick_box *box, struct owner owner, pid_t pid,
+struct process_event *tick_box_add_spawn(struct tick_box *box, struct event_owner owner, pid_t pid,
                                          int64_t ppid, double timestamp)
 {
     struct process_event *event = tick_box_add_event(box, owner, EVENT_SPAWN, pid, timestamp);
@@ -167,7 +166,7 @@ static void note_sender(struct tick_box *box, const struct process_event *sent,
         event->details = arena_strdup(&box->arena, sent->details);
 }
 
-struct process_event *tick_box_add_signal(struct tick_box *box, struct owner owner, pid_t pid,
+struct process_event *tick_box_add_signal(struct tick_box *box, struct event_owner owner, pid_t pid,
                                           const struct process_event *sent, double timestamp)
 {
     struct process_event *end = tick_box_find_end(box, pid);
@@ -205,7 +204,7 @@ static bool take_signal(struct tick_box *box, pid_t pid, int number, struct proc
     return false;
 }
 
-static struct process_event *add_kill(struct tick_box *box, struct owner owner, pid_t pid,
+static struct process_event *add_kill(struct tick_box *box, struct event_owner owner, pid_t pid,
                                       int wait_status, double timestamp)
 {
     struct process_event signal;
@@ -225,7 +224,7 @@ static struct process_event *add_kill(struct tick_box *box, struct owner owner, 
     return event;
 }
 
-struct process_event *tick_box_add_end(struct tick_box *box, struct owner owner, pid_t pid,
+struct process_event *tick_box_add_end(struct tick_box *box, struct event_owner owner, pid_t pid,
                                        int wait_status, double timestamp)
 {
     if (WIFSIGNALED(wait_status))

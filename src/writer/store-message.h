@@ -3,7 +3,7 @@
 
 #include <sys/queue.h>
 
-#include "engine/tick-box.h"
+#include "model/tick-box.h"
 #include "store/store.h"
 
 enum store_message_kind {

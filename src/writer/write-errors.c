@@ -1,12 +1,15 @@
-#include "engine/store-trouble.h"
+#include "writer/write-errors.h"
+
+#include <stdarg.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/human.h"
+#include "store/store.h"
 
-void store_trouble_say(struct store_trouble *trouble, const char *format, ...)
+void write_errors_say(struct write_errors *trouble, const char *format, ...)
 {
     char text[sizeof(struct store_error) + 256];
     va_list arguments;
@@ -19,12 +22,12 @@ void store_trouble_say(struct store_trouble *trouble, const char *format, ...)
     trouble->on_notice(trouble->context, text);
 }
 
-void store_trouble_silence(struct store_trouble *trouble)
+void write_errors_silence(struct write_errors *trouble)
 {
     atomic_store(&trouble->is_silent, true);
 }
 
-const char *store_trouble_reason(int error)
+const char *write_errors_reason(int error)
 {
     switch (error) {
     case -ENOSPC: return "the disk was full";
@@ -34,19 +37,19 @@ const char *store_trouble_reason(int error)
     }
 }
 
-bool store_trouble_is_news(const struct store_trouble *trouble, int error)
+bool write_errors_is_news(const struct write_errors *trouble, int error)
 {
     /* A disk that got full is more than one that was slow before. */
     return !trouble->error || (trouble->error == -ETIME && error != -ETIME);
 }
 
-void store_trouble_begin(struct store_trouble *trouble, int error, const char *words)
+void write_errors_begin(struct write_errors *trouble, int error, const char *words)
 {
     trouble->error = error;
-    store_trouble_say(trouble, "%s; sampling goes on", words);
+    write_errors_say(trouble, "%s; sampling goes on", words);
 }
 
-void store_trouble_tell_cost(struct store_trouble *trouble, const char *before,
+void write_errors_tell_cost(struct write_errors *trouble, const char *before,
                              const struct tick_loss *cost, double interval_seconds,
                              const char *after)
 {
@@ -55,28 +58,28 @@ void store_trouble_tell_cost(struct store_trouble *trouble, const char *before,
     uint64_t lost = cost->snapshots ? cost->snapshots : cost->events;
     struct human count, seconds;
 
-    store_trouble_say(trouble, "%s; %s %s%s (%s) %s not stored%s", before,
+    write_errors_say(trouble, "%s; %s %s%s (%s) %s not stored%s", before,
                       human_count(&count, lost), noun, lost == 1 ? "" : "s",
                       human_duration(&seconds, tick_loss_seconds(cost, interval_seconds)),
                       lost == 1 ? "was" : "were", after);
 }
 
-void store_trouble_end(struct store_trouble *trouble, const struct tick_loss *cost,
+void write_errors_end(struct write_errors *trouble, const struct tick_loss *cost,
                        double interval_seconds)
 {
     trouble->error = 0;
     if (!tick_loss_is_empty(cost))
-        store_trouble_tell_cost(trouble, "writing again", cost, interval_seconds, "");
+        write_errors_tell_cost(trouble, "writing again", cost, interval_seconds, "");
     else
-        store_trouble_say(trouble, "writing again; no snapshot was lost");
+        write_errors_say(trouble, "writing again; no snapshot was lost");
 }
 
-void store_trouble_check_log(struct store_trouble *trouble, const char *path, int error)
+void write_errors_check_log(struct write_errors *trouble, const char *path, int error)
 {
     if (error && !trouble->log_error)
-        store_trouble_say(trouble, "cannot write to %s: %s; it is tried again at every snapshot",
+        write_errors_say(trouble, "cannot write to %s: %s; it is tried again at every snapshot",
                           path, strerror(-error));
     if (!error && trouble->log_error)
-        store_trouble_say(trouble, "%s is written again", path);
+        write_errors_say(trouble, "%s is written again", path);
     trouble->log_error = error;
 }

@@ -1,13 +1,13 @@
 /* What is told of trouble with the store: once when it begins, once when it ends, with what it has
- * cost. Belongs to the writer's thread, but for store_trouble_silence(). */
+ * cost. Belongs to the writer's thread, but for write_errors_silence(). */
 #pragma once
 
 #include <stdatomic.h>
 
 #include "base/macros.h"
-#include "engine/tick-loss.h"
+#include "writer/tick-loss.h"
 
-struct store_trouble {
+struct write_errors {
     void (*on_notice)(void *context, const char *text);
     void *context;
     atomic_bool is_silent;
@@ -16,20 +16,20 @@ struct store_trouble {
 };
 
 /* In words without a newline. */
-void store_trouble_say(struct store_trouble *trouble, const char *format, ...) _printf_(2, 3);
+void write_errors_say(struct write_errors *trouble, const char *format, ...) _printf_(2, 3);
 /* Nobody wants to hear of it any more. For any thread. */
-void store_trouble_silence(struct store_trouble *trouble);
+void write_errors_silence(struct write_errors *trouble);
 
 /* Why ticks are lost then. */
-const char *store_trouble_reason(int error);
+const char *write_errors_reason(int error);
 /* Whether it is to be told of: no worse one has been. */
-bool store_trouble_is_news(const struct store_trouble *trouble, int error);
-void store_trouble_begin(struct store_trouble *trouble, int error, const char *words);
-void store_trouble_end(struct store_trouble *trouble, const struct tick_loss *cost,
+bool write_errors_is_news(const struct write_errors *trouble, int error);
+void write_errors_begin(struct write_errors *trouble, int error, const char *words);
+void write_errors_end(struct write_errors *trouble, const struct tick_loss *cost,
                        double interval_seconds);
-void store_trouble_tell_cost(struct store_trouble *trouble, const char *before,
+void write_errors_tell_cost(struct write_errors *trouble, const char *before,
                              const struct tick_loss *cost, double interval_seconds,
                              const char *after);
 
 /* After a tick: how the log fares. */
-void store_trouble_check_log(struct store_trouble *trouble, const char *path, int error);
+void write_errors_check_log(struct write_errors *trouble, const char *path, int error);

@@ -1,8 +1,8 @@
-#include "engine/store-queue.h"
+#include "writer/store-queue.h"
 
 #include <string.h>
 
-#include "engine/store-writer.h"
+#include "writer/store-writer.h"
 
 void store_queue_init(struct store_queue *queue, double interval_seconds, const char *loss_reason)
 {

@@ -1,7 +1,7 @@
 /* Ticks that were taken and not stored: how many, and the gaps that tell of them. */
 #pragma once
 
-#include "engine/tick-box.h"
+#include "model/tick-box.h"
 
 /* Zero-initialised is none. */
 struct tick_loss {

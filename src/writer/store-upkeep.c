@@ -1,4 +1,4 @@
-#include "engine/store-upkeep.h"
+#include "writer/store-upkeep.h"
 
 #include "base/clock.h"
 

@@ -1,4 +1,4 @@
-#include "engine/tick-loss.h"
+#include "writer/tick-loss.h"
 
 #include "base/macros.h"
 
