@@ -154,3 +154,13 @@ bool utf8_is_control(uint32_t character)
            (character >= 0x2028 && character <= 0x202E) ||
            (character >= 0x2066 && character <= 0x2069);
 }
+
+char *utf8_clean_copy(struct arena *arena, const char *text)
+{
+    size_t capacity = strlen(text) * 3 + 1; /* each byte may become U+FFFD */
+    char *copy = arena_alloc(arena, capacity);
+
+    if (copy)
+        utf8_clean(copy, capacity, text, strlen(text));
+    return copy;
+}

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
+
 /* Decodes the character at `text`; returns its length, or 0 if the bytes there are not valid UTF-8
  * (overlong forms, surrogates and values past U+10FFFF included). `length` must not be 0. */
 size_t utf8_decode(const char *text, size_t length, uint32_t *ret_character);
@@ -26,3 +28,6 @@ unsigned utf8_columns(uint32_t character);
 /* Whether a terminal could act on the character instead of showing it: C0, DEL, C1, line
  * separators and the bidirectional controls, which can make a line read as another one. */
 bool utf8_is_control(uint32_t character);
+
+/* A cleaned copy in `arena`; NULL without memory. */
+char *utf8_clean_copy(struct arena *arena, const char *text);

@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* The proc filesystem of this pid namespace. */
+#define PROC_ROOT "/proc"
+
 #define PATHS_SYSTEM_STATE_DIR "/var/lib/sonde"
 #define PATHS_SYSTEM_SOCKET    "/run/sonde/sonde.sock"
 /* The kernel has room for so many bytes and a NUL in the address of a socket (sun_path). */

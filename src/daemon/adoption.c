@@ -5,8 +5,9 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "config/paths.h"
 #include "daemon/manager.h"
-#include "engine/peek.h"
+#include "probe/process-lookup.h"
 
 #define OPEN_WAIT_NS (5 * NS_PER_SEC)
 
@@ -15,8 +16,8 @@ static bool is_alive(const struct last_seen *seen)
 {
     struct proc_stat stat;
 
-    return peek_stat((pid_t)seen->pid, &stat) == 0 && stat.start_ticks == seen->start_ticks &&
-           stat.state != 'Z';
+    return process_lookup_stat(PROC_ROOT, (pid_t)seen->pid, &stat) == 0 &&
+           stat.start_ticks == seen->start_ticks && stat.state != 'Z';
 }
 
 static bool has_living(const struct orphaned_run *orphan)

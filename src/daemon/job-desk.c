@@ -11,14 +11,15 @@
 #include "base/json-writer.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "config/paths.h"
 #include "daemon/context.h"
 #include "daemon/manager.h"
 #include "daemon/publish.h"
-#include "engine/peek.h"
-#include "model/record-copy.h"
 #include "model/cause.h"
 #include "model/process.h"
+#include "model/record-copy.h"
 #include "model/record-json.h"
+#include "probe/process-lookup.h"
 
 /* Of a conductor that cannot be seen. */
 #define SILENCE_MAX_SEC 3600
@@ -72,7 +73,7 @@ static uint64_t start_ticks_of(pid_t pid)
 {
     struct proc_stat stat;
 
-    return peek_stat(pid, &stat) == 0 ? stat.start_ticks : 0;
+    return process_lookup_stat(PROC_ROOT, pid, &stat) == 0 ? stat.start_ticks : 0;
 }
 
 /* If that is gone already, somebody whom we cannot see speaks for it. */

@@ -7,14 +7,15 @@
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "config/paths.h"
 #include "daemon/asker.h"
 #include "daemon/connection.h"
 #include "daemon/context.h"
 #include "daemon/dispatch.h"
 #include "daemon/manager.h"
 #include "detect/deaths.h"
-#include "engine/peek.h"
 #include "model/record-json.h"
+#include "probe/process-lookup.h"
 #include "store/store.h"
 
 /* On the way up to the run that a process was started in. */
@@ -77,7 +78,7 @@ static bool take_process(struct daemon *daemon, const struct connection *connect
                     "pid: the caller is in another pid namespace, its pids mean nothing here");
         return false;
     }
-    if (peek_owner(pid, &ret->start_ticks, &uid) < 0) {
+    if (process_lookup_owner(PROC_ROOT, pid, &ret->start_ticks, &uid) < 0) {
         if (engine_saw_fork(daemon->engine, peer_process(peer), pid))
             return true; /* it was quicker than its parent's word */
         answer_fail(answer, RPC_INVALID_PARAMS, "pid: there is no process %d", (int)pid);
@@ -98,7 +99,7 @@ static bool take_process(struct daemon *daemon, const struct connection *connect
 static void look_again(struct daemon *daemon, const struct peer *peer, struct told_process *process)
 {
     struct proc_stat stat;
-    int r = peek_stat(process->pid, &stat);
+    int r = process_lookup_stat(PROC_ROOT, process->pid, &stat);
 
     if (r == 0 && stat.start_ticks == process->start_ticks)
         return;
@@ -112,7 +113,7 @@ static pid_t read_parent(pid_t pid)
 {
     struct proc_stat stat;
 
-    return peek_stat(pid, &stat) == 0 ? stat.ppid : 0;
+    return process_lookup_stat(PROC_ROOT, pid, &stat) == 0 ? stat.ppid : 0;
 }
 
 /* ---- job.start ---- */
@@ -752,7 +753,8 @@ static bool take_last(const struct connection *connection, const struct rpc_requ
     }
     step->process.pid = (pid_t)rpc_int(request, "pid", active->pid);
     if (step->process.pid == active->pid || peer->sees_all ||
-        peek_owner(step->process.pid, &start_ticks, &uid) < 0 || uid == (int64_t)peer->uid)
+        process_lookup_owner(PROC_ROOT, step->process.pid, &start_ticks, &uid) < 0 ||
+        uid == (int64_t)peer->uid)
         return true;
     answer_fail(answer, RPC_NOT_PERMITTED, "process %d belongs to another user",
                 (int)step->process.pid);

@@ -6,12 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/paths.h"
 #include "daemon/asker.h"
 #include "daemon/connection.h"
 #include "daemon/dispatch.h"
 #include "daemon/manager.h"
-#include "engine/peek.h"
 #include "model/record-json.h"
+#include "probe/process-lookup.h"
 
 /* Below the state directory: full traces that nobody has named a file for. */
 #define TRACES_DIRECTORY "traces"
@@ -192,7 +193,8 @@ static bool may_detach(const struct connection *connection, const struct rpc_req
 
     if (!names_processes(connection, answer))
         return false;
-    if (peer->sees_all || peek_owner(pid, &start_ticks, &uid) < 0 || uid == (int64_t)peer->uid)
+    if (peer->sees_all || process_lookup_owner(PROC_ROOT, pid, &start_ticks, &uid) < 0 ||
+        uid == (int64_t)peer->uid)
         return true;
     answer_fail(answer, RPC_NOT_PERMITTED, "process %d belongs to another user", (int)pid);
     return false;

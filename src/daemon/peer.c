@@ -4,7 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "engine/peek.h"
+#include "config/paths.h"
+#include "probe/process-lookup.h"
 
 /* The kernel tells which pid has connected, not whose it is now: if it is another user's, the one
  * that has connected is gone. */
@@ -13,8 +14,10 @@ static uint64_t identify(pid_t pid, uid_t uid)
     uint64_t start_ticks;
     int64_t owner;
 
-    return pid && peek_owner(pid, &start_ticks, &owner) == 0 && owner == (int64_t)uid ? start_ticks
-                                                                                      : 0;
+    return pid && process_lookup_owner(PROC_ROOT, pid, &start_ticks, &owner) == 0 &&
+                   owner == (int64_t)uid
+               ? start_ticks
+               : 0;
 }
 
 int peer_read(int fd, struct peer *ret)
@@ -35,7 +38,7 @@ pid_t peer_process(const struct peer *peer)
 {
     struct proc_stat stat;
 
-    return peer->start_ticks && peek_stat(peer->pid, &stat) == 0 &&
+    return peer->start_ticks && process_lookup_stat(PROC_ROOT, peer->pid, &stat) == 0 &&
                    stat.start_ticks == peer->start_ticks
                ? peer->pid
                : 0;

@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "engine/peek.h"
+#include "config/paths.h"
 #include "model/process.h"
+#include "probe/process-lookup.h"
 
 /* Between two boxes: a storm of processes is not read one by one. */
 #define READS_MAX 256
@@ -148,7 +149,7 @@ void command_book_name_exec(struct command_book *book, struct tick_box *box, con
     char command[COMMAND_MAX_BYTES + 1] = "";
 
     if (!reported && book->reads++ < READS_MAX)
-        peek_command((pid_t)exec->pid, command, sizeof(command));
+        process_lookup_command(PROC_ROOT, (pid_t)exec->pid, command, sizeof(command));
     if (reported || command[0])
         exec->command = arena_strdup(&box->arena, reported ? reported : command);
     else if (is_expected)

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/macros.h"
 #include "engine/engine-parts.h"
-#include "engine/peek.h"
+#include "probe/process-lookup.h"
 
 /* Each pass tags what was forked during the last one. */
 #define TAG_PASSES_MAX 16
@@ -102,7 +102,7 @@ void engine_report_held_kills(struct engine *engine)
 static bool has_unreported_end(const struct member *member)
 {
     return !member->has_ended && (!member->was_found || member->is_covered) &&
-           peek_is_gone(member->pid);
+           process_lookup_is_gone(member->pid);
 }
 
 static uint64_t count_unreported(const struct engine *engine)

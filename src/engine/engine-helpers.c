@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
+#include "config/paths.h"
 #include "engine/engine-parts.h"
 #include "loop/alarm.h"
 
@@ -93,7 +94,7 @@ struct tracing *engine_tracing(const struct engine *engine)
 int engine_make_gpu_watch(struct engine *engine)
 {
     const struct gpu_watch_options options = {
-        .roots = {.proc = "/proc", .sys = "/sys", .dev = "/dev"},
+        .roots = {.proc = PROC_ROOT, .sys = "/sys", .dev = "/dev"},
         .helpers = engine->helpers,
         .delay_ms = engine->options.gpus_after_ms,
         .may_begin = engine->options.may_look_deeper,

@@ -6,9 +6,10 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
+#include "config/paths.h"
 #include "engine/earlier-forks.h"
 #include "engine/engine-parts.h"
-#include "engine/peek.h"
+#include "probe/process-lookup.h"
 
 /* Of a process that was registered: when it has done what programs do at their start. */
 #define EARLY_AFTER_MS 200
@@ -28,7 +29,7 @@ static bool is_over(pid_t pid)
 {
     struct proc_stat stat;
 
-    return peek_stat(pid, &stat) < 0 || stat.state == 'Z' || stat.state == 'X';
+    return process_lookup_stat(PROC_ROOT, pid, &stat) < 0 || stat.state == 'Z' || stat.state == 'X';
 }
 
 void engine_settle(struct engine *engine, const struct run *run)
@@ -217,8 +218,8 @@ void engine_signalled(struct engine *engine, const struct run *run, pid_t pid,
                       const struct process_event *sent)
 {
     const struct member *member = registry_find(engine->options.registry, pid);
-    const struct event_owner owner = member && member->run == run ? member_owner(member)
-                                                                  : run_owner(run, INT_UNKNOWN);
+    const struct event_owner owner =
+        member && member->run == run ? member_owner(member) : run_owner(run, INT_UNKNOWN);
 
     intake_signal(&engine->intake, owner, pid, sent, ns_to_sec(clock_real_ns()));
     engine_plan_flush(engine);

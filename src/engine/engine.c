@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
+#include "config/paths.h"
 #include "engine/engine-parts.h"
 #include "loop/ticker.h"
 #include "sample/scope.h"
@@ -340,7 +341,7 @@ static struct engine *engine_new(uv_loop_t *loop, const struct engine_options *o
     engine->memory_total_mb = REAL_UNKNOWN;
     engine->intake = (struct intake){
         .wants_events = options->wants_events, .hand_over = engine_hand_over, .context = engine};
-    engine->proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    engine->proc_fd = open(PROC_ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
     rule_runs_init(&engine->rules, options->registry, engine->proc_fd);
     engine->syscalls.registry = options->registry;
     engine->syscalls.proc_fd = engine->proc_fd;

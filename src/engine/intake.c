@@ -8,9 +8,10 @@
 #include "base/macros.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "engine/peek.h"
+#include "config/paths.h"
 #include "model/process.h"
 #include "model/syscall-profile.h"
+#include "probe/process-lookup.h"
 
 /* Of a process that has ended, in words; its rows and its run have all of them. */
 #define CALLS_DESCRIBED 3
@@ -165,7 +166,8 @@ static bool is_still_there(const struct lifecycle_event *event)
 {
     struct proc_stat stat;
 
-    return peek_stat(event->sender_pid, &stat) == 0 && strcmp(stat.name, event->sender_name) == 0;
+    return process_lookup_stat(PROC_ROOT, event->sender_pid, &stat) == 0 &&
+           strcmp(stat.name, event->sender_name) == 0;
 }
 
 /* Who sent it, by its command line if it is still there, else by its short name. */
@@ -183,7 +185,7 @@ static void take_signal(struct intake *intake, struct event_owner owner,
         sent.sender_pid = event->sender_pid; /* 0: the kernel */
     if (event->sender_pid) {
         if (may_name_sender(owner, event) && is_still_there(event))
-            peek_command(event->sender_pid, command, sizeof(command));
+            process_lookup_command(PROC_ROOT, event->sender_pid, command, sizeof(command));
         if (!command[0])
             utf8_clean(command, sizeof(command), event->sender_name, strlen(event->sender_name));
         sent.sender_command = command;
@@ -191,8 +193,8 @@ static void take_signal(struct intake *intake, struct event_owner owner,
     intake_signal(intake, owner, event->pid, &sent, timestamp);
 }
 
-void intake_oom(struct intake *intake, struct event_owner owner, const struct lifecycle_event *event,
-                double timestamp)
+void intake_oom(struct intake *intake, struct event_owner owner,
+                const struct lifecycle_event *event, double timestamp)
 {
     struct tick_box *box = event_box(intake);
     struct process_event *oom =

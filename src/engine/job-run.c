@@ -14,15 +14,17 @@
 #include "base/clock.h"
 #include "base/fd-io.h"
 #include "base/macros.h"
+#include "config/paths.h"
 #include "engine/engine.h"
 #include "engine/kernel-loader.h"
-#include "engine/peek.h"
 #include "engine/run-custody.h"
 #include "engine/run-summary.h"
 #include "loop/reaper.h"
 #include "loop/signals.h"
 #include "loop/spawn.h"
 #include "probe/connector.h"
+#include "probe/host.h"
+#include "probe/process-lookup.h"
 
 /* A command that is over by then is not worth a tenth of a second of CPU: the connector tells of
  * its processes, and wait4 of its figures. */
@@ -87,7 +89,7 @@ static void note_sender(struct job_runner *runner, int number, pid_t sender)
     struct sent_signal *sent = &runner->facts.passed_on[number];
 
     *sent = (struct sent_signal){.number = number, .sender_pid = sender};
-    peek_command(sender, sent->sender_command, sizeof(sent->sender_command));
+    process_lookup_command(PROC_ROOT, sender, sent->sender_command, sizeof(sent->sender_command));
 }
 
 static void tell_of_passing_on(struct job_runner *runner, const struct signalfd_siginfo *info)
@@ -617,7 +619,7 @@ static void wait_for_command(struct job_runner *runner)
         return;
     }
     start_keeping(runner, &runner->loop);
-    runner->facts.oom_kills = peek_oom_kills();
+    runner->facts.oom_kills = host_read_oom_kills(PROC_ROOT);
     runner->facts.sampling_error = start_sampling(runner);
     start_loading(runner);
     /* SIGCHLD is blocked since before the fork: even the end of a command that is over by now is
@@ -655,7 +657,7 @@ static void find_death(struct job_runner *runner, struct arena *arena)
 
 static void count_oom_kills(struct run_facts *facts)
 {
-    int64_t before = facts->oom_kills, now = peek_oom_kills();
+    int64_t before = facts->oom_kills, now = host_read_oom_kills(PROC_ROOT);
 
     facts->oom_kills = int_is_known(before) && int_is_known(now) ? now - before : INT_UNKNOWN;
 }

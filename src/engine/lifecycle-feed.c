@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "engine/peek.h"
 #include "loop/fd-watch.h"
+#include "probe/process-lookup.h"
 
 /* As long as the queue surely lasts: children of vfork that end at once make 50 events in a
  * millisecond, and half of the queue is left for a wake-up that comes late. The queue of an
@@ -313,7 +313,7 @@ static bool awaits_former(const struct lifecycle_feed *feed)
     const struct member *member = NULL;
 
     while ((member = registry_next(feed->options.registry, member)))
-        if (!member->has_ended && (member->is_counted || peek_is_gone(member->pid)))
+        if (!member->has_ended && (member->is_counted || process_lookup_is_gone(member->pid)))
             return true;
     return false;
 }

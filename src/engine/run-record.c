@@ -12,45 +12,16 @@
 #include "base/fd-io.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "engine/peek.h"
+#include "config/paths.h"
 #include "model/process.h"
+#include "probe/host.h"
 #include "probe/proc-cmdline.h"
+#include "probe/process-lookup.h"
 
-#define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 /* What a run begins with: it does not wait for more. */
 #define COLLECTOR "procfs"
 
 /* ---- who and where ---- */
-
-/* As valid UTF-8, which what the system says need not be. */
-static char *clean_copy(struct arena *arena, const char *text)
-{
-    size_t capacity = strlen(text) * 3 + 1; /* each byte may become U+FFFD */
-    char *copy = arena_alloc(arena, capacity);
-
-    if (copy)
-        utf8_clean(copy, capacity, text, strlen(text));
-    return copy;
-}
-
-static char *host_name(struct arena *arena)
-{
-    char name[256] = "";
-
-    if (gethostname(name, sizeof(name) - 1) < 0)
-        strcpy(name, "localhost");
-    return clean_copy(arena, name);
-}
-
-/* Empty where the kernel does not tell. */
-static char *boot_id(struct arena *arena)
-{
-    char id[64] = "";
-    ssize_t length = fd_read_file(AT_FDCWD, BOOT_ID_FILE, id, sizeof(id));
-
-    id[length > 0 ? strcspn(id, "\n") : 0] = '\0';
-    return clean_copy(arena, id);
-}
 
 /* A run within a run is known by its ancestors. Where /proc does not tell, it is nobody's child. */
 static size_t list_ancestors(int64_t *into, size_t max)
@@ -60,7 +31,7 @@ static size_t list_ancestors(int64_t *into, size_t max)
 
     while (stat.ppid > 0 && count < max) {
         into[count++] = stat.ppid;
-        if (peek_stat(stat.ppid, &stat) < 0)
+        if (process_lookup_stat(PROC_ROOT, stat.ppid, &stat) < 0)
             break;
     }
     return count;
@@ -69,8 +40,8 @@ static size_t list_ancestors(int64_t *into, size_t max)
 int run_record_place(double interval_seconds, const char *collector, struct arena *arena,
                      struct store_options *store)
 {
-    store->host = host_name(arena);
-    store->boot_id = boot_id(arena);
+    store->host = host_read_name(arena);
+    store->boot_id = host_read_boot_id(PROC_ROOT, arena);
     store->collector = collector;
     store->interval_seconds = interval_seconds;
     return store->host && store->boot_id ? 0 : -ENOMEM;
@@ -108,8 +79,8 @@ int run_record_begin(const struct job_run_options *options, double started_at, s
     ret->job_id = options->job_id;
     ret->job_type = options->job_type;
     ret->command = run_record_command(options->argv, arena);
-    ret->cwd = cwd ? clean_copy(arena, cwd) : NULL;
-    ret->host = host_name(arena);
+    ret->cwd = cwd ? utf8_clean_copy(arena, cwd) : NULL;
+    ret->host = host_read_name(arena);
     ret->uid = getuid();
     ret->started_at = started_at;
     ret->outcome = OUTCOME_RUNNING;

@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "engine/peek.h"
+#include "config/paths.h"
 #include "model/field.h"
+#include "probe/process-lookup.h"
 
 static int refuse(char *words, int error, const char *format, ...) _printf_(3, 4);
 
@@ -51,9 +52,9 @@ static int read_status(pid_t pid, uint64_t *ret_start_ticks, struct proc_status 
 {
     struct proc_stat stat;
 
-    int r = peek_status(pid, ret_start_ticks, ret);
+    int r = process_lookup_status(PROC_ROOT, pid, ret_start_ticks, ret);
     if (r == 0)
-        r = peek_stat(pid, &stat);
+        r = process_lookup_stat(PROC_ROOT, pid, &stat);
     if (r == -ESRCH || r == -ENOENT)
         return refuse(words, -ESRCH, "process %d is gone", (int)pid);
     if (r < 0)
@@ -91,7 +92,7 @@ int trace_target_read(pid_t pid, int64_t uid, struct trace_target *ret,
 int trace_target_is_taken(const struct trace_target *target, char words[static TRACE_WORDS_SIZE])
 {
     struct proc_stat stat;
-    bool is_there = peek_stat(target->tracer_pid, &stat) == 0;
+    bool is_there = process_lookup_stat(PROC_ROOT, target->tracer_pid, &stat) == 0;
 
     return refuse(words, -EBUSY, "process %d is traced already, by process %d (%s)",
                   (int)target->pid, (int)target->tracer_pid, is_there ? stat.name : "gone");

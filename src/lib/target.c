@@ -10,6 +10,7 @@
 #include "base/macros.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "config/paths.h"
 #include "model/field.h"
 #include "probe/last-pid.h"
 #include "probe/process-children.h"

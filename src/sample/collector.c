@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "config/paths.h"
 #include "probe/system.h"
 
-#define PROC_ROOT   "/proc"
 #define CGROUP_ROOT "/sys/fs/cgroup"
 
 struct collector {

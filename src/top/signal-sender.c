@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "engine/peek.h"
+#include "config/paths.h"
+#include "probe/process-lookup.h"
 
 /* A snapshot was on its way for a moment when its ages were taken for those of now. No pid comes
  * round again in that time. */
@@ -33,7 +34,7 @@ int signal_send(const struct signal_target *target, int number)
 
     if (pidfd < 0)
         return pidfd;
-    int r = peek_stat(target->pid, &stat);
+    int r = process_lookup_stat(PROC_ROOT, target->pid, &stat);
     if (r < 0)
         return -ESRCH;
     double born = (double)stat.start_ticks / (double)sysconf(_SC_CLK_TCK);
