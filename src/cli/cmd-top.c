@@ -12,10 +12,10 @@
 #include "cli/command.h"
 #include "cli/load-config.h"
 #include "cli/option-values.h"
-#include "engine/live-trace.h"
 #include "config/paths.h"
 #include "top/stream.h"
 #include "top/top.h"
+#include "trace/live-trace.h"
 
 #define INTERVAL_NS     (2 * NS_PER_SEC)
 #define INTERVAL_MIN_NS (10 * NS_PER_MSEC)

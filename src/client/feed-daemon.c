@@ -14,12 +14,12 @@
 #include "client/client.h"
 #include "client/feed-source.h"
 #include "client/list-decode.h"
-#include "engine/bus.h"
-#include "model/record-copy.h"
 #include "loop/alarm.h"
 #include "loop/fd-watch.h"
 #include "model/daemon-status.h"
+#include "model/record-copy.h"
 #include "model/record-json.h"
+#include "rpc/event-name.h"
 
 /* A daemon that does not answer that soon is as good as gone to whoever looks at a screen. */
 #define ANSWER_MSEC 3000
@@ -33,11 +33,11 @@
 #define EARLY_RATIO 0.75
 
 #define EVENTS_PARAMS                                                                              \
-    "{\"events\":[\"process.*\",\"job.*\",\"sheet.*\",\"" BUS_ANOMALY "\",\"" BUS_ANOMALY_CLEARED  \
-    "\",\"" BUS_GAP "\"]}"
+    "{\"events\":[\"process.*\",\"job.*\",\"sheet.*\",\"" EVENT_NAME_ANOMALY                       \
+    "\",\"" EVENT_NAME_ANOMALY_CLEARED "\",\"" EVENT_NAME_GAP "\"]}"
 #define FRESH_PARAMS "{\"fresh\":true}"
 /* How the envelope of a snapshot begins, so that one need not be parsed to be passed over. */
-#define SNAPSHOT_PREFIX "{\"event\":\"" BUS_SNAPSHOT "\""
+#define SNAPSHOT_PREFIX "{\"event\":\"" EVENT_NAME_SNAPSHOT "\""
 
 /* An episode that is open, in one piece. */
 struct booked {

@@ -13,6 +13,7 @@
 #include "daemon/manager.h"
 #include "daemon/server.h"
 #include "rpc/codec.h"
+#include "rpc/event-name.h"
 
 #define READ_BYTES (64 * 1024)
 
@@ -133,7 +134,7 @@ static void tell_drops(struct connection *connection)
         return;
     text_printf(&out,
                 RPC_EVENT_PREFIX
-                "{\"event\":\"" BUS_GAP "\",\"timestamp\":%.3f,\"job_id\":null,"
+                "{\"event\":\"" EVENT_NAME_GAP "\",\"timestamp\":%.3f,\"job_id\":null,"
                 "\"sheet_num\":null,\"data\":{\"kind\":\"events\","
                 "\"timestamp\":%.3f,\"seconds\":null,\"lost\":%llu,"
                 "\"reason\":\"this stream was not read in time\"}}" RPC_EVENT_SUFFIX "\n",

@@ -8,8 +8,8 @@
 #include <uv.h>
 
 #include "base/text.h"
+#include "daemon/bus.h"
 #include "daemon/peer.h"
-#include "engine/bus.h"
 
 /* Answers and events that wait to be read; when there are more, no further request is read, and
  * events stay in the bus. */

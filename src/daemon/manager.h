@@ -4,14 +4,14 @@
 #include <uv.h>
 
 #include "base/map.h"
+#include "daemon/bus.h"
 #include "daemon/daemon.h"
 #include "daemon/job-desk.h"
 #include "daemon/live.h"
-#include "engine/bus.h"
 #include "engine/engine.h"
-#include "writer/store-writer.h"
 #include "probe/bpf/kernel-probe.h"
 #include "store/store.h"
+#include "writer/store-writer.h"
 
 struct analyst;
 struct asker;

@@ -10,6 +10,7 @@
 #include "daemon/server.h"
 #include "daemon/status.h"
 #include "model/record-json.h"
+#include "rpc/event-name.h"
 
 /* Snapshots on demand are not taken more often: a client in a loop must not become a load. Each is
  * stored and published as others are. */
@@ -76,7 +77,7 @@ static void start_stream(struct connection *connection, const char *const *patte
 void method_daemon_top_stream(struct daemon *daemon, struct connection *connection,
                               const struct rpc_request *request, struct answer *answer)
 {
-    static const char *const patterns[] = {BUS_SNAPSHOT};
+    static const char *const patterns[] = {EVENT_NAME_SNAPSHOT};
     const struct bus_view view = view_of(connection, rpc_text(request, "job"));
     const char *path = daemon->config->jsonl_path;
 
@@ -96,7 +97,7 @@ void method_daemon_monitor_stream(struct daemon *daemon _unused_, struct connect
     const struct field field = {.type = FIELD_TEXTS};
 
     for (size_t i = 0; i < events->count && !answer->error; i++)
-        if (!bus_knows(events->items[i]))
+        if (!event_name_exists(events->items[i]))
             answer_fail(answer, RPC_INVALID_PARAMS,
                         "events: there is no event '%.60s'; their names begin with monitor., "
                         "process., job. and sheet., and `*` is all of them",

@@ -13,7 +13,7 @@
 #include "daemon/context.h"
 #include "daemon/dispatch.h"
 #include "daemon/manager.h"
-#include "detect/deaths.h"
+#include "explain/failure-chain.h"
 #include "model/record-json.h"
 #include "probe/process-lookup.h"
 #include "store/store.h"

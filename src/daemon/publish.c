@@ -7,6 +7,7 @@
 #include "daemon/manager.h"
 #include "model/record-json.h"
 #include "model/redact.h"
+#include "rpc/event-name.h"
 
 /* What an object of a field table is published as. */
 static void publish_record(struct daemon *daemon, const struct record *record, const void *object,
@@ -49,7 +50,7 @@ static void publish_anomaly(struct daemon *daemon, const struct anomaly *anomaly
         return;
     publish_record(daemon, &anomaly_record, anomaly,
                    &(struct bus_news){
-                       .event = is_cleared ? BUS_ANOMALY_CLEARED : BUS_ANOMALY,
+                       .event = is_cleared ? EVENT_NAME_ANOMALY_CLEARED : EVENT_NAME_ANOMALY,
                        .timestamp = is_cleared ? anomaly->cleared_at : anomaly->timestamp,
                        .job_id = anomaly->job_id,
                        .sheet_num = anomaly->sheet_num,
@@ -62,7 +63,7 @@ static void publish_gap(struct daemon *daemon, const struct gap *gap)
 {
     live_note_gap(&daemon->live, gap);
     publish_record(daemon, &gap_record, gap,
-                   &(struct bus_news){.event = BUS_GAP,
+                   &(struct bus_news){.event = EVENT_NAME_GAP,
                                       .timestamp = gap->timestamp,
                                       .sheet_num = INT_UNKNOWN,
                                       .is_public = true});

@@ -152,7 +152,7 @@ void engine_end_run(struct engine *engine, struct run *run)
     engine_flush(engine);
     if (engine->detector)
         detector_end_run(engine->detector, run->run_id);
-    deaths_forget_run(&engine->intake.deaths, run->run_id);
+    failure_chains_forget_run(&engine->intake.deaths, run->run_id);
     sampler_end_run(collector_sampler(engine->collector), run);
     run->calls_are_counted |= call_ledger_counts(&engine->syscalls.ledger, run);
     syscall_account_end_run(&engine->syscalls, run);
@@ -234,7 +234,8 @@ int engine_find_death(const struct engine *engine, const struct run *run, pid_t 
                       int64_t exit_code, int64_t signal_num, struct arena *arena,
                       struct process_event_list *ret)
 {
-    return deaths_find(&engine->intake.deaths, run->run_id, pid, exit_code, signal_num, arena, ret);
+    return failure_chains_find(&engine->intake.deaths, run->run_id, pid, exit_code, signal_num,
+                               arena, ret);
 }
 
 int engine_syscalls(const struct engine *engine, const struct run *run, struct arena *arena,

@@ -14,15 +14,15 @@
 
 #include "detect/detector.h"
 #include "detect/pressure.h"
-#include "engine/gpu-watch.h"
-#include "model/tick-box.h"
-#include "engine/tracing.h"
+#include "engine/gpu/gpu-watch.h"
 #include "jobs/registry.h"
 #include "jobs/rules.h"
 #include "loop/helper.h"
+#include "model/tick-box.h"
 #include "probe/connector.h"
 #include "sample/call-ledger.h"
 #include "sample/collector.h"
+#include "trace/tracing.h"
 
 struct engine;
 
@@ -171,7 +171,7 @@ const struct run_usage *engine_usage(const struct engine *engine, const struct r
 int engine_syscalls(const struct engine *engine, const struct run *run, struct arena *arena,
                     struct run_syscalls *ret);
 
-/* Why the run ended so: see deaths_find(). As of the last box that was handed on. */
+/* Why the run ended so: see failure_chains_find(). As of the last box that was handed on. */
 int engine_find_death(const struct engine *engine, const struct run *run, pid_t pid,
                       int64_t exit_code, int64_t signal_num, struct arena *arena,
                       struct process_event_list *ret);

@@ -20,7 +20,7 @@ void intake_done(struct intake *intake)
 {
     tick_box_free(intake->box);
     command_book_done(&intake->book);
-    deaths_done(&intake->deaths);
+    failure_chains_done(&intake->deaths);
     *intake = (struct intake){0};
 }
 
@@ -37,11 +37,11 @@ struct tick_box *intake_box(struct intake *intake)
 static void note_event(struct intake *intake, struct tick_box *box, struct process_event *event)
 {
     bool is_beginning = event->event_type == EVENT_SPAWN || event->event_type == EVENT_EXEC;
-    const char *command = deaths_command(&intake->deaths, event->pid);
+    const char *command = failure_chains_command(&intake->deaths, event->pid);
 
     if (command && !event->command && !is_beginning && !event->is_step && event->run_id)
         event->command = arena_strdup(&box->arena, command); /* or without words */
-    deaths_note(&intake->deaths, event);
+    failure_chains_note(&intake->deaths, event);
 }
 
 void intake_hand_over(struct intake *intake, struct snapshot *snapshot)
@@ -258,7 +258,7 @@ void intake_step(struct intake *intake, struct event_owner owner, enum event_typ
 /* Who failed first may be among what was lost. */
 void intake_distrust(struct intake *intake)
 {
-    deaths_distrust(&intake->deaths);
+    failure_chains_distrust(&intake->deaths);
     command_book_distrust(&intake->book);
 }
 

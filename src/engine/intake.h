@@ -2,9 +2,9 @@
  * tick: births, ends, signals, steps, gaps. */
 #pragma once
 
-#include "detect/deaths.h"
 #include "engine/command-book.h"
 #include "engine/sent-signals.h"
+#include "explain/failure-chain.h"
 #include "jobs/registry.h"
 #include "model/tick-box.h"
 #include "probe/lifecycle.h"
@@ -15,8 +15,8 @@ struct intake {
     struct tick_box *box; /* what belongs to the next tick; NULL: nothing yet */
     struct command_book book;
     struct sent_signals sent;
-    struct deaths deaths; /* by the boxes that were handed on */
-    uint64_t lost_events; /* that there was not even a box for */
+    struct failure_chains deaths; /* by the boxes that were handed on */
+    uint64_t lost_events;         /* that there was not even a box for */
 
     /* A box that is complete: the receiver's. */
     void (*hand_over)(void *context, struct tick_box *box);
@@ -41,8 +41,8 @@ struct process_event *intake_end(struct intake *intake, struct event_owner owner
 void intake_signal(struct intake *intake, struct event_owner owner, pid_t pid,
                    const struct process_event *sent, double timestamp);
 /* The kernel kills a process for its memory, of a run or of none. */
-void intake_oom(struct intake *intake, struct event_owner owner, const struct lifecycle_event *event,
-                double timestamp);
+void intake_oom(struct intake *intake, struct event_owner owner,
+                const struct lifecycle_event *event, double timestamp);
 /* A step began or ended, as a conductor tells: a spawn or an exit of `pid` (0: none). */
 void intake_step(struct intake *intake, struct event_owner owner, enum event_type type, pid_t pid,
                  int64_t exit_code, const char *details, double timestamp);

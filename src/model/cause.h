@@ -3,7 +3,7 @@
  * A chain begins with the process that failed first and ends with the first process of the run,
  * each the parent of the one before. Each link is how that process ended: an exit with a status, a
  * kill with its signal and its sender, or an `oom` if the kernel killed it for memory. A process
- * that ended of its own accord is a chain of one. detect/deaths finds it. */
+ * that ended of its own accord is a chain of one. explain/failure-chain finds it. */
 #pragma once
 
 #include "model/event.h"

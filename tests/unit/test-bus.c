@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
-#include "engine/bus.h"
+#include "daemon/bus.h"
 
 /* ---- a subscriber that remembers ---- */
 

@@ -16,7 +16,7 @@
 #include "base/fd-io.h"
 #include "base/macros.h"
 #include "base/thread.h"
-#include "engine/gpu-watch.h"
+#include "engine/gpu/gpu-watch.h"
 #include "gpu-world.h"
 
 #define INTERVAL_NS (NS_PER_SEC / 20)

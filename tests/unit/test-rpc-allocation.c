@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
-#include "engine/bus.h"
+#include "daemon/bus.h"
 #include "failing-allocator.h"
 #include "rpc/codec.h"
 

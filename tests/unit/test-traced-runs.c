@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "engine/traced-runs.h"
+#include "trace/traced-runs.h"
 
 static struct traced_runs runs;
 static struct run outer = {.run_id = "outer"}, inner = {.run_id = "inner", .parent = &outer};

@@ -1,4 +1,4 @@
-#include "engine/gpu-thread.h"
+#include "engine/gpu/gpu-thread.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "engine/gpu-smi.h"
+#include "engine/gpu/gpu-smi.h"
 
 #include <errno.h>
 #include <limits.h>

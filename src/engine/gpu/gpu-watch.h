@@ -10,8 +10,8 @@
  * there is no thread, and a look for one a minute. */
 #pragma once
 
-#include "engine/gpu-smi.h"
 #include "config/config.h"
+#include "engine/gpu/gpu-smi.h"
 #include "probe/gpu/gpu.h"
 
 struct gpu_watch;

@@ -2,7 +2,7 @@
  * that want it, then each queue is given out as far as its subscriber takes it: whatever a
  * subscriber does meanwhile, the others get the same events in the same order. Whoever leaves while
  * something is given out is freed after it. */
-#include "engine/bus.h"
+#include "daemon/bus.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/json-writer.h"
 #include "base/map.h"
+#include "rpc/event-name.h"
 
 struct bus_event {
     size_t references;
@@ -439,34 +440,12 @@ size_t bus_subscriber_count(const struct bus *bus)
 
 /* ---- publishing ---- */
 
-static bool matches(const char *pattern, const char *name)
-{
-    const char *star = strchr(pattern, '*');
-    return star ? strncmp(pattern, name, (size_t)(star - pattern)) == 0
-                : strcmp(pattern, name) == 0;
-}
-
-bool bus_knows(const char *pattern)
-{
-    static const char *const names[] = {
-        BUS_SNAPSHOT,    BUS_ANOMALY,     BUS_ANOMALY_CLEARED, BUS_GAP,
-        "process.spawn", "process.exec",  "process.exit",      "process.signal",
-        "process.kill",  "process.oom",   "job.started",       "job.progress",
-        "job.finished",  "sheet.started", "sheet.completed",   "sheet.failed",
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        if (matches(pattern, names[i]))
-            return true;
-    return false;
-}
-
 static bool wants(const struct bus_subscriber *subscriber, const char *name)
 {
     if (subscriber->is_gone || subscriber->drops.is_disabled)
         return false;
     for (size_t i = 0; i < subscriber->patterns.count; i++)
-        if (matches(subscriber->patterns.items[i], name))
+        if (event_name_matches(subscriber->patterns.items[i], name))
             return true;
     return false;
 }
@@ -545,7 +524,7 @@ static struct bus_event *encode_part(const struct snapshot_news *news, const str
 
     if (!event)
         return NULL;
-    begin_envelope(event, &(struct bus_news){.event = BUS_SNAPSHOT,
+    begin_envelope(event, &(struct bus_news){.event = EVENT_NAME_SNAPSHOT,
                                              .timestamp = news->snapshot->timestamp,
                                              .sheet_num = INT_UNKNOWN});
     bus_encode_snapshot(news->snapshot, view, news->owner_of, news->context, &event->json);
@@ -578,7 +557,7 @@ void bus_publish_snapshot(struct bus *bus, const struct snapshot *snapshot,
     struct bus_subscriber *subscriber;
 
     TAILQ_FOREACH (subscriber, &bus->subscribers, link)
-        subscriber->is_served = !wants(subscriber, BUS_SNAPSHOT);
+        subscriber->is_served = !wants(subscriber, EVENT_NAME_SNAPSHOT);
     TAILQ_FOREACH (subscriber, &bus->subscribers, link)
         if (!subscriber->is_served)
             serve_view(bus, subscriber, &news);

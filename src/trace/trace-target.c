@@ -1,4 +1,4 @@
-#include "engine/trace-target.h"
+#include "trace/trace-target.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "engine/gpu-watch.h"
+#include "engine/gpu/gpu-watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/text.h"
-#include "engine/gpu-thread.h"
+#include "engine/gpu/gpu-thread.h"
 #include "loop/alarm.h"
 
 /* So long before a snapshot sources are asked: most answer in time. */

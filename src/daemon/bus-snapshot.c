@@ -4,7 +4,7 @@
 
 #include "base/json-writer.h"
 #include "base/map.h"
-#include "engine/bus.h"
+#include "daemon/bus.h"
 #include "model/job.h"
 #include "model/record-json.h"
 

@@ -6,13 +6,13 @@
  * lives on. A summary comes when it detaches, or when its target has ended. */
 #pragma once
 
-#include "model/tick-box.h"
-#include "engine/traced-processes.h"
 #include "jobs/registry.h"
 #include "loop/helper.h"
 #include "model/job.h"
 #include "model/snapshot.h"
 #include "model/syscall-profile.h"
+#include "model/tick-box.h"
+#include "trace/traced-processes.h"
 
 struct tracing;
 

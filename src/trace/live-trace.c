@@ -1,4 +1,4 @@
-#include "engine/live-trace.h"
+#include "trace/live-trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,11 +13,11 @@
 #include "base/fd-io.h"
 #include "base/macros.h"
 #include "base/text.h"
-#include "engine/tracing.h"
 #include "loop/alarm.h"
 #include "loop/signals.h"
 #include "trace/strace-command.h"
 #include "trace/strace-output.h"
+#include "trace/tracing.h"
 
 /* Whoever reads what we write may be slow, and the loop must not wait for it: Ctrl-C comes there.
  */

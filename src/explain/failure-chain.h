@@ -33,43 +33,45 @@
 /* Links of a chain that are kept: the first ones, and the last. */
 #define DEATH_CHAIN_MAX 16
 /* First processes of runs that failed: the latest of all, until their runs are forgotten. */
-#define DEATHS_ENDED_MAX 256
+#define FAILURE_CHAINS_ENDED_MAX 256
 /* Processes that failed while children of them seemed to live: the latest of all. */
-#define DEATHS_EARLY_MAX 256
+#define FAILURE_CHAINS_EARLY_MAX 256
 
 struct failure;
 struct living;
 
 /* Zero-initialised is empty and valid. */
-struct deaths {
-    struct map living;                       /* pid → struct living */
-    struct failure *ended[DEATHS_ENDED_MAX]; /* a ring */
-    size_t ended_count;                      /* that there have been */
-    struct living *early[DEATHS_EARLY_MAX];  /* a ring; their children's ends may come later */
-    size_t early_count;                      /* that there have been */
-    uint64_t order;                          /* of events */
+struct failure_chains {
+    struct map living;                               /* pid → struct living */
+    struct failure *ended[FAILURE_CHAINS_ENDED_MAX]; /* a ring */
+    size_t ended_count;                              /* that there have been */
+    struct living
+        *early[FAILURE_CHAINS_EARLY_MAX]; /* a ring; their children's ends may come later */
+    size_t early_count;                   /* that there have been */
+    uint64_t order;                       /* of events */
 };
 
-void deaths_done(struct deaths *deaths);
+void failure_chains_done(struct failure_chains *deaths);
 
 /* Events in their order, with the command lines that are known; those that are no process's are
  * passed over. The end of a child may come after that of its parent: which was first is decided by
  * their timestamps, because ends can come from two sources while the kernel collector takes over.
- * Without memory what was known is forgotten, see deaths_distrust(). */
-void deaths_note(struct deaths *deaths, const struct process_event *event);
+ * Without memory what was known is forgotten, see failure_chains_distrust(). */
+void failure_chains_note(struct failure_chains *deaths, const struct process_event *event);
 
 /* What a member that lives is, by what it has executed; NULL: not known. Until the next event. */
-const char *deaths_command(const struct deaths *deaths, int64_t pid);
+const char *failure_chains_command(const struct failure_chains *deaths, int64_t pid);
 
 /* Events were lost: of what lives now, no chain is known any more. */
-void deaths_distrust(struct deaths *deaths);
+void failure_chains_distrust(struct failure_chains *deaths);
 
 /* The run is over: nothing is remembered of it. */
-void deaths_forget_run(struct deaths *deaths, const char *run_id);
+void failure_chains_forget_run(struct failure_chains *deaths, const char *run_id);
 
 /* The chain that ends with a first process of the run that ended so: with `exit_code`, or by
  * `signal_num`, whichever is known; `pid` 0: whichever of them, the last, if none was started after
  * it. The list and its texts are placed in `arena`. 0, -ENOENT (no such end was seen) or -ENOMEM.
  */
-int deaths_find(const struct deaths *deaths, const char *run_id, pid_t pid, int64_t exit_code,
-                int64_t signal_num, struct arena *arena, struct process_event_list *ret);
+int failure_chains_find(const struct failure_chains *deaths, const char *run_id, pid_t pid,
+                        int64_t exit_code, int64_t signal_num, struct arena *arena,
+                        struct process_event_list *ret);

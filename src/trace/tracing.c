@@ -1,4 +1,4 @@
-#include "engine/tracing.h"
+#include "trace/tracing.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/trace-target.h"
-#include "engine/traced-runs.h"
 #include "trace/strace-command.h"
 #include "trace/strace-output.h"
+#include "trace/trace-target.h"
+#include "trace/traced-runs.h"
 
 struct waiter {
     struct waiter *next;

@@ -31,15 +31,6 @@ struct bus_view {
     const char *job; /* of snapshots: the processes of this job only; NULL: all */
 };
 
-/* Names of events: `monitor.snapshot`, `sheet.started`. */
-#define BUS_SNAPSHOT        "monitor.snapshot"
-#define BUS_ANOMALY         "monitor.anomaly"
-#define BUS_ANOMALY_CLEARED "monitor.anomaly_cleared"
-#define BUS_GAP             "monitor.gap"
-
-/* Whether there is an event that the pattern (see bus_subscribe()) stands for. */
-bool bus_knows(const char *pattern);
-
 /* What is published: the envelope as JSON, shared by all queues that it is in. */
 struct bus_event;
 

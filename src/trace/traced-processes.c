@@ -1,4 +1,4 @@
-#include "engine/traced-processes.h"
+#include "trace/traced-processes.h"
 
 #include <stdlib.h>
 

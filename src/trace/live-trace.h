@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "engine/trace-target.h"
+#include "trace/trace-target.h"
 
 /* To a file, which is emptied if it is there, or to stdout (NULL). Blocks until the process has
  * ended, a signal such as Ctrl-C asks for the end, or nobody reads what is written; the process

@@ -1,4 +1,4 @@
-#include "detect/deaths.h"
+#include "explain/failure-chain.h"
 
 #include <errno.h>
 #include <math.h>
@@ -135,35 +135,35 @@ static void living_free(struct living *living)
     free(living);
 }
 
-static struct living *find(const struct deaths *deaths, int64_t pid)
+static struct living *find(const struct failure_chains *deaths, int64_t pid)
 {
     return pid > 0 ? map_get(&deaths->living, (uint64_t)pid) : NULL;
 }
 
 /* Also one that has ended by its event. */
-static struct living *find_parent(const struct deaths *deaths, const struct living *child)
+static struct living *find_parent(const struct failure_chains *deaths, const struct living *child)
 {
     struct living *parent = find(deaths, child->ppid);
 
     if (!child->parent_birth || (parent && parent->birth == child->parent_birth))
         return child->parent_birth ? parent : NULL;
-    for (size_t i = 0; i < DEATHS_EARLY_MAX; i++)
+    for (size_t i = 0; i < FAILURE_CHAINS_EARLY_MAX; i++)
         if (deaths->early[i] && deaths->early[i]->birth == child->parent_birth)
             return deaths->early[i];
     return NULL;
 }
 
 /* Those that have ended early in the run; NULL: in any. */
-static void drop_early(struct deaths *deaths, const char *run_id)
+static void drop_early(struct failure_chains *deaths, const char *run_id)
 {
-    for (size_t i = 0; i < DEATHS_EARLY_MAX; i++)
+    for (size_t i = 0; i < FAILURE_CHAINS_EARLY_MAX; i++)
         if (deaths->early[i] && (!run_id || strcmp(deaths->early[i]->run_id, run_id) == 0)) {
             living_free(deaths->early[i]);
             deaths->early[i] = NULL;
         }
 }
 
-void deaths_distrust(struct deaths *deaths)
+void failure_chains_distrust(struct failure_chains *deaths)
 {
     size_t position = 0;
 
@@ -173,16 +173,16 @@ void deaths_distrust(struct deaths *deaths)
     drop_early(deaths, NULL);
 }
 
-void deaths_done(struct deaths *deaths)
+void failure_chains_done(struct failure_chains *deaths)
 {
-    deaths_distrust(deaths);
+    failure_chains_distrust(deaths);
     map_done(&deaths->living);
-    for (size_t i = 0; i < DEATHS_ENDED_MAX; i++)
+    for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
         let_go(deaths->ended[i]);
-    *deaths = (struct deaths){0};
+    *deaths = (struct failure_chains){0};
 }
 
-void deaths_forget_run(struct deaths *deaths, const char *run_id)
+void failure_chains_forget_run(struct failure_chains *deaths, const char *run_id)
 {
     size_t position = 0;
 
@@ -193,7 +193,7 @@ void deaths_forget_run(struct deaths *deaths, const char *run_id)
             position--; /* another may have moved into its place */
         }
     drop_early(deaths, run_id);
-    for (size_t i = 0; i < DEATHS_ENDED_MAX; i++)
+    for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
         if (deaths->ended[i] && strcmp(deaths->ended[i]->event.run_id, run_id) == 0) {
             let_go(deaths->ended[i]);
             deaths->ended[i] = NULL;
@@ -224,14 +224,14 @@ static void note_child(struct living *parent, uint64_t order)
 
 /* So has whoever leads a run and starts another first process in it: a step that is tried again, or
  * the next one. */
-static void note_first(struct deaths *deaths, const char *run_id)
+static void note_first(struct failure_chains *deaths, const char *run_id)
 {
-    for (size_t i = 0; i < DEATHS_ENDED_MAX; i++)
+    for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
         if (deaths->ended[i] && strcmp(deaths->ended[i]->event.run_id, run_id) == 0)
             deaths->ended[i]->is_past = true;
 }
 
-static int note_spawn(struct deaths *deaths, const struct process_event *event)
+static int note_spawn(struct failure_chains *deaths, const struct process_event *event)
 {
     struct living *parent = find(deaths, event->ppid);
     struct living *living = calloc(1, sizeof(*living));
@@ -263,7 +263,7 @@ static int note_spawn(struct deaths *deaths, const struct process_event *event)
     return 0;
 }
 
-static int note_exec(struct deaths *deaths, const struct process_event *event)
+static int note_exec(struct failure_chains *deaths, const struct process_event *event)
 {
     struct living *living = find(deaths, event->pid);
 
@@ -282,12 +282,12 @@ static struct failure *later_kill(struct failure *latest, struct failure *chain,
 
 /* The end may be known before its reason: they come from two sources while the kernel collector
  * takes over. */
-static int note_late_oom(struct deaths *deaths, const struct process_event *event)
+static int note_late_oom(struct failure_chains *deaths, const struct process_event *event)
 {
     struct failure *killed = NULL;
     size_t position = 0;
 
-    for (size_t i = 0; i < DEATHS_ENDED_MAX; i++)
+    for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
         killed = later_kill(killed, deaths->ended[i], event->pid);
     for (struct living *living; (living = map_next(&deaths->living, &position));)
         for (size_t i = 0; i < living->failed_count; i++)
@@ -304,7 +304,7 @@ static int note_late_oom(struct deaths *deaths, const struct process_event *even
     return 0;
 }
 
-static int note_oom(struct deaths *deaths, const struct process_event *event)
+static int note_oom(struct failure_chains *deaths, const struct process_event *event)
 {
     struct living *living = find(deaths, event->pid);
     size_t size = size_of_text(event->details);
@@ -477,9 +477,9 @@ static void add_failed(struct living *parent, struct failure *failure)
     parent->failed[parent->failed_count++] = hold(failure);
 }
 
-static void add_ended(struct deaths *deaths, struct failure *failure)
+static void add_ended(struct failure_chains *deaths, struct failure *failure)
 {
-    struct failure **place = &deaths->ended[deaths->ended_count++ % DEATHS_ENDED_MAX];
+    struct failure **place = &deaths->ended[deaths->ended_count++ % FAILURE_CHAINS_ENDED_MAX];
 
     let_go(*place);
     *place = hold(failure);
@@ -487,7 +487,7 @@ static void add_ended(struct deaths *deaths, struct failure *failure)
 
 /* A sender may be known by no more than its name, and be one of the run. Of any other, which may be
  * another user's, no more is told than the event does. */
-static void name_sender(const struct deaths *deaths, struct process_event *end)
+static void name_sender(const struct failure_chains *deaths, struct process_event *end)
 {
     const struct living *sender = find(deaths, end->sender_pid);
 
@@ -497,8 +497,8 @@ static void name_sender(const struct deaths *deaths, struct process_event *end)
 }
 
 /* The end as the chain tells of it: with what was known of the process. */
-static struct process_event complete(const struct deaths *deaths, const struct living *living,
-                                     const struct process_event *event)
+static struct process_event complete(const struct failure_chains *deaths,
+                                     const struct living *living, const struct process_event *event)
 {
     struct process_event end = *event;
 
@@ -513,7 +513,7 @@ static struct process_event complete(const struct deaths *deaths, const struct l
 }
 
 /* The failure of the process, held. NULL without memory. */
-static struct failure *note_failure(struct deaths *deaths, const struct living *living,
+static struct failure *note_failure(struct failure_chains *deaths, const struct living *living,
                                     struct living *parent, const struct process_event *event)
 {
     const struct process_event end = complete(deaths, living, event);
@@ -529,9 +529,9 @@ static struct failure *note_failure(struct deaths *deaths, const struct living *
 }
 
 /* Keeps one whose children may have ended before it, although their ends are not reported yet. */
-static void keep_early(struct deaths *deaths, struct living *living, struct failure *end)
+static void keep_early(struct failure_chains *deaths, struct living *living, struct failure *end)
 {
-    struct living **place = &deaths->early[deaths->early_count++ % DEATHS_EARLY_MAX];
+    struct living **place = &deaths->early[deaths->early_count++ % FAILURE_CHAINS_EARLY_MAX];
 
     living_free(*place);
     *place = living;
@@ -547,17 +547,17 @@ static void reconsider(struct living *early)
     let_go(former);
 }
 
-static void forget_child(struct deaths *deaths, struct living *parent)
+static void forget_child(struct failure_chains *deaths, struct living *parent)
 {
     if (--parent->children || !parent->end)
         return;
-    for (size_t i = 0; i < DEATHS_EARLY_MAX; i++)
+    for (size_t i = 0; i < FAILURE_CHAINS_EARLY_MAX; i++)
         if (deaths->early[i] == parent)
             deaths->early[i] = NULL;
     living_free(parent);
 }
 
-static int note_end(struct deaths *deaths, const struct process_event *event)
+static int note_end(struct failure_chains *deaths, const struct process_event *event)
 {
     struct living *living = map_remove(&deaths->living, (uint64_t)event->pid);
     struct failure *failure = NULL;
@@ -585,7 +585,7 @@ static int note_end(struct deaths *deaths, const struct process_event *event)
     return has_failed && !failure ? -ENOMEM : 0;
 }
 
-void deaths_note(struct deaths *deaths, const struct process_event *event)
+void failure_chains_note(struct failure_chains *deaths, const struct process_event *event)
 {
     int r = 0;
 
@@ -601,12 +601,12 @@ void deaths_note(struct deaths *deaths, const struct process_event *event)
     default: break;
     }
     if (r < 0)
-        deaths_distrust(deaths);
+        failure_chains_distrust(deaths);
 }
 
 /* ---- asking ---- */
 
-const char *deaths_command(const struct deaths *deaths, int64_t pid)
+const char *failure_chains_command(const struct failure_chains *deaths, int64_t pid)
 {
     const struct living *living = find(deaths, pid);
 
@@ -619,13 +619,14 @@ static bool ended_so(const struct process_event *end, int64_t exit_code, int64_t
                                     : int_is_known(exit_code) && end->exit_code == exit_code;
 }
 
-static const struct failure *find_end(const struct deaths *deaths, const char *run_id, pid_t pid,
-                                      int64_t exit_code, int64_t signal_num)
+static const struct failure *find_end(const struct failure_chains *deaths, const char *run_id,
+                                      pid_t pid, int64_t exit_code, int64_t signal_num)
 {
-    size_t kept = MIN(deaths->ended_count, (size_t)DEATHS_ENDED_MAX);
+    size_t kept = MIN(deaths->ended_count, (size_t)FAILURE_CHAINS_ENDED_MAX);
 
     for (size_t back = 1; back <= kept; back++) {
-        const struct failure *end = deaths->ended[(deaths->ended_count - back) % DEATHS_ENDED_MAX];
+        const struct failure *end =
+            deaths->ended[(deaths->ended_count - back) % FAILURE_CHAINS_ENDED_MAX];
         if (end && strcmp(end->event.run_id, run_id) == 0 &&
             (pid ? end->event.pid == pid : !end->is_past) &&
             ended_so(&end->event, exit_code, signal_num))
@@ -654,8 +655,9 @@ static int copy_event(const struct process_event *from, struct arena *arena,
     return r;
 }
 
-int deaths_find(const struct deaths *deaths, const char *run_id, pid_t pid, int64_t exit_code,
-                int64_t signal_num, struct arena *arena, struct process_event_list *ret)
+int failure_chains_find(const struct failure_chains *deaths, const char *run_id, pid_t pid,
+                        int64_t exit_code, int64_t signal_num, struct arena *arena,
+                        struct process_event_list *ret)
 {
     const struct failure *end = find_end(deaths, run_id, pid, exit_code, signal_num);
     int r = 0;

@@ -1,4 +1,4 @@
-#include "engine/traced-runs.h"
+#include "trace/traced-runs.h"
 
 #include <stdlib.h>
 #include <string.h>
