@@ -20,10 +20,10 @@
 #include "cli/load-config.h"
 #include "cli/print-summary.h"
 #include "client/run-link.h"
-#include "engine/job-run.h"
 #include "config/paths.h"
 #include "model/record-json.h"
 #include "model/redact.h"
+#include "run/job-run.h"
 #include "sample/collector.h"
 
 /* As `env`, `nohup` and `timeout` have it. */

@@ -1,8 +1,8 @@
-/* A daemon as the keeper of a run (engine/run-keeper.h): what `sonde run` tells it over the socket.
+/* A daemon as the keeper of a run (run/run-keeper.h): what `sonde run` tells it over the socket.
  * Nothing waits for an answer but the end of the run. */
 #pragma once
 
-#include "engine/run-keeper.h"
+#include "run/run-keeper.h"
 
 struct run_link;
 

@@ -12,6 +12,7 @@
 #include "base/fd-io.h"
 #include "base/log.h"
 #include "base/vec.h"
+#include "config/paths.h"
 #include "daemon/adoption.h"
 #include "daemon/analyst.h"
 #include "daemon/asker.h"
@@ -20,9 +21,8 @@
 #include "daemon/publish.h"
 #include "daemon/server.h"
 #include "daemon/service-manager.h"
-#include "engine/run-record.h"
 #include "loop/signals.h"
-#include "config/paths.h"
+#include "run/run-record.h"
 
 /* Files are kept open between readings, three a process: a third of the cost of opening them. */
 #define FILES_WANTED 65536

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
-#include "engine/kernel-loader.h"
+#include "run/kernel-loader.h"
 
 #define DELAY_MS 20
 

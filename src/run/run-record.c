@@ -1,4 +1,4 @@
-#include "engine/run-record.h"
+#include "run/run-record.h"
 
 #include <errno.h>
 #include <fcntl.h>

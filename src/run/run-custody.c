@@ -1,4 +1,4 @@
-#include "engine/run-custody.h"
+#include "run/run-custody.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,9 +8,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/macros.h"
-#include "model/record-copy.h"
-#include "engine/run-record.h"
 #include "loop/fd-watch.h"
+#include "model/record-copy.h"
+#include "run/run-record.h"
 
 /* A daemon in the middle of a snapshot answers in milliseconds; one that does not is stopped. */
 #define ANSWER_NS NS_PER_SEC

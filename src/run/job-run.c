@@ -1,4 +1,4 @@
-#include "engine/job-run.h"
+#include "run/job-run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,15 +16,15 @@
 #include "base/macros.h"
 #include "config/paths.h"
 #include "engine/engine.h"
-#include "engine/kernel-loader.h"
-#include "engine/run-custody.h"
-#include "engine/run-summary.h"
 #include "loop/reaper.h"
 #include "loop/signals.h"
 #include "loop/spawn.h"
 #include "probe/connector.h"
 #include "probe/host.h"
 #include "probe/process-lookup.h"
+#include "run/kernel-loader.h"
+#include "run/run-custody.h"
+#include "run/run-summary.h"
 
 /* A command that is over by then is not worth a tenth of a second of CPU: the connector tells of
  * its processes, and wait4 of its figures. */

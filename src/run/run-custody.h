@@ -12,8 +12,8 @@
 
 #include <uv.h>
 
-#include "engine/job-run.h"
-#include "engine/run-keeper.h"
+#include "run/job-run.h"
+#include "run/run-keeper.h"
 #include "writer/store-writer.h"
 
 struct run_custody;

@@ -2,7 +2,7 @@
  * its step, if it is one. */
 #pragma once
 
-#include "engine/job-run.h"
+#include "run/job-run.h"
 
 /* The command line as that of a process is shown: cut, in UTF-8, its arguments apart by blanks.
  * NULL without memory. */

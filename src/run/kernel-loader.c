@@ -1,4 +1,4 @@
-#include "engine/kernel-loader.h"
+#include "run/kernel-loader.h"
 
 #include <errno.h>
 #include <stdlib.h>

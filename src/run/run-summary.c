@@ -1,4 +1,4 @@
-#include "engine/run-summary.h"
+#include "run/run-summary.h"
 
 #include <errno.h>
 #include <string.h>
@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "model/record-copy.h"
-#include "engine/run-record.h"
 #include "model/cause.h"
+#include "model/record-copy.h"
+#include "run/run-record.h"
 
 void run_facts_add_reaped(struct run_facts *facts, const struct rusage *usage)
 {

@@ -6,9 +6,9 @@
 #include <sys/types.h>
 
 #include "base/vec.h"
-#include "engine/job-run.h"
 #include "jobs/registry.h"
 #include "model/snapshot.h"
+#include "run/job-run.h"
 #include "sample/call-ledger.h"
 #include "sample/ledger.h"
 
