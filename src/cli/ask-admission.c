@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cli/load-config.h"
-#include "cli/own-admission.h"
 #include "client/admission-decode.h"
+#include "detect/admission.h"
 #include "sample/collector.h"
 
 #define WAIT_MIN_SECONDS 1
@@ -151,7 +151,7 @@ static int judge_alone(const struct command_context *context, const char *job_ty
     int r = take_snapshot(&snapshot);
     if (r == -ENOMEM)
         return r;
-    own_admission(snapshot, is_unknown ? NULL : &estimate, ret);
+    admission_without_daemon(snapshot, is_unknown ? NULL : &estimate, ret);
     return 0;
 }
 

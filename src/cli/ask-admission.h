@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/command.h"
-#include "cli/reader.h"
+#include "client/reader.h"
 #include "detect/pressure.h"
 
 /* The exit status of a job that may not start now (EX_TEMPFAIL). */

@@ -227,14 +227,14 @@ static void choose_store(const struct command_context *context, struct config *c
 }
 
 /* A daemon that is there keeps the run; without memory to ask it, it is stored here. */
-static void find_keeper(const struct command_context *context, struct request *request)
+static void find_backend(const struct command_context *context, struct request *request)
 {
     if (!request->job.store || paths_sockets(context->socket_path, context->state_dir, getenv,
                                              geteuid(), &request->sockets) < 0)
         return;
     request->link = run_link_new((const char *const *)request->sockets.items, request->store.path);
     if (request->link)
-        request->job.keeper = run_link_keeper(request->link);
+        request->job.backend = run_link_backend(request->link);
 }
 
 /* Waits until there is room for it. 0, or the exit status. */
@@ -367,7 +367,7 @@ static int run(const struct command_context *context, struct arguments *argument
     request.job.gpus = config->gpu_enabled;
     request.job.traces_members = config_traces_members(config);
     choose_store(context, config, &request);
-    find_keeper(context, &request);
+    find_backend(context, &request);
     status = open_summary(&request);
     if (status == 0)
         status = await_room(context, &request);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/command.h"
-#include "cli/reader.h"
+#include "client/reader.h"
 #include "config/config.h"
 
 /* Finds the daemon, or else the database, by the options, the configuration and the state

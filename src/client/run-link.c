@@ -27,7 +27,7 @@ enum {
 };
 
 struct run_link {
-    struct run_keeper keeper;
+    struct run_backend backend;
     const char *const *socket_paths;
     const char *store_path; /* NULL: nothing is stored here */
     struct client *client;  /* NULL: not connected */
@@ -418,7 +418,7 @@ struct run_link *run_link_new(const char *const *socket_paths, const char *store
         return NULL;
     link->socket_paths = socket_paths;
     link->store_path = store_path;
-    link->keeper = (struct run_keeper){
+    link->backend = (struct run_backend){
         .context = link,
         .ask = ask,
         .get_fd = get_fd,
@@ -444,7 +444,7 @@ void run_link_free(struct run_link *link)
     free(link);
 }
 
-const struct run_keeper *run_link_keeper(const struct run_link *link)
+const struct run_backend *run_link_backend(const struct run_link *link)
 {
-    return &link->keeper;
+    return &link->backend;
 }

@@ -1,8 +1,8 @@
-/* A daemon as the keeper of a run (run/run-keeper.h): what `sonde run` tells it over the socket.
+/* A daemon as the keeper of a run (run/run-backend.h): what `sonde run` tells it over the socket.
  * Nothing waits for an answer but the end of the run. */
 #pragma once
 
-#include "run/run-keeper.h"
+#include "run/run-backend.h"
 
 struct run_link;
 
@@ -12,4 +12,4 @@ struct run_link *run_link_new(const char *const *socket_paths, const char *store
 void run_link_free(struct run_link *link);
 
 /* Valid as long as the link. */
-const struct run_keeper *run_link_keeper(const struct run_link *link);
+const struct run_backend *run_link_backend(const struct run_link *link);

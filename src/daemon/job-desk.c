@@ -651,10 +651,10 @@ void job_desk_sweep(struct daemon *daemon)
         if (!entry)
             continue;
         entry->summed_processes = run->members ? 0 : run->processes;
-        run->lacks_events |= entry->has_lost_keeper; /* its end would have been read since */
+        run->lacks_events |= entry->has_lost_caller; /* its end would have been read since */
         if (run->stores_no_lives && owner_is_gone(entry)) {
             run->stores_no_lives = false;
-            entry->has_lost_keeper = true;
+            entry->has_lost_caller = true;
             job_desk_take_back(daemon, run); /* its counts go on from what the caller has stored */
         }
         bool was_left_alone = entry->was_left_alone;

@@ -21,7 +21,7 @@ struct desk_entry {
     uint64_t owner_start_ticks;
     bool is_adopted;           /* and not told of again since: it ends with its processes */
     bool was_left_alone;       /* at the last sweep */
-    bool has_lost_keeper;      /* its caller stored events, and was gone at a sweep */
+    bool has_lost_caller;      /* its caller stored events, and was gone at a sweep */
     bool is_continued;         /* others have kept its beginning */
     uint64_t summed_processes; /* how many were over when the last snapshot was taken, if all were;
                                   else 0 */

@@ -245,7 +245,7 @@ static bool shares_store(const struct daemon *daemon, const struct connection *c
 
 /* Who stores births, programs and ends: one of the two, from the first of them to the last. What
  * both have seen a part of cannot be put together again once it is folded. */
-static void choose_event_keeper(struct daemon *daemon, const struct connection *connection,
+static void choose_event_writer(struct daemon *daemon, const struct connection *connection,
                                 const struct rpc_request *request,
                                 const struct told_process *process, struct run *run)
 {
@@ -357,7 +357,7 @@ static void start_run(struct daemon *daemon, struct connection *connection,
         answer_fail_errno(answer, r);
         return;
     }
-    choose_event_keeper(daemon, connection, request, &process, run);
+    choose_event_writer(daemon, connection, request, &process, run);
     connection_keep_open(connection);
     write_start(request, run, answer);
 }
@@ -390,7 +390,7 @@ static void resume_run(struct daemon *daemon, struct connection *connection,
     job_desk_told_by(daemon, run, peer_process(peer));
     if (rpc_bool(request, "again", false))
         job_desk_take_back(daemon, run);
-    choose_event_keeper(daemon, connection, request, &process, run);
+    choose_event_writer(daemon, connection, request, &process, run);
     connection_keep_open(connection);
     write_start(request, run, answer);
 }

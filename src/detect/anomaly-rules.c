@@ -60,13 +60,13 @@ static int add_finding(struct anomaly_rules *rules, enum anomaly_kind kind,
 
 /* What a process that fires is told with; the rules below give the figures. */
 typedef bool (*process_rule_fn)(const struct anomaly_rules *rules,
-                                const struct process_metric *process, struct process_memory *memory,
-                                struct finding_figures *ret);
+                                const struct process_metric *process,
+                                struct process_history *memory, struct finding_figures *ret);
 
 /* ---- one process ---- */
 
 static bool check_spike(const struct anomaly_rules *rules, const struct process_metric *process,
-                        struct process_memory *memory, struct finding_figures *ret)
+                        struct process_history *memory, struct finding_figures *ret)
 {
     struct rss_baseline baseline;
 
@@ -91,7 +91,7 @@ static bool check_spike(const struct anomaly_rules *rules, const struct process_
 }
 
 static bool check_runaway(const struct anomaly_rules *rules, const struct process_metric *process,
-                          struct process_memory *memory, struct finding_figures *ret)
+                          struct process_history *memory, struct finding_figures *ret)
 {
     if (!streak_has_lasted(&memory->busy, rules->now_ns, rules->runaway_ns))
         return false;
@@ -107,7 +107,7 @@ static bool check_runaway(const struct anomaly_rules *rules, const struct proces
 }
 
 static bool check_fds(const struct anomaly_rules *rules, const struct process_metric *process,
-                      struct process_memory *memory _unused_, struct finding_figures *ret)
+                      struct process_history *memory _unused_, struct finding_figures *ret)
 {
     bool has_limit = int_is_known(process->fd_limit);
     double limit = has_limit ? (double)process->fd_limit : REAL_UNKNOWN;
@@ -131,8 +131,8 @@ static bool check_fds(const struct anomaly_rules *rules, const struct process_me
 }
 
 static bool check_leak(const struct anomaly_rules *rules _unused_,
-                       const struct process_metric *process _unused_, struct process_memory *memory,
-                       struct finding_figures *ret)
+                       const struct process_metric *process _unused_,
+                       struct process_history *memory, struct finding_figures *ret)
 {
     const struct rss_leak *leak = &memory->history.leak;
 
@@ -150,7 +150,7 @@ static bool check_leak(const struct anomaly_rules *rules _unused_,
 
 static bool check_stuck(const struct anomaly_rules *rules,
                         const struct process_metric *process _unused_,
-                        struct process_memory *memory, struct finding_figures *ret)
+                        struct process_history *memory, struct finding_figures *ret)
 {
     if (!streak_has_lasted(&memory->stuck, rules->now_ns, rules->numbers.stuck_ns))
         return false;
@@ -182,7 +182,7 @@ static bool is_waiting(const struct anomaly_rules *rules, const struct process_m
 
 /* What has to be known before the rules are asked. */
 static int follow(struct anomaly_rules *rules, const struct process_metric *process,
-                  struct process_memory *memory)
+                  struct process_history *memory)
 {
     const struct detect_numbers *numbers = &rules->numbers;
     int error = 0;
@@ -203,7 +203,7 @@ static int check_process(struct anomaly_rules *rules, const struct process_metri
 {
     const struct detect_numbers *numbers = &rules->numbers;
     struct finding_figures figures;
-    struct process_memory *memory =
+    struct process_history *memory =
         process_memories_see(&rules->memories, process, rules->now_ns, numbers);
 
     if (!memory)
@@ -235,8 +235,8 @@ static bool is_below(const struct anomaly_rules *rules, const struct process_met
     for (size_t i = 0; i <= rules->memories.by_pid.count && int_is_known(ppid); i++) {
         if (ppid == ancestor)
             return true;
-        const struct process_memory *parent = process_memories_find_pid(&rules->memories, ppid);
-        if (!parent || !process_memory_is_there(&rules->memories, parent))
+        const struct process_history *parent = process_memories_find_pid(&rules->memories, ppid);
+        if (!parent || !process_history_is_there(&rules->memories, parent))
             return false;
         ppid = parent->ppid;
     }
@@ -289,7 +289,7 @@ static int check_pressure(struct anomaly_rules *rules, const struct snapshot *sn
 static int64_t find_owner(const struct anomaly_rules *rules, const struct snapshot *snapshot,
                           const struct process_event *event)
 {
-    const struct process_memory *memory = process_memories_find_pid(&rules->memories, event->pid);
+    const struct process_history *memory = process_memories_find_pid(&rules->memories, event->pid);
 
     if (int_is_known(event->uid))
         return event->uid;
@@ -327,7 +327,7 @@ static int add_oom(struct anomaly_rules *rules, const struct snapshot *snapshot,
 /* A program that is new has no past. */
 static void forget_program(struct anomaly_rules *rules, int64_t pid)
 {
-    struct process_memory *memory = process_memories_find_pid(&rules->memories, pid);
+    struct process_history *memory = process_memories_find_pid(&rules->memories, pid);
 
     if (!memory)
         return;

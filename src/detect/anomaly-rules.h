@@ -6,7 +6,7 @@
 #include "detect/detector.h"
 #include "detect/finding.h"
 #include "detect/numbers.h"
-#include "detect/process-memory.h"
+#include "detect/process-history.h"
 
 struct anomaly_rules {
     struct anomaly_config config;

@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "detect/finding.h"
 #include "detect/numbers.h"
-#include "detect/process-memory.h"
+#include "detect/process-history.h"
 
 struct episode;
 TAILQ_HEAD(episode_queue, episode);

@@ -292,7 +292,7 @@ static void add_own_spawn(struct engine *engine)
         return;
     intake_spawn(&engine->intake, member_owner(member), member->pid, getpid(),
                  ns_to_sec(options->spawned_at.real_ns));
-    command_book_expect(&engine->intake.book, member->pid, options->spawned_path);
+    command_cache_expect(&engine->intake.commands, member->pid, options->spawned_path);
 }
 
 static int apply_settings(struct engine *engine, const struct engine_settings *settings)

@@ -19,7 +19,7 @@
 void intake_done(struct intake *intake)
 {
     tick_box_free(intake->box);
-    command_book_done(&intake->book);
+    command_cache_done(&intake->commands);
     failure_chains_done(&intake->deaths);
     *intake = (struct intake){0};
 }
@@ -51,7 +51,7 @@ void intake_hand_over(struct intake *intake, struct snapshot *snapshot)
     if (!box)
         return;
     box->tick.snapshot = snapshot;
-    command_book_name(&intake->book, box);
+    command_cache_name(&intake->commands, box);
     for (size_t i = 0; i < box->tick.events.count; i++)
         note_event(intake, box, &box->tick.events.items[i]);
     intake->hand_over(intake->context, box);
@@ -101,7 +101,7 @@ static void take_exec(struct intake *intake, struct event_owner owner,
         box ? tick_box_add_event(box, owner, EVENT_EXEC, event->pid, timestamp) : NULL;
 
     if (exec)
-        command_book_name_exec(&intake->book, box, event->command, exec);
+        command_cache_name_exec(&intake->commands, box, event->command, exec);
 }
 
 static double mb_or_unknown(int64_t bytes)
@@ -259,7 +259,7 @@ void intake_step(struct intake *intake, struct event_owner owner, enum event_typ
 void intake_distrust(struct intake *intake)
 {
     failure_chains_distrust(&intake->deaths);
-    command_book_distrust(&intake->book);
+    command_cache_distrust(&intake->commands);
 }
 
 void intake_gap(struct intake *intake, const struct gap *gap)

@@ -2,7 +2,7 @@
  * tick: births, ends, signals, steps, gaps. */
 #pragma once
 
-#include "engine/command-book.h"
+#include "engine/command-cache.h"
 #include "engine/sent-signals.h"
 #include "explain/failure-chain.h"
 #include "jobs/registry.h"
@@ -13,7 +13,7 @@
 struct intake {
     bool wants_events;
     struct tick_box *box; /* what belongs to the next tick; NULL: nothing yet */
-    struct command_book book;
+    struct command_cache commands;
     struct sent_signals sent;
     struct failure_chains deaths; /* by the boxes that were handed on */
     uint64_t lost_events;         /* that there was not even a box for */

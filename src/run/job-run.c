@@ -23,7 +23,7 @@
 #include "probe/host.h"
 #include "probe/process-lookup.h"
 #include "run/kernel-loader.h"
-#include "run/run-custody.h"
+#include "run/run-storage.h"
 #include "run/run-summary.h"
 
 /* A command that is over by then is not worth a tenth of a second of CPU: the connector tells of
@@ -46,7 +46,7 @@ struct job_runner {
     struct kernel_loader *loader;
     struct kernel_probe *kernel; /* NULL: there is none, or not yet */
     struct engine *engine;
-    struct run_custody *custody; /* NULL: it is kept nowhere */
+    struct run_storage *storage; /* NULL: it is kept nowhere */
     struct tick_box *latest;     /* of the last ticks, which the summary is made from */
 
     pid_t command_pid;
@@ -67,11 +67,11 @@ struct job_runner {
 /* A process that is stopped in the middle of a transaction would keep others from writing. */
 static bool stop_self(struct job_runner *runner, int number, bool (*is_wanted)(void *context))
 {
-    if (runner->custody)
-        run_custody_hold(runner->custody);
+    if (runner->storage)
+        run_storage_hold(runner->storage);
     bool was_stopped = signals_stop_self(number, is_wanted, runner);
-    if (runner->custody)
-        run_custody_release(runner->custody);
+    if (runner->storage)
+        run_storage_release(runner->storage);
     return was_stopped;
 }
 
@@ -79,8 +79,8 @@ static void tell_of_signal(struct job_runner *runner, const struct process_event
 {
     if (runner->engine)
         engine_signalled(runner->engine, runner->run, runner->command_pid, sent);
-    if (runner->custody)
-        run_custody_signalled(runner->custody, runner->command_pid, sent);
+    if (runner->storage)
+        run_storage_signalled(runner->storage, runner->command_pid, sent);
 }
 
 /* Who sent a signal, as far as it can still be told. */
@@ -297,8 +297,8 @@ static void on_child(void *context, pid_t pid, int status, const struct rusage *
 
 static void keep_tick(struct job_runner *runner, struct tick_box *box)
 {
-    if (box && runner->custody)
-        run_custody_tick(runner->custody, box);
+    if (box && runner->storage)
+        run_storage_tick(runner->storage, box);
     else
         tick_box_free(box);
 }
@@ -358,14 +358,14 @@ static struct tick_box *make_plain_tick(struct job_runner *runner)
  */
 static void finish_keeping(struct job_runner *runner, struct job_run_result *ret)
 {
-    struct run_custody_end end;
+    struct run_storage_end end;
     struct tick_box *last = runner->engine ? TAKE_PTR(runner->latest) : make_plain_tick(runner);
 
-    if (!runner->custody) {
+    if (!runner->storage) {
         tick_box_free(last);
         return;
     }
-    run_custody_finish(TAKE_PTR(runner->custody), last, ret->has_summary ? &ret->summary : NULL,
+    run_storage_finish(TAKE_PTR(runner->storage), last, ret->has_summary ? &ret->summary : NULL,
                        ns_to_sec(runner->ended_real_ns), &ret->arena, &end);
     char *job_id = end.job_id[0] ? arena_strdup(&ret->arena, end.job_id) : NULL;
     if (ret->has_summary && job_id)
@@ -473,8 +473,8 @@ static bool is_kernel_wanted(void *context)
 {
     const struct job_runner *runner = context;
 
-    return runner->engine && !(runner->custody && run_custody_is_kept(runner->custody) &&
-                               !run_custody_keeps_events(runner->custody));
+    return runner->engine && !(runner->storage && run_storage_is_kept(runner->storage) &&
+                               !run_storage_keeps_events(runner->storage));
 }
 
 static void on_kernel_loaded(void *context, struct kernel_probe *kernel,
@@ -519,7 +519,7 @@ static bool may_look_deeper(void *context)
 {
     const struct job_runner *runner = context;
 
-    return !runner->custody || run_custody_is_ours(runner->custody);
+    return !runner->storage || run_storage_is_ours(runner->storage);
 }
 
 static int start_sampling(struct job_runner *runner)
@@ -603,8 +603,8 @@ static void start_keeping(struct job_runner *runner, uv_loop_t *loop)
 
     if (!options->store)
         return;
-    runner->custody = run_custody_begin(loop, options, &runner->started, runner->command_pid);
-    if (!runner->custody && options->on_notice)
+    runner->storage = run_storage_begin(loop, options, &runner->started, runner->command_pid);
+    if (!runner->storage && options->on_notice)
         options->on_notice(options->context, "not stored: no memory left");
 }
 

@@ -10,12 +10,12 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "writer/store-writer.h"
 #include "config/config.h"
 #include "model/job.h"
 #include "probe/bpf/kernel-probe.h"
+#include "writer/store-writer.h"
 
-struct run_keeper;
+struct run_backend;
 
 struct job_run_options {
     char *const *argv;
@@ -39,7 +39,7 @@ struct job_run_options {
     void (*on_notice)(void *context, const char *text); /* see store-writer.h */
     void *context;
     /* Who keeps the run in our place, while it can; NULL: nobody. Not asked if nothing is kept. */
-    const struct run_keeper *keeper;
+    const struct run_backend *backend;
 };
 
 struct job_run_result {

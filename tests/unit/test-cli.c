@@ -8,7 +8,7 @@
 #include "base/macros.h"
 #include "cli/arguments.h"
 #include "cli/follow.h"
-#include "cli/own-admission.h"
+#include "detect/admission.h"
 #include "cli/process-table.h"
 
 /* ---- arguments ---- */
@@ -193,7 +193,7 @@ static struct admission judge(double total_mb, double free_mb, double psi_full,
     snapshot->system_memory_total_mb = total_mb;
     snapshot->system_memory_available_mb = free_mb;
     snapshot->psi.memory.full_avg10 = psi_full;
-    own_admission(snapshot, estimate, &admission);
+    admission_without_daemon(snapshot, estimate, &admission);
     return admission;
 }
 
@@ -223,7 +223,7 @@ static void test_what_cannot_be_read_refuses(void **state _unused_)
 {
     struct admission admission;
 
-    own_admission(NULL, NULL, &admission);
+    admission_without_daemon(NULL, NULL, &admission);
     assert_false(admission.allowed);
     assert_int_equal(admission.level, PRESSURE_CRITICAL);
     assert_false(judge(REAL_UNKNOWN, 100, 0, NULL).allowed);

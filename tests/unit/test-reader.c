@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/reader.h"
+#include "client/reader.h"
 #include "fake-daemon.h"
 #include "model/daemon-status.h"
 #include "model/record-json.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "engine/command-book.h"
+#include "engine/command-cache.h"
 #include "model/job.h"
 #include "model/record-copy.h"
 #include "writer/tick-loss.h"
@@ -243,12 +243,12 @@ static struct snapshot *make_snapshot(size_t count, const int64_t *pids, const c
 
 static void test_processes_are_named(void **state _unused_)
 {
-    struct command_book book = {0};
+    struct command_cache cache = {0};
     struct tick_box *box = tick_box_new();
 
     box->tick.snapshot =
         make_snapshot(2, (int64_t[]){10, 11}, (const char *[]){"make all", "sh -c cc"});
-    command_book_name(&book, box);
+    command_cache_name(&cache, box);
     tick_box_free(box); /* with the snapshot, as the store does */
 
     box = tick_box_new();
@@ -260,7 +260,7 @@ static void test_processes_are_named(void **state _unused_)
     tick_box_add_end(box, first, 10, EXITED(0), 5);
     tick_box_add_end(box, first, 13, EXITED(0), 6); /* came and went */
     box->tick.snapshot = make_snapshot(1, (int64_t[]){12}, (const char *[]){"cc -c a.c"});
-    command_book_name(&book, box);
+    command_cache_name(&cache, box);
 
     const struct process_event *events = box->tick.events.items;
     assert_string_equal(events[0].command, "cc -c a.c");
@@ -271,91 +271,91 @@ static void test_processes_are_named(void **state _unused_)
     assert_string_equal(events[5].command, "make all");
     assert_null(events[6].command);
     tick_box_free(box);
-    command_book_done(&book);
+    command_cache_done(&cache);
 }
 
 static void test_processes_are_named_without_a_snapshot(void **state _unused_)
 {
-    struct command_book book = {0};
+    struct command_cache cache = {0};
     struct tick_box *box = tick_box_new();
 
     box->tick.snapshot = make_snapshot(1, (int64_t[]){10}, (const char *[]){"make all"});
-    command_book_name(&book, box);
+    command_cache_name(&cache, box);
     tick_box_free(box);
     for (int i = 0; i < 2; i++) { /* what is known stays known */
         box = tick_box_new();
         tick_box_add_end(box, first, 10, EXITED(0), 1);
-        command_book_name(&book, box);
+        command_cache_name(&cache, box);
         assert_string_equal(box->tick.events.items[0].command, "make all");
         tick_box_free(box);
     }
-    command_book_done(&book);
+    command_cache_done(&cache);
 }
 
 /* A pid that no process has. */
 #define NO_PID (1 << 30)
 
-static const char *name_exec(struct command_book *book, struct tick_box *box, pid_t pid,
+static const char *name_exec(struct command_cache *cache, struct tick_box *box, pid_t pid,
                              const char *reported)
 {
     struct process_event exec = {.pid = pid};
 
-    command_book_name_exec(book, box, reported, &exec);
+    command_cache_name_exec(cache, box, reported, &exec);
     return exec.command;
 }
 
 /* The last snapshot shows the process by that command. */
-static void show(struct command_book *book, pid_t pid, const char *command)
+static void show(struct command_cache *cache, pid_t pid, const char *command)
 {
     struct tick_box *box = tick_box_new();
 
     box->tick.snapshot = make_snapshot(1, (int64_t[]){pid}, &command);
-    command_book_name(book, box);
+    command_cache_name(cache, box);
     tick_box_free(box);
 }
 
 static void test_expected_exec_is_named(void **state _unused_)
 {
-    struct command_book book = {0};
+    struct command_cache cache = {0};
     struct tick_box *box = tick_box_new();
 
-    command_book_expect(&book, NO_PID, "/bin/make");
-    assert_null(name_exec(&book, box, NO_PID + 1, NULL));
-    assert_string_equal(name_exec(&book, box, NO_PID, NULL), "[make]");
-    assert_null(name_exec(&book, box, NO_PID, NULL)); /* executes something else */
+    command_cache_expect(&cache, NO_PID, "/bin/make");
+    assert_null(name_exec(&cache, box, NO_PID + 1, NULL));
+    assert_string_equal(name_exec(&cache, box, NO_PID, NULL), "[make]");
+    assert_null(name_exec(&cache, box, NO_PID, NULL)); /* executes something else */
 
-    show(&book, NO_PID, "/bin/sh ./script");
-    assert_null(name_exec(&book, box, NO_PID, NULL));
-    command_book_expect(&book, NO_PID, "./script");
-    assert_string_equal(name_exec(&book, box, NO_PID, NULL), "/bin/sh ./script");
-    show(&book, NO_PID, "[sonde]"); /* in the midst of its exec */
-    command_book_expect(&book, NO_PID, "scr\xffipt");
-    assert_string_equal(name_exec(&book, box, NO_PID, NULL), "[scr\xef\xbf\xbdipt]");
+    show(&cache, NO_PID, "/bin/sh ./script");
+    assert_null(name_exec(&cache, box, NO_PID, NULL));
+    command_cache_expect(&cache, NO_PID, "./script");
+    assert_string_equal(name_exec(&cache, box, NO_PID, NULL), "/bin/sh ./script");
+    show(&cache, NO_PID, "[sonde]"); /* in the midst of its exec */
+    command_cache_expect(&cache, NO_PID, "scr\xffipt");
+    assert_string_equal(name_exec(&cache, box, NO_PID, NULL), "[scr\xef\xbf\xbdipt]");
 
     /* What was reported or read goes first. */
-    command_book_expect(&book, NO_PID, "./script");
-    assert_string_equal(name_exec(&book, box, NO_PID, "/bin/sh ./script"), "/bin/sh ./script");
-    assert_null(name_exec(&book, box, NO_PID, NULL));
-    command_book_expect(&book, getpid(), "./other");
-    assert_non_null(strstr(name_exec(&book, box, getpid(), NULL), "test-tick-box"));
+    command_cache_expect(&cache, NO_PID, "./script");
+    assert_string_equal(name_exec(&cache, box, NO_PID, "/bin/sh ./script"), "/bin/sh ./script");
+    assert_null(name_exec(&cache, box, NO_PID, NULL));
+    command_cache_expect(&cache, getpid(), "./other");
+    assert_non_null(strstr(name_exec(&cache, box, getpid(), NULL), "test-tick-box"));
     tick_box_free(box);
-    command_book_done(&book);
+    command_cache_done(&cache);
 }
 
 static void test_expected_exec_that_was_lost(void **state _unused_)
 {
-    struct command_book book = {0};
+    struct command_cache cache = {0};
     struct tick_box *box = tick_box_new();
 
-    command_book_expect(&book, NO_PID, "make");
-    command_book_distrust(&book);
-    assert_null(name_exec(&book, box, NO_PID, NULL));
-    command_book_expect(&book, NO_PID, "make");
+    command_cache_expect(&cache, NO_PID, "make");
+    command_cache_distrust(&cache);
+    assert_null(name_exec(&cache, box, NO_PID, NULL));
+    command_cache_expect(&cache, NO_PID, "make");
     tick_box_add_end(box, first, NO_PID, EXITED(0), 1);
-    command_book_name(&book, box);
-    assert_null(name_exec(&book, box, NO_PID, NULL)); /* another process of that pid */
+    command_cache_name(&cache, box);
+    assert_null(name_exec(&cache, box, NO_PID, NULL)); /* another process of that pid */
     tick_box_free(box);
-    command_book_done(&book);
+    command_cache_done(&cache);
 }
 
 /* ---- copies ---- */

@@ -6,5 +6,5 @@
 
 /* `snapshot` needs the machine's figures only; NULL: it could not be read, which refuses.
  * `estimate` is that of its type; NULL, or without enough confidence: it does not count. */
-void own_admission(const struct snapshot *snapshot, const struct resource_estimate *estimate,
-                   struct admission *ret);
+void admission_without_daemon(const struct snapshot *snapshot,
+                              const struct resource_estimate *estimate, struct admission *ret);

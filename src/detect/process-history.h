@@ -20,7 +20,7 @@ struct streak {
     uint64_t since_ns;
 };
 
-struct process_memory {
+struct process_history {
     int64_t pid;
     uint64_t start_ticks;
     int64_t ppid;
@@ -45,21 +45,21 @@ void process_memories_done(struct process_memories *memories);
 /* A snapshot: begin, see each of its processes, end. */
 void process_memories_begin(struct process_memories *memories);
 /* NULL if there is no memory for a new one. Valid until the end of the next snapshot. */
-struct process_memory *process_memories_see(struct process_memories *memories,
-                                            const struct process_metric *process, uint64_t now_ns,
-                                            const struct detect_numbers *numbers);
+struct process_history *process_memories_see(struct process_memories *memories,
+                                             const struct process_metric *process, uint64_t now_ns,
+                                             const struct detect_numbers *numbers);
 void process_memories_end(struct process_memories *memories);
 
 /* NULL: it is gone, or never was. */
-struct process_memory *process_memories_find(const struct process_memories *memories, int64_t pid,
-                                             uint64_t start_ticks);
+struct process_history *process_memories_find(const struct process_memories *memories, int64_t pid,
+                                              uint64_t start_ticks);
 /* The same by pid alone. */
-struct process_memory *process_memories_find_pid(const struct process_memories *memories,
-                                                 int64_t pid);
+struct process_history *process_memories_find_pid(const struct process_memories *memories,
+                                                  int64_t pid);
 
 /* Whether it is in the current snapshot. */
-bool process_memory_is_there(const struct process_memories *memories,
-                             const struct process_memory *memory);
+bool process_history_is_there(const struct process_memories *memories,
+                              const struct process_history *memory);
 
 void streak_go_on(struct streak *streak, bool holds, uint64_t now_ns);
 /* Whether it has held for so long. */

@@ -1,4 +1,4 @@
-#include "cli/own-admission.h"
+#include "detect/admission.h"
 
 #include <stdio.h>
 
@@ -29,8 +29,8 @@ static bool is_too_large(const struct resource_estimate *estimate, double free_m
            estimate->estimated_peak_memory_mb > free_mb;
 }
 
-void own_admission(const struct snapshot *snapshot, const struct resource_estimate *estimate,
-                   struct admission *ret)
+void admission_without_daemon(const struct snapshot *snapshot,
+                              const struct resource_estimate *estimate, struct admission *ret)
 {
     double total_mb = snapshot ? snapshot->system_memory_total_mb : REAL_UNKNOWN;
     double free_mb = snapshot ? snapshot->system_memory_available_mb : REAL_UNKNOWN;

@@ -15,7 +15,7 @@ enum keeper_state {
     KEEPER_KEEPS,
 };
 
-struct run_keeper {
+struct run_backend {
     void *context;
 
     /* Reports the run: `job` as it began, its first process, its step; whether another, or this

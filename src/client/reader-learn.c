@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/reader-parts.h"
+#include "client/reader-parts.h"
 
 /* {"job_type": …}, or {} without one. */
 static void write_type_params(const char *job_type, struct text *out)

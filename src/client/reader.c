@@ -1,4 +1,4 @@
-#include "cli/reader-parts.h"
+#include "client/reader-parts.h"
 
 #include <errno.h>
 #include <stdio.h>

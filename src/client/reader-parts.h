@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json-writer.h"
-#include "cli/reader.h"
+#include "client/reader.h"
 
 /* A week of a busy machine is read in some ten seconds. */
 #define LONG_TIMEOUT_MSEC 60000

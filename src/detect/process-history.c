@@ -1,4 +1,4 @@
-#include "detect/process-memory.h"
+#include "detect/process-history.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 /* Without it in so many snapshots in a row, a process is gone. */
 #define GONE_SNAPSHOTS 2
 
-static void memory_free(struct process_memory *memory)
+static void memory_free(struct process_history *memory)
 {
     rss_window_done(&memory->window);
     rss_history_done(&memory->history);
@@ -17,7 +17,7 @@ void process_memories_done(struct process_memories *memories)
 {
     size_t position = 0;
 
-    for (struct process_memory *memory; (memory = map_next(&memories->by_pid, &position));)
+    for (struct process_history *memory; (memory = map_next(&memories->by_pid, &position));)
         memory_free(memory);
     map_done(&memories->by_pid);
 }
@@ -28,11 +28,11 @@ void process_memories_begin(struct process_memories *memories)
     memories->seen = 0;
 }
 
-static struct process_memory *add(struct process_memories *memories,
-                                  const struct process_metric *process, uint64_t now_ns,
-                                  const struct detect_numbers *numbers)
+static struct process_history *add(struct process_memories *memories,
+                                   const struct process_metric *process, uint64_t now_ns,
+                                   const struct detect_numbers *numbers)
 {
-    struct process_memory *memory = calloc(1, sizeof(*memory));
+    struct process_history *memory = calloc(1, sizeof(*memory));
 
     if (!memory || map_put(&memories->by_pid, (uint64_t)process->pid, memory) < 0) {
         free(memory);
@@ -45,11 +45,11 @@ static struct process_memory *add(struct process_memories *memories,
     return memory;
 }
 
-struct process_memory *process_memories_see(struct process_memories *memories,
-                                            const struct process_metric *process, uint64_t now_ns,
-                                            const struct detect_numbers *numbers)
+struct process_history *process_memories_see(struct process_memories *memories,
+                                             const struct process_metric *process, uint64_t now_ns,
+                                             const struct detect_numbers *numbers)
 {
-    struct process_memory *memory = process_memories_find_pid(memories, process->pid);
+    struct process_history *memory = process_memories_find_pid(memories, process->pid);
 
     if (memory && memory->start_ticks != process->start_ticks) {
         map_remove(&memories->by_pid, (uint64_t)process->pid);
@@ -76,7 +76,7 @@ void process_memories_end(struct process_memories *memories)
 
     if (memories->seen == memories->by_pid.count)
         return;
-    for (struct process_memory *memory; (memory = map_next(&memories->by_pid, &position));)
+    for (struct process_history *memory; (memory = map_next(&memories->by_pid, &position));)
         if (memories->snapshot - memory->seen >= GONE_SNAPSHOTS) {
             map_remove(&memories->by_pid, (uint64_t)memory->pid);
             memory_free(memory);
@@ -84,21 +84,21 @@ void process_memories_end(struct process_memories *memories)
         }
 }
 
-struct process_memory *process_memories_find_pid(const struct process_memories *memories,
-                                                 int64_t pid)
+struct process_history *process_memories_find_pid(const struct process_memories *memories,
+                                                  int64_t pid)
 {
     return map_get(&memories->by_pid, (uint64_t)pid);
 }
 
-struct process_memory *process_memories_find(const struct process_memories *memories, int64_t pid,
-                                             uint64_t start_ticks)
+struct process_history *process_memories_find(const struct process_memories *memories, int64_t pid,
+                                              uint64_t start_ticks)
 {
-    struct process_memory *memory = process_memories_find_pid(memories, pid);
+    struct process_history *memory = process_memories_find_pid(memories, pid);
     return memory && memory->start_ticks == start_ticks ? memory : NULL;
 }
 
-bool process_memory_is_there(const struct process_memories *memories,
-                             const struct process_memory *memory)
+bool process_history_is_there(const struct process_memories *memories,
+                              const struct process_history *memory)
 {
     return memory->seen == memories->snapshot;
 }

@@ -1,0 +1,426 @@
+#include "run/run-storage.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/macros.h"
+#include "loop/fd-watch.h"
+#include "model/record-copy.h"
+#include "run/run-record.h"
+
+/* A daemon in the middle of a snapshot answers in milliseconds; one that does not is stopped. */
+#define ANSWER_NS NS_PER_SEC
+/* Ticks that wait for that answer: more than come in that time at the shortest interval. */
+#define WAITING_MAX 128
+/* Ticks that are held while a daemon keeps the run: it stores what it sees within half a second. */
+#define RECENT_MAX 16
+/* Until events are on the disk before the end of the run: a disk that takes longer hangs. */
+#define EVENTS_WAIT_NS (2 * NS_PER_SEC)
+/* Between two looks for a daemon: one system call. */
+#define ASK_AGAIN_NS NS_PER_SEC
+
+struct run_storage {
+    const struct job_run_options *options;
+    const struct run_backend *backend; /* NULL: no daemon is asked */
+    uv_loop_t *loop;
+    struct moment started;
+    pid_t pid;
+    struct arena arena; /* holds what `job` points to */
+    struct job job;     /* as it began */
+    bool has_job;
+
+    enum keeper_state state;
+    bool was_kept;     /* by a daemon, or here */
+    uint64_t asked_ns; /* monotonic: when it was last asked */
+    struct fd_watch *watch;
+    struct store_writer *writer; /* NULL: nothing is stored here */
+    bool has_begun;              /* the writer has the run, too; else it gets events only */
+    struct tick_box *waiting[WAITING_MAX];
+    size_t waiting_count;
+    struct tick_box *recent[RECENT_MAX];    /* a ring: what a daemon may not have got to the disk */
+    size_t recent_count;                    /* that there have been */
+    char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* that others have given it; "": none */
+};
+
+/* ---- storing it here ---- */
+
+static void tell(const struct run_storage *storage, const char *text)
+{
+    if (storage->options->on_notice)
+        storage->options->on_notice(storage->options->context, text);
+}
+
+static int begin_record(struct run_storage *storage)
+{
+    const struct job_run_options *options = storage->options;
+    struct sheet sheet;
+
+    int r = store_writer_begin_job(storage->writer, &storage->job);
+    if (r < 0 || !int_is_known(options->sheet_num))
+        return r;
+    run_record_sheet(options->run_id, options->sheet_num, storage->job.started_at, &sheet);
+    return store_writer_sheet(storage->writer, &sheet);
+}
+
+static void note_name(struct run_storage *storage, const char *job_id)
+{
+    if (job_id && job_id[0])
+        snprintf(storage->job_id, sizeof(storage->job_id), "%s", job_id);
+}
+
+static void stop_storing(struct run_storage *storage)
+{
+    struct store_report report;
+
+    if (!storage->writer)
+        return;
+    store_writer_stop(TAKE_PTR(storage->writer), &report);
+    storage->has_begun = false;
+    note_name(storage, report.job_id);
+}
+
+static int open_writer(struct run_storage *storage)
+{
+    const struct job_run_options *options = storage->options;
+    struct store_writer_options writer = {
+        .store = *options->store, .on_notice = options->on_notice, .context = options->context};
+
+    if (!storage->has_job)
+        return -ENOMEM;
+    int r = run_record_session(options, &storage->arena, &writer.store);
+    return r < 0 ? r : store_writer_start(&writer, &storage->writer);
+}
+
+static void note_failed_start(const struct run_storage *storage, int error)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "not stored: cannot start a thread: %s", strerror(-error));
+    tell(storage, text);
+}
+
+static void start_storing(struct run_storage *storage)
+{
+    int r = 0;
+
+    if (!storage->options->store || storage->has_begun)
+        return;
+    if (!storage->writer)
+        r = open_writer(storage);
+    if (r == 0 && (r = begin_record(storage)) < 0)
+        stop_storing(storage);
+    if (r < 0)
+        note_failed_start(storage, r);
+    else
+        storage->has_begun = true;
+}
+
+static void start_storing_events(struct run_storage *storage)
+{
+    int r = storage->writer ? 0 : open_writer(storage);
+
+    if (r < 0)
+        note_failed_start(storage, r);
+}
+
+static void hold_recent(struct run_storage *storage, struct tick_box *box)
+{
+    struct tick_box **place = &storage->recent[storage->recent_count++ % RECENT_MAX];
+
+    tick_box_free(*place);
+    *place = box;
+}
+
+static void drop_recent(struct run_storage *storage)
+{
+    for (size_t i = 0; i < RECENT_MAX; i++) {
+        tick_box_free(storage->recent[i]);
+        storage->recent[i] = NULL;
+    }
+    storage->recent_count = 0;
+}
+
+/* The daemon is gone: its last moments are stored here. The store leaves out what is there. */
+static void store_recent(struct run_storage *storage)
+{
+    size_t kept = MIN(storage->recent_count, (size_t)RECENT_MAX);
+
+    for (size_t i = storage->recent_count - kept; i < storage->recent_count; i++) {
+        struct tick_box *box = TAKE_PTR(storage->recent[i % RECENT_MAX]);
+        if (storage->writer)
+            store_writer_tick(storage->writer, box);
+        else
+            tick_box_free(box);
+    }
+    storage->recent_count = 0;
+}
+
+static void pass_on(struct run_storage *storage, struct tick_box *box)
+{
+    if (!storage->writer) {
+        hold_recent(storage, box); /* the daemon has taken its own */
+        return;
+    }
+    if (storage->state == KEEPER_KEEPS)
+        tick_box_keep_lives(box, storage->job.run_id);
+    store_writer_tick(storage->writer, box);
+}
+
+static void release_waiting(struct run_storage *storage)
+{
+    for (size_t i = 0; i < storage->waiting_count; i++)
+        pass_on(storage, storage->waiting[i]);
+    storage->waiting_count = 0;
+}
+
+/* ---- the daemon ---- */
+
+static void on_input(void *context, int fd);
+
+static void unwatch(struct run_storage *storage)
+{
+    if (storage->watch)
+        fd_watch_close(TAKE_PTR(storage->watch));
+}
+
+static void tell_name(struct run_storage *storage)
+{
+    const char *job_id = storage->backend->get_job_id(storage->backend->context);
+    char text[3 * JOB_ID_NUMBERED_MAX_BYTES];
+
+    if (!job_id || strcmp(job_id, storage->job_id) == 0)
+        return;
+    bool is_other = strcmp(job_id, storage->options->job_id) != 0;
+    note_name(storage, job_id);
+    if (!is_other)
+        return;
+    snprintf(text, sizeof(text), "a run of '%s' is still going on: this one is called '%s'",
+             storage->options->job_id, job_id);
+    tell(storage, text);
+}
+
+/* From one state to another; what waits goes where it belongs. */
+static void enter(struct run_storage *storage, enum keeper_state state)
+{
+    storage->state = state;
+    if (state == KEEPER_ASKED)
+        return;
+    storage->was_kept = true;
+    if (state == KEEPER_KEEPS) {
+        tell_name(storage);
+        storage->has_begun = false; /* should it come back */
+        if (!storage->backend->has_events(storage->backend->context))
+            start_storing_events(storage);
+        else
+            stop_storing(storage);
+    } else {
+        unwatch(storage);
+        storage->backend->leave(storage->backend->context);
+        start_storing(storage);
+        store_recent(storage);
+    }
+    release_waiting(storage);
+}
+
+/* It may have got another one here. */
+static void learn_name(struct run_storage *storage)
+{
+    struct store_report report;
+
+    if (!storage->writer)
+        return;
+    store_writer_ask(storage->writer, &report);
+    note_name(storage, report.job_id);
+    if (storage->job_id[0])
+        storage->job.job_id = storage->job_id;
+}
+
+static void ask(struct run_storage *storage)
+{
+    const struct run_backend *keeper = storage->backend;
+
+    storage->asked_ns = clock_mono_ns();
+    learn_name(storage);
+    enum keeper_state state =
+        keeper->ask(keeper->context, &storage->job, storage->pid, storage->options->sheet_num,
+                    storage->was_kept, storage->writer != NULL);
+    if (state != KEEPER_ABSENT && fd_watch_start(storage->loop, keeper->get_fd(keeper->context),
+                                                 false, on_input, storage, &storage->watch) < 0)
+        state = KEEPER_ABSENT;
+    enter(storage, state);
+}
+
+static void check(struct run_storage *storage)
+{
+    enum keeper_state state = storage->backend->check(storage->backend->context);
+
+    if (state == KEEPER_ASKED && clock_mono_ns() - storage->asked_ns > ANSWER_NS)
+        state = KEEPER_ABSENT;
+    if (state != storage->state)
+        enter(storage, state);
+}
+
+static void on_input(void *context, int fd _unused_)
+{
+    check(context);
+}
+
+/* Time has passed: a daemon may have come, gone, or kept silent for too long. */
+static void look_again(struct run_storage *storage)
+{
+    if (!storage->backend)
+        return;
+    if (storage->state != KEEPER_ABSENT)
+        check(storage);
+    else if (clock_mono_ns() - storage->asked_ns > ASK_AGAIN_NS)
+        ask(storage);
+}
+
+/* ---- from begin to end ---- */
+
+struct run_storage *run_storage_begin(uv_loop_t *loop, const struct job_run_options *options,
+                                      const struct moment *started, pid_t pid)
+{
+    struct run_storage *storage = calloc(1, sizeof(*storage));
+    if (!storage)
+        return NULL;
+
+    storage->options = options;
+    storage->loop = loop;
+    storage->started = *started;
+    storage->pid = pid;
+    storage->has_job =
+        run_record_begin(options, ns_to_sec(started->real_ns), &storage->arena, &storage->job) == 0;
+    if (loop && options->store && options->backend && storage->has_job)
+        storage->backend = options->backend;
+    if (storage->backend)
+        ask(storage);
+    else
+        start_storing(storage);
+    return storage;
+}
+
+bool run_storage_is_ours(const struct run_storage *storage)
+{
+    return storage->state == KEEPER_ABSENT;
+}
+
+bool run_storage_keeps_events(const struct run_storage *storage)
+{
+    return storage->writer != NULL;
+}
+
+bool run_storage_is_kept(const struct run_storage *storage)
+{
+    return storage->state == KEEPER_KEEPS;
+}
+
+void run_storage_tick(struct run_storage *storage, struct tick_box *box)
+{
+    look_again(storage);
+    if (storage->waiting_count == WAITING_MAX) /* it has had more than enough time to answer */
+        enter(storage, KEEPER_ABSENT);
+    if (storage->state == KEEPER_ASKED && !storage->writer)
+        storage->waiting[storage->waiting_count++] = box;
+    else
+        pass_on(storage, box);
+}
+
+void run_storage_signalled(struct run_storage *storage, pid_t pid, const struct process_event *sent)
+{
+    if (storage->backend && storage->state != KEEPER_ABSENT)
+        storage->backend->signalled(storage->backend->context, pid, sent);
+}
+
+void run_storage_hold(struct run_storage *storage)
+{
+    if (storage->writer)
+        store_writer_hold(storage->writer);
+}
+
+void run_storage_release(struct run_storage *storage)
+{
+    if (storage->writer)
+        store_writer_release(storage->writer);
+}
+
+static void end_record(struct run_storage *storage, const struct run_summary *summary,
+                       const struct job *job)
+{
+    struct sheet sheet;
+
+    if (int_is_known(summary->sheet_num)) {
+        run_record_sheet_end(summary, job->ended_at, &sheet);
+        store_writer_sheet(storage->writer, &sheet);
+    }
+    store_writer_finish_job(storage->writer, job);
+}
+
+/* Without memory it is as the summary says. */
+static void copy_cause(const struct run_backend *keeper, struct arena *arena,
+                       struct run_storage_end *ret)
+{
+    struct job told, copy;
+
+    record_init(&job_record, &told);
+    told.cause = keeper->get_cause(keeper->context, &told.chain);
+    if (!told.cause || record_copy(&job_record, &told, arena, &copy) < 0)
+        return;
+    ret->cause = copy.cause;
+    ret->chain = copy.chain;
+}
+
+/* Whether a daemon has it, with its outcome. */
+static bool finish_elsewhere(struct run_storage *storage, const struct job *job,
+                             struct arena *arena, struct run_storage_end *ret)
+{
+    const struct run_backend *keeper = storage->backend;
+
+    if (!keeper || storage->state != KEEPER_KEEPS)
+        return false;
+    if (storage->writer) /* once a run has ended, its counts stay */
+        store_writer_wait(storage->writer, EVENTS_WAIT_NS);
+    int r = keeper->finish(keeper->context, job);
+    if (r < 0)
+        return false;
+    tell_name(storage);
+    copy_cause(keeper, arena, ret);
+    return true;
+}
+
+void run_storage_finish(struct run_storage *storage, struct tick_box *last,
+                        const struct run_summary *summary, double ended_at, struct arena *arena,
+                        struct run_storage_end *ret)
+{
+    struct job job;
+
+    *ret = (struct run_storage_end){.cause = NULL};
+
+    if (summary)
+        run_record_end(summary, ended_at, &job);
+    unwatch(storage);
+    if (storage->state == KEEPER_ASKED)
+        enter(storage, storage->backend->await_answer(storage->backend->context));
+    if (storage->state == KEEPER_KEEPS && storage->writer && last)
+        pass_on(storage, TAKE_PTR(last));
+    if (!summary || !finish_elsewhere(storage, &job, arena, ret)) {
+        start_storing(storage);
+        store_recent(storage);
+        if (storage->writer && last)
+            store_writer_tick(storage->writer, TAKE_PTR(last));
+        if (storage->writer && summary)
+            end_record(storage, summary, &job);
+    }
+    stop_storing(storage);
+    if (storage->backend)
+        storage->backend->leave(storage->backend->context);
+    drop_recent(storage);
+    tick_box_free(last);
+    strcpy(ret->job_id, storage->job_id);
+    arena_done(&storage->arena);
+    free(storage);
+}
