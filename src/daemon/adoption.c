@@ -97,7 +97,7 @@ static int adopt(struct daemon *daemon, const struct orphaned_run *orphan)
 
     if (registry_find_run(daemon->registry, job->run_id))
         return -EEXIST; /* quicker than us: it was told of again */
-    int r = job_desk_begin(daemon, &start, &run);
+    int r = run_lifecycle_begin(daemon, &start, &run);
     return r < 0 ? r : adopt_processes(daemon, orphan, run);
 }
 

@@ -440,7 +440,7 @@ const struct peer *connection_peer(const struct connection *connection)
 static bool has_run(const struct connection *connection)
 {
     return connection->is_kept_open &&
-           job_desk_has_run_of(connection->daemon, connection->peer.pid);
+           run_lifecycle_has_run_of(connection->daemon, connection->peer.pid);
 }
 
 bool connection_is_stale(const struct connection *connection, uint64_t now_ns)

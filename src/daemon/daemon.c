@@ -59,7 +59,7 @@ int daemon_reader(struct daemon *daemon, struct store_reader **ret, struct store
 
 static bool is_stored_elsewhere(void *context, const struct process_event *event)
 {
-    return job_desk_is_stored_elsewhere(context, event);
+    return run_lifecycle_is_stored_elsewhere(context, event);
 }
 
 static void on_tick(void *context, struct tick_box *box)
@@ -74,7 +74,7 @@ static void on_tick(void *context, struct tick_box *box)
     else
         tick_box_free(box);
     if (has_snapshot && daemon->engine) /* not yet at the first one */
-        job_desk_sweep(daemon);
+        run_lifecycle_sweep(daemon);
 }
 
 /* Once when it begins to fail, and once when it works again. */
@@ -95,7 +95,7 @@ static void on_no_gpus(void *context _unused_, const char *reason)
 
 static void on_run_found(void *context, struct run *run, const struct process_facts *facts)
 {
-    job_desk_found(context, run, facts);
+    run_lifecycle_found(context, run, facts);
 }
 
 /* A run whose tracers have told after it was over: the rest of it is stored already. */
@@ -114,7 +114,7 @@ static void on_late_syscalls(void *context, const char *run_id, const struct run
 
 static void on_run_over(void *context, struct run *run)
 {
-    job_desk_over(context, run);
+    run_lifecycle_over(context, run);
 }
 
 /* In the writer's thread. */
@@ -577,7 +577,7 @@ static void stop_parts(struct daemon *daemon)
     uv_loop_close(&daemon->loop);
     kernel_probe_close(daemon->kernel);
     bus_free(daemon->bus);
-    job_desk_done(&daemon->desk);
+    run_lifecycle_done(&daemon->desk);
     registry_free(daemon->registry);
     rules_free(daemon->rules);
     live_done(&daemon->live);

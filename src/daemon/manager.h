@@ -6,8 +6,8 @@
 #include "base/map.h"
 #include "daemon/bus.h"
 #include "daemon/daemon.h"
-#include "daemon/job-desk.h"
 #include "daemon/live.h"
+#include "daemon/run-lifecycle.h"
 #include "engine/engine.h"
 #include "probe/bpf/kernel-probe.h"
 #include "store/store.h"
@@ -42,7 +42,7 @@ struct daemon {
     struct analyst *analyst;
     struct server *server;
     struct live live;
-    struct job_desk desk;
+    struct run_lifecycle desk;
     const char *host;
     const char *boot_id;
     struct arena arena; /* holds these two */

@@ -57,7 +57,7 @@ static struct run *find_run(struct daemon *daemon, struct connection *connection
         answer_fail(answer, RPC_NOT_PERMITTED, "run '%s' belongs to another user", name);
         return NULL;
     }
-    job_desk_told_by(daemon, run, peer_process(peer));
+    run_lifecycle_told_by(daemon, run, peer_process(peer));
     return run;
 }
 
@@ -256,7 +256,7 @@ static void choose_event_writer(struct daemon *daemon, const struct connection *
     if (!shares_store(daemon, connection, request)) {
         run->lacks_events |= is_missing;
     } else if (is_missing || rpc_bool(request, "keeps_events", false)) {
-        job_desk_store_no_lives(daemon, run);
+        run_lifecycle_store_no_lives(daemon, run);
     }
 }
 
@@ -276,7 +276,7 @@ static int join(struct daemon *daemon, struct connection *connection,
                            : 0;
     if (r < 0)
         return r;
-    job_desk_is_step(daemon, run, sheet_num);
+    run_lifecycle_is_step(daemon, run, sheet_num);
     if (telling == TELL_NOTHING) { /* nor is its step told of again */
         r = run_begin_sheet(run, sheet_num, process.pid);
         return r == 0 && process.pid
@@ -284,13 +284,13 @@ static int join(struct daemon *daemon, struct connection *connection,
                    : r;
     }
     context_write(daemon, peer->uid, process.pid, process.pid != 0, &context);
-    return job_desk_step(daemon, run,
-                         &(struct desk_step){.sheet_num = sheet_num,
-                                             .process = process,
-                                             .exit_code = INT_UNKNOWN,
-                                             .outcome = OUTCOME_RUNNING,
-                                             .telling = telling,
-                                             .context_json = &context});
+    return run_lifecycle_step(daemon, run,
+                              &(struct run_lifecycle_step){.sheet_num = sheet_num,
+                                                           .process = process,
+                                                           .exit_code = INT_UNKNOWN,
+                                                           .outcome = OUTCOME_RUNNING,
+                                                           .telling = telling,
+                                                           .context_json = &context});
 }
 
 static void abandon(struct daemon *daemon, struct run *run)
@@ -300,7 +300,7 @@ static void abandon(struct daemon *daemon, struct run *run)
     record_init(&job_record, &job);
     job.outcome = OUTCOME_UNKNOWN;
     job.cause = "could not be registered";
-    job_desk_finish(daemon, run, &job);
+    run_lifecycle_finish(daemon, run, &job);
 }
 
 /* Whether the caller has not waited for the answer: it stores the run itself then. */
@@ -349,9 +349,9 @@ static void start_run(struct daemon *daemon, struct connection *connection,
         !has_room(daemon, peer, answer))
         return;
     start.hides_parent = start.parent && !owns_run(peer, start.parent);
-    int r = job_desk_begin(daemon, &start, &run);
+    int r = run_lifecycle_begin(daemon, &start, &run);
     if (r == 0 && ((r = join(daemon, connection, request, run, process)) < 0 ||
-                   (r = job_desk_find_inner(daemon, run)) < 0))
+                   (r = run_lifecycle_find_inner(daemon, run)) < 0))
         abandon(daemon, run);
     if (r < 0) {
         answer_fail_errno(answer, r);
@@ -382,14 +382,14 @@ static void resume_run(struct daemon *daemon, struct connection *connection,
         r = engine_register(daemon->engine, run, rpc_int(request, "sheet_num", INT_UNKNOWN),
                             process, TELL_NOTHING);
     if (r == 0)
-        r = job_desk_find_inner(daemon, run);
+        r = run_lifecycle_find_inner(daemon, run);
     if (r < 0) {
         answer_fail_errno(answer, r);
         return;
     }
-    job_desk_told_by(daemon, run, peer_process(peer));
+    run_lifecycle_told_by(daemon, run, peer_process(peer));
     if (rpc_bool(request, "again", false))
-        job_desk_take_back(daemon, run);
+        run_lifecycle_take_back(daemon, run);
     choose_event_writer(daemon, connection, request, &process, run);
     connection_keep_open(connection);
     write_start(request, run, answer);
@@ -506,7 +506,7 @@ void method_job_progress(struct daemon *daemon, struct connection *connection,
     run->total_sheets = rpc_int(request, "total_sheets", run->total_sheets);
     if (status)
         snprintf(run->status, sizeof(run->status), "%s", status);
-    job_desk_progressed(daemon, run);
+    run_lifecycle_progressed(daemon, run);
     write_nothing(answer);
 }
 
@@ -542,13 +542,13 @@ void method_job_leave(struct daemon *daemon, struct connection *connection,
     if (!run)
         return;
     if (shares_store(daemon, connection, request)) {
-        job_desk_leave(daemon, run);
+        run_lifecycle_leave(daemon, run);
     } else {
         struct job job;
         record_init(&job_record, &job);
         job.outcome = OUTCOME_UNKNOWN;
         job.cause = "its caller stores it elsewhere";
-        job_desk_finish(daemon, run, &job);
+        run_lifecycle_finish(daemon, run, &job);
     }
     write_nothing(answer);
 }
@@ -622,7 +622,7 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
                           const struct rpc_request *request, struct answer *answer)
 {
     double wall_seconds = rpc_real(request, "wall_seconds", 0);
-    double age_seconds = job_desk_age(daemon, run);
+    double age_seconds = run_lifecycle_age(daemon, run);
     double cpu_max = (age_seconds + CLOCK_SLACK_SEC) * (double)sysconf(_SC_NPROCESSORS_CONF);
     double cpu_seconds = told_cpu(request);
     double memory_mb = machine_memory_mb();
@@ -705,7 +705,7 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
     job.ended_at = rpc_real(request, "ended_at", REAL_UNKNOWN);
     job.chain = read_chain(request, run, &arena);
     read_figures(request, &job.profile);
-    job_desk_explain(daemon, run, rpc_bool(request, "cause_is_derived", false), &arena, &job);
+    run_lifecycle_explain(daemon, run, rpc_bool(request, "cause_is_derived", false), &arena, &job);
     begin_names(run, answer);
     if (job.cause != told_cause) {
         json_write_key(&answer->json, "cause");
@@ -714,7 +714,7 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
         field_encode(record_find(&job_record, "chain"), &job.chain, &answer->json);
     }
     json_write_end_object(&answer->json);
-    job_desk_finish(daemon, run, &job);
+    run_lifecycle_finish(daemon, run, &job);
     /* Whoever is told that it is kept stores it nowhere else. */
     if (daemon->writer)
         answer_when_written(answer, daemon->clerk);
@@ -725,7 +725,7 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
 /* The process that a step begins with; none if none is told of. */
 static bool take_first(struct daemon *daemon, const struct connection *connection,
                        const struct rpc_request *request, const struct run *run,
-                       struct desk_step *step, struct answer *answer)
+                       struct run_lifecycle_step *step, struct answer *answer)
 {
     const struct peer *peer = connection_peer(connection);
 
@@ -739,7 +739,7 @@ static bool take_first(struct daemon *daemon, const struct connection *connectio
 /* The process that has ended with a step: the one that it began with, unless another is told of,
  * which may be gone already. */
 static bool take_last(const struct connection *connection, const struct rpc_request *request,
-                      const struct run *run, struct desk_step *step, struct answer *answer)
+                      const struct run *run, struct run_lifecycle_step *step, struct answer *answer)
 {
     const struct peer *peer = connection_peer(connection);
     const struct run_sheet *active = run_find_sheet(run, step->sheet_num);
@@ -766,7 +766,7 @@ static void tell_step(struct daemon *daemon, struct connection *connection,
 {
     struct run *run = find_run(daemon, connection, request, answer);
     _cleanup_text_ struct text context = {0};
-    struct desk_step step = {
+    struct run_lifecycle_step step = {
         .sheet_num = rpc_int(request, "sheet_num", 0),
         .name = rpc_text(request, "name"),
         .exit_code = rpc_int(request, "exit_code", INT_UNKNOWN),
@@ -780,7 +780,7 @@ static void tell_step(struct daemon *daemon, struct connection *connection,
         return;
     pid_t pid = step.process.pid;
     context_write(daemon, connection_peer(connection)->uid, pid, pid != 0, &context);
-    int r = job_desk_step(daemon, run, &step);
+    int r = run_lifecycle_step(daemon, run, &step);
     if (!is_begin && pid && r == 0)
         tracing_release(engine_tracing(daemon->engine), run, pid);
     if (r == -E2BIG)

@@ -11,7 +11,7 @@
 struct daemon;
 
 /* What the registry does not need to know of a run. */
-struct desk_entry {
+struct lifecycle_entry {
     struct run *run;
     struct job begun;   /* as it was told of */
     struct arena arena; /* holds its texts */
@@ -32,15 +32,15 @@ struct desk_entry {
 };
 
 /* Zero-initialised is empty and valid. */
-struct job_desk {
-    struct map entries;        /* struct desk_entry, by address of its run */
+struct run_lifecycle {
+    struct map entries;        /* struct lifecycle_entry, by address of its run */
     bool has_stored_elsewhere; /* there was a run whose caller stores its events */
 };
 
-void job_desk_done(struct job_desk *desk);
+void run_lifecycle_done(struct run_lifecycle *desk);
 
 /* Whether a process has told of a run that goes on. */
-bool job_desk_has_run_of(const struct daemon *daemon, pid_t owner_pid);
+bool run_lifecycle_has_run_of(const struct daemon *daemon, pid_t owner_pid);
 
 /* How a run begins. Texts may be NULL, numbers unknown. */
 struct job_start {
@@ -61,50 +61,51 @@ struct job_start {
 };
 
 /* 0 or a negative errno; -ENOBUFS: too much waits to be stored. */
-int job_desk_begin(struct daemon *daemon, const struct job_start *start, struct run **ret);
+int run_lifecycle_begin(struct daemon *daemon, const struct job_start *start, struct run **ret);
 
 /* Somebody tells of it: of one that was adopted, this is its owner from now on. */
-void job_desk_told_by(struct daemon *daemon, struct run *run, pid_t owner_pid);
+void run_lifecycle_told_by(struct daemon *daemon, struct run *run, pid_t owner_pid);
 
 /* Births, programs and ends of the run are stored by its caller, until that is gone. */
-void job_desk_store_no_lives(struct daemon *daemon, struct run *run);
+void run_lifecycle_store_no_lives(struct daemon *daemon, struct run *run);
 
 /* Whether an event is one of those. */
-bool job_desk_is_stored_elsewhere(const struct daemon *daemon, const struct process_event *event);
+bool run_lifecycle_is_stored_elsewhere(const struct daemon *daemon,
+                                       const struct process_event *event);
 
 /* The store gets the beginning of the run once more: its caller has stored it, or its events, for a
  * while, or it has got a parent. */
-void job_desk_take_back(struct daemon *daemon, const struct run *run);
+void run_lifecycle_take_back(struct daemon *daemon, const struct run *run);
 
 /* The processes of the run are known: runs that were started in it and registered earlier get it as
  * their parent. 0 or -ENOMEM. */
-int job_desk_find_inner(struct daemon *daemon, struct run *run);
+int run_lifecycle_find_inner(struct daemon *daemon, struct run *run);
 
 /* The caller stores the run from now on, and what has happened to it until now. The run is gone. */
-void job_desk_leave(struct daemon *daemon, struct run *run);
+void run_lifecycle_leave(struct daemon *daemon, struct run *run);
 
 /* Seconds since its beginning, by the clock that gives more: one may have been set meanwhile.
  * REAL_UNKNOWN: nobody has told when that was. */
-double job_desk_age(const struct daemon *daemon, const struct run *run);
+double run_lifecycle_age(const struct daemon *daemon, const struct run *run);
 
 /* Of one that failed with `exit_code` or by `signal_num`: the chain of failures that led there,
  * unless the job has a longer one from its parent, or one with another end; and the cause, if it
  * has none, or if it is derived from these alone and the chain says more. Both are placed in
  * `arena`. */
-void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, struct arena *arena,
-                      struct job *job);
+void run_lifecycle_explain(struct daemon *daemon, struct run *run, bool is_derived,
+                           struct arena *arena, struct job *job);
 
 /* The outcome and what figures there are: the rest is what the samples say. The run is gone. */
-void job_desk_finish(struct daemon *daemon, struct run *run, const struct job *told);
+void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct job *told);
 
 /* The run is a step itself: that ends with it, with its figures. */
-void job_desk_is_step(struct daemon *daemon, const struct run *run, int64_t sheet_num);
+void run_lifecycle_is_step(struct daemon *daemon, const struct run *run, int64_t sheet_num);
 
 /* After a change of its progress. */
-void job_desk_progressed(struct daemon *daemon, const struct run *run);
+void run_lifecycle_progressed(struct daemon *daemon, const struct run *run);
 
 /* A step begins or ends; `context_json` is the resource context that is published with it. */
-struct desk_step {
+struct run_lifecycle_step {
     int64_t sheet_num;
     const char *name;
     struct told_process process; /* with which it begins, or that has ended with it */
@@ -116,12 +117,13 @@ struct desk_step {
 
 /* One that is active does not begin again, but may get a name or a process that it did not have.
  * 0, -E2BIG (too many steps at once), -ENOBUFS (too much waits to be stored) or -ENOMEM. */
-int job_desk_step(struct daemon *daemon, struct run *run, const struct desk_step *step);
+int run_lifecycle_step(struct daemon *daemon, struct run *run,
+                       const struct run_lifecycle_step *step);
 
 /* A run by rule; one whose processes are gone, too. */
-void job_desk_found(struct daemon *daemon, struct run *run, const struct process_facts *facts);
-void job_desk_over(struct daemon *daemon, struct run *run);
+void run_lifecycle_found(struct daemon *daemon, struct run *run, const struct process_facts *facts);
+void run_lifecycle_over(struct daemon *daemon, struct run *run);
 
 /* Runs whose owner is gone, and all of whose processes are: they end, as their first process did if
  * that was seen, else as lost. */
-void job_desk_sweep(struct daemon *daemon);
+void run_lifecycle_sweep(struct daemon *daemon);

@@ -1,4 +1,4 @@
-#include "daemon/job-desk.h"
+#include "daemon/run-lifecycle.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,22 +36,22 @@ static uint64_t key_of(const struct run *run)
     return (uint64_t)(uintptr_t)run;
 }
 
-static struct desk_entry *find_entry(const struct daemon *daemon, const struct run *run)
+static struct lifecycle_entry *find_entry(const struct daemon *daemon, const struct run *run)
 {
     return map_get(&daemon->desk.entries, key_of(run));
 }
 
-bool job_desk_has_run_of(const struct daemon *daemon, pid_t owner_pid)
+bool run_lifecycle_has_run_of(const struct daemon *daemon, pid_t owner_pid)
 {
     size_t position = 0;
 
-    for (struct desk_entry *entry; (entry = map_next(&daemon->desk.entries, &position));)
+    for (struct lifecycle_entry *entry; (entry = map_next(&daemon->desk.entries, &position));)
         if (entry->owner_pid == owner_pid)
             return true;
     return false;
 }
 
-static void free_entry(struct desk_entry *entry)
+static void free_entry(struct lifecycle_entry *entry)
 {
     if (!entry)
         return;
@@ -59,11 +59,11 @@ static void free_entry(struct desk_entry *entry)
     free(entry);
 }
 
-void job_desk_done(struct job_desk *desk)
+void run_lifecycle_done(struct run_lifecycle *desk)
 {
     size_t position = 0;
 
-    for (struct desk_entry *entry; (entry = map_next(&desk->entries, &position));)
+    for (struct lifecycle_entry *entry; (entry = map_next(&desk->entries, &position));)
         free_entry(entry);
     map_done(&desk->entries);
 }
@@ -77,15 +77,15 @@ static uint64_t start_ticks_of(pid_t pid)
 }
 
 /* If that is gone already, somebody whom we cannot see speaks for it. */
-static void set_owner(struct desk_entry *entry, pid_t owner_pid)
+static void set_owner(struct lifecycle_entry *entry, pid_t owner_pid)
 {
     entry->owner_start_ticks = owner_pid ? start_ticks_of(owner_pid) : 0;
     entry->owner_pid = entry->owner_start_ticks ? owner_pid : 0;
 }
 
-void job_desk_told_by(struct daemon *daemon, struct run *run, pid_t owner_pid)
+void run_lifecycle_told_by(struct daemon *daemon, struct run *run, pid_t owner_pid)
 {
-    struct desk_entry *entry = find_entry(daemon, run);
+    struct lifecycle_entry *entry = find_entry(daemon, run);
 
     if (entry)
         entry->told_ns = clock_mono_ns();
@@ -99,16 +99,16 @@ void job_desk_told_by(struct daemon *daemon, struct run *run, pid_t owner_pid)
 static int add_entry(struct daemon *daemon, const struct job_start *start, struct run *run,
                      const struct job *begun)
 {
-    struct desk_entry *entry = calloc(1, sizeof(*entry));
+    struct lifecycle_entry *entry = calloc(1, sizeof(*entry));
     if (!entry)
         return -ENOMEM;
 
-    *entry = (struct desk_entry){.run = run,
-                                 .told_ns = clock_mono_ns(),
-                                 .known_at = moment_now(),
-                                 .is_adopted = start->is_adopted,
-                                 .is_continued = start->is_adopted || start->is_continued,
-                                 .sheet_num = INT_UNKNOWN};
+    *entry = (struct lifecycle_entry){.run = run,
+                                      .told_ns = clock_mono_ns(),
+                                      .known_at = moment_now(),
+                                      .is_adopted = start->is_adopted,
+                                      .is_continued = start->is_adopted || start->is_continued,
+                                      .sheet_num = INT_UNKNOWN};
     set_owner(entry, start->owner_pid);
     int r = record_copy(&job_record, begun, &entry->arena, &entry->begun);
     if (r == 0)
@@ -118,9 +118,9 @@ static int add_entry(struct daemon *daemon, const struct job_start *start, struc
     return r;
 }
 
-double job_desk_age(const struct daemon *daemon, const struct run *run)
+double run_lifecycle_age(const struct daemon *daemon, const struct run *run)
 {
-    const struct desk_entry *entry = find_entry(daemon, run);
+    const struct lifecycle_entry *entry = find_entry(daemon, run);
 
     if (!entry)
         return REAL_UNKNOWN;
@@ -131,9 +131,9 @@ double job_desk_age(const struct daemon *daemon, const struct run *run)
     return MAX(set_clock, steady_clock);
 }
 
-void job_desk_is_step(struct daemon *daemon, const struct run *run, int64_t sheet_num)
+void run_lifecycle_is_step(struct daemon *daemon, const struct run *run, int64_t sheet_num)
 {
-    struct desk_entry *entry = find_entry(daemon, run);
+    struct lifecycle_entry *entry = find_entry(daemon, run);
 
     if (entry)
         entry->sheet_num = sheet_num;
@@ -176,7 +176,7 @@ static void publish_job(struct daemon *daemon, const char *event, const struct r
     publish(daemon, event, run, INT_UNKNOWN, &data);
 }
 
-void job_desk_progressed(struct daemon *daemon, const struct run *run)
+void run_lifecycle_progressed(struct daemon *daemon, const struct run *run)
 {
     _cleanup_text_ struct text data = {0};
     struct json_writer json = {.out = &data};
@@ -259,7 +259,7 @@ static void forget(struct daemon *daemon, struct run *run)
 
 /* One of another pid namespace cannot be looked for: it is gone when it has kept silent for long.
  */
-static bool owner_is_gone(const struct desk_entry *entry)
+static bool owner_is_gone(const struct lifecycle_entry *entry)
 {
     if (!entry->owner_pid)
         return clock_mono_ns() - entry->told_ns > SILENCE_MAX_SEC * NS_PER_SEC;
@@ -268,12 +268,13 @@ static bool owner_is_gone(const struct desk_entry *entry)
 
 /* ---- a caller that stores, too ---- */
 
-void job_desk_store_no_lives(struct daemon *daemon, struct run *run)
+void run_lifecycle_store_no_lives(struct daemon *daemon, struct run *run)
 {
     daemon->desk.has_stored_elsewhere = run->stores_no_lives = true;
 }
 
-bool job_desk_is_stored_elsewhere(const struct daemon *daemon, const struct process_event *event)
+bool run_lifecycle_is_stored_elsewhere(const struct daemon *daemon,
+                                       const struct process_event *event)
 {
     if (!daemon->desk.has_stored_elsewhere || !event->run_id || !event_is_of_life(event))
         return false;
@@ -281,16 +282,16 @@ bool job_desk_is_stored_elsewhere(const struct daemon *daemon, const struct proc
     return run && run->stores_no_lives;
 }
 
-void job_desk_take_back(struct daemon *daemon, const struct run *run)
+void run_lifecycle_take_back(struct daemon *daemon, const struct run *run)
 {
-    const struct desk_entry *entry = find_entry(daemon, run);
+    const struct lifecycle_entry *entry = find_entry(daemon, run);
 
     if (entry && daemon->writer)
         store_writer_begin_job(daemon->writer, &entry->begun); /* without memory, it has it still */
 }
 
 /* By whom it was registered: a process of the run, as the kernel knows it. */
-static bool was_started_in(const struct daemon *daemon, const struct desk_entry *entry,
+static bool was_started_in(const struct daemon *daemon, const struct lifecycle_entry *entry,
                            const struct run *run)
 {
     const struct member *caller =
@@ -299,11 +300,11 @@ static bool was_started_in(const struct daemon *daemon, const struct desk_entry 
     return caller && caller->run == run && !owner_is_gone(entry);
 }
 
-int job_desk_find_inner(struct daemon *daemon, struct run *run)
+int run_lifecycle_find_inner(struct daemon *daemon, struct run *run)
 {
     size_t position = 0;
 
-    for (struct desk_entry *entry; (entry = map_next(&daemon->desk.entries, &position));) {
+    for (struct lifecycle_entry *entry; (entry = map_next(&daemon->desk.entries, &position));) {
         struct run *inner = entry->run;
         bool has_closer = inner->parent && !run_is_within(run, inner->parent);
 
@@ -317,18 +318,18 @@ int job_desk_find_inner(struct daemon *daemon, struct run *run)
             continue;
         memcpy(entry->parent_run_id, run->run_id, sizeof(entry->parent_run_id));
         entry->begun.parent_run_id = entry->parent_run_id;
-        job_desk_take_back(daemon, inner); /* stored with what it did not have */
+        run_lifecycle_take_back(daemon, inner); /* stored with what it did not have */
     }
     return 0;
 }
 
-void job_desk_leave(struct daemon *daemon, struct run *run)
+void run_lifecycle_leave(struct daemon *daemon, struct run *run)
 {
-    job_desk_store_no_lives(daemon, run);
+    run_lifecycle_store_no_lives(daemon, run);
     forget(daemon, run);
 }
 
-int job_desk_begin(struct daemon *daemon, const struct job_start *start, struct run **ret)
+int run_lifecycle_begin(struct daemon *daemon, const struct job_start *start, struct run **ret)
 {
     char run_id[UUID_TEXT_SIZE];
     struct run_options options = {.run_id = start->run_id,
@@ -359,7 +360,7 @@ int job_desk_begin(struct daemon *daemon, const struct job_start *start, struct 
 }
 
 /* Its command is that of its first process. */
-void job_desk_found(struct daemon *daemon, struct run *run, const struct process_facts *facts)
+void run_lifecycle_found(struct daemon *daemon, struct run *run, const struct process_facts *facts)
 {
     char command[COMMAND_MAX_BYTES + 1];
     const struct job_start start = {
@@ -388,7 +389,7 @@ static double mb_of(int64_t bytes)
  * which is with a snapshot, and there was none since. */
 static bool is_summed_up(const struct daemon *daemon, const struct run *run)
 {
-    const struct desk_entry *entry = find_entry(daemon, run);
+    const struct lifecycle_entry *entry = find_entry(daemon, run);
 
     return entry && run->processes && entry->summed_processes == run->processes;
 }
@@ -469,7 +470,8 @@ static void store_sheet(struct daemon *daemon, const struct run *run, int64_t sh
 }
 
 /* What was told of it when it began. */
-static void add_beginning(const struct run *run, const struct desk_entry *entry, struct job *job)
+static void add_beginning(const struct run *run, const struct lifecycle_entry *entry,
+                          struct job *job)
 {
     job->run_id = run->run_id;
     job->job_id = run->job_id;
@@ -491,17 +493,17 @@ static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_
 {
     const struct run_sheet *active = run_find_sheet(run, sheet_num);
     _cleanup_text_ struct text context = {0};
-    struct desk_step step = {.sheet_num = sheet_num,
-                             .process.pid = active ? active->pid : 0,
-                             .exit_code = job->exit_code,
-                             .outcome = job->outcome,
-                             .context_json = &context};
+    struct run_lifecycle_step step = {.sheet_num = sheet_num,
+                                      .process.pid = active ? active->pid : 0,
+                                      .exit_code = job->exit_code,
+                                      .outcome = job->outcome,
+                                      .context_json = &context};
     struct sheet sheet;
 
     if (!active)
         return;
     context_write(daemon, run->uid, active->pid, active->pid != 0, &context);
-    job_desk_step(daemon, run, &step);
+    run_lifecycle_step(daemon, run, &step);
     if (!daemon->writer)
         return;
     record_init(&sheet_record, &sheet);
@@ -542,8 +544,8 @@ static void take_names(struct process_event_list *seen, const struct process_eve
                 seen->items[i].command = by_parent->items[k].command;
 }
 
-void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, struct arena *arena,
-                      struct job *job)
+void run_lifecycle_explain(struct daemon *daemon, struct run *run, bool is_derived,
+                           struct arena *arena, struct job *job)
 {
     struct process_event_list chain = {0};
     char cause[CAUSE_MAX_BYTES + 1];
@@ -570,9 +572,9 @@ void job_desk_explain(struct daemon *daemon, struct run *run, bool is_derived, s
         job->cause = words;
 }
 
-void job_desk_finish(struct daemon *daemon, struct run *run, const struct job *told)
+void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct job *told)
 {
-    const struct desk_entry *entry = find_entry(daemon, run);
+    const struct lifecycle_entry *entry = find_entry(daemon, run);
     _cleanup_(arena_done) struct arena arena = {0};
     struct job job = *told;
 
@@ -602,7 +604,7 @@ void job_desk_finish(struct daemon *daemon, struct run *run, const struct job *t
  * have been told to be. */
 static void finish_by_root(struct daemon *daemon, struct run *run)
 {
-    const struct desk_entry *entry = find_entry(daemon, run);
+    const struct lifecycle_entry *entry = find_entry(daemon, run);
     _cleanup_(arena_done) struct arena arena = {0};
     char cause[64] = "lost";
     struct human name;
@@ -626,26 +628,26 @@ static void finish_by_root(struct daemon *daemon, struct run *run)
     job.cause = job.outcome == OUTCOME_SUCCESS ? NULL : cause;
     if (entry && entry->is_adopted && run->empty_since_ns)
         job.ended_at = now_sec() - ns_to_sec(clock_mono_ns() - run->empty_since_ns);
-    job_desk_explain(daemon, run, true, &arena, &job);
-    job_desk_finish(daemon, run, &job);
+    run_lifecycle_explain(daemon, run, true, &arena, &job);
+    run_lifecycle_finish(daemon, run, &job);
 }
 
-void job_desk_over(struct daemon *daemon, struct run *run)
+void run_lifecycle_over(struct daemon *daemon, struct run *run)
 {
     finish_by_root(daemon, run);
 }
 
 /* No one will report its end. One that was adopted may have a scheduler that has not reported
  * since: like one that a rule has found, it stays open for a while after its last process. */
-static bool is_left_alone(const struct run *run, const struct desk_entry *entry)
+static bool is_left_alone(const struct run *run, const struct lifecycle_entry *entry)
 {
     return run->origin == RUN_REGISTERED && owner_is_gone(entry);
 }
 
-void job_desk_sweep(struct daemon *daemon)
+void run_lifecycle_sweep(struct daemon *daemon)
 {
     for (struct run *run = registry_next_run(daemon->registry, NULL), *next; run; run = next) {
-        struct desk_entry *entry = find_entry(daemon, run);
+        struct lifecycle_entry *entry = find_entry(daemon, run);
 
         next = registry_next_run(daemon->registry, run);
         if (!entry)
@@ -655,7 +657,8 @@ void job_desk_sweep(struct daemon *daemon)
         if (run->stores_no_lives && owner_is_gone(entry)) {
             run->stores_no_lives = false;
             entry->has_lost_caller = true;
-            job_desk_take_back(daemon, run); /* its counts go on from what the caller has stored */
+            run_lifecycle_take_back(daemon,
+                                    run); /* its counts go on from what the caller has stored */
         }
         bool was_left_alone = entry->was_left_alone;
         entry->was_left_alone = !run->living && is_left_alone(run, entry);
@@ -676,7 +679,8 @@ static const char *step_event(int outcome)
     }
 }
 
-static void publish_step(struct daemon *daemon, const struct run *run, const struct desk_step *step)
+static void publish_step(struct daemon *daemon, const struct run *run,
+                         const struct run_lifecycle_step *step)
 {
     _cleanup_text_ struct text data = {0};
     struct json_writer json = {.out = &data};
@@ -702,7 +706,7 @@ static void publish_step(struct daemon *daemon, const struct run *run, const str
     publish(daemon, step_event(step->outcome), run, step->sheet_num, &data);
 }
 
-static void note_progress(struct run *run, const struct desk_step *step)
+static void note_progress(struct run *run, const struct run_lifecycle_step *step)
 {
     if (step->outcome == OUTCOME_RUNNING) {
         run->current_sheet = step->sheet_num;
@@ -715,7 +719,8 @@ static void note_progress(struct run *run, const struct desk_step *step)
         run->last_completed_sheet = step->sheet_num;
 }
 
-int job_desk_step(struct daemon *daemon, struct run *run, const struct desk_step *step)
+int run_lifecycle_step(struct daemon *daemon, struct run *run,
+                       const struct run_lifecycle_step *step)
 {
     bool is_begin = step->outcome == OUTCOME_RUNNING;
     bool was_active = run_find_sheet(run, step->sheet_num);
