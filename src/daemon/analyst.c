@@ -5,13 +5,13 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "writer/store-writer.h"
 #include "model/record-json.h"
 #include "query/query.h"
+#include "writer/store-writer.h"
 
 struct analyst {
     uv_timer_t timer;
-    struct asker *asker;
+    struct query_thread *asker;
     uint64_t every_ms;
     int64_t min_sample_size;
     struct question question;
@@ -107,14 +107,14 @@ static void on_due(uv_timer_t *timer)
     analyst->answer.json.out = &analyst->answer.result;
     analyst->question = (struct question){
         .peer = {.sees_all = true},
-        .wait_ns = ASKER_WAIT_NS,
+        .wait_ns = QUERY_THREAD_WAIT_NS,
         .ask = analyst_ask,
         .answer = &analyst->answer,
         .min_sample_size = analyst->min_sample_size,
         .on_answered = on_answered,
         .context = analyst,
     };
-    asker_ask(analyst->asker, &analyst->question);
+    query_thread_ask(analyst->asker, &analyst->question);
 }
 
 int analyst_start(uv_loop_t *loop, const struct analyst_options *options, struct analyst **ret)

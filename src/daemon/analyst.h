@@ -2,12 +2,12 @@
  * that fails is told of and counted, and the next one comes when it is due. */
 #pragma once
 
-#include "daemon/asker.h"
+#include "daemon/query-thread.h"
 
 struct analyst;
 
 struct analyst_options {
-    struct asker *asker;
+    struct query_thread *asker;
     uint64_t every_ms;
     int64_t min_sample_size;
 };
@@ -24,7 +24,8 @@ int analyst_start(uv_loop_t *loop, const struct analyst_options *options, struct
 /* The asker stays; an interval that has changed begins now. */
 void analyst_configure(struct analyst *analyst, uint64_t every_ms, int64_t min_sample_size);
 void analyst_counts(const struct analyst *analyst, struct analyst_counts *ret);
-/* It is gone once the asker has no question of its own any more: before asker_stop(). NULL is fine.
+/* It is gone once the asker has no question of its own any more: before query_thread_stop(). NULL
+ * is fine.
  */
 void analyst_close(struct analyst *analyst);
 

@@ -15,10 +15,10 @@
 #include "config/paths.h"
 #include "daemon/adoption.h"
 #include "daemon/analyst.h"
-#include "daemon/asker.h"
 #include "daemon/instance-lock.h"
 #include "daemon/manager.h"
 #include "daemon/publish.h"
+#include "daemon/query-thread.h"
 #include "daemon/server.h"
 #include "daemon/service-manager.h"
 #include "loop/signals.h"
@@ -465,8 +465,8 @@ static int start_askers(struct daemon *daemon)
 {
     const char *path = daemon->config->storage_path;
 
-    int r = asker_start(&daemon->loop, daemon->writer, path, &daemon->asker);
-    return r < 0 ? r : asker_start(&daemon->loop, daemon->writer, path, &daemon->clerk);
+    int r = query_thread_start(&daemon->loop, daemon->writer, path, &daemon->asker);
+    return r < 0 ? r : query_thread_start(&daemon->loop, daemon->writer, path, &daemon->clerk);
 }
 
 static int start_analyst(struct daemon *daemon)
@@ -553,8 +553,8 @@ static void stop_parts(struct daemon *daemon)
     struct store_report report;
 
     analyst_close(TAKE_PTR(daemon->analyst));
-    asker_stop(TAKE_PTR(daemon->asker));
-    asker_stop(TAKE_PTR(daemon->clerk));
+    query_thread_stop(TAKE_PTR(daemon->asker));
+    query_thread_stop(TAKE_PTR(daemon->clerk));
     if (daemon->engine) {
         engine_stop_tracing(daemon->engine);
         engine_report_held_kills(daemon->engine);

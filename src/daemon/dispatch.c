@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/asker.h"
 #include "daemon/manager.h"
+#include "daemon/query-thread.h"
 
 static const handler_fn handlers[RPC_METHOD_COUNT] = {
     [RPC_DAEMON_STATUS] = method_daemon_status,
@@ -42,14 +42,15 @@ static const handler_fn handlers[RPC_METHOD_COUNT] = {
 /* Less than a `sonde run` that ends waits for its answer. */
 #define WRITTEN_WAIT_NS (1500 * NS_PER_MSEC)
 
-void answer_ask(struct answer *answer, struct asker *asker, void (*ask)(struct question *question))
+void answer_ask(struct answer *answer, struct query_thread *asker,
+                void (*ask)(struct question *question))
 {
     answer->asker = asker;
     answer->ask = ask;
-    answer->wait_ns = ASKER_WAIT_NS;
+    answer->wait_ns = QUERY_THREAD_WAIT_NS;
 }
 
-void answer_when_written(struct answer *answer, struct asker *asker)
+void answer_when_written(struct answer *answer, struct query_thread *asker)
 {
     answer->asker = asker;
     answer->wait_ns = WRITTEN_WAIT_NS;

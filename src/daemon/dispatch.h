@@ -6,7 +6,7 @@
 #include "rpc/codec.h"
 
 struct daemon;
-struct asker;
+struct query_thread;
 struct connection;
 struct question;
 
@@ -20,7 +20,7 @@ struct answer {
 
     /* Who is asked, or waited for; NULL: it is answered. `ask` answers, in its thread; `then` goes
      * on in the loop, if that did not fail; NULL, both: there is nothing to do. */
-    struct asker *asker;
+    struct query_thread *asker;
     void (*ask)(struct question *question);
     void (*then)(struct daemon *daemon, struct question *question);
     /* Instead: waits for something that the loop will tell of, and sees to it that the question is
@@ -33,9 +33,10 @@ struct answer {
 };
 
 /* The store is to be asked before it is answered. */
-void answer_ask(struct answer *answer, struct asker *asker, void (*ask)(struct question *question));
+void answer_ask(struct answer *answer, struct query_thread *asker,
+                void (*ask)(struct question *question));
 /* What was told is to be on the disk before it is answered, unless that takes too long. */
-void answer_when_written(struct answer *answer, struct asker *asker);
+void answer_when_written(struct answer *answer, struct query_thread *asker);
 /* The same, but only if much waits to be written: whoever tells faster than the disk writes waits
  * for it. */
 void answer_at_pace(struct answer *answer, const struct daemon *daemon);

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "daemon/asker.h"
 #include "daemon/dispatch.h"
 #include "daemon/manager.h"
+#include "daemon/query-thread.h"
 #include "daemon/server.h"
 
 /* Of a batch: a line of some kilobytes must not be answered with a gigabyte. */
@@ -69,7 +69,7 @@ static bool may_ask(const struct exchange *exchange)
 {
     const struct peer *peer = connection_peer(exchange->connection);
 
-    return !exchange->answer.ask || (asker_has_room(exchange->answer.asker, peer) &&
+    return !exchange->answer.ask || (query_thread_has_room(exchange->answer.asker, peer) &&
                                      server_has_output(exchange->daemon->server, peer));
 }
 
@@ -79,7 +79,7 @@ static bool ask(struct exchange *exchange)
     struct answer *answer = &exchange->answer;
 
     if (answer->asker) {
-        asker_ask(answer->asker, &exchange->question);
+        query_thread_ask(answer->asker, &exchange->question);
         return false;
     }
     exchange->is_answered = false;
@@ -191,7 +191,7 @@ void exchange_abandon(struct exchange *exchange)
 
     exchange->connection = NULL;
     if (answer->asker) {
-        asker_hurry(answer->asker, &exchange->question);
+        query_thread_hurry(answer->asker, &exchange->question);
         return;
     }
     answer->stop_waiting(exchange->daemon, &exchange->question);

@@ -14,7 +14,7 @@
 #include "writer/store-writer.h"
 
 struct analyst;
-struct asker;
+struct query_thread;
 struct server;
 
 struct daemon {
@@ -37,8 +37,9 @@ struct daemon {
     struct bus *bus;
     struct store_writer *writer; /* NULL: nothing is stored */
     struct store_reader *reader; /* the loop's own; NULL: not asked for yet */
-    struct asker *asker;         /* for reports, which may take their time */
-    struct asker *clerk; /* for what is asked or waited for in a moment, when jobs begin and end */
+    struct query_thread *asker;  /* for reports, which may take their time */
+    struct query_thread
+        *clerk; /* for what is asked or waited for in a moment, when jobs begin and end */
     struct analyst *analyst;
     struct server *server;
     struct live live;

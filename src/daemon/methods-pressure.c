@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "daemon/asker.h"
 #include "daemon/connection.h"
 #include "daemon/context.h"
 #include "daemon/dispatch.h"
 #include "daemon/manager.h"
+#include "daemon/query-thread.h"
 #include "model/record-json.h"
 #include "query/query.h"
 

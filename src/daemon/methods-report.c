@@ -4,10 +4,10 @@
 
 #include "base/cleanup.h"
 #include "base/number.h"
-#include "daemon/asker.h"
 #include "daemon/connection.h"
 #include "daemon/dispatch.h"
 #include "daemon/manager.h"
+#include "daemon/query-thread.h"
 #include "model/record-json.h"
 #include "query/query.h"
 

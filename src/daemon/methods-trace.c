@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "config/paths.h"
-#include "daemon/asker.h"
 #include "daemon/connection.h"
 #include "daemon/dispatch.h"
 #include "daemon/manager.h"
+#include "daemon/query-thread.h"
 #include "model/record-json.h"
 #include "probe/process-lookup.h"
 

@@ -15,7 +15,7 @@
 #define PATIENCE (120 * NS_PER_SEC)
 
 static uv_loop_t loop;
-static struct asker *asker;
+static struct query_thread *asker;
 static struct analyst *analyst;
 static struct store_writer *writer;
 
@@ -30,7 +30,7 @@ static int set_up(void **state)
 
 static void begin(struct store_fixture *fixture, uint64_t every_ms, int64_t min_sample_size)
 {
-    assert_int_equal(asker_start(&loop, writer, fixture->path, &asker), 0);
+    assert_int_equal(query_thread_start(&loop, writer, fixture->path, &asker), 0);
     const struct analyst_options options = {
         .asker = asker, .every_ms = every_ms, .min_sample_size = min_sample_size};
     assert_int_equal(analyst_start(&loop, &options, &analyst), 0);
@@ -41,7 +41,7 @@ static int tear_down(void **state)
     struct store_report report;
 
     analyst_close(analyst);
-    asker_stop(asker);
+    query_thread_stop(asker);
     if (writer)
         store_writer_stop(writer, &report);
     uv_run(&loop, UV_RUN_DEFAULT);

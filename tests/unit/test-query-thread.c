@@ -7,13 +7,13 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "daemon/asker.h"
+#include "daemon/query-thread.h"
 #include "store-world.h"
 
 #define PATIENCE (20 * NS_PER_SEC)
 
 static uv_loop_t loop;
-static struct asker *asker;
+static struct query_thread *asker;
 static char order[64]; /* of the answers: a letter for each */
 static atomic_bool is_released;
 
@@ -34,13 +34,13 @@ static int set_up(void **state)
     int r = store_fixture_set_up(state);
     struct store_fixture *fixture = *state;
     assert_int_equal(store_close(fixture_open(fixture)), 0);
-    assert_int_equal(asker_start(&loop, NULL, fixture->path, &asker), 0);
+    assert_int_equal(query_thread_start(&loop, NULL, fixture->path, &asker), 0);
     return r;
 }
 
 static int tear_down(void **state)
 {
-    asker_stop(asker);
+    query_thread_stop(asker);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
     return store_fixture_tear_down(state);
@@ -85,7 +85,7 @@ static void ask(struct asking *asking, char letter, uid_t uid, ask_fn fn)
                                            .answer = &asking->answer,
                                            .on_answered = on_answered,
                                            .context = asking}};
-    asker_ask(asker, &asking->question);
+    query_thread_ask(asker, &asking->question);
 }
 
 static void await(const struct asking *asking)
@@ -113,18 +113,18 @@ static void test_room_is_limited_for_each_user(void **state _unused_)
 {
     const struct peer one = {.uid = 1000}, two = {.uid = 1001},
                       root = {.uid = 1000, .sees_all = true};
-    struct asking asked[ASKER_WAITING_PER_USER + 1];
+    struct asking asked[QUERY_THREAD_WAITING_PER_USER + 1];
 
     ask(&asked[0], 'a', 1000, ask_until_released); /* this one does not wait */
     for (size_t i = 1; i < ARRAY_SIZE(asked); i++) {
-        assert_true(asker_has_room(asker, &one));
+        assert_true(query_thread_has_room(asker, &one));
         ask(&asked[i], 'a', 1000, NULL);
     }
-    assert_false(asker_has_room(asker, &one));
-    assert_true(asker_has_room(asker, &two));
-    assert_true(asker_has_room(asker, &root));
+    assert_false(query_thread_has_room(asker, &one));
+    assert_true(query_thread_has_room(asker, &two));
+    assert_true(query_thread_has_room(asker, &root));
     for (size_t i = 1; i < ARRAY_SIZE(asked); i++)
-        asker_hurry(asker, &asked[i].question);
+        query_thread_hurry(asker, &asked[i].question);
     is_released = true;
     await(&asked[0]);
 }
@@ -135,7 +135,7 @@ static void test_waiting_question_is_taken_back_at_once(void **state _unused_)
 
     ask(&first, 'a', 1000, ask_until_released);
     ask(&second, 'b', 1000, ask_until_released);
-    asker_hurry(asker, &second.question);
+    query_thread_hurry(asker, &second.question);
     assert_true(second.is_answered);
     assert_false(first.is_answered);
     is_released = true;
@@ -152,7 +152,7 @@ static void test_question_that_is_asked_is_interrupted(void **state _unused_)
 
     ask(&first, 'a', 1000, ask_until_it_fails);
     while (!first.is_answered && clock_mono_ns() < until) {
-        asker_hurry(asker, &first.question); /* it may be between two calls */
+        query_thread_hurry(asker, &first.question); /* it may be between two calls */
         uv_run(&loop, UV_RUN_NOWAIT);
     }
     assert_true(first.is_answered);
@@ -167,13 +167,13 @@ static void test_waiting_questions_are_refused_at_the_end(void **state)
     ask(&first, 'a', 1000, ask_until_released);
     ask(&second, 'b', 1000, ask_until_released);
     is_released = true;
-    asker_stop(asker);
+    query_thread_stop(asker);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_string_equal(order, "ab");
     assert_int_equal(first.answer.error, 0);
     assert_false(second.was_asked);
     assert_int_equal(second.answer.error, RPC_SHUTTING_DOWN);
-    assert_int_equal(asker_start(&loop, NULL, ((struct store_fixture *)*state)->path, &asker), 0);
+    assert_int_equal(query_thread_start(&loop, NULL, ((struct store_fixture *)*state)->path, &asker), 0);
 }
 
 static void test_database_that_is_not_there(void **state)

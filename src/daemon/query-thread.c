@@ -1,4 +1,4 @@
-#include "daemon/asker.h"
+#include "daemon/query-thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "writer/store-writer.h"
 
-struct asker {
+struct query_thread {
     uv_loop_t *loop;
     struct store_writer *writer; /* NULL: nothing is stored */
     char *path;
@@ -22,11 +22,11 @@ struct asker {
     TAILQ_HEAD(, question) waiting;
 };
 
-static void ask_next(struct asker *asker);
+static void ask_next(struct query_thread *asker);
 
 /* ---- in the thread ---- */
 
-static int open_reader(struct asker *asker, struct question *question)
+static int open_reader(struct query_thread *asker, struct question *question)
 {
     struct store_error error = {.text = ""};
     struct store_reader *reader = asker->reader;
@@ -42,7 +42,7 @@ static int open_reader(struct asker *asker, struct question *question)
 
 static void on_work(uv_work_t *work)
 {
-    struct asker *asker = work->data;
+    struct query_thread *asker = work->data;
     struct question *question = asker->asked;
 
     question->is_written = asker->writer && store_writer_wait(asker->writer, question->wait_ns);
@@ -55,7 +55,7 @@ static void on_work(uv_work_t *work)
 /* ---- in the loop ---- */
 
 /* It is never taken away while the thread works. */
-static void interrupt(struct asker *asker)
+static void interrupt(struct query_thread *asker)
 {
     struct store_reader *reader = asker->reader;
 
@@ -72,20 +72,21 @@ static void finish(struct question *question)
 
 static void on_worked(uv_work_t *work, int status _unused_)
 {
-    struct asker *asker = work->data;
+    struct query_thread *asker = work->data;
     struct question *question = TAKE_PTR(asker->asked);
 
     uv_timer_stop(&asker->limit);
     if (TAKE(asker->is_late, false))
         answer_fail(question->answer, RPC_RESOURCES_EXHAUSTED,
-                    "the question took longer than %d s; ask for less", ASKER_TIMEOUT_MSEC / 1000);
+                    "the question took longer than %d s; ask for less",
+                    QUERY_THREAD_TIMEOUT_MSEC / 1000);
     finish(question);
     ask_next(asker);
 }
 
 static void on_limit(uv_timer_t *timer)
 {
-    struct asker *asker = timer->data;
+    struct query_thread *asker = timer->data;
 
     asker->is_late = true;
     interrupt(asker);
@@ -93,7 +94,7 @@ static void on_limit(uv_timer_t *timer)
 
 /* Users take turns: nobody waits for more than one question of somebody who has many. NULL: nobody
  * waits. */
-static struct question *choose_next(const struct asker *asker)
+static struct question *choose_next(const struct query_thread *asker)
 {
     struct question *question;
 
@@ -103,7 +104,7 @@ static struct question *choose_next(const struct asker *asker)
     return TAILQ_FIRST(&asker->waiting);
 }
 
-static void ask_next(struct asker *asker)
+static void ask_next(struct query_thread *asker)
 {
     struct question *question;
 
@@ -111,23 +112,23 @@ static void ask_next(struct asker *asker)
         TAILQ_REMOVE(&asker->waiting, question, neighbours);
         asker->asked = question;
         asker->last_uid = question->peer.uid;
-        uv_timer_start(&asker->limit, on_limit, ASKER_TIMEOUT_MSEC, 0);
+        uv_timer_start(&asker->limit, on_limit, QUERY_THREAD_TIMEOUT_MSEC, 0);
         /* It only fails without a function to call. */
         uv_queue_work(asker->loop, &asker->work, on_work, on_worked);
     }
 }
 
-bool asker_has_room(const struct asker *asker, const struct peer *peer)
+bool query_thread_has_room(const struct query_thread *asker, const struct peer *peer)
 {
     const struct question *question;
     size_t count = 0;
 
     TAILQ_FOREACH (question, &asker->waiting, neighbours)
         count += question->peer.uid == peer->uid;
-    return peer->sees_all || count < ASKER_WAITING_PER_USER;
+    return peer->sees_all || count < QUERY_THREAD_WAITING_PER_USER;
 }
 
-void asker_hurry(struct asker *asker, struct question *question)
+void query_thread_hurry(struct query_thread *asker, struct question *question)
 {
     if (asker->asked == question) {
         interrupt(asker);
@@ -137,15 +138,16 @@ void asker_hurry(struct asker *asker, struct question *question)
     finish(question);
 }
 
-void asker_ask(struct asker *asker, struct question *question)
+void query_thread_ask(struct query_thread *asker, struct question *question)
 {
     TAILQ_INSERT_TAIL(&asker->waiting, question, neighbours);
     ask_next(asker);
 }
 
-int asker_start(uv_loop_t *loop, struct store_writer *writer, const char *path, struct asker **ret)
+int query_thread_start(uv_loop_t *loop, struct store_writer *writer, const char *path,
+                       struct query_thread **ret)
 {
-    struct asker *asker = calloc(1, sizeof(*asker));
+    struct query_thread *asker = calloc(1, sizeof(*asker));
 
     if (!asker || !(asker->path = strdup(path))) {
         free(asker);
@@ -162,13 +164,13 @@ int asker_start(uv_loop_t *loop, struct store_writer *writer, const char *path, 
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct asker *asker = handle->data;
+    struct query_thread *asker = handle->data;
 
     free(asker->path);
     free(asker);
 }
 
-void asker_stop(struct asker *asker)
+void query_thread_stop(struct query_thread *asker)
 {
     struct question *question;
 

@@ -13,11 +13,11 @@
 
 /* What was told before a question is asked should be in its answer; a slow disk is not waited for
  * any longer. */
-#define ASKER_WAIT_NS (200 * NS_PER_MSEC)
+#define QUERY_THREAD_WAIT_NS (200 * NS_PER_MSEC)
 /* A report on a week of samples takes some milliseconds; who asks for a year's has this long. */
-#define ASKER_TIMEOUT_MSEC 10000
+#define QUERY_THREAD_TIMEOUT_MSEC 10000
 /* Questions of one user that wait; root and the daemon's owner are not counted. */
-#define ASKER_WAITING_PER_USER 16
+#define QUERY_THREAD_WAITING_PER_USER 16
 
 struct question;
 
@@ -49,17 +49,18 @@ struct question {
     TAILQ_ENTRY(question) neighbours;
 };
 
-struct asker;
+struct query_thread;
 struct store_writer;
 
 /* For the database at `path`, which the writer (NULL: none) writes. 0 or -ENOMEM. */
-int asker_start(uv_loop_t *loop, struct store_writer *writer, const char *path, struct asker **ret);
+int query_thread_start(uv_loop_t *loop, struct store_writer *writer, const char *path,
+                       struct query_thread **ret);
 /* Breaks off what is being asked, waits for that, and answers nothing more. */
-void asker_stop(struct asker *asker);
+void query_thread_stop(struct query_thread *asker);
 
 /* Whether one more question of that peer may wait. */
-bool asker_has_room(const struct asker *asker, const struct peer *peer);
+bool query_thread_has_room(const struct query_thread *asker, const struct peer *peer);
 /* The question must stay where it is until it is answered, which is not before this returns. */
-void asker_ask(struct asker *asker, struct question *question);
+void query_thread_ask(struct query_thread *asker, struct question *question);
 /* Nobody wants the answer any more: it comes soon, or before this returns. */
-void asker_hurry(struct asker *asker, struct question *question);
+void query_thread_hurry(struct query_thread *asker, struct question *question);
