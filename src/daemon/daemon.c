@@ -14,9 +14,9 @@
 #include "base/vec.h"
 #include "config/paths.h"
 #include "daemon/adoption.h"
-#include "daemon/analyst.h"
 #include "daemon/instance-lock.h"
 #include "daemon/manager.h"
+#include "daemon/periodic-analysis.h"
 #include "daemon/publish.h"
 #include "daemon/query-thread.h"
 #include "daemon/server.h"
@@ -227,8 +227,8 @@ static int apply(struct daemon *daemon, struct config *config)
     if (daemon->writer &&
         store_writer_configure(daemon->writer, &config->redact, &config->retention) < 0)
         log_fields(LOG_LEVEL_ERROR, "redact and retention stay as they were: no memory left", NULL);
-    analyst_configure(daemon->analyst, analysis_interval_ms(config),
-                      config->correlation.min_sample_size);
+    periodic_analysis_configure(daemon->analyst, analysis_interval_ms(config),
+                                config->correlation.min_sample_size);
     rules_free(daemon->rules);
     daemon->rules = TAKE_PTR(rules);
     config_free(daemon->config);
@@ -471,12 +471,12 @@ static int start_askers(struct daemon *daemon)
 
 static int start_analyst(struct daemon *daemon)
 {
-    const struct analyst_options options = {
+    const struct periodic_analysis_options options = {
         .asker = daemon->asker,
         .every_ms = analysis_interval_ms(daemon->config),
         .min_sample_size = daemon->config->correlation.min_sample_size,
     };
-    return analyst_start(&daemon->loop, &options, &daemon->analyst);
+    return periodic_analysis_start(&daemon->loop, &options, &daemon->analyst);
 }
 
 static int failed(const char *what, int error)
@@ -552,7 +552,7 @@ static void stop_parts(struct daemon *daemon)
 {
     struct store_report report;
 
-    analyst_close(TAKE_PTR(daemon->analyst));
+    periodic_analysis_close(TAKE_PTR(daemon->analyst));
     query_thread_stop(TAKE_PTR(daemon->asker));
     query_thread_stop(TAKE_PTR(daemon->clerk));
     if (daemon->engine) {

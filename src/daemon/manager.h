@@ -13,7 +13,7 @@
 #include "store/store.h"
 #include "writer/store-writer.h"
 
-struct analyst;
+struct periodic_analysis;
 struct query_thread;
 struct server;
 
@@ -40,7 +40,7 @@ struct daemon {
     struct query_thread *asker;  /* for reports, which may take their time */
     struct query_thread
         *clerk; /* for what is asked or waited for in a moment, when jobs begin and end */
-    struct analyst *analyst;
+    struct periodic_analysis *analyst;
     struct server *server;
     struct live live;
     struct run_lifecycle desk;

@@ -1,15 +1,15 @@
 /* analyze.run, estimate.calibration: what was learned of finished runs. */
-#include "daemon/analyst.h"
 #include "daemon/connection.h"
 #include "daemon/dispatch.h"
 #include "daemon/manager.h"
+#include "daemon/periodic-analysis.h"
 #include "model/record-json.h"
 #include "query/query.h"
 
 void method_analyze_run(struct daemon *daemon, struct connection *connection _unused_,
                         const struct rpc_request *request _unused_, struct answer *answer)
 {
-    answer_ask(answer, daemon->asker, analyst_ask);
+    answer_ask(answer, daemon->asker, periodic_analysis_ask);
     answer->min_sample_size = daemon->config->correlation.min_sample_size;
 }
 

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "daemon/analyst.h"
 #include "daemon/manager.h"
+#include "daemon/periodic-analysis.h"
 #include "daemon/server.h"
 
 /* ---- what is exact ---- */
@@ -203,9 +203,9 @@ static void fill_losses(const struct daemon *daemon, const struct store_report *
 static int fill_analysis(const struct daemon *daemon, struct arena *arena,
                          struct daemon_status *status)
 {
-    struct analyst_counts counts;
+    struct periodic_analysis_counts counts;
 
-    analyst_counts(daemon->analyst, &counts);
+    periodic_analysis_counts(daemon->analyst, &counts);
     status->last_analysis_at = counts.last_at;
     if (counts.last_error)
         status->analysis_error = arena_strdup(arena, counts.last_error);

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "daemon/analyst.h"
+#include "daemon/periodic-analysis.h"
 #include "writer/store-writer.h"
 #include "store-world.h"
 
@@ -16,7 +16,7 @@
 
 static uv_loop_t loop;
 static struct query_thread *asker;
-static struct analyst *analyst;
+static struct periodic_analysis *analyst;
 static struct store_writer *writer;
 
 static int set_up(void **state)
@@ -31,16 +31,16 @@ static int set_up(void **state)
 static void begin(struct store_fixture *fixture, uint64_t every_ms, int64_t min_sample_size)
 {
     assert_int_equal(query_thread_start(&loop, writer, fixture->path, &asker), 0);
-    const struct analyst_options options = {
+    const struct periodic_analysis_options options = {
         .asker = asker, .every_ms = every_ms, .min_sample_size = min_sample_size};
-    assert_int_equal(analyst_start(&loop, &options, &analyst), 0);
+    assert_int_equal(periodic_analysis_start(&loop, &options, &analyst), 0);
 }
 
 static int tear_down(void **state)
 {
     struct store_report report;
 
-    analyst_close(analyst);
+    periodic_analysis_close(analyst);
     query_thread_stop(asker);
     if (writer)
         store_writer_stop(writer, &report);
@@ -57,11 +57,11 @@ static void start_writer(const struct store_fixture *fixture)
     assert_true(store_writer_wait(writer, PATIENCE));
 }
 
-static struct analyst_counts counts(void)
+static struct periodic_analysis_counts counts(void)
 {
-    struct analyst_counts found;
+    struct periodic_analysis_counts found;
 
-    analyst_counts(analyst, &found);
+    periodic_analysis_counts(analyst, &found);
     return found;
 }
 
@@ -154,7 +154,7 @@ static void test_the_interval_may_change(void **state)
     for (int i = 0; i < 5; i++)
         uv_run(&loop, UV_RUN_NOWAIT);
     assert_int_equal(counts().done + counts().failed, 0);
-    analyst_configure(analyst, EVERY_MS, 7);
+    periodic_analysis_configure(analyst, EVERY_MS, 7);
     AWAIT(counts().done >= 1);
 }
 

@@ -1,4 +1,4 @@
-#include "daemon/analyst.h"
+#include "daemon/periodic-analysis.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "query/query.h"
 #include "writer/store-writer.h"
 
-struct analyst {
+struct periodic_analysis {
     uv_timer_t timer;
     struct query_thread *asker;
     uint64_t every_ms;
@@ -33,7 +33,7 @@ static void keep_patterns(const struct question *question, const struct pattern_
         answer_fail(question->answer, RPC_INTERNAL_ERROR, "no memory left");
 }
 
-void analyst_ask(struct question *question)
+void periodic_analysis_ask(struct question *question)
 {
     const struct rpc_request *request = question->request;
     const struct analysis_request wanted = {
@@ -60,14 +60,14 @@ void analyst_ask(struct question *question)
 
 /* ---- in the loop ---- */
 
-static void free_if_done(struct analyst *analyst)
+static void free_if_done(struct periodic_analysis *analyst)
 {
     if (!analyst->is_asking && analyst->is_closed)
         free(analyst);
 }
 
 /* Once when it begins to fail, and once when it works again. */
-static void tell(struct analyst *analyst, const char *error)
+static void tell(struct periodic_analysis *analyst, const char *error)
 {
     bool is_news = (error[0] != '\0') != (analyst->error[0] != '\0');
 
@@ -81,7 +81,7 @@ static void tell(struct analyst *analyst, const char *error)
 
 static void on_answered(void *context)
 {
-    struct analyst *analyst = context;
+    struct periodic_analysis *analyst = context;
     bool has_failed = analyst->answer.error != 0;
 
     analyst->is_asking = false;
@@ -98,7 +98,7 @@ static void on_answered(void *context)
 /* If the last one is still not answered, this one is left out. */
 static void on_due(uv_timer_t *timer)
 {
-    struct analyst *analyst = timer->data;
+    struct periodic_analysis *analyst = timer->data;
 
     if (analyst->is_asking)
         return;
@@ -108,7 +108,7 @@ static void on_due(uv_timer_t *timer)
     analyst->question = (struct question){
         .peer = {.sees_all = true},
         .wait_ns = QUERY_THREAD_WAIT_NS,
-        .ask = analyst_ask,
+        .ask = periodic_analysis_ask,
         .answer = &analyst->answer,
         .min_sample_size = analyst->min_sample_size,
         .on_answered = on_answered,
@@ -117,9 +117,10 @@ static void on_due(uv_timer_t *timer)
     query_thread_ask(analyst->asker, &analyst->question);
 }
 
-int analyst_start(uv_loop_t *loop, const struct analyst_options *options, struct analyst **ret)
+int periodic_analysis_start(uv_loop_t *loop, const struct periodic_analysis_options *options,
+                            struct periodic_analysis **ret)
 {
-    struct analyst *analyst = calloc(1, sizeof(*analyst));
+    struct periodic_analysis *analyst = calloc(1, sizeof(*analyst));
 
     if (!analyst)
         return -ENOMEM;
@@ -127,12 +128,13 @@ int analyst_start(uv_loop_t *loop, const struct analyst_options *options, struct
     analyst->last_at = REAL_UNKNOWN;
     uv_timer_init(loop, &analyst->timer);
     analyst->timer.data = analyst;
-    analyst_configure(analyst, options->every_ms, options->min_sample_size);
+    periodic_analysis_configure(analyst, options->every_ms, options->min_sample_size);
     *ret = analyst;
     return 0;
 }
 
-void analyst_configure(struct analyst *analyst, uint64_t every_ms, int64_t min_sample_size)
+void periodic_analysis_configure(struct periodic_analysis *analyst, uint64_t every_ms,
+                                 int64_t min_sample_size)
 {
     analyst->min_sample_size = min_sample_size;
     if (analyst->every_ms == every_ms)
@@ -141,9 +143,10 @@ void analyst_configure(struct analyst *analyst, uint64_t every_ms, int64_t min_s
     uv_timer_start(&analyst->timer, on_due, every_ms, every_ms);
 }
 
-void analyst_counts(const struct analyst *analyst, struct analyst_counts *ret)
+void periodic_analysis_counts(const struct periodic_analysis *analyst,
+                              struct periodic_analysis_counts *ret)
 {
-    *ret = (struct analyst_counts){
+    *ret = (struct periodic_analysis_counts){
         .done = analyst->done,
         .failed = analyst->failed,
         .last_at = analyst->last_at,
@@ -153,13 +156,13 @@ void analyst_counts(const struct analyst *analyst, struct analyst_counts *ret)
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct analyst *analyst = handle->data;
+    struct periodic_analysis *analyst = handle->data;
 
     analyst->is_closed = true;
     free_if_done(analyst);
 }
 
-void analyst_close(struct analyst *analyst)
+void periodic_analysis_close(struct periodic_analysis *analyst)
 {
     if (analyst)
         uv_close((uv_handle_t *)&analyst->timer, on_closed);

@@ -4,15 +4,15 @@
 
 #include "daemon/query-thread.h"
 
-struct analyst;
+struct periodic_analysis;
 
-struct analyst_options {
+struct periodic_analysis_options {
     struct query_thread *asker;
     uint64_t every_ms;
     int64_t min_sample_size;
 };
 
-struct analyst_counts {
+struct periodic_analysis_counts {
     uint64_t done;
     uint64_t failed;
     double last_at;         /* of the last that was done; REAL_UNKNOWN: there is none */
@@ -20,15 +20,18 @@ struct analyst_counts {
 };
 
 /* 0 or -ENOMEM. */
-int analyst_start(uv_loop_t *loop, const struct analyst_options *options, struct analyst **ret);
+int periodic_analysis_start(uv_loop_t *loop, const struct periodic_analysis_options *options,
+                            struct periodic_analysis **ret);
 /* The asker stays; an interval that has changed begins now. */
-void analyst_configure(struct analyst *analyst, uint64_t every_ms, int64_t min_sample_size);
-void analyst_counts(const struct analyst *analyst, struct analyst_counts *ret);
+void periodic_analysis_configure(struct periodic_analysis *analyst, uint64_t every_ms,
+                                 int64_t min_sample_size);
+void periodic_analysis_counts(const struct periodic_analysis *analyst,
+                              struct periodic_analysis_counts *ret);
 /* It is gone once the asker has no question of its own any more: before query_thread_stop(). NULL
  * is fine.
  */
-void analyst_close(struct analyst *analyst);
+void periodic_analysis_close(struct periodic_analysis *analyst);
 
 /* In the asker's thread: an analysis of what the peer may see, written as the answer; what it found
  * is handed to the store's writer if that was everything. */
-void analyst_ask(struct question *question);
+void periodic_analysis_ask(struct question *question);
