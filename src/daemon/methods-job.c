@@ -63,14 +63,14 @@ static struct run *find_run(struct daemon *daemon, struct connection *connection
 
 /* Whether the process is one that the peer may tell of. Its pid is 0 if none is given. */
 static bool take_process(struct daemon *daemon, const struct connection *connection,
-                         const struct rpc_request *request, struct told_process *ret,
+                         const struct rpc_request *request, struct process_id *ret,
                          struct answer *answer)
 {
     const struct peer *peer = connection_peer(connection);
     pid_t pid = (pid_t)rpc_int(request, "pid", 0);
     int64_t uid;
 
-    *ret = (struct told_process){.pid = pid};
+    *ret = (struct process_id){.pid = pid};
     if (!pid)
         return true;
     if (!peer->pid) {
@@ -96,7 +96,7 @@ static bool take_process(struct daemon *daemon, const struct connection *connect
 }
 
 /* Some time has passed since it was taken: it may be gone, and its pid another's. */
-static void look_again(struct daemon *daemon, const struct peer *peer, struct told_process *process)
+static void look_again(struct daemon *daemon, const struct peer *peer, struct process_id *process)
 {
     struct proc_stat stat;
     int r = process_lookup_stat(PROC_ROOT, process->pid, &stat);
@@ -211,9 +211,9 @@ static bool has_room(const struct daemon *daemon, const struct peer *peer, struc
 }
 
 /* What somebody tells of itself begins when it is told; what it has started, when that was born. */
-static enum telling telling_of(const struct peer *peer, pid_t pid)
+static enum event_replay telling_of(const struct peer *peer, pid_t pid)
 {
-    return pid == peer->pid ? TELL_FROM_NOW : TELL_FROM_BIRTH;
+    return pid == peer->pid ? REPLAY_FROM_NOW : REPLAY_FROM_BIRTH;
 }
 
 /* Whoever asks for its orphans is there to get them: else they are those of whoever has got its
@@ -246,8 +246,8 @@ static bool shares_store(const struct daemon *daemon, const struct connection *c
 /* Who stores births, programs and ends: one of the two, from the first of them to the last. What
  * both have seen a part of cannot be put together again once it is folded. */
 static void choose_event_writer(struct daemon *daemon, const struct connection *connection,
-                                const struct rpc_request *request,
-                                const struct told_process *process, struct run *run)
+                                const struct rpc_request *request, const struct process_id *process,
+                                struct run *run)
 {
     bool is_gone = rpc_int(request, "pid", 0) && !process->pid;
     bool is_missing = rpc_bool(request, "offers_events", false) &&
@@ -262,25 +262,24 @@ static void choose_event_writer(struct daemon *daemon, const struct connection *
 
 /* Its processes and its step, if it has some from the beginning. */
 static int join(struct daemon *daemon, struct connection *connection,
-                const struct rpc_request *request, struct run *run, struct told_process process)
+                const struct rpc_request *request, struct run *run, struct process_id process)
 {
     const struct peer *peer = connection_peer(connection);
     int64_t sheet_num = rpc_int(request, "sheet_num", INT_UNKNOWN);
-    enum telling telling =
-        rpc_bool(request, "again", false) ? TELL_NOTHING : telling_of(peer, process.pid);
+    enum event_replay replay =
+        rpc_bool(request, "again", false) ? REPLAY_NONE : telling_of(peer, process.pid);
     _cleanup_text_ struct text context = {0};
 
     int r = set_foster(daemon, peer, request, run);
     if (r == 0 && !int_is_known(sheet_num))
-        return process.pid ? engine_register(daemon->engine, run, INT_UNKNOWN, process, telling)
-                           : 0;
+        return process.pid ? engine_register(daemon->engine, run, INT_UNKNOWN, process, replay) : 0;
     if (r < 0)
         return r;
     run_lifecycle_is_step(daemon, run, sheet_num);
-    if (telling == TELL_NOTHING) { /* nor is its step told of again */
+    if (replay == REPLAY_NONE) { /* nor is its step told of again */
         r = run_begin_sheet(run, sheet_num, process.pid);
         return r == 0 && process.pid
-                   ? engine_register(daemon->engine, run, sheet_num, process, telling)
+                   ? engine_register(daemon->engine, run, sheet_num, process, replay)
                    : r;
     }
     context_write(daemon, peer->uid, process.pid, process.pid != 0, &context);
@@ -289,7 +288,7 @@ static int join(struct daemon *daemon, struct connection *connection,
                                                            .process = process,
                                                            .exit_code = INT_UNKNOWN,
                                                            .outcome = OUTCOME_RUNNING,
-                                                           .telling = telling,
+                                                           .replay = replay,
                                                            .context_json = &context});
 }
 
@@ -316,7 +315,7 @@ static bool has_given_up(const struct connection *connection, const struct rpc_r
 }
 
 static void start_run(struct daemon *daemon, struct connection *connection,
-                      const struct rpc_request *request, struct told_process process,
+                      const struct rpc_request *request, struct process_id process,
                       bool is_name_taken, struct answer *answer)
 {
     const struct peer *peer = connection_peer(connection);
@@ -365,7 +364,7 @@ static void start_run(struct daemon *daemon, struct connection *connection,
 /* Told of again, by whoever has lost the connection, or by the same run after a restart of ours. */
 static void resume_run(struct daemon *daemon, struct connection *connection,
                        const struct rpc_request *request, struct run *run,
-                       struct told_process process, struct answer *answer)
+                       struct process_id process, struct answer *answer)
 {
     const struct peer *peer = connection_peer(connection);
 
@@ -380,7 +379,7 @@ static void resume_run(struct daemon *daemon, struct connection *connection,
     const struct member *member = registry_find(daemon->registry, process.pid);
     if (r == 0 && process.pid && (!member || member->run != run))
         r = engine_register(daemon->engine, run, rpc_int(request, "sheet_num", INT_UNKNOWN),
-                            process, TELL_NOTHING);
+                            process, REPLAY_NONE);
     if (r == 0)
         r = run_lifecycle_find_inner(daemon, run);
     if (r < 0) {
@@ -448,8 +447,8 @@ static void start_asked(struct daemon *daemon, struct question *question)
 {
     const struct rpc_request *request = question->request;
     struct run *known = registry_find_run(daemon->registry, rpc_text(request, "run_id"));
-    struct told_process process = {.pid = (pid_t)rpc_int(request, "pid", 0),
-                                   .start_ticks = question->start_ticks};
+    struct process_id process = {.pid = (pid_t)rpc_int(request, "pid", 0),
+                                 .start_ticks = question->start_ticks};
 
     engine_catch_up(daemon->engine);
     look_again(daemon, &question->peer, &process);
@@ -465,7 +464,7 @@ void method_job_start(struct daemon *daemon, struct connection *connection,
 {
     const char *run_id = rpc_text(request, "run_id");
     struct run *known = run_id ? registry_find_run(daemon->registry, run_id) : NULL;
-    struct told_process process;
+    struct process_id process;
 
     if (!take_process(daemon, connection, request, &process, answer))
         return;
@@ -732,7 +731,7 @@ static bool take_first(struct daemon *daemon, const struct connection *connectio
     if (!take_process(daemon, connection, request, &step->process, answer))
         return false;
     engine_catch_up(daemon->engine);
-    step->telling = telling_of(peer, step->process.pid);
+    step->replay = telling_of(peer, step->process.pid);
     return may_join(daemon, peer, run, step->process.pid, answer);
 }
 

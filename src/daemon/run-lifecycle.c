@@ -145,7 +145,7 @@ static bool has_room(const struct daemon *daemon)
     return !daemon->writer || store_writer_load(daemon->writer) != STORE_LOAD_FULL;
 }
 
-/* ---- telling ---- */
+/* ---- replay ---- */
 
 static void publish(struct daemon *daemon, const char *event, const struct run *run,
                     int64_t sheet_num, const struct text *data)
@@ -555,7 +555,8 @@ void run_lifecycle_explain(struct daemon *daemon, struct run *run, bool is_deriv
         return;
     }
     engine_settle(daemon->engine, run);
-    engine_find_death(daemon->engine, run, 0, job->exit_code, job->signal_num, arena, &chain);
+    engine_find_failure_chain(daemon->engine, run, 0, job->exit_code, job->signal_num, arena,
+                              &chain);
     bool is_from_parent = is_worse(&chain, &job->chain);
     if (!is_from_parent) {
         take_names(&chain, &job->chain);
@@ -731,7 +732,7 @@ int run_lifecycle_step(struct daemon *daemon, struct run *run,
             return -ENOBUFS;
         int r = run_begin_sheet(run, step->sheet_num, step->process.pid);
         if (r == 0 && step->process.pid)
-            r = engine_register(daemon->engine, run, step->sheet_num, step->process, step->telling);
+            r = engine_register(daemon->engine, run, step->sheet_num, step->process, step->replay);
         if (r < 0)
             return r;
     }
@@ -740,8 +741,8 @@ int run_lifecycle_step(struct daemon *daemon, struct run *run,
         return 0;
     snprintf(details, sizeof(details), "Sheet %lld %s", (long long)step->sheet_num,
              strchr(step_event(step->outcome), '.') + 1);
-    engine_tell_step(daemon->engine, run, step->sheet_num, is_begin ? EVENT_SPAWN : EVENT_EXIT,
-                     step->process.pid, step->exit_code, details);
+    engine_report_step(daemon->engine, run, step->sheet_num, is_begin ? EVENT_SPAWN : EVENT_EXIT,
+                       step->process.pid, step->exit_code, details);
     if (!is_begin)
         run_end_sheet(run, step->sheet_num);
     note_progress(run, step);

@@ -108,10 +108,10 @@ void run_lifecycle_progressed(struct daemon *daemon, const struct run *run);
 struct run_lifecycle_step {
     int64_t sheet_num;
     const char *name;
-    struct told_process process; /* with which it begins, or that has ended with it */
+    struct process_id process; /* with which it begins, or that has ended with it */
     int64_t exit_code;
-    int outcome;          /* OUTCOME_RUNNING: it begins */
-    enum telling telling; /* of its process */
+    int outcome;              /* OUTCOME_RUNNING: it begins */
+    enum event_replay replay; /* of its process */
     const struct text *context_json;
 };
 

@@ -378,7 +378,7 @@ int episodes_apply(struct episodes *episodes, const struct episodes_input *input
     return error;
 }
 
-/* ---- telling of it ---- */
+/* ---- replay of it ---- */
 
 static int describe(const struct episode *episode, struct arena *arena, const char **ret)
 {
@@ -421,16 +421,16 @@ static int fill_anomaly(const struct episode *episode, struct arena *arena, stru
     return r < 0 ? r : copy_into(arena, episode->run_id, &ret->run_id);
 }
 
-enum telling {
+enum event_replay {
     TELL_OPENING,
     TELL_CHANGE,
     TELL_CLEARING,
     TELLINGS,
 };
 
-static bool is_to_tell(const struct episode *episode, enum telling telling)
+static bool is_to_tell(const struct episode *episode, enum event_replay replay)
 {
-    switch (telling) {
+    switch (replay) {
     case TELL_OPENING: return !episode->was_told;
     case TELL_CHANGE: return episode->was_told && episode->has_changed && !episode->is_cleared;
     case TELL_CLEARING: return episode->is_cleared;
@@ -444,16 +444,16 @@ static int list_tellings(struct episodes *episodes, struct arena *arena, struct 
     struct episode *episode;
     int r = 0;
 
-    for (enum telling telling = 0; telling < TELLINGS; telling++)
+    for (enum event_replay replay = 0; replay < TELLINGS; replay++)
         TAILQ_FOREACH (episode, &episodes->by_age, by_age) {
-            if (!is_to_tell(episode, telling))
+            if (!is_to_tell(episode, replay))
                 continue;
             struct anomaly *anomaly = &list->items[list->count++];
             r = fill_anomaly(episode, arena, anomaly);
             if (r < 0)
                 return r;
-            anomaly->is_opening = telling == TELL_OPENING;
-            if (telling == TELL_CLEARING)
+            anomaly->is_opening = replay == TELL_OPENING;
+            if (replay == TELL_CLEARING)
                 anomaly->cleared_at = episode->cleared_at;
         }
     return 0;
@@ -465,8 +465,8 @@ static size_t count_tellings(const struct episodes *episodes)
     size_t count = 0;
 
     TAILQ_FOREACH (episode, &episodes->by_age, by_age)
-        for (enum telling telling = 0; telling < TELLINGS; telling++)
-            count += is_to_tell(episode, telling);
+        for (enum event_replay replay = 0; replay < TELLINGS; replay++)
+            count += is_to_tell(episode, replay);
     return count;
 }
 

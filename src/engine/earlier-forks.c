@@ -29,7 +29,7 @@ int earlier_forks_place(struct earlier_forks *forks, int proc_fd, pid_t pid)
     return forks->error;
 }
 
-void earlier_forks_tell(const struct earlier_forks *forks, struct intake *intake)
+void earlier_forks_report(const struct earlier_forks *forks, struct intake *intake)
 {
     for (size_t i = 0; i < forks->found.count; i++) {
         const struct member *member = registry_find(forks->registry, forks->found.items[i]);

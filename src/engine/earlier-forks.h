@@ -20,4 +20,4 @@ void earlier_forks_done(struct earlier_forks *forks);
 int earlier_forks_place(struct earlier_forks *forks, int proc_fd, pid_t pid);
 
 /* Tells of those that no event has told of meanwhile. */
-void earlier_forks_tell(const struct earlier_forks *forks, struct intake *intake);
+void earlier_forks_report(const struct earlier_forks *forks, struct intake *intake);

@@ -90,7 +90,7 @@ bool engine_has_new_kill(const struct engine *engine)
 }
 
 int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
-                    struct told_process process, enum telling telling)
+                    struct process_id process, enum event_replay replay)
 {
     pid_t pid = process.pid;
     struct earlier_forks forks = {.registry = engine->options.registry};
@@ -105,18 +105,18 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
         return r;
     if (process.start_ticks)
         registry_expect(forks.registry, pid, process.start_ticks);
-    if (telling == TELL_FROM_BIRTH && engine->feed && !is_complete)
+    if (replay == REPLAY_FROM_BIRTH && engine->feed && !is_complete)
         is_known |= lifecycle_feed_replay(engine->feed, pid, &is_complete);
     run->misses_events = engine->feed && !is_complete;
-    if (!is_known && telling != TELL_NOTHING)
+    if (!is_known && replay != REPLAY_NONE)
         intake_spawn(&engine->intake, owner, pid, INT_UNKNOWN, ns_to_sec(clock_real_ns()));
     if (process.start_ticks)
         r = earlier_forks_place(&forks, engine->proc_fd, pid);
     else
         let_go(engine, pid);
     engine_drain(engine);
-    if (telling == TELL_FROM_BIRTH)
-        earlier_forks_tell(&forks, &engine->intake);
+    if (replay == REPLAY_FROM_BIRTH)
+        earlier_forks_report(&forks, &engine->intake);
     earlier_forks_done(&forks);
     if (!engine->is_reading) { /* else with the next snapshot: one reading at a time */
         engine_cover_members(engine);
@@ -137,8 +137,8 @@ int engine_set_parent(struct engine *engine, struct run *run, struct run *parent
     return kernel_account_set_parent(&engine->kernel, run, parent);
 }
 
-void engine_tell_step(struct engine *engine, const struct run *run, int64_t sheet_num,
-                      enum event_type type, pid_t pid, int64_t exit_code, const char *details)
+void engine_report_step(struct engine *engine, const struct run *run, int64_t sheet_num,
+                        enum event_type type, pid_t pid, int64_t exit_code, const char *details)
 {
     const struct event_owner owner = run_owner(run, sheet_num);
 
@@ -230,9 +230,9 @@ const struct run_usage *engine_usage(const struct engine *engine, const struct r
     return sampler_usage(collector_sampler(engine->collector), run);
 }
 
-int engine_find_death(const struct engine *engine, const struct run *run, pid_t pid,
-                      int64_t exit_code, int64_t signal_num, struct arena *arena,
-                      struct process_event_list *ret)
+int engine_find_failure_chain(const struct engine *engine, const struct run *run, pid_t pid,
+                              int64_t exit_code, int64_t signal_num, struct arena *arena,
+                              struct process_event_list *ret)
 {
     return failure_chains_find(&engine->intake.deaths, run->run_id, pid, exit_code, signal_num,
                                arena, ret);

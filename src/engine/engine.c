@@ -36,8 +36,8 @@ static bool apply_rules(struct engine *engine, pid_t pid, uint64_t start_ticks)
 
     if (rule_runs_find(&engine->rules, pid, start_ticks, &arena, &found) <= 0)
         return false;
-    engine_register(engine, found.run, INT_UNKNOWN, (struct told_process){pid, start_ticks},
-                    TELL_FROM_NOW);
+    engine_register(engine, found.run, INT_UNKNOWN, (struct process_id){pid, start_ticks},
+                    REPLAY_FROM_NOW);
     if (found.is_new && engine->options.on_run_found)
         engine->options.on_run_found(engine->options.context, found.run, &found.facts);
     return true;

@@ -133,14 +133,14 @@ void engine_settle(struct engine *engine, const struct run *run);
 bool engine_saw_fork(struct engine *engine, pid_t parent, pid_t pid);
 
 /* What is told of a process that becomes the first one of a run or of a step. */
-enum telling {
-    TELL_FROM_BIRTH, /* it was started for that: all that has happened to it and its children */
-    TELL_FROM_NOW,   /* its spawn alone: what it did before was its own */
-    TELL_NOTHING,    /* others have told */
+enum event_replay {
+    REPLAY_FROM_BIRTH, /* it was started for that: all that has happened to it and its children */
+    REPLAY_FROM_NOW,   /* its spawn alone: what it did before was its own */
+    REPLAY_NONE,       /* others have told */
 };
 
 /* A process that somebody tells of: a pid alone may be another's by the time that it is used. */
-struct told_process {
+struct process_id {
     pid_t pid;            /* 0: none */
     uint64_t start_ticks; /* 0: it is gone already, and known by what the kernel told of it */
 };
@@ -148,13 +148,13 @@ struct told_process {
 /* Makes a process the first one of a run or of a step, with all that it has forked already, and
  * tells of what happened to these until now. 0 or -ENOMEM. */
 int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
-                    struct told_process process, enum telling telling);
+                    struct process_id process, enum event_replay replay);
 /* The run was started in `parent`, which came to be known after it. What had ended in it before is
  * missing in the CPU time of `parent`, which is a lower bound then. 0 or -ENOMEM. */
 int engine_set_parent(struct engine *engine, struct run *run, struct run *parent);
 /* A step began or ended: told as a spawn or an exit of `pid` (0: none). */
-void engine_tell_step(struct engine *engine, const struct run *run, int64_t sheet_num,
-                      enum event_type type, pid_t pid, int64_t exit_code, const char *details);
+void engine_report_step(struct engine *engine, const struct run *run, int64_t sheet_num,
+                        enum event_type type, pid_t pid, int64_t exit_code, const char *details);
 /* The run is over: nothing is remembered of it, and it is gone from the registry. */
 void engine_end_run(struct engine *engine, struct run *run);
 
@@ -172,9 +172,9 @@ int engine_syscalls(const struct engine *engine, const struct run *run, struct a
                     struct run_syscalls *ret);
 
 /* Why the run ended so: see failure_chains_find(). As of the last box that was handed on. */
-int engine_find_death(const struct engine *engine, const struct run *run, pid_t pid,
-                      int64_t exit_code, int64_t signal_num, struct arena *arena,
-                      struct process_event_list *ret);
+int engine_find_failure_chain(const struct engine *engine, const struct run *run, pid_t pid,
+                              int64_t exit_code, int64_t signal_num, struct arena *arena,
+                              struct process_event_list *ret);
 
 /* ---- how it stands ---- */
 

@@ -650,9 +650,10 @@ static void find_death(struct job_runner *runner, struct arena *arena)
     struct run_facts *facts = &runner->facts;
     int status = facts->wait_status;
 
-    engine_find_death(runner->engine, runner->run, runner->command_pid,
-                      WIFEXITED(status) ? WEXITSTATUS(status) : INT_UNKNOWN,
-                      WIFSIGNALED(status) ? WTERMSIG(status) : INT_UNKNOWN, arena, &facts->chain);
+    engine_find_failure_chain(runner->engine, runner->run, runner->command_pid,
+                              WIFEXITED(status) ? WEXITSTATUS(status) : INT_UNKNOWN,
+                              WIFSIGNALED(status) ? WTERMSIG(status) : INT_UNKNOWN, arena,
+                              &facts->chain);
 }
 
 static void count_oom_kills(struct run_facts *facts)

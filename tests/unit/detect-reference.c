@@ -578,13 +578,13 @@ static void open_episodes(struct reference *reference)
     }
 }
 
-static void tell(struct reference *reference, struct reference_telling telling,
+static void tell(struct reference *reference, struct reference_telling replay,
                  enum reference_phase phase)
 {
-    telling.phase = phase;
+    replay.phase = phase;
     if (phase == PHASE_CLEARING)
-        telling.cleared_at = reference->snapshots[reference->count - 1].timestamp;
-    reference->tellings[reference->telling_count++] = telling;
+        replay.cleared_at = reference->snapshots[reference->count - 1].timestamp;
+    reference->tellings[reference->telling_count++] = replay;
 }
 
 void reference_check(struct reference *reference)
@@ -600,14 +600,14 @@ void reference_check(struct reference *reference)
 
         if (episode->is_cleared)
             continue;
-        struct reference_telling telling = tell_story(reference, episode, &is_news);
+        struct reference_telling replay = tell_story(reference, episode, &is_news);
         episode->is_cleared = !has_members(reference, episode);
         if (episode->opened == now)
-            tell(reference, telling, PHASE_OPENING);
+            tell(reference, replay, PHASE_OPENING);
         if (episode->is_cleared)
-            tell(reference, telling, PHASE_CLEARING);
+            tell(reference, replay, PHASE_CLEARING);
         else if (is_news)
-            tell(reference, telling, PHASE_CHANGE);
+            tell(reference, replay, PHASE_CHANGE);
     }
 }
 

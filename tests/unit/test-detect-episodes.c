@@ -71,7 +71,7 @@ static void test_an_episode_is_told_again_when_it_gets_worse(void **state _unuse
     assert_int_equal(world->changes, 1);
 }
 
-/* What is told at the end has the worst figure, even where that was not worth telling before. */
+/* What is told at the end has the worst figure, even where that was not worth replay before. */
 static void test_a_clearing_tells_the_worst(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);

@@ -101,7 +101,7 @@ static void test_descendants_become_members(void **state _unused_)
 
     /* An event has reported one of them in the meantime. */
     registry_find(registry, family.child)->was_found = false;
-    earlier_forks_tell(&forks, &intake);
+    earlier_forks_report(&forks, &intake);
     intake_hand_over(&intake, NULL);
     assert_non_null(box);
     assert_int_equal(box->tick.events.count, 1);
