@@ -29,12 +29,12 @@ int earlier_forks_place(struct earlier_forks *forks, int proc_fd, pid_t pid)
     return forks->error;
 }
 
-void earlier_forks_report(const struct earlier_forks *forks, struct intake *intake)
+void earlier_forks_report(const struct earlier_forks *forks, struct tick_builder *builder)
 {
     for (size_t i = 0; i < forks->found.count; i++) {
         const struct member *member = registry_find(forks->registry, forks->found.items[i]);
         if (member && member->was_found)
-            intake_spawn(intake, member_owner(member), member->pid, member->ppid,
-                         ns_to_sec(clock_real_ns()));
+            tick_builder_add_spawn(builder, member_owner(member), member->pid, member->ppid,
+                                   ns_to_sec(clock_real_ns()));
     }
 }

@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 #include "base/vec.h"
-#include "engine/intake.h"
+#include "engine/tick-builder.h"
 #include "jobs/registry.h"
 
 struct earlier_forks {
@@ -20,4 +20,4 @@ void earlier_forks_done(struct earlier_forks *forks);
 int earlier_forks_place(struct earlier_forks *forks, int proc_fd, pid_t pid);
 
 /* Tells of those that no event has told of meanwhile. */
-void earlier_forks_report(const struct earlier_forks *forks, struct intake *intake);
+void earlier_forks_report(const struct earlier_forks *forks, struct tick_builder *builder);

@@ -22,7 +22,7 @@ static void on_flush(uv_timer_t *timer)
 
 void engine_plan_flush(struct engine *engine)
 {
-    if (engine->options.flush_after_ms && engine->intake.box &&
+    if (engine->options.flush_after_ms && engine->builder.box &&
         !uv_is_active((uv_handle_t *)&engine->flush))
         uv_timer_start(&engine->flush, on_flush, engine->options.flush_after_ms, 0);
 }
@@ -51,7 +51,7 @@ static void on_member(void *context, struct member *member, const struct lifecyc
 {
     struct engine *engine = context;
 
-    intake_lifecycle(&engine->intake, member, event, timestamp);
+    tick_builder_add_lifecycle(&engine->builder, member, event, timestamp);
     if (event->kind == LIFECYCLE_EXIT)
         tracing_ended(engine->tracing, member);
     if (event->kind == LIFECYCLE_OOM)
@@ -67,7 +67,7 @@ static void on_other(void *context, const struct lifecycle_event *event, double 
         rule_watch_executed(&engine->rules.watch, event->pid);
         return;
     }
-    intake_oom(&engine->intake, EVENT_OWNER_NONE, event, timestamp);
+    tick_builder_add_oom(&engine->builder, EVENT_OWNER_NONE, event, timestamp);
     note_kill(engine);
     engine_plan_flush(engine);
 }

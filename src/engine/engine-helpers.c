@@ -32,7 +32,7 @@ static void on_traced(void *context, const struct traced *traced)
 {
     struct engine *engine = context;
 
-    intake_traced(&engine->intake, traced);
+    tick_builder_add_trace(&engine->builder, traced);
     engine_plan_flush(engine);
 }
 

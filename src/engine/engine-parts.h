@@ -4,11 +4,11 @@
 #include "base/vec.h"
 #include "detect/rate-limit.h"
 #include "engine/engine.h"
-#include "engine/intake.h"
 #include "engine/kernel-account.h"
 #include "engine/lifecycle-feed.h"
 #include "engine/rule-runs.h"
 #include "engine/syscall-account.h"
+#include "engine/tick-builder.h"
 #include "engine/unseen-events.h"
 
 struct engine {
@@ -30,7 +30,7 @@ struct engine {
     uv_timer_t flush;
     uv_timer_t early; /* a snapshot that does not wait for its tick */
     int open_handles;
-    struct intake intake;
+    struct tick_builder builder;
     struct unseen_events unseen;
     struct VEC(pid_t) pids;
     struct moment last;

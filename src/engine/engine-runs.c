@@ -109,14 +109,15 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
         is_known |= lifecycle_feed_replay(engine->feed, pid, &is_complete);
     run->misses_events = engine->feed && !is_complete;
     if (!is_known && replay != REPLAY_NONE)
-        intake_spawn(&engine->intake, owner, pid, INT_UNKNOWN, ns_to_sec(clock_real_ns()));
+        tick_builder_add_spawn(&engine->builder, owner, pid, INT_UNKNOWN,
+                               ns_to_sec(clock_real_ns()));
     if (process.start_ticks)
         r = earlier_forks_place(&forks, engine->proc_fd, pid);
     else
         let_go(engine, pid);
     engine_drain(engine);
     if (replay == REPLAY_FROM_BIRTH)
-        earlier_forks_report(&forks, &engine->intake);
+        earlier_forks_report(&forks, &engine->builder);
     earlier_forks_done(&forks);
     if (!engine->is_reading) { /* else with the next snapshot: one reading at a time */
         engine_cover_members(engine);
@@ -142,7 +143,8 @@ void engine_report_step(struct engine *engine, const struct run *run, int64_t sh
 {
     const struct event_owner owner = run_owner(run, sheet_num);
 
-    intake_step(&engine->intake, owner, type, pid, exit_code, details, ns_to_sec(clock_real_ns()));
+    tick_builder_add_step(&engine->builder, owner, type, pid, exit_code, details,
+                          ns_to_sec(clock_real_ns()));
     engine_plan_flush(engine);
 }
 
@@ -152,7 +154,7 @@ void engine_end_run(struct engine *engine, struct run *run)
     engine_flush(engine);
     if (engine->detector)
         detector_end_run(engine->detector, run->run_id);
-    failure_chains_forget_run(&engine->intake.deaths, run->run_id);
+    failure_chains_forget_run(&engine->builder.deaths, run->run_id);
     sampler_end_run(collector_sampler(engine->collector), run);
     run->calls_are_counted |= call_ledger_counts(&engine->syscalls.ledger, run);
     syscall_account_end_run(&engine->syscalls, run);
@@ -166,7 +168,7 @@ static struct process_event *find_or_add_end(struct engine *engine, struct run *
                                              int wait_status)
 {
     const struct member *member = registry_find(engine->options.registry, pid);
-    struct tick_box *box = engine->intake.box;
+    struct tick_box *box = engine->builder.box;
     bool is_told = member && member->has_ended && !member->was_found;
     const struct event_owner owner = run_owner(run, member ? member->sheet_num : INT_UNKNOWN);
 
@@ -175,7 +177,8 @@ static struct process_event *find_or_add_end(struct engine *engine, struct run *
     struct process_event *end = box ? tick_box_find_end(box, pid) : NULL;
     if (end || is_told)
         return end;
-    return intake_end(&engine->intake, owner, pid, wait_status, ns_to_sec(clock_real_ns()));
+    return tick_builder_add_end(&engine->builder, owner, pid, wait_status,
+                                ns_to_sec(clock_real_ns()));
 }
 
 /* What the kernel accounts to a process that was reaped includes what that had reaped: it is its
@@ -221,7 +224,7 @@ void engine_signalled(struct engine *engine, const struct run *run, pid_t pid,
     const struct event_owner owner =
         member && member->run == run ? member_owner(member) : run_owner(run, INT_UNKNOWN);
 
-    intake_signal(&engine->intake, owner, pid, sent, ns_to_sec(clock_real_ns()));
+    tick_builder_add_signal(&engine->builder, owner, pid, sent, ns_to_sec(clock_real_ns()));
     engine_plan_flush(engine);
 }
 
@@ -234,7 +237,7 @@ int engine_find_failure_chain(const struct engine *engine, const struct run *run
                               int64_t exit_code, int64_t signal_num, struct arena *arena,
                               struct process_event_list *ret)
 {
-    return failure_chains_find(&engine->intake.deaths, run->run_id, pid, exit_code, signal_num,
+    return failure_chains_find(&engine->builder.deaths, run->run_id, pid, exit_code, signal_num,
                                arena, ret);
 }
 

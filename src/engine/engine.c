@@ -6,7 +6,7 @@
  *     sample (rates, ledger) <------- jobs (whose is it) <------- rules (rule-runs)
  *            | a finished snapshot         | events of the processes of runs
  *            v                             v
- *     engine_collect() -----------> intake: the box of this tick
+ *     engine_collect() -----------> builder: the box of this tick
  *            | all processes               |
  *            v                             v
  *     detect (anomalies, pressure) --> on_tick --> store-writer (its own thread) --> store
@@ -79,7 +79,7 @@ static bool members_are_known(struct engine *engine)
     if (kernel_account_has_events(&engine->kernel))
         sampler_distrust(collector_sampler(engine->collector));
     engine->syscalls.lost_batches++;
-    intake_distrust(&engine->intake);
+    tick_builder_distrust(&engine->builder);
     return false;
 }
 
@@ -126,12 +126,12 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
 static void add_event_gap(struct engine *engine, const struct moment *now, int64_t lost,
                           const char *reason)
 {
-    intake_gap(&engine->intake,
-               &(struct gap){.kind = GAP_EVENTS,
-                             .timestamp = ns_to_sec(now->real_ns),
-                             .seconds = ns_to_sec(now->mono_ns - engine->last.mono_ns),
-                             .lost = lost,
-                             .reason = reason});
+    tick_builder_add_gap(&engine->builder,
+                         &(struct gap){.kind = GAP_EVENTS,
+                                       .timestamp = ns_to_sec(now->real_ns),
+                                       .seconds = ns_to_sec(now->mono_ns - engine->last.mono_ns),
+                                       .lost = lost,
+                                       .reason = reason});
 }
 
 /* What is missing since the last snapshot, or since a run began, if there was none yet. */
@@ -140,11 +140,11 @@ static void add_gaps(struct engine *engine, const struct moment *now, uint64_t l
     if (engine->last.mono_ns) {
         struct gap gap = gap_between(&engine->last, now, engine->settings.interval_ns);
         if (gap.kind != GAP_NONE)
-            intake_gap(&engine->intake, &gap);
+            tick_builder_add_gap(&engine->builder, &gap);
         if (engine->options.wants_events && engine->counts.event_losses > losses_before)
             add_event_gap(engine, now, INT_UNKNOWN, "the kernel's queue of events overflowed");
     }
-    uint64_t lost = intake_take_lost(&engine->intake);
+    uint64_t lost = tick_builder_take_lost(&engine->builder);
     if (lost)
         add_event_gap(engine, now, (int64_t)lost, "there was no memory for them");
     if (engine->unreported_ends)
@@ -171,7 +171,7 @@ static void find_pressure(struct engine *engine, struct snapshot *snapshot)
 static void find_anomalies(struct engine *engine, const struct snapshot *snapshot,
                            const struct moment *now)
 {
-    struct tick_box *box = engine->intake.box;
+    struct tick_box *box = engine->builder.box;
 
     engine->has_new_kill = false;
     if (!engine->detector)
@@ -241,7 +241,7 @@ int engine_collect(struct engine *engine)
     struct moment now;
 
     int r = collect(engine, &snapshot, &now);
-    if (r == 0 && !intake_box(&engine->intake))
+    if (r == 0 && !tick_builder_box(&engine->builder))
         r = -ENOMEM;
     note_result(engine, r);
     if (r < 0) {
@@ -254,7 +254,7 @@ int engine_collect(struct engine *engine)
     add_gaps(engine, &now, losses_before);
     finish(engine, snapshot, &now);
     uv_timer_stop(&engine->flush);
-    intake_hand_over(&engine->intake, TAKE_PTR(snapshot));
+    tick_builder_finish(&engine->builder, TAKE_PTR(snapshot));
     engine_follow_members(engine);
     if (engine->options.on_run_over)
         rule_runs_end(&engine->rules, now.mono_ns, engine->options.on_run_over,
@@ -266,7 +266,7 @@ void engine_flush(struct engine *engine)
 {
     engine_drain(engine);
     uv_timer_stop(&engine->flush);
-    intake_hand_over(&engine->intake, NULL);
+    tick_builder_finish(&engine->builder, NULL);
 }
 
 /* ---- the loop ---- */
@@ -290,9 +290,9 @@ static void add_own_spawn(struct engine *engine)
 
     if (!member)
         return;
-    intake_spawn(&engine->intake, member_owner(member), member->pid, getpid(),
-                 ns_to_sec(options->spawned_at.real_ns));
-    command_cache_expect(&engine->intake.commands, member->pid, options->spawned_path);
+    tick_builder_add_spawn(&engine->builder, member_owner(member), member->pid, getpid(),
+                           ns_to_sec(options->spawned_at.real_ns));
+    command_cache_expect(&engine->builder.commands, member->pid, options->spawned_path);
 }
 
 static int apply_settings(struct engine *engine, const struct engine_settings *settings)
@@ -339,7 +339,7 @@ static struct engine *engine_new(uv_loop_t *loop, const struct engine_options *o
     engine->last = options->spawned_at;
     engine->pressure = pressure_input_of(NULL);
     engine->memory_total_mb = REAL_UNKNOWN;
-    engine->intake = (struct intake){
+    engine->builder = (struct tick_builder){
         .wants_events = options->wants_events, .hand_over = engine_hand_over, .context = engine};
     engine->proc_fd = open(PROC_ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
     rule_runs_init(&engine->rules, options->registry, engine->proc_fd);
@@ -408,7 +408,7 @@ void engine_close(struct engine *engine)
     kernel_account_done(&engine->kernel);
     syscall_account_done(&engine->syscalls);
     VEC_DONE(&engine->pids);
-    intake_done(&engine->intake);
+    tick_builder_done(&engine->builder);
     unseen_events_done(&engine->unseen);
     close_fd(engine->proc_fd);
     uv_close((uv_handle_t *)&engine->flush, on_closed);

@@ -30,7 +30,8 @@ struct traced {
 };
 
 struct tick_box {
-    struct tick tick; /* what is in it, as the store takes it */
+    struct tick_box *next; /* for the list that it is in */
+    struct tick tick;      /* what is in it, as the store takes it */
     size_t event_capacity;
     size_t gap_capacity;
     size_t trace_capacity;

@@ -79,7 +79,7 @@ static void test_descendants_become_members(void **state _unused_)
     struct registry *registry;
     struct run *run;
     struct tick_box *box = NULL;
-    struct intake intake = {.wants_events = true, .hand_over = note_box, .context = &box};
+    struct tick_builder builder = {.wants_events = true, .hand_over = note_box, .context = &box};
     _cleanup_close_ int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     assert_int_equal(registry_new(&registry), 0);
@@ -101,8 +101,8 @@ static void test_descendants_become_members(void **state _unused_)
 
     /* An event has reported one of them in the meantime. */
     registry_find(registry, family.child)->was_found = false;
-    earlier_forks_report(&forks, &intake);
-    intake_hand_over(&intake, NULL);
+    earlier_forks_report(&forks, &builder);
+    tick_builder_finish(&builder, NULL);
     assert_non_null(box);
     assert_int_equal(box->tick.events.count, 1);
     assert_int_equal(box->tick.events.items[0].event_type, EVENT_SPAWN);
@@ -110,7 +110,7 @@ static void test_descendants_become_members(void **state _unused_)
     assert_int_equal(box->tick.events.items[0].ppid, family.child);
 
     tick_box_free(box);
-    intake_done(&intake);
+    tick_builder_done(&builder);
     earlier_forks_done(&forks);
     earlier_forks_done(&again);
     registry_free(registry);

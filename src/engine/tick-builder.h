@@ -10,7 +10,7 @@
 #include "probe/lifecycle.h"
 
 /* Zero-initialised is empty and valid, but for `hand_over`. */
-struct intake {
+struct tick_builder {
     bool wants_events;
     struct tick_box *box; /* what belongs to the next tick; NULL: nothing yet */
     struct command_cache commands;
@@ -23,37 +23,38 @@ struct intake {
     void *context;
 };
 
-void intake_done(struct intake *intake);
+void tick_builder_done(struct tick_builder *builder);
 
 /* The box of the next tick; NULL if there is no memory. */
-struct tick_box *intake_box(struct intake *intake);
+struct tick_box *tick_builder_box(struct tick_builder *builder);
 /* Hands the box on, with the snapshot that ends it (NULL: none). Does nothing without a box. */
-void intake_hand_over(struct intake *intake, struct snapshot *snapshot);
+void tick_builder_finish(struct tick_builder *builder, struct snapshot *snapshot);
 
 /* All of these do nothing if no events are wanted; what there is no memory for is counted. */
-void intake_lifecycle(struct intake *intake, const struct member *member,
-                      const struct lifecycle_event *event, double timestamp);
-void intake_spawn(struct intake *intake, struct event_owner owner, pid_t pid, int64_t ppid,
-                  double timestamp);
+void tick_builder_add_lifecycle(struct tick_builder *builder, const struct member *member,
+                                const struct lifecycle_event *event, double timestamp);
+void tick_builder_add_spawn(struct tick_builder *builder, struct event_owner owner, pid_t pid,
+                            int64_t ppid, double timestamp);
 /* The end of a process, the one who killed it named; NULL: it is not in the box. */
-struct process_event *intake_end(struct intake *intake, struct event_owner owner, pid_t pid,
-                                 int wait_status, double timestamp);
-void intake_signal(struct intake *intake, struct event_owner owner, pid_t pid,
-                   const struct process_event *sent, double timestamp);
+struct process_event *tick_builder_add_end(struct tick_builder *builder, struct event_owner owner,
+                                           pid_t pid, int wait_status, double timestamp);
+void tick_builder_add_signal(struct tick_builder *builder, struct event_owner owner, pid_t pid,
+                             const struct process_event *sent, double timestamp);
 /* The kernel kills a process for its memory, of a run or of none. */
-void intake_oom(struct intake *intake, struct event_owner owner,
-                const struct lifecycle_event *event, double timestamp);
+void tick_builder_add_oom(struct tick_builder *builder, struct event_owner owner,
+                          const struct lifecycle_event *event, double timestamp);
 /* A step began or ended, as a conductor tells: a spawn or an exit of `pid` (0: none). */
-void intake_step(struct intake *intake, struct event_owner owner, enum event_type type, pid_t pid,
-                 int64_t exit_code, const char *details, double timestamp);
+void tick_builder_add_step(struct tick_builder *builder, struct event_owner owner,
+                           enum event_type type, pid_t pid, int64_t exit_code, const char *details,
+                           double timestamp);
 
 /* A tracer has told what a process called: entered into its end, if that is in the box; and handed
  * on with the box, for what was handed on before. */
-void intake_traced(struct intake *intake, const struct traced *traced);
+void tick_builder_add_trace(struct tick_builder *builder, const struct traced *traced);
 
 /* Without memory the gap is not noted, and the next one tells of it. */
-void intake_gap(struct intake *intake, const struct gap *gap);
+void tick_builder_add_gap(struct tick_builder *builder, const struct gap *gap);
 /* Forgets what only holds if no event is missing: some are. */
-void intake_distrust(struct intake *intake);
+void tick_builder_distrust(struct tick_builder *builder);
 /* Events that were lost since the last call. */
-uint64_t intake_take_lost(struct intake *intake);
+uint64_t tick_builder_take_lost(struct tick_builder *builder);

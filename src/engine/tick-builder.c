@@ -1,4 +1,4 @@
-#include "engine/intake.h"
+#include "engine/tick-builder.h"
 
 #include <signal.h>
 #include <string.h>
@@ -16,92 +16,93 @@
 /* Of a process that has ended, in words; its rows and its run have all of them. */
 #define CALLS_DESCRIBED 3
 
-void intake_done(struct intake *intake)
+void tick_builder_done(struct tick_builder *builder)
 {
-    tick_box_free(intake->box);
-    command_cache_done(&intake->commands);
-    failure_chains_done(&intake->deaths);
-    *intake = (struct intake){0};
+    tick_box_free(builder->box);
+    command_cache_done(&builder->commands);
+    failure_chains_done(&builder->deaths);
+    *builder = (struct tick_builder){0};
 }
 
 /* ---- the box ---- */
 
-struct tick_box *intake_box(struct intake *intake)
+struct tick_box *tick_builder_box(struct tick_builder *builder)
 {
-    if (!intake->box)
-        intake->box = tick_box_new();
-    return intake->box;
+    if (!builder->box)
+        builder->box = tick_box_new();
+    return builder->box;
 }
 
 /* One that was never in a snapshot may have been executed long before. */
-static void note_event(struct intake *intake, struct tick_box *box, struct process_event *event)
+static void note_event(struct tick_builder *builder, struct tick_box *box,
+                       struct process_event *event)
 {
     bool is_beginning = event->event_type == EVENT_SPAWN || event->event_type == EVENT_EXEC;
-    const char *command = failure_chains_command(&intake->deaths, event->pid);
+    const char *command = failure_chains_command(&builder->deaths, event->pid);
 
     if (command && !event->command && !is_beginning && !event->is_step && event->run_id)
         event->command = arena_strdup(&box->arena, command); /* or without words */
-    failure_chains_note(&intake->deaths, event);
+    failure_chains_note(&builder->deaths, event);
 }
 
-void intake_hand_over(struct intake *intake, struct snapshot *snapshot)
+void tick_builder_finish(struct tick_builder *builder, struct snapshot *snapshot)
 {
-    struct tick_box *box = TAKE_PTR(intake->box);
+    struct tick_box *box = TAKE_PTR(builder->box);
 
     if (!box)
         return;
     box->tick.snapshot = snapshot;
-    command_cache_name(&intake->commands, box);
+    command_cache_name(&builder->commands, box);
     for (size_t i = 0; i < box->tick.events.count; i++)
-        note_event(intake, box, &box->tick.events.items[i]);
-    intake->hand_over(intake->context, box);
+        note_event(builder, box, &box->tick.events.items[i]);
+    builder->hand_over(builder->context, box);
 }
 
 /* The box for an event: NULL if none are wanted, or there is no memory. */
-static struct tick_box *event_box(struct intake *intake)
+static struct tick_box *event_box(struct tick_builder *builder)
 {
-    if (!intake->wants_events)
+    if (!builder->wants_events)
         return NULL;
-    if (intake->box && tick_box_is_full(intake->box))
-        intake_hand_over(intake, NULL);
-    struct tick_box *box = intake_box(intake);
+    if (builder->box && tick_box_is_full(builder->box))
+        tick_builder_finish(builder, NULL);
+    struct tick_box *box = tick_builder_box(builder);
     if (!box)
-        intake->lost_events++;
+        builder->lost_events++;
     return box;
 }
 
 /* ---- events ---- */
 
-void intake_spawn(struct intake *intake, struct event_owner owner, pid_t pid, int64_t ppid,
-                  double timestamp)
+void tick_builder_add_spawn(struct tick_builder *builder, struct event_owner owner, pid_t pid,
+                            int64_t ppid, double timestamp)
 {
-    struct tick_box *box = event_box(intake);
+    struct tick_box *box = event_box(builder);
 
     if (box)
         tick_box_add_spawn(box, owner, pid, ppid, timestamp);
 }
 
-struct process_event *intake_end(struct intake *intake, struct event_owner owner, pid_t pid,
-                                 int wait_status, double timestamp)
+struct process_event *tick_builder_add_end(struct tick_builder *builder, struct event_owner owner,
+                                           pid_t pid, int wait_status, double timestamp)
 {
-    struct tick_box *box = event_box(intake);
+    struct tick_box *box = event_box(builder);
     struct process_event *end =
         box ? tick_box_add_end(box, owner, pid, wait_status, timestamp) : NULL;
 
     if (end)
-        sent_signals_name(&intake->sent, &box->arena, clock_mono_ns(), end);
+        sent_signals_name(&builder->sent, &box->arena, clock_mono_ns(), end);
     return end;
 }
 
-static void take_exec(struct intake *intake, struct event_owner owner,
+static void take_exec(struct tick_builder *builder, struct event_owner owner,
                       const struct lifecycle_event *event, double timestamp)
 {
-    struct tick_box *box = event_box(intake);
+    struct tick_box *box = event_box(builder);
     struct process_event *exec =
         box ? tick_box_add_event(box, owner, EVENT_EXEC, event->pid, timestamp) : NULL;
 
     if (exec)
-        command_cache_name_exec(&intake->commands, box, event->command, exec);
+        command_cache_name_exec(&builder->commands, box, event->command, exec);
 }
 
 static double mb_or_unknown(int64_t bytes)
@@ -128,11 +129,11 @@ static void add_calls(struct process_event *end, const char *words)
     end->tells_calls = true;
 }
 
-static void take_exit(struct intake *intake, struct event_owner owner,
+static void take_exit(struct tick_builder *builder, struct event_owner owner,
                       const struct lifecycle_event *event, double timestamp)
 {
     struct process_event *end =
-        intake_end(intake, owner, event->pid, event->wait_status, timestamp);
+        tick_builder_add_end(builder, owner, event->pid, event->wait_status, timestamp);
 
     if (!end)
         return;
@@ -140,19 +141,19 @@ static void take_exit(struct intake *intake, struct event_owner owner,
         end->cpu_seconds = ns_to_sec((uint64_t)event->cpu_ns);
     end->peak_rss_mb = mb_or_unknown(event->peak_rss_bytes);
     if (event->calls)
-        add_calls(end, describe_calls(intake->box, event->calls));
+        add_calls(end, describe_calls(builder->box, event->calls));
 }
 
-void intake_traced(struct intake *intake, const struct traced *traced)
+void tick_builder_add_trace(struct tick_builder *builder, const struct traced *traced)
 {
-    struct tick_box *box = event_box(intake);
+    struct tick_box *box = event_box(builder);
     struct process_event *end = box ? tick_box_find_end(box, traced->pid) : NULL;
     const char *details = box ? describe_calls(box, traced->calls) : NULL;
 
     if (end)
         add_calls(end, details);
     if (box && tick_box_add_trace(box, traced, details) < 0)
-        intake->lost_events++;
+        builder->lost_events++;
 }
 
 /* A command line is for its own user, and for root: others get the short name. */
@@ -171,7 +172,7 @@ static bool is_still_there(const struct lifecycle_event *event)
 }
 
 /* Who sent it, by its command line if it is still there, else by its short name. */
-static void take_signal(struct intake *intake, struct event_owner owner,
+static void take_signal(struct tick_builder *builder, struct event_owner owner,
                         const struct lifecycle_event *event, double timestamp)
 {
     char command[COMMAND_MAX_BYTES + 1] = "";
@@ -190,13 +191,13 @@ static void take_signal(struct intake *intake, struct event_owner owner,
             utf8_clean(command, sizeof(command), event->sender_name, strlen(event->sender_name));
         sent.sender_command = command;
     }
-    intake_signal(intake, owner, event->pid, &sent, timestamp);
+    tick_builder_add_signal(builder, owner, event->pid, &sent, timestamp);
 }
 
-void intake_oom(struct intake *intake, struct event_owner owner,
-                const struct lifecycle_event *event, double timestamp)
+void tick_builder_add_oom(struct tick_builder *builder, struct event_owner owner,
+                          const struct lifecycle_event *event, double timestamp)
 {
-    struct tick_box *box = event_box(intake);
+    struct tick_box *box = event_box(builder);
     struct process_event *oom =
         box ? tick_box_add_event(box, owner, EVENT_OOM, event->pid, timestamp) : NULL;
     char name[64];
@@ -211,39 +212,42 @@ void intake_oom(struct intake *intake, struct event_owner owner,
         oom->command = arena_strdup(&box->arena, name);
 }
 
-void intake_lifecycle(struct intake *intake, const struct member *member,
-                      const struct lifecycle_event *event, double timestamp)
+void tick_builder_add_lifecycle(struct tick_builder *builder, const struct member *member,
+                                const struct lifecycle_event *event, double timestamp)
 {
     struct event_owner owner = member_owner(member);
 
     switch (event->kind) {
-    case LIFECYCLE_FORK: intake_spawn(intake, owner, event->pid, event->ppid, timestamp); break;
-    case LIFECYCLE_EXEC: take_exec(intake, owner, event, timestamp); break;
-    case LIFECYCLE_EXIT: take_exit(intake, owner, event, timestamp); break;
+    case LIFECYCLE_FORK:
+        tick_builder_add_spawn(builder, owner, event->pid, event->ppid, timestamp);
+        break;
+    case LIFECYCLE_EXEC: take_exec(builder, owner, event, timestamp); break;
+    case LIFECYCLE_EXIT: take_exit(builder, owner, event, timestamp); break;
     case LIFECYCLE_SIGNAL:
         if (!member->has_ended) /* else it ended nothing, and reached nobody */
-            take_signal(intake, owner, event, timestamp);
+            take_signal(builder, owner, event, timestamp);
         break;
-    case LIFECYCLE_OOM: intake_oom(intake, owner, event, timestamp); break;
+    case LIFECYCLE_OOM: tick_builder_add_oom(builder, owner, event, timestamp); break;
     case LIFECYCLE_THREAD: break;
     }
 }
 
-void intake_signal(struct intake *intake, struct event_owner owner, pid_t pid,
-                   const struct process_event *sent, double timestamp)
+void tick_builder_add_signal(struct tick_builder *builder, struct event_owner owner, pid_t pid,
+                             const struct process_event *sent, double timestamp)
 {
-    struct tick_box *box = event_box(intake);
+    struct tick_box *box = event_box(builder);
 
     if (!box)
         return;
     tick_box_add_signal(box, owner, pid, sent, timestamp);
-    sent_signals_note(&intake->sent, pid, sent, clock_mono_ns());
+    sent_signals_note(&builder->sent, pid, sent, clock_mono_ns());
 }
 
-void intake_step(struct intake *intake, struct event_owner owner, enum event_type type, pid_t pid,
-                 int64_t exit_code, const char *details, double timestamp)
+void tick_builder_add_step(struct tick_builder *builder, struct event_owner owner,
+                           enum event_type type, pid_t pid, int64_t exit_code, const char *details,
+                           double timestamp)
 {
-    struct tick_box *box = event_box(intake);
+    struct tick_box *box = event_box(builder);
     struct process_event *event = box ? tick_box_add_event(box, owner, type, pid, timestamp) : NULL;
 
     if (!event)
@@ -256,28 +260,28 @@ void intake_step(struct intake *intake, struct event_owner owner, enum event_typ
 /* ---- losses ---- */
 
 /* Who failed first may be among what was lost. */
-void intake_distrust(struct intake *intake)
+void tick_builder_distrust(struct tick_builder *builder)
 {
-    failure_chains_distrust(&intake->deaths);
-    command_cache_distrust(&intake->commands);
+    failure_chains_distrust(&builder->deaths);
+    command_cache_distrust(&builder->commands);
 }
 
-void intake_gap(struct intake *intake, const struct gap *gap)
+void tick_builder_add_gap(struct tick_builder *builder, const struct gap *gap)
 {
-    if (intake_box(intake))
-        tick_box_add_gap(intake->box, gap);
+    if (tick_builder_box(builder))
+        tick_box_add_gap(builder->box, gap);
 }
 
-uint64_t intake_take_lost(struct intake *intake)
+uint64_t tick_builder_take_lost(struct tick_builder *builder)
 {
-    uint64_t lost = intake->lost_events;
+    uint64_t lost = builder->lost_events;
 
-    intake->lost_events = 0;
-    if (intake->box) {
-        lost += intake->box->lost_events;
-        intake->box->lost_events = 0;
+    builder->lost_events = 0;
+    if (builder->box) {
+        lost += builder->box->lost_events;
+        builder->box->lost_events = 0;
     }
     if (lost)
-        intake_distrust(intake);
+        tick_builder_distrust(builder);
     return lost;
 }
