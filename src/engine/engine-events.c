@@ -22,6 +22,7 @@ static void on_flush(uv_timer_t *timer)
 
 void engine_plan_flush(struct engine *engine)
 {
+    engine_hand_over(engine);
     if (engine->options.flush_after_ms && engine->builder.box &&
         !uv_is_active((uv_handle_t *)&engine->flush))
         uv_timer_start(&engine->flush, on_flush, engine->options.flush_after_ms, 0);
@@ -72,16 +73,16 @@ static void on_other(void *context, const struct lifecycle_event *event, double 
     engine_plan_flush(engine);
 }
 
-void engine_hand_over(void *context, struct tick_box *box)
+void engine_hand_over(struct engine *engine)
 {
-    struct engine *engine = context;
-
-    if (!box->tick.snapshot && engine->detector)
-        unseen_events_note(&engine->unseen, &box->tick.events);
-    if (engine->options.on_tick)
-        engine->options.on_tick(engine->options.context, box);
-    else
-        tick_box_free(box);
+    for (struct tick_box *box; (box = tick_builder_take(&engine->builder));) {
+        if (!box->tick.snapshot && engine->detector)
+            unseen_events_note(&engine->unseen, &box->tick.events);
+        if (engine->options.on_tick)
+            engine->options.on_tick(engine->options.context, box);
+        else
+            tick_box_free(box);
+    }
 }
 
 void engine_drain(struct engine *engine)

@@ -53,12 +53,13 @@ struct engine {
 
 /* What has been told so far is taken in. */
 void engine_drain(struct engine *engine);
-/* What is in the box goes on before long, if no snapshot takes it along. */
+/* Hands over the complete boxes. The events in the current one follow soon, if no snapshot comes
+ * before. */
 void engine_plan_flush(struct engine *engine);
 /* A snapshot soon, if the interval is long and it is still needed then. */
 void engine_plan_early(struct engine *engine);
-/* A box that is complete. */
-void engine_hand_over(void *context, struct tick_box *box);
+/* Hands over the complete boxes. */
+void engine_hand_over(struct engine *engine);
 /* Counts members that are not covered yet as they stand: from now on the kernel reports their ends.
  * Those of runs that are not calm are left for the next time. */
 void engine_cover_members(struct engine *engine);

@@ -154,7 +154,7 @@ void engine_end_run(struct engine *engine, struct run *run)
     engine_flush(engine);
     if (engine->detector)
         detector_end_run(engine->detector, run->run_id);
-    failure_chains_forget_run(&engine->builder.deaths, run->run_id);
+    failure_chains_forget_run(&engine->builder.failures, run->run_id);
     sampler_end_run(collector_sampler(engine->collector), run);
     run->calls_are_counted |= call_ledger_counts(&engine->syscalls.ledger, run);
     syscall_account_end_run(&engine->syscalls, run);
@@ -207,6 +207,7 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
     bool is_counted = member && member->is_counted;
     if (run && engine->options.wants_events)
         add_end(engine, run, pid, wait_status, usage);
+    engine_hand_over(engine);
     if (run && !is_counted &&
         sampler_reaped(collector_sampler(engine->collector), run, pid, usage) < 0)
         engine->counts.failed++;
@@ -237,7 +238,7 @@ int engine_find_failure_chain(const struct engine *engine, const struct run *run
                               int64_t exit_code, int64_t signal_num, struct arena *arena,
                               struct process_event_list *ret)
 {
-    return failure_chains_find(&engine->builder.deaths, run->run_id, pid, exit_code, signal_num,
+    return failure_chains_find(&engine->builder.failures, run->run_id, pid, exit_code, signal_num,
                                arena, ret);
 }
 

@@ -6,7 +6,7 @@
  *     sample (rates, ledger) <------- jobs (whose is it) <------- rules (rule-runs)
  *            | a finished snapshot         | events of the processes of runs
  *            v                             v
- *     engine_collect() -----------> builder: the box of this tick
+ *     engine_collect() -----------> tick-builder: the box of this tick
  *            | all processes               |
  *            v                             v
  *     detect (anomalies, pressure) --> on_tick --> store-writer (its own thread) --> store
@@ -251,10 +251,12 @@ int engine_collect(struct engine *engine)
         return r;
     }
     engine->counts.collected++;
+    engine_hand_over(engine);
     add_gaps(engine, &now, losses_before);
     finish(engine, snapshot, &now);
     uv_timer_stop(&engine->flush);
     tick_builder_finish(&engine->builder, TAKE_PTR(snapshot));
+    engine_hand_over(engine);
     engine_follow_members(engine);
     if (engine->options.on_run_over)
         rule_runs_end(&engine->rules, now.mono_ns, engine->options.on_run_over,
@@ -267,6 +269,7 @@ void engine_flush(struct engine *engine)
     engine_drain(engine);
     uv_timer_stop(&engine->flush);
     tick_builder_finish(&engine->builder, NULL);
+    engine_hand_over(engine);
 }
 
 /* ---- the loop ---- */
@@ -339,8 +342,7 @@ static struct engine *engine_new(uv_loop_t *loop, const struct engine_options *o
     engine->last = options->spawned_at;
     engine->pressure = pressure_input_of(NULL);
     engine->memory_total_mb = REAL_UNKNOWN;
-    engine->builder = (struct tick_builder){
-        .wants_events = options->wants_events, .hand_over = engine_hand_over, .context = engine};
+    engine->builder.wants_events = options->wants_events;
     engine->proc_fd = open(PROC_ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
     rule_runs_init(&engine->rules, options->registry, engine->proc_fd);
     engine->syscalls.registry = options->registry;

@@ -18,9 +18,11 @@
 
 void tick_builder_done(struct tick_builder *builder)
 {
+    for (struct tick_box *box; (box = tick_builder_take(builder));)
+        tick_box_free(box);
     tick_box_free(builder->box);
     command_cache_done(&builder->commands);
-    failure_chains_done(&builder->deaths);
+    failure_chains_done(&builder->failures);
     *builder = (struct tick_builder){0};
 }
 
@@ -38,11 +40,11 @@ static void note_event(struct tick_builder *builder, struct tick_box *box,
                        struct process_event *event)
 {
     bool is_beginning = event->event_type == EVENT_SPAWN || event->event_type == EVENT_EXEC;
-    const char *command = failure_chains_command(&builder->deaths, event->pid);
+    const char *command = failure_chains_command(&builder->failures, event->pid);
 
     if (command && !event->command && !is_beginning && !event->is_step && event->run_id)
         event->command = arena_strdup(&box->arena, command); /* or without words */
-    failure_chains_note(&builder->deaths, event);
+    failure_chains_note(&builder->failures, event);
 }
 
 void tick_builder_finish(struct tick_builder *builder, struct snapshot *snapshot)
@@ -55,7 +57,20 @@ void tick_builder_finish(struct tick_builder *builder, struct snapshot *snapshot
     command_cache_name(&builder->commands, box);
     for (size_t i = 0; i < box->tick.events.count; i++)
         note_event(builder, box, &box->tick.events.items[i]);
-    builder->hand_over(builder->context, box);
+    if (builder->complete)
+        builder->newest->next = box;
+    else
+        builder->complete = box;
+    builder->newest = box;
+}
+
+struct tick_box *tick_builder_take(struct tick_builder *builder)
+{
+    struct tick_box *box = builder->complete;
+
+    if (box)
+        builder->complete = TAKE_PTR(box->next);
+    return box;
 }
 
 /* The box for an event: NULL if none are wanted, or there is no memory. */
@@ -262,7 +277,7 @@ void tick_builder_add_step(struct tick_builder *builder, struct event_owner owne
 /* Who failed first may be among what was lost. */
 void tick_builder_distrust(struct tick_builder *builder)
 {
-    failure_chains_distrust(&builder->deaths);
+    failure_chains_distrust(&builder->failures);
     command_cache_distrust(&builder->commands);
 }
 

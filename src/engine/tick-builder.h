@@ -1,5 +1,5 @@
-/* What happens to the processes of runs between two snapshots, gathered into the box of the next
- * tick: births, ends, signals, steps, gaps. */
+/* Builds the box of the next tick: the forks, execs, exits, signals, steps and gaps between two
+ * snapshots. A box that is complete waits in the builder until the engine takes it. */
 #pragma once
 
 #include "engine/command-cache.h"
@@ -9,52 +9,54 @@
 #include "model/tick-box.h"
 #include "probe/lifecycle.h"
 
-/* Zero-initialised is empty and valid, but for `hand_over`. */
+/* Zero-initialised is empty and valid. */
 struct tick_builder {
     bool wants_events;
-    struct tick_box *box; /* what belongs to the next tick; NULL: nothing yet */
+    struct tick_box *box;      /* of the next tick; NULL: nothing happened yet */
+    struct tick_box *complete; /* oldest first; NULL: none */
+    struct tick_box *newest;   /* of these */
     struct command_cache commands;
     struct sent_signals sent;
-    struct failure_chains deaths; /* by the boxes that were handed on */
-    uint64_t lost_events;         /* that there was not even a box for */
-
-    /* A box that is complete: the receiver's. */
-    void (*hand_over)(void *context, struct tick_box *box);
-    void *context;
+    struct failure_chains failures; /* as of the complete boxes */
+    uint64_t lost_events;           /* without memory for a box */
 };
 
 void tick_builder_done(struct tick_builder *builder);
 
-/* The box of the next tick; NULL if there is no memory. */
+/* The box of the next tick; NULL without memory. */
 struct tick_box *tick_builder_box(struct tick_builder *builder);
-/* Hands the box on, with the snapshot that ends it (NULL: none). Does nothing without a box. */
+/* Completes the box with the snapshot that ends it (NULL: none). Does nothing without a box. */
 void tick_builder_finish(struct tick_builder *builder, struct snapshot *snapshot);
+/* Returns the oldest complete box, which is the caller's; NULL if there is none. */
+struct tick_box *tick_builder_take(struct tick_builder *builder);
 
-/* All of these do nothing if no events are wanted; what there is no memory for is counted. */
+/* All of these do nothing if `wants_events` is false. An event without memory is counted as lost; a
+ * box that is full is completed without a snapshot. */
 void tick_builder_add_lifecycle(struct tick_builder *builder, const struct member *member,
                                 const struct lifecycle_event *event, double timestamp);
 void tick_builder_add_spawn(struct tick_builder *builder, struct event_owner owner, pid_t pid,
                             int64_t ppid, double timestamp);
-/* The end of a process, the one who killed it named; NULL: it is not in the box. */
+/* Adds the end of a process, with its killer. Returns it until the next event is added, NULL if it
+ * was not added. */
 struct process_event *tick_builder_add_end(struct tick_builder *builder, struct event_owner owner,
                                            pid_t pid, int wait_status, double timestamp);
 void tick_builder_add_signal(struct tick_builder *builder, struct event_owner owner, pid_t pid,
                              const struct process_event *sent, double timestamp);
-/* The kernel kills a process for its memory, of a run or of none. */
+/* The kernel kills a process for its memory, whether it belongs to a run or not. */
 void tick_builder_add_oom(struct tick_builder *builder, struct event_owner owner,
                           const struct lifecycle_event *event, double timestamp);
-/* A step began or ended, as a conductor tells: a spawn or an exit of `pid` (0: none). */
+/* A scheduler reports the start or the end of a step: a spawn or an exit of `pid` (0: none). */
 void tick_builder_add_step(struct tick_builder *builder, struct event_owner owner,
                            enum event_type type, pid_t pid, int64_t exit_code, const char *details,
                            double timestamp);
 
-/* A tracer has told what a process called: entered into its end, if that is in the box; and handed
- * on with the box, for what was handed on before. */
+/* A tracer reports the system calls of a process: added to its end, if the box has it, and to the
+ * box, for samples and ends that were stored before. */
 void tick_builder_add_trace(struct tick_builder *builder, const struct traced *traced);
 
-/* Without memory the gap is not noted, and the next one tells of it. */
+/* Without memory the gap is not added; the next one covers it. */
 void tick_builder_add_gap(struct tick_builder *builder, const struct gap *gap);
-/* Forgets what only holds if no event is missing: some are. */
+/* Events are missing: drops everything that is only valid if none is. */
 void tick_builder_distrust(struct tick_builder *builder);
-/* Events that were lost since the last call. */
+/* Returns the number of events lost since the last call. */
 uint64_t tick_builder_take_lost(struct tick_builder *builder);

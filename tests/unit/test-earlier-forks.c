@@ -67,19 +67,12 @@ static struct family start_family(void)
     return family;
 }
 
-static void note_box(void *context, struct tick_box *box)
-{
-    struct tick_box **handed = context;
-    *handed = box;
-}
-
 static void test_descendants_become_members(void **state _unused_)
 {
     struct family family = start_family();
     struct registry *registry;
     struct run *run;
-    struct tick_box *box = NULL;
-    struct tick_builder builder = {.wants_events = true, .hand_over = note_box, .context = &box};
+    struct tick_builder builder = {.wants_events = true};
     _cleanup_close_ int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     assert_int_equal(registry_new(&registry), 0);
@@ -103,6 +96,7 @@ static void test_descendants_become_members(void **state _unused_)
     registry_find(registry, family.child)->was_found = false;
     earlier_forks_report(&forks, &builder);
     tick_builder_finish(&builder, NULL);
+    struct tick_box *box = tick_builder_take(&builder);
     assert_non_null(box);
     assert_int_equal(box->tick.events.count, 1);
     assert_int_equal(box->tick.events.items[0].event_type, EVENT_SPAWN);
