@@ -1,8 +1,8 @@
-/* After a restart: the runs that were going on and still are, found again by the identity of their
- * processes. */
+/* Adopts runs after a restart of the daemon: those whose processes are still there, found by pid
+ * and start time. */
 #pragma once
 
 struct daemon;
 
-/* How many were adopted. What cannot be read is not adopted, which is logged. */
+/* Returns the number of adopted runs. Runs that cannot be read are logged and skipped. */
 unsigned adopt_runs(struct daemon *daemon);

@@ -91,7 +91,7 @@ const struct text *bus_event_json(const struct bus_event *event)
 }
 
 /* All of the envelope up to its data. */
-static void begin_envelope(struct bus_event *event, const struct bus_news *news)
+static void begin_envelope(struct bus_event *event, const struct bus_message *news)
 {
     struct json_writer json = {.out = &event->json};
 
@@ -450,12 +450,12 @@ static bool wants(const struct bus_subscriber *subscriber, const char *name)
     return false;
 }
 
-static bool may_see(const struct bus_view *view, const struct bus_news *news)
+static bool may_see(const struct bus_view *view, const struct bus_message *news)
 {
     return view->sees_all || news->is_public || (int_is_known(news->uid) && view->uid == news->uid);
 }
 
-static bool is_for(const struct bus_subscriber *subscriber, const struct bus_news *news)
+static bool is_for(const struct bus_subscriber *subscriber, const struct bus_message *news)
 {
     return wants(subscriber, news->event) && may_see(&subscriber->view, news);
 }
@@ -471,7 +471,7 @@ bool bus_is_wanted(const struct bus *bus, const char *event)
 }
 
 /* NULL: there is no memory for it. */
-static struct bus_event *encode_news(const struct bus_news *news)
+static struct bus_event *encode_news(const struct bus_message *news)
 {
     _cleanup_(bus_event_unrefp) struct bus_event *event = event_new();
 
@@ -484,7 +484,7 @@ static struct bus_event *encode_news(const struct bus_news *news)
     return text_error(&event->json) < 0 ? NULL : TAKE_PTR(event);
 }
 
-void bus_publish(struct bus *bus, const struct bus_news *news)
+void bus_publish(struct bus *bus, const struct bus_message *news)
 {
     struct bus_subscriber *subscriber;
 
@@ -504,7 +504,7 @@ void bus_publish(struct bus *bus, const struct bus_news *news)
 
 /* ---- snapshots ---- */
 
-struct snapshot_news {
+struct snapshot_message {
     const struct snapshot *snapshot;
     int64_t (*owner_of)(void *context, const char *run_id);
     void *context;
@@ -518,15 +518,16 @@ static bool is_same_view(const struct bus_view *a, const struct bus_view *b)
 }
 
 /* NULL: there is no memory for it. */
-static struct bus_event *encode_part(const struct snapshot_news *news, const struct bus_view *view)
+static struct bus_event *encode_part(const struct snapshot_message *news,
+                                     const struct bus_view *view)
 {
     _cleanup_(bus_event_unrefp) struct bus_event *event = event_new();
 
     if (!event)
         return NULL;
-    begin_envelope(event, &(struct bus_news){.event = EVENT_NAME_SNAPSHOT,
-                                             .timestamp = news->snapshot->timestamp,
-                                             .sheet_num = INT_UNKNOWN});
+    begin_envelope(event, &(struct bus_message){.event = EVENT_NAME_SNAPSHOT,
+                                                .timestamp = news->snapshot->timestamp,
+                                                .sheet_num = INT_UNKNOWN});
     bus_encode_snapshot(news->snapshot, view, news->owner_of, news->context, &event->json);
     text_append_char(&event->json, '}');
     return text_error(&event->json) < 0 ? NULL : TAKE_PTR(event);
@@ -534,7 +535,7 @@ static struct bus_event *encode_part(const struct snapshot_news *news, const str
 
 /* To `first` and all behind it that see the same. */
 static void serve_view(struct bus *bus, struct bus_subscriber *first,
-                       const struct snapshot_news *news)
+                       const struct snapshot_message *news)
 {
     _cleanup_(bus_event_unrefp) struct bus_event *event = encode_part(news, &first->view);
 
@@ -553,7 +554,7 @@ static void serve_view(struct bus *bus, struct bus_subscriber *first,
 void bus_publish_snapshot(struct bus *bus, const struct snapshot *snapshot,
                           int64_t (*owner_of)(void *context, const char *run_id), void *context)
 {
-    const struct snapshot_news news = {snapshot, owner_of, context};
+    const struct snapshot_message news = {snapshot, owner_of, context};
     struct bus_subscriber *subscriber;
 
     TAILQ_FOREACH (subscriber, &bus->subscribers, link)

@@ -1,4 +1,4 @@
-/* The resource context: what a process uses now, in a few figures, to go with events of steps. */
+/* The resource context: a few current figures of a process, published with events of steps. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 struct daemon;
 
-/* Of a process (`is_of_process`; 0, one that is not known or that user `viewer` may not see gives
- * nulls), or of the machine. */
+/* Writes the context of a process (`is_of_process`) or of the machine. A pid that is 0, unknown or
+ * not visible to user `viewer` gives nulls. */
 void context_write(struct daemon *daemon, int64_t viewer, pid_t pid, bool is_of_process,
                    struct text *out);

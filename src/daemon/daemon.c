@@ -95,7 +95,7 @@ static void on_no_gpus(void *context _unused_, const char *reason)
 
 static void on_run_found(void *context, struct run *run, const struct process_facts *facts)
 {
-    run_lifecycle_found(context, run, facts);
+    run_lifecycle_begin_found(context, run, facts);
 }
 
 /* A run whose tracers have told after it was over: the rest of it is stored already. */
@@ -114,7 +114,7 @@ static void on_late_syscalls(void *context, const char *run_id, const struct run
 
 static void on_run_over(void *context, struct run *run)
 {
-    run_lifecycle_over(context, run);
+    run_lifecycle_end_found(context, run);
 }
 
 /* In the writer's thread. */
@@ -227,7 +227,7 @@ static int apply(struct daemon *daemon, struct config *config)
     if (daemon->writer &&
         store_writer_configure(daemon->writer, &config->redact, &config->retention) < 0)
         log_fields(LOG_LEVEL_ERROR, "redact and retention stay as they were: no memory left", NULL);
-    periodic_analysis_configure(daemon->analyst, analysis_interval_ms(config),
+    periodic_analysis_configure(daemon->analysis, analysis_interval_ms(config),
                                 config->correlation.min_sample_size);
     rules_free(daemon->rules);
     daemon->rules = TAKE_PTR(rules);
@@ -465,18 +465,19 @@ static int start_askers(struct daemon *daemon)
 {
     const char *path = daemon->config->storage_path;
 
-    int r = query_thread_start(&daemon->loop, daemon->writer, path, &daemon->asker);
-    return r < 0 ? r : query_thread_start(&daemon->loop, daemon->writer, path, &daemon->clerk);
+    int r = query_thread_start(&daemon->loop, daemon->writer, path, &daemon->report_queries);
+    return r < 0 ? r
+                 : query_thread_start(&daemon->loop, daemon->writer, path, &daemon->job_queries);
 }
 
-static int start_analyst(struct daemon *daemon)
+static int start_periodic_analysis(struct daemon *daemon)
 {
     const struct periodic_analysis_options options = {
-        .asker = daemon->asker,
+        .thread = daemon->report_queries,
         .every_ms = analysis_interval_ms(daemon->config),
         .min_sample_size = daemon->config->correlation.min_sample_size,
     };
-    return periodic_analysis_start(&daemon->loop, &options, &daemon->analyst);
+    return periodic_analysis_start(&daemon->loop, &options, &daemon->analysis);
 }
 
 static int failed(const char *what, int error)
@@ -523,7 +524,7 @@ static int start_parts(struct daemon *daemon)
     if (r == 0)
         r = failed("cannot ask the store", start_askers(daemon));
     if (r == 0)
-        r = failed("cannot learn", start_analyst(daemon));
+        r = failed("cannot learn", start_periodic_analysis(daemon));
     return r < 0 ? r : start_server(daemon);
 }
 
@@ -552,9 +553,9 @@ static void stop_parts(struct daemon *daemon)
 {
     struct store_report report;
 
-    periodic_analysis_close(TAKE_PTR(daemon->analyst));
-    query_thread_stop(TAKE_PTR(daemon->asker));
-    query_thread_stop(TAKE_PTR(daemon->clerk));
+    periodic_analysis_close(TAKE_PTR(daemon->analysis));
+    query_thread_stop(TAKE_PTR(daemon->report_queries));
+    query_thread_stop(TAKE_PTR(daemon->job_queries));
     if (daemon->engine) {
         engine_stop_tracing(daemon->engine);
         engine_report_held_kills(daemon->engine);
@@ -577,7 +578,7 @@ static void stop_parts(struct daemon *daemon)
     uv_loop_close(&daemon->loop);
     kernel_probe_close(daemon->kernel);
     bus_free(daemon->bus);
-    run_lifecycle_done(&daemon->desk);
+    run_lifecycle_done(&daemon->lifecycle);
     registry_free(daemon->registry);
     rules_free(daemon->rules);
     live_done(&daemon->live);

@@ -42,24 +42,24 @@ static const handler_fn handlers[RPC_METHOD_COUNT] = {
 /* Less than a `sonde run` that ends waits for its answer. */
 #define WRITTEN_WAIT_NS (1500 * NS_PER_MSEC)
 
-void answer_ask(struct answer *answer, struct query_thread *asker,
-                void (*ask)(struct question *question))
+void answer_after_query(struct answer *answer, struct query_thread *thread,
+                        void (*execute)(struct query *query))
 {
-    answer->asker = asker;
-    answer->ask = ask;
+    answer->thread = thread;
+    answer->execute = execute;
     answer->wait_ns = QUERY_THREAD_WAIT_NS;
 }
 
-void answer_when_written(struct answer *answer, struct query_thread *asker)
+void answer_when_written(struct answer *answer, struct query_thread *thread)
 {
-    answer->asker = asker;
+    answer->thread = thread;
     answer->wait_ns = WRITTEN_WAIT_NS;
 }
 
 void answer_at_pace(struct answer *answer, const struct daemon *daemon)
 {
     if (daemon->writer && store_writer_load(daemon->writer) != STORE_LOAD_LIGHT)
-        answer_when_written(answer, daemon->clerk);
+        answer_when_written(answer, daemon->job_queries);
 }
 
 void answer_fail(struct answer *answer, int error, const char *format, ...)

@@ -1,5 +1,5 @@
-/* From a request to its answer: the handlers of all methods, which the table of rpc/method.h has
- * checked the parameters for. */
+/* From a request to its answer: the handlers of all methods. Their parameters have been checked
+ * against the table of rpc/method.h. */
 #pragma once
 
 #include "base/json-writer.h"
@@ -8,47 +8,44 @@
 struct daemon;
 struct query_thread;
 struct connection;
-struct question;
+struct query;
 
-/* What a handler gives back: one JSON value, or an error; or what is to be asked of the store first
- * (asker.h). */
+/* What a handler returns: one JSON value, an error, or a query that must run first
+ * (query-thread.h). */
 struct answer {
     struct text result;
     struct json_writer json; /* writes into `result` */
     int error;               /* enum rpc_error; 0: none */
     char message[512];
 
-    /* Who is asked, or waited for; NULL: it is answered. `ask` answers, in its thread; `then` goes
-     * on in the loop, if that did not fail; NULL, both: there is nothing to do. */
-    struct query_thread *asker;
-    void (*ask)(struct question *question);
-    void (*then)(struct daemon *daemon, struct question *question);
-    /* Instead: waits for something that the loop will tell of, and sees to it that the question is
-     * answered then (question->on_answered), or at once. */
-    void (*wait)(struct daemon *daemon, struct question *question);
-    void (*stop_waiting)(struct daemon *daemon, struct question *question);
-    uint64_t wait_ns;        /* for what is to be written first */
-    uint64_t start_ticks;    /* for `then`: of the process that the request tells of */
+    /* The thread that runs the query; NULL: the answer is complete. `execute` fills the answer in
+     * that thread; `then` continues in the loop, unless it failed. Both may be NULL. */
+    struct query_thread *thread;
+    void (*execute)(struct query *query);
+    void (*then)(struct daemon *daemon, struct query *query);
+    /* Alternative: waits for an event of the loop and calls query->on_done then, or at once. */
+    void (*wait)(struct daemon *daemon, struct query *query);
+    void (*stop_waiting)(struct daemon *daemon, struct query *query);
+    uint64_t wait_ns;        /* how long to wait for pending writes */
+    uint64_t start_ticks;    /* for `then`: of the process in the request */
     int64_t min_sample_size; /* of an analysis */
 };
 
-/* The store is to be asked before it is answered. */
-void answer_ask(struct answer *answer, struct query_thread *asker,
-                void (*ask)(struct question *question));
-/* What was told is to be on the disk before it is answered, unless that takes too long. */
-void answer_when_written(struct answer *answer, struct query_thread *asker);
-/* The same, but only if much waits to be written: whoever tells faster than the disk writes waits
- * for it. */
+/* Runs a query before the answer is sent. */
+void answer_after_query(struct answer *answer, struct query_thread *thread,
+                        void (*execute)(struct query *query));
+/* Answers after the pending writes are on the disk, unless that takes too long. */
+void answer_when_written(struct answer *answer, struct query_thread *thread);
+/* The same, but only if many writes are pending: clients that outpace the disk are throttled. */
 void answer_at_pace(struct answer *answer, const struct daemon *daemon);
 void answer_fail(struct answer *answer, int error, const char *format, ...) _printf_(3, 4);
-/* By the negative errno of a call that failed for reasons of ours; -ENOBUFS: too much waits to be
- * stored. */
+/* Fails with the negative errno of an internal call; -ENOBUFS: too many writes are pending. */
 void answer_fail_errno(struct answer *answer, int error);
 
 typedef void (*handler_fn)(struct daemon *daemon, struct connection *connection,
                            const struct rpc_request *request, struct answer *answer);
 
-/* Finds the handler and lets it answer. */
+/* Calls the handler of the request. */
 void dispatch(struct daemon *daemon, struct connection *connection,
               const struct rpc_request *request, struct answer *answer);
 

@@ -23,14 +23,14 @@ struct exchange {
     struct answer answer; /* of the request at hand */
     bool is_asking;       /* … which may be answered before whoever is asked has returned */
     bool is_answered;
-    struct question question;
+    struct query query;
 };
 
 static void exchange_free(struct exchange *exchange)
 {
     text_done(&exchange->answer.result);
     text_done(&exchange->out);
-    arena_done(&exchange->question.arena);
+    arena_done(&exchange->query.arena);
     arena_done(&exchange->arena);
     free(exchange);
 }
@@ -61,16 +61,16 @@ static void append_answer(struct exchange *exchange, const struct rpc_request *r
     *answer = (struct answer){.error = 0};
 }
 
-static void on_answered(void *context);
+static void on_query_done(void *context);
 
 /* Nobody takes all of the thread's time, or of the memory for answers that are not read. What is
- * only to be written first is no question. */
+ * only to be written first is no query. */
 static bool may_ask(const struct exchange *exchange)
 {
     const struct peer *peer = connection_peer(exchange->connection);
 
-    return !exchange->answer.ask || (query_thread_has_room(exchange->answer.asker, peer) &&
-                                     server_has_output(exchange->daemon->server, peer));
+    return !exchange->answer.execute || (query_thread_has_room(exchange->answer.thread, peer) &&
+                                         server_has_output(exchange->daemon->server, peer));
 }
 
 /* Whether it is answered already. */
@@ -78,13 +78,13 @@ static bool ask(struct exchange *exchange)
 {
     struct answer *answer = &exchange->answer;
 
-    if (answer->asker) {
-        query_thread_ask(answer->asker, &exchange->question);
+    if (answer->thread) {
+        query_thread_submit(answer->thread, &exchange->query);
         return false;
     }
     exchange->is_answered = false;
     exchange->is_asking = true;
-    answer->wait(exchange->daemon, &exchange->question);
+    answer->wait(exchange->daemon, &exchange->query);
     exchange->is_asking = false;
     return exchange->is_answered;
 }
@@ -100,22 +100,22 @@ static bool handle(struct exchange *exchange, const struct rpc_request *request)
                     "the answers of this batch are too large together; ask for less at once");
     else
         dispatch(exchange->daemon, exchange->connection, request, answer);
-    if ((!answer->asker && !answer->wait) || answer->error)
+    if ((!answer->thread && !answer->wait) || answer->error)
         return true;
     if (!may_ask(exchange)) {
         answer_fail(answer, RPC_RESOURCES_EXHAUSTED,
-                    "too many questions of this user wait, or their answers do");
+                    "too many queries of this user are waiting, or too many answers are unread");
         return true;
     }
-    exchange->question = (struct question){.peer = *connection_peer(exchange->connection),
-                                           .request = request,
-                                           .ask = answer->ask,
-                                           .wait_ns = answer->wait_ns,
-                                           .start_ticks = answer->start_ticks,
-                                           .answer = answer,
-                                           .min_sample_size = answer->min_sample_size,
-                                           .on_answered = on_answered,
-                                           .context = exchange};
+    exchange->query = (struct query){.peer = *connection_peer(exchange->connection),
+                                     .request = request,
+                                     .execute = answer->execute,
+                                     .wait_ns = answer->wait_ns,
+                                     .start_ticks = answer->start_ticks,
+                                     .answer = answer,
+                                     .min_sample_size = answer->min_sample_size,
+                                     .on_done = on_query_done,
+                                     .context = exchange};
     return ask(exchange);
 }
 
@@ -148,7 +148,7 @@ static bool go_on(struct exchange *exchange)
     return true;
 }
 
-static void on_answered(void *context)
+static void on_query_done(void *context)
 {
     struct exchange *exchange = context;
     struct answer *answer = &exchange->answer;
@@ -158,9 +158,9 @@ static void on_answered(void *context)
         return;
     }
     const struct rpc_request *request = &exchange->message.items[exchange->next++];
-    exchange->question.connection = exchange->connection;
+    exchange->query.connection = exchange->connection;
     if (!answer->error && answer->then && exchange->connection)
-        answer->then(exchange->daemon, &exchange->question);
+        answer->then(exchange->daemon, &exchange->query);
     append_answer(exchange, request);
     go_on(exchange);
 }
@@ -190,10 +190,10 @@ void exchange_abandon(struct exchange *exchange)
     struct answer *answer = &exchange->answer;
 
     exchange->connection = NULL;
-    if (answer->asker) {
-        query_thread_hurry(answer->asker, &exchange->question);
+    if (answer->thread) {
+        query_thread_cancel(answer->thread, &exchange->query);
         return;
     }
-    answer->stop_waiting(exchange->daemon, &exchange->question);
+    answer->stop_waiting(exchange->daemon, &exchange->query);
     finish(exchange);
 }

@@ -1,9 +1,8 @@
-/* One daemon a place: a file that the daemon holds locked as long as it lives, with its pid in it.
- */
+/* One daemon per place: a file with the daemon's pid that it keeps locked while it lives. */
 #pragma once
 
 #include <sys/types.h>
 
-/* 0; -EWOULDBLOCK: another process holds it, `ret_holder` is its pid (0: it is not known); or
- * another negative errno. The lock goes with the descriptor. */
+/* Returns 0, -EWOULDBLOCK if another process holds the lock (`ret_holder` is its pid, 0 if
+ * unknown), or another negative errno. Closing the descriptor releases the lock. */
 int instance_lock_take(const char *path, int *ret_fd, pid_t *ret_holder);

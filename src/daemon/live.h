@@ -1,4 +1,4 @@
-/* What the daemon knows at the moment: the latest snapshot, the last events, the last gaps. */
+/* The daemon's current data: the latest snapshot, the last events and the last gaps. */
 #pragma once
 
 #include "model/tick-box.h"
@@ -6,7 +6,7 @@
 #define LIVE_EVENTS_MAX 200
 #define LIVE_GAPS_MAX   20
 
-/* An event in one piece, and whose it is. */
+/* An event with its texts, and its owner. */
 struct live_event {
     struct process_event event;
     int64_t uid;
@@ -23,21 +23,21 @@ struct live {
     struct snapshot *latest;                   /* NULL before the first */
     uint64_t taken_ns;                         /* monotonic: when */
     struct live_event events[LIVE_EVENTS_MAX]; /* a ring */
-    size_t event_count;                        /* that there have been */
+    size_t event_count;                        /* so far */
     struct live_gap gaps[LIVE_GAPS_MAX];       /* a ring */
     size_t gap_count;
 };
 
 void live_done(struct live *live);
 
-/* Without memory, what was there stays. */
+/* Without memory, the previous data stays. */
 void live_note_snapshot(struct live *live, const struct snapshot *snapshot);
 void live_note_event(struct live *live, const struct process_event *event, int64_t uid);
 void live_note_gap(struct live *live, const struct gap *gap);
 
-/* The process in the latest snapshot; NULL: it is not there. */
+/* The process in the latest snapshot; NULL if it is not in it. */
 const struct process_metric *live_find_process(const struct live *live, pid_t pid);
 
-/* The i-th of the events that are kept, oldest first; NULL behind the last. */
+/* The i-th kept event, oldest first; NULL after the last. */
 const struct live_event *live_event_at(const struct live *live, size_t i);
 const struct gap *live_gap_at(const struct live *live, size_t i);

@@ -1,4 +1,4 @@
-/* The daemon's state, for the files of this folder alone. */
+/* The daemon's state, private to this folder. */
 #pragma once
 
 #include <uv.h>
@@ -30,35 +30,34 @@ struct daemon {
 
     struct registry *registry;
     struct rules *rules;
-    struct kernel_probe *kernel; /* NULL: `refusal` tells why */
+    struct kernel_probe *kernel; /* NULL: see `refusal` */
     struct kernel_refusal refusal;
-    int connector_error; /* 0, or why births and deaths have to be looked for */
+    int connector_error; /* 0, or why there are no lifecycle events */
     struct engine *engine;
     struct bus *bus;
-    struct store_writer *writer; /* NULL: nothing is stored */
-    struct store_reader *reader; /* the loop's own; NULL: not asked for yet */
-    struct query_thread *asker;  /* for reports, which may take their time */
-    struct query_thread
-        *clerk; /* for what is asked or waited for in a moment, when jobs begin and end */
-    struct periodic_analysis *analyst;
+    struct store_writer *writer;         /* NULL: nothing is stored */
+    struct store_reader *reader;         /* the loop's own; NULL: not opened yet */
+    struct query_thread *report_queries; /* may take seconds */
+    struct query_thread *job_queries;    /* short ones, while jobs begin and end */
+    struct periodic_analysis *analysis;
     struct server *server;
     struct live live;
-    struct run_lifecycle desk;
+    struct run_lifecycle lifecycle;
     const char *host;
     const char *boot_id;
-    struct arena arena; /* holds these two */
+    struct arena arena; /* holds host and boot_id */
 };
 
-/* Reads the configuration again; tells of each change, or of each error. 0; -EINVAL: it is wrong,
+/* Reloads the configuration and reports each change or error. Returns 0; -EINVAL if it is invalid,
  * and the old one stays in force; or another negative errno. */
 int daemon_reload(struct daemon *daemon, config_change_fn on_change, void *context,
                   struct config_errors *errors);
 
-/* Opened when first asked for. 0 or a negative errno, with words. */
+/* Opens the reader at the first call. Returns 0 or a negative errno, with a message. */
 int daemon_reader(struct daemon *daemon, struct store_reader **ret, struct store_error *error);
 
-/* What processes are read with: "bpf" or "procfs". */
+/* The collector in use: "bpf" or "procfs". */
 const char *daemon_collector(const struct daemon *daemon);
 
-/* Whose run that is; INT_UNKNOWN: nobody's. For the bus. */
+/* The uid of a run, for the bus; INT_UNKNOWN: no such run. */
 int64_t daemon_owner_of(void *context, const char *run_id);

@@ -57,7 +57,7 @@ static struct run *find_run(struct daemon *daemon, struct connection *connection
         answer_fail(answer, RPC_NOT_PERMITTED, "run '%s' belongs to another user", name);
         return NULL;
     }
-    run_lifecycle_told_by(daemon, run, peer_process(peer));
+    run_lifecycle_set_owner(daemon, run, peer_process(peer));
     return run;
 }
 
@@ -133,7 +133,7 @@ static void write_start(const struct rpc_request *request, const struct run *run
     begin_names(run, answer);
     if (rpc_text(request, "stores_in")) {
         json_write_key(&answer->json, "has_events");
-        json_write_bool(&answer->json, !run->stores_no_lives);
+        json_write_bool(&answer->json, !run->caller_stores_events);
     }
     json_write_end_object(&answer->json);
 }
@@ -256,7 +256,7 @@ static void choose_event_writer(struct daemon *daemon, const struct connection *
     if (!shares_store(daemon, connection, request)) {
         run->lacks_events |= is_missing;
     } else if (is_missing || rpc_bool(request, "keeps_events", false)) {
-        run_lifecycle_store_no_lives(daemon, run);
+        run_lifecycle_leave_events_to_caller(daemon, run);
     }
 }
 
@@ -386,77 +386,76 @@ static void resume_run(struct daemon *daemon, struct connection *connection,
         answer_fail_errno(answer, r);
         return;
     }
-    run_lifecycle_told_by(daemon, run, peer_process(peer));
+    run_lifecycle_set_owner(daemon, run, peer_process(peer));
     if (rpc_bool(request, "again", false))
-        run_lifecycle_take_back(daemon, run);
+        run_lifecycle_store_again(daemon, run);
     choose_event_writer(daemon, connection, request, &process, run);
     connection_keep_open(connection);
     write_start(request, run, answer);
 }
 
 /* Whether the run is stored already: a run_id is its owner's, and only for as long as its run goes
- * on, or may. In the clerk's thread. */
-static void ask_for_run(struct question *question)
+ * on, or may. In the query thread. */
+static void ask_for_run(struct query *query)
 {
-    const char *run_id = rpc_text(question->request, "run_id");
-    const struct peer *peer = &question->peer;
+    const char *run_id = rpc_text(query->request, "run_id");
+    const struct peer *peer = &query->peer;
     struct job job;
 
-    int r = store_find_job(question->reader, run_id, &question->arena, &job);
+    int r = store_find_job(query->reader, run_id, &query->arena, &job);
     if (r == -ENOENT || (r == 0 && strcmp(job.run_id, run_id) != 0))
         return;
     if (r < 0) {
-        answer_fail(question->answer, RPC_INTERNAL_ERROR, "cannot see whose run that is: %s",
-                    store_reader_error(question->reader));
+        answer_fail(query->answer, RPC_INTERNAL_ERROR, "cannot see whose run that is: %s",
+                    store_reader_error(query->reader));
         return;
     }
     bool is_lost = job.outcome == OUTCOME_UNKNOWN && job.cause && strcmp(job.cause, "lost") == 0;
     if (!peer->sees_all && job.uid != (int64_t)peer->uid)
-        answer_fail(question->answer, RPC_NOT_PERMITTED, "that run belongs to another user");
+        answer_fail(query->answer, RPC_NOT_PERMITTED, "that run belongs to another user");
     else if (job.outcome != OUTCOME_RUNNING && !is_lost)
-        answer_fail(question->answer, RPC_INVALID_PARAMS, "run_id: that run has ended");
+        answer_fail(query->answer, RPC_INVALID_PARAMS, "run_id: that run has ended");
 }
 
 /* Whether another run of that name goes on that the daemon does not know of: it began without one.
- * In the clerk's thread. */
-static void ask_for_name(struct question *question)
+ * In the query thread. */
+static void ask_for_name(struct query *query)
 {
     struct job_filter filter = JOB_FILTER_ALL;
     struct job_list jobs = {0};
 
-    filter.job_id = rpc_text(question->request, "job_id");
-    filter.uid = question->peer.uid;
+    filter.job_id = rpc_text(query->request, "job_id");
+    filter.uid = query->peer.uid;
     filter.outcome = OUTCOME_RUNNING;
     filter.limit = 2;
-    if (store_read_jobs(question->reader, &filter, &question->arena, &jobs) < 0)
+    if (store_read_jobs(query->reader, &filter, &query->arena, &jobs) < 0)
         return;
     for (size_t i = 0; i < jobs.count; i++)
-        question->is_name_taken |=
-            strcmp(jobs.items[i].run_id, rpc_text(question->request, "run_id")) != 0;
+        query->is_name_taken |=
+            strcmp(jobs.items[i].run_id, rpc_text(query->request, "run_id")) != 0;
 }
 
-static void ask_before_start(struct question *question)
+static void ask_before_start(struct query *query)
 {
-    ask_for_run(question);
-    if (!question->answer->error)
-        ask_for_name(question);
+    ask_for_run(query);
+    if (!query->answer->error)
+        ask_for_name(query);
 }
 
 /* The caller may have gone, or been quicker on another connection. */
-static void start_asked(struct daemon *daemon, struct question *question)
+static void start_asked(struct daemon *daemon, struct query *query)
 {
-    const struct rpc_request *request = question->request;
+    const struct rpc_request *request = query->request;
     struct run *known = registry_find_run(daemon->registry, rpc_text(request, "run_id"));
     struct process_id process = {.pid = (pid_t)rpc_int(request, "pid", 0),
-                                 .start_ticks = question->start_ticks};
+                                 .start_ticks = query->start_ticks};
 
     engine_catch_up(daemon->engine);
-    look_again(daemon, &question->peer, &process);
+    look_again(daemon, &query->peer, &process);
     if (known)
-        resume_run(daemon, question->connection, request, known, process, question->answer);
+        resume_run(daemon, query->connection, request, known, process, query->answer);
     else
-        start_run(daemon, question->connection, request, process, question->is_name_taken,
-                  question->answer);
+        start_run(daemon, query->connection, request, process, query->is_name_taken, query->answer);
 }
 
 void method_job_start(struct daemon *daemon, struct connection *connection,
@@ -469,7 +468,7 @@ void method_job_start(struct daemon *daemon, struct connection *connection,
     if (!take_process(daemon, connection, request, &process, answer))
         return;
     if (run_id && !known) {
-        answer_ask(answer, daemon->clerk, ask_before_start);
+        answer_after_query(answer, daemon->job_queries, ask_before_start);
         answer->then = start_asked;
         answer->wait_ns = 0;
         answer->start_ticks = process.start_ticks;
@@ -716,7 +715,7 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
     run_lifecycle_finish(daemon, run, &job);
     /* Whoever is told that it is kept stores it nowhere else. */
     if (daemon->writer)
-        answer_when_written(answer, daemon->clerk);
+        answer_when_written(answer, daemon->job_queries);
 }
 
 /* ---- steps ---- */

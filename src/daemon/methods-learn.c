@@ -9,27 +9,26 @@
 void method_analyze_run(struct daemon *daemon, struct connection *connection _unused_,
                         const struct rpc_request *request _unused_, struct answer *answer)
 {
-    answer_ask(answer, daemon->asker, periodic_analysis_ask);
+    answer_after_query(answer, daemon->report_queries, periodic_analysis_ask);
     answer->min_sample_size = daemon->config->correlation.min_sample_size;
 }
 
 /* By the peer's own runs, as estimates are. */
-static void ask_calibration(struct question *question)
+static void ask_calibration(struct query *query)
 {
     const struct field field = {.type = FIELD_RECORDS, .record = &calibration_record};
     struct calibration_list list = {0};
 
-    int r = query_calibration(question->reader, rpc_text(question->request, "job_type"),
-                              question->peer.uid, &question->arena, &list);
+    int r = query_calibration(query->reader, rpc_text(query->request, "job_type"), query->peer.uid,
+                              &query->arena, &list);
     if (r < 0)
-        answer_fail(question->answer, RPC_INTERNAL_ERROR, "%s",
-                    store_reader_error(question->reader));
+        answer_fail(query->answer, RPC_INTERNAL_ERROR, "%s", store_reader_error(query->reader));
     else
-        field_encode(&field, &list, &question->answer->json);
+        field_encode(&field, &list, &query->answer->json);
 }
 
 void method_estimate_calibration(struct daemon *daemon, struct connection *connection _unused_,
                                  const struct rpc_request *request _unused_, struct answer *answer)
 {
-    answer_ask(answer, daemon->asker, ask_calibration);
+    answer_after_query(answer, daemon->report_queries, ask_calibration);
 }

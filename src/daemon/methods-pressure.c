@@ -60,13 +60,13 @@ void method_pressure_can_start_sheet(struct daemon *daemon, struct connection *c
 
 /* By the peer's own runs: nobody learns from others', or is held up by them. 0, -ENODATA, or
  * another negative errno. */
-static int find_estimate(struct question *question)
+static int find_estimate(struct query *query)
 {
-    const char *job_type = rpc_text(question->request, "job_type");
+    const char *job_type = rpc_text(query->request, "job_type");
 
-    int r = query_estimate(question->reader, job_type, question->peer.uid, &question->arena,
-                           &question->estimate);
-    question->has_estimate = r == 0;
+    int r =
+        query_estimate(query->reader, job_type, query->peer.uid, &query->arena, &query->estimate);
+    query->has_estimate = r == 0;
     return r;
 }
 
@@ -83,15 +83,14 @@ static void decide(struct daemon *daemon, const struct peer *peer,
 }
 
 /* Without an estimate, what is free decides alone. */
-static void ask_estimate(struct question *question)
+static void ask_estimate(struct query *query)
 {
-    find_estimate(question);
+    find_estimate(query);
 }
 
-static void decide_by_estimate(struct daemon *daemon, struct question *question)
+static void decide_by_estimate(struct daemon *daemon, struct query *query)
 {
-    decide(daemon, &question->peer, question->has_estimate ? &question->estimate : NULL,
-           question->answer);
+    decide(daemon, &query->peer, query->has_estimate ? &query->estimate : NULL, query->answer);
 }
 
 void method_pressure_should_accept_job(struct daemon *daemon, struct connection *connection,
@@ -101,27 +100,26 @@ void method_pressure_should_accept_job(struct daemon *daemon, struct connection 
         decide(daemon, connection_peer(connection), NULL, answer);
         return;
     }
-    answer_ask(answer, daemon->clerk, ask_estimate);
+    answer_after_query(answer, daemon->job_queries, ask_estimate);
     answer->then = decide_by_estimate;
 }
 
-static void tell_estimate(struct question *question)
+static void tell_estimate(struct query *query)
 {
-    int r = find_estimate(question);
+    int r = find_estimate(query);
 
     if (r == -ENODATA)
-        json_write_null(&question->answer->json);
+        json_write_null(&query->answer->json);
     else if (r < 0)
-        answer_fail(question->answer, RPC_INTERNAL_ERROR, "%s",
-                    store_reader_error(question->reader));
+        answer_fail(query->answer, RPC_INTERNAL_ERROR, "%s", store_reader_error(query->reader));
     else
-        record_encode(&resource_estimate_record, &question->estimate, &question->answer->json);
+        record_encode(&resource_estimate_record, &query->estimate, &query->answer->json);
 }
 
 void method_estimate_job(struct daemon *daemon, struct connection *connection _unused_,
                          const struct rpc_request *request _unused_, struct answer *answer)
 {
-    answer_ask(answer, daemon->asker, tell_estimate);
+    answer_after_query(answer, daemon->report_queries, tell_estimate);
 }
 
 /* What a user reports holds for that user; what root or the daemon's owner reports, for all. */

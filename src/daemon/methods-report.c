@@ -14,26 +14,26 @@
 /* Runs of one job that are looked through for JOB~N. */
 #define BACK_MAX 10000
 
-static void fail(const struct question *question, int error, const char *job)
+static void fail(const struct query *query, int error, const char *job)
 {
-    struct answer *answer = question->answer;
+    struct answer *answer = query->answer;
 
     if (error == -ENOENT && job)
         answer_fail(answer, RPC_JOB_NOT_FOUND, "no job '%s' is stored", job);
     else if (error == -ENOENT)
         answer_fail(answer, RPC_JOB_NOT_FOUND, "no jobs are stored yet");
     else
-        answer_fail(answer, RPC_INTERNAL_ERROR, "%s", store_reader_error(question->reader));
+        answer_fail(answer, RPC_INTERNAL_ERROR, "%s", store_reader_error(query->reader));
 }
 
-static int64_t seen_uid(const struct question *question)
+static int64_t seen_uid(const struct query *query)
 {
-    return question->peer.sees_all ? INT_UNKNOWN : (int64_t)question->peer.uid;
+    return query->peer.sees_all ? INT_UNKNOWN : (int64_t)query->peer.uid;
 }
 
 /* The run_id of JOB, JOB~1 or of the latest run (NULL) among those of the peer: what others call
  * theirs is of no concern. A run_id stays as it is. 0, -ENOENT or another negative errno. */
-static int find_own(struct question *question, const char **name)
+static int find_own(struct query *query, const char **name)
 {
     struct job_filter filter = JOB_FILTER_ALL;
     struct job_list own = {0};
@@ -43,14 +43,13 @@ static int find_own(struct question *question, const char **name)
     if (tilde && (number_parse_int(tilde + 1, &back) < 0 || back < 0 || back > BACK_MAX))
         return -ENOENT;
     if (*name) {
-        filter.job_id =
-            tilde ? arena_copy(&question->arena, *name, (size_t)(tilde - *name)) : *name;
+        filter.job_id = tilde ? arena_copy(&query->arena, *name, (size_t)(tilde - *name)) : *name;
         if (!filter.job_id)
             return -ENOMEM;
     }
-    filter.uid = seen_uid(question);
+    filter.uid = seen_uid(query);
     filter.limit = (size_t)back + 1;
-    int r = store_read_jobs(question->reader, &filter, &question->arena, &own);
+    int r = store_read_jobs(query->reader, &filter, &query->arena, &own);
     if (r < 0)
         return r;
     if (own.count > (size_t)back)
@@ -61,28 +60,28 @@ static int find_own(struct question *question, const char **name)
 }
 
 /* The run by its name, if the peer may see it. */
-static int find_visible(struct question *question, const char *name, struct job *ret)
+static int find_visible(struct query *query, const char *name, struct job *ret)
 {
-    int r = question->peer.sees_all ? 0 : find_own(question, &name);
+    int r = query->peer.sees_all ? 0 : find_own(query, &name);
 
     if (r == 0)
-        r = query_job(question->reader, name, question->now, &question->arena, ret);
+        r = query_job(query->reader, name, query->now, &query->arena, ret);
     if (r < 0) {
-        fail(question, r, name);
+        fail(query, r, name);
         return r;
     }
-    if (question->peer.sees_all || ret->uid == (int64_t)question->peer.uid)
+    if (query->peer.sees_all || ret->uid == (int64_t)query->peer.uid)
         return 0;
-    answer_fail(question->answer, RPC_NOT_PERMITTED, "job '%s' belongs to another user", name);
+    answer_fail(query->answer, RPC_NOT_PERMITTED, "job '%s' belongs to another user", name);
     return -EPERM;
 }
 
-/* ---- questions, in the asker's thread ---- */
+/* ---- queries, in the query thread ---- */
 
-static void ask_jobs(struct question *question)
+static void ask_jobs(struct query *query)
 {
     const struct field field = {.type = FIELD_RECORDS, .record = &job_record};
-    const struct rpc_request *request = question->request;
+    const struct rpc_request *request = query->request;
     int outcome = rpc_word(request, "outcome", -1);
     const struct job_filter filter = {
         .since = rpc_real(request, "since", REAL_UNKNOWN),
@@ -90,28 +89,28 @@ static void ask_jobs(struct question *question)
         .outcome = outcome < 0 ? 0 : OUTCOME_RUNNING + outcome,
         .job_id = rpc_text(request, "job"),
         .job_type = rpc_text(request, "type"),
-        .uid = seen_uid(question),
+        .uid = seen_uid(query),
         .limit = (size_t)rpc_int(request, "limit", 100),
     };
     struct job_list jobs = {0};
 
-    int r = query_jobs(question->reader, &filter, question->now, &question->arena, &jobs);
+    int r = query_jobs(query->reader, &filter, query->now, &query->arena, &jobs);
     if (r < 0)
-        fail(question, r, NULL);
+        fail(query, r, NULL);
     else
-        field_encode(&field, &jobs, &question->answer->json);
+        field_encode(&field, &jobs, &query->answer->json);
 }
 
-static void ask_events(struct question *question)
+static void ask_events(struct query *query)
 {
     const struct field field = {.type = FIELD_RECORDS, .record = &process_event_record};
-    const struct rpc_request *request = question->request;
+    const struct rpc_request *request = query->request;
     const char *job = rpc_text(request, "job");
     int type = rpc_word(request, "type", -1);
     struct process_event_list events = {0};
     struct job found;
 
-    if (job && find_visible(question, job, &found) < 0)
+    if (job && find_visible(query, job, &found) < 0)
         return;
     const struct event_filter filter = {
         .since = rpc_real(request, "since", REAL_UNKNOWN),
@@ -120,44 +119,43 @@ static void ask_events(struct question *question)
         .pid = rpc_int(request, "pid", INT_UNKNOWN),
         .event_type = type < 0 ? 0 : EVENT_SPAWN + type,
         .only_notable = rpc_bool(request, "notable", false),
-        .uid = job ? INT_UNKNOWN : seen_uid(question),
+        .uid = job ? INT_UNKNOWN : seen_uid(query),
         .limit = (size_t)rpc_int(request, "limit", 50),
     };
-    int r = query_events(question->reader, NULL, &filter, &question->arena, &events);
+    int r = query_events(query->reader, NULL, &filter, &query->arena, &events);
     if (r < 0)
-        fail(question, r, NULL);
+        fail(query, r, NULL);
     else
-        field_encode(&field, &events, &question->answer->json);
+        field_encode(&field, &events, &query->answer->json);
 }
 
-static void ask_job_report(struct question *question)
+static void ask_job_report(struct query *query)
 {
-    const char *name = rpc_text(question->request, "job");
+    const char *name = rpc_text(query->request, "job");
     struct job_report report;
     struct job found;
 
-    if (find_visible(question, name, &found) < 0)
+    if (find_visible(query, name, &found) < 0)
         return;
-    int r = query_job_report(question->reader, found.run_id, seen_uid(question), question->now,
-                             &question->arena, &report);
+    int r = query_job_report(query->reader, found.run_id, seen_uid(query), query->now,
+                             &query->arena, &report);
     if (r < 0)
-        fail(question, r, name);
+        fail(query, r, name);
     else
-        record_encode(&job_report_record, &report, &question->answer->json);
+        record_encode(&job_report_record, &report, &query->answer->json);
 }
 
-static void ask_machine_report(struct question *question)
+static void ask_machine_report(struct query *query)
 {
-    double since = rpc_real(question->request, "since", 0);
-    double until = rpc_real(question->request, "until", question->now);
+    double since = rpc_real(query->request, "since", 0);
+    double until = rpc_real(query->request, "until", query->now);
     struct machine_report report;
 
-    int r = query_machine_report(question->reader, since, until, question->now, &question->arena,
-                                 &report);
+    int r = query_machine_report(query->reader, since, until, query->now, &query->arena, &report);
     if (r < 0)
-        fail(question, r, NULL);
+        fail(query, r, NULL);
     else
-        record_encode(&machine_report_record, &report, &question->answer->json);
+        record_encode(&machine_report_record, &report, &query->answer->json);
 }
 
 /* ---- methods ---- */
@@ -165,19 +163,19 @@ static void ask_machine_report(struct question *question)
 void method_job_list(struct daemon *daemon, struct connection *connection _unused_,
                      const struct rpc_request *request _unused_, struct answer *answer)
 {
-    answer_ask(answer, daemon->asker, ask_jobs);
+    answer_after_query(answer, daemon->report_queries, ask_jobs);
 }
 
 void method_events_list(struct daemon *daemon, struct connection *connection _unused_,
                         const struct rpc_request *request _unused_, struct answer *answer)
 {
-    answer_ask(answer, daemon->asker, ask_events);
+    answer_after_query(answer, daemon->report_queries, ask_events);
 }
 
 void method_report_job(struct daemon *daemon, struct connection *connection _unused_,
                        const struct rpc_request *request _unused_, struct answer *answer)
 {
-    answer_ask(answer, daemon->asker, ask_job_report);
+    answer_after_query(answer, daemon->report_queries, ask_job_report);
 }
 
 /* It has everybody's processes in it. */
@@ -185,7 +183,7 @@ void method_report_machine(struct daemon *daemon, struct connection *connection,
                            const struct rpc_request *request _unused_, struct answer *answer)
 {
     if (connection_peer(connection)->sees_all)
-        answer_ask(answer, daemon->asker, ask_machine_report);
+        answer_after_query(answer, daemon->report_queries, ask_machine_report);
     else
         answer_fail(answer, RPC_NOT_PERMITTED,
                     "what happened on the machine is for root and the daemon's owner");

@@ -28,32 +28,32 @@ static bool names_processes(const struct connection *connection, struct answer *
 }
 
 /* Whose process it must be is looked at together with the process itself. */
-static struct trace_request request_of(const struct question *question)
+static struct trace_request request_of(const struct query *query)
 {
-    const struct peer *peer = &question->peer;
+    const struct peer *peer = &query->peer;
 
-    return (struct trace_request){.pid = (pid_t)rpc_int(question->request, "pid", 0),
+    return (struct trace_request){.pid = (pid_t)rpc_int(query->request, "pid", 0),
                                   .uid = peer->sees_all ? INT_UNKNOWN : (int64_t)peer->uid};
 }
 
-static void finish(struct question *question)
+static void finish(struct query *query)
 {
-    arena_done(&question->arena);
-    question->on_answered(question->context);
+    arena_done(&query->arena);
+    query->on_done(query->context);
 }
 
-static void stop_waiting(struct daemon *daemon, struct question *question)
+static void stop_waiting(struct daemon *daemon, struct query *query)
 {
-    tracing_forget(engine_tracing(daemon->engine), question);
+    tracing_forget(engine_tracing(daemon->engine), query);
 }
 
 static void on_attached(void *context, const struct trace_answer *trace)
 {
-    struct question *question = context;
-    struct json_writer *json = &question->answer->json;
+    struct query *query = context;
+    struct json_writer *json = &query->answer->json;
 
     if (trace->error == -EACCES)
-        answer_fail(question->answer, RPC_NOT_PERMITTED, "%s", trace->words);
+        answer_fail(query->answer, RPC_NOT_PERMITTED, "%s", trace->words);
     json_write_begin_object(json);
     json_write_key(json, "attached");
     json_write_bool(json, trace->error == 0);
@@ -67,14 +67,14 @@ static void on_attached(void *context, const struct trace_answer *trace)
     json_write_key(json, "file");
     json_write_string(json, trace->error ? NULL : trace->file);
     json_write_end_object(json);
-    finish(question);
+    finish(query);
 }
 
-static void attach(struct daemon *daemon, struct question *question)
+static void attach(struct daemon *daemon, struct query *query)
 {
-    const struct trace_request request = request_of(question);
+    const struct trace_request request = request_of(query);
 
-    tracing_attach(engine_tracing(daemon->engine), &request, on_attached, question);
+    tracing_attach(engine_tracing(daemon->engine), &request, on_attached, query);
 }
 
 void method_strace_attach(struct daemon *daemon _unused_, struct connection *connection,
@@ -105,10 +105,10 @@ static int choose_file(const struct daemon *daemon, pid_t pid, char *into, size_
     return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
-static void trace(struct daemon *daemon, struct question *question)
+static void trace(struct daemon *daemon, struct query *query)
 {
-    struct trace_request request = request_of(question);
-    const char *file = rpc_text(question->request, "file");
+    struct trace_request request = request_of(query);
+    const char *file = rpc_text(query->request, "file");
     char chosen[PATH_MAX];
     int r = 0;
 
@@ -117,13 +117,13 @@ static void trace(struct daemon *daemon, struct question *question)
     else if (!file)
         r = choose_file(daemon, request.pid, chosen, sizeof(chosen));
     if (r < 0) {
-        answer_fail(question->answer, RPC_INVALID_PARAMS, "file: %s",
+        answer_fail(query->answer, RPC_INVALID_PARAMS, "file: %s",
                     r == -EINVAL ? "must be an absolute path" : strerror(-r));
-        finish(question);
+        finish(query);
         return;
     }
     request.file = file ? file : chosen;
-    tracing_attach(engine_tracing(daemon->engine), &request, on_attached, question);
+    tracing_attach(engine_tracing(daemon->engine), &request, on_attached, query);
 }
 
 void method_strace_trace(struct daemon *daemon, struct connection *connection,
@@ -148,22 +148,22 @@ static void write_tally(struct json_writer *json, const char *name, const struct
 
 static void on_detached(void *context, const struct trace_answer *trace)
 {
-    struct question *question = context;
-    struct json_writer *json = &question->answer->json;
+    struct query *query = context;
+    struct json_writer *json = &query->answer->json;
     struct tally_list counts = {0}, shares = {0};
     int r = 0;
 
     if (trace->error) {
         json_write_null(json);
-        finish(question);
+        finish(query);
         return;
     }
     if (trace->calls)
-        r = syscall_profile_list(trace->calls, SYSCALL_COUNTS, &question->arena, &counts);
+        r = syscall_profile_list(trace->calls, SYSCALL_COUNTS, &query->arena, &counts);
     if (r == 0 && trace->calls)
-        r = syscall_profile_shares(trace->calls, SYSCALL_SHARE_EXACT, &question->arena, &shares);
+        r = syscall_profile_shares(trace->calls, SYSCALL_SHARE_EXACT, &query->arena, &shares);
     if (r < 0)
-        answer_fail_errno(question->answer, r);
+        answer_fail_errno(query->answer, r);
     json_write_begin_object(json);
     write_tally(json, "syscall_counts", &counts);
     write_tally(json, "syscall_time_pct", &shares);
@@ -172,14 +172,14 @@ static void on_detached(void *context, const struct trace_answer *trace)
     json_write_key(json, "reason");
     json_write_string(json, trace->words);
     json_write_end_object(json);
-    finish(question);
+    finish(query);
 }
 
-static void detach(struct daemon *daemon, struct question *question)
+static void detach(struct daemon *daemon, struct query *query)
 {
-    const struct trace_request request = request_of(question);
+    const struct trace_request request = request_of(query);
 
-    tracing_detach(engine_tracing(daemon->engine), &request, on_detached, question);
+    tracing_detach(engine_tracing(daemon->engine), &request, on_detached, query);
 }
 
 /* Of a process that is there, that it is another's is said; of one that is gone, nobody is told. */

@@ -1,4 +1,4 @@
-/* Who is at the other end of a connection, by the kernel's word. */
+/* The process at the other end of a connection, as the kernel reports it. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,15 +6,15 @@
 #include <sys/types.h>
 
 struct peer {
-    pid_t pid;            /* that has connected; 0: of another pid namespace */
-    uint64_t start_ticks; /* of that process; 0: it was gone, or its pid another user's by then */
+    pid_t pid;            /* 0: in another pid namespace */
+    uint64_t start_ticks; /* 0: the process was gone, or its pid belonged to another user */
     uid_t uid;
-    bool sees_all; /* root, or the daemon's owner */
+    bool sees_all; /* root or the daemon's owner */
 };
 
 /* 0 or a negative errno. */
 int peer_read(int fd, struct peer *ret);
 
-/* The pid of the process that has connected, as long as it is that process; else 0: a connection
- * can be handed on, and outlive it. */
+/* The pid of the process that connected, or 0 if it has ended: a connection can be passed on and
+ * outlive it. */
 pid_t peer_process(const struct peer *peer);

@@ -11,159 +11,158 @@
 
 struct periodic_analysis {
     uv_timer_t timer;
-    struct query_thread *asker;
+    struct query_thread *thread;
     uint64_t every_ms;
     int64_t min_sample_size;
-    struct question question;
+    struct query query;
     struct answer answer;
-    bool is_asking; /* the asker has the question */
-    bool is_closed; /* the timer is gone */
+    bool is_waiting; /* for the query thread */
+    bool is_closed;  /* the timer is gone */
     uint64_t done;
     uint64_t failed;
     double last_at;
     char error[512]; /* empty: the last one did not fail */
 };
 
-/* ---- in the asker's thread ---- */
+/* ---- in the query thread ---- */
 
-static void keep_patterns(const struct question *question, const struct pattern_renewal *renewal)
+static void keep_patterns(const struct query *query, const struct pattern_renewal *renewal)
 {
-    if (renewal->is_due && question->writer &&
-        store_writer_renew_patterns(question->writer, CORRELATION_PATTERN, &renewal->patterns) < 0)
-        answer_fail(question->answer, RPC_INTERNAL_ERROR, "no memory left");
+    if (renewal->is_due && query->writer &&
+        store_writer_renew_patterns(query->writer, CORRELATION_PATTERN, &renewal->patterns) < 0)
+        answer_fail(query->answer, RPC_INTERNAL_ERROR, "no memory left");
 }
 
-void periodic_analysis_ask(struct question *question)
+void periodic_analysis_ask(struct query *query)
 {
-    const struct rpc_request *request = question->request;
+    const struct rpc_request *request = query->request;
     const struct analysis_request wanted = {
-        .now = question->now,
-        .min_sample_size = question->min_sample_size,
+        .now = query->now,
+        .min_sample_size = query->min_sample_size,
         .job_type = request ? rpc_text(request, "job_type") : NULL,
-        .uid = question->peer.sees_all ? INT_UNKNOWN : (int64_t)question->peer.uid,
+        .uid = query->peer.sees_all ? INT_UNKNOWN : (int64_t)query->peer.uid,
     };
     struct pattern_renewal renewal;
     struct analysis analysis;
 
-    int r = query_analysis(question->reader, &wanted, &question->arena, &analysis, &renewal);
+    int r = query_analysis(query->reader, &wanted, &query->arena, &analysis, &renewal);
     if (r == -ENOMEM) {
-        answer_fail_errno(question->answer, r);
+        answer_fail_errno(query->answer, r);
     } else if (r < 0) {
-        answer_fail(question->answer, RPC_INTERNAL_ERROR, "%s",
-                    store_reader_error(question->reader));
+        answer_fail(query->answer, RPC_INTERNAL_ERROR, "%s", store_reader_error(query->reader));
     } else {
-        keep_patterns(question, &renewal);
+        keep_patterns(query, &renewal);
         if (request) /* else nobody reads it */
-            record_encode(&analysis_record, &analysis, &question->answer->json);
+            record_encode(&analysis_record, &analysis, &query->answer->json);
     }
 }
 
 /* ---- in the loop ---- */
 
-static void free_if_done(struct periodic_analysis *analyst)
+static void free_if_done(struct periodic_analysis *analysis)
 {
-    if (!analyst->is_asking && analyst->is_closed)
-        free(analyst);
+    if (!analysis->is_waiting && analysis->is_closed)
+        free(analysis);
 }
 
 /* Once when it begins to fail, and once when it works again. */
-static void tell(struct periodic_analysis *analyst, const char *error)
+static void tell(struct periodic_analysis *analysis, const char *error)
 {
-    bool is_news = (error[0] != '\0') != (analyst->error[0] != '\0');
+    bool is_news = (error[0] != '\0') != (analysis->error[0] != '\0');
 
     if (is_news && error[0])
         log_fields(LOG_LEVEL_WARNING, "finished runs could not be analyzed; trying on", "cause",
                    error, NULL);
     else if (is_news)
         log_fields(LOG_LEVEL_INFO, "finished runs are analyzed again", NULL);
-    snprintf(analyst->error, sizeof(analyst->error), "%s", error);
+    snprintf(analysis->error, sizeof(analysis->error), "%s", error);
 }
 
-static void on_answered(void *context)
+static void on_done(void *context)
 {
-    struct periodic_analysis *analyst = context;
-    bool has_failed = analyst->answer.error != 0;
+    struct periodic_analysis *analysis = context;
+    bool has_failed = analysis->answer.error != 0;
 
-    analyst->is_asking = false;
-    if (analyst->answer.error != RPC_SHUTTING_DOWN)
-        tell(analyst, has_failed ? analyst->answer.message : "");
-    analyst->failed += has_failed;
-    analyst->done += !has_failed;
+    analysis->is_waiting = false;
+    if (analysis->answer.error != RPC_SHUTTING_DOWN)
+        tell(analysis, has_failed ? analysis->answer.message : "");
+    analysis->failed += has_failed;
+    analysis->done += !has_failed;
     if (!has_failed)
-        analyst->last_at = analyst->question.now;
-    text_done(&analyst->answer.result);
-    free_if_done(analyst);
+        analysis->last_at = analysis->query.now;
+    text_done(&analysis->answer.result);
+    free_if_done(analysis);
 }
 
 /* If the last one is still not answered, this one is left out. */
 static void on_due(uv_timer_t *timer)
 {
-    struct periodic_analysis *analyst = timer->data;
+    struct periodic_analysis *analysis = timer->data;
 
-    if (analyst->is_asking)
+    if (analysis->is_waiting)
         return;
-    analyst->is_asking = true;
-    analyst->answer = (struct answer){.error = 0};
-    analyst->answer.json.out = &analyst->answer.result;
-    analyst->question = (struct question){
+    analysis->is_waiting = true;
+    analysis->answer = (struct answer){.error = 0};
+    analysis->answer.json.out = &analysis->answer.result;
+    analysis->query = (struct query){
         .peer = {.sees_all = true},
         .wait_ns = QUERY_THREAD_WAIT_NS,
-        .ask = periodic_analysis_ask,
-        .answer = &analyst->answer,
-        .min_sample_size = analyst->min_sample_size,
-        .on_answered = on_answered,
-        .context = analyst,
+        .execute = periodic_analysis_ask,
+        .answer = &analysis->answer,
+        .min_sample_size = analysis->min_sample_size,
+        .on_done = on_done,
+        .context = analysis,
     };
-    query_thread_ask(analyst->asker, &analyst->question);
+    query_thread_submit(analysis->thread, &analysis->query);
 }
 
 int periodic_analysis_start(uv_loop_t *loop, const struct periodic_analysis_options *options,
                             struct periodic_analysis **ret)
 {
-    struct periodic_analysis *analyst = calloc(1, sizeof(*analyst));
+    struct periodic_analysis *analysis = calloc(1, sizeof(*analysis));
 
-    if (!analyst)
+    if (!analysis)
         return -ENOMEM;
-    analyst->asker = options->asker;
-    analyst->last_at = REAL_UNKNOWN;
-    uv_timer_init(loop, &analyst->timer);
-    analyst->timer.data = analyst;
-    periodic_analysis_configure(analyst, options->every_ms, options->min_sample_size);
-    *ret = analyst;
+    analysis->thread = options->thread;
+    analysis->last_at = REAL_UNKNOWN;
+    uv_timer_init(loop, &analysis->timer);
+    analysis->timer.data = analysis;
+    periodic_analysis_configure(analysis, options->every_ms, options->min_sample_size);
+    *ret = analysis;
     return 0;
 }
 
-void periodic_analysis_configure(struct periodic_analysis *analyst, uint64_t every_ms,
+void periodic_analysis_configure(struct periodic_analysis *analysis, uint64_t every_ms,
                                  int64_t min_sample_size)
 {
-    analyst->min_sample_size = min_sample_size;
-    if (analyst->every_ms == every_ms)
+    analysis->min_sample_size = min_sample_size;
+    if (analysis->every_ms == every_ms)
         return;
-    analyst->every_ms = every_ms;
-    uv_timer_start(&analyst->timer, on_due, every_ms, every_ms);
+    analysis->every_ms = every_ms;
+    uv_timer_start(&analysis->timer, on_due, every_ms, every_ms);
 }
 
-void periodic_analysis_counts(const struct periodic_analysis *analyst,
+void periodic_analysis_counts(const struct periodic_analysis *analysis,
                               struct periodic_analysis_counts *ret)
 {
     *ret = (struct periodic_analysis_counts){
-        .done = analyst->done,
-        .failed = analyst->failed,
-        .last_at = analyst->last_at,
-        .last_error = analyst->error[0] ? analyst->error : NULL,
+        .done = analysis->done,
+        .failed = analysis->failed,
+        .last_at = analysis->last_at,
+        .last_error = analysis->error[0] ? analysis->error : NULL,
     };
 }
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct periodic_analysis *analyst = handle->data;
+    struct periodic_analysis *analysis = handle->data;
 
-    analyst->is_closed = true;
-    free_if_done(analyst);
+    analysis->is_closed = true;
+    free_if_done(analysis);
 }
 
-void periodic_analysis_close(struct periodic_analysis *analyst)
+void periodic_analysis_close(struct periodic_analysis *analysis)
 {
-    if (analyst)
-        uv_close((uv_handle_t *)&analyst->timer, on_closed);
+    if (analysis)
+        uv_close((uv_handle_t *)&analysis->timer, on_closed);
 }

@@ -1,5 +1,5 @@
-/* Analyses finished runs once an interval, the first time after one, in the asker's thread. One
- * that fails is told of and counted, and the next one comes when it is due. */
+/* Analyses finished runs once per interval in a query thread, first after one interval. A failure
+ * is logged and counted; the next analysis runs when it is due. */
 #pragma once
 
 #include "daemon/query-thread.h"
@@ -7,7 +7,7 @@
 struct periodic_analysis;
 
 struct periodic_analysis_options {
-    struct query_thread *asker;
+    struct query_thread *thread;
     uint64_t every_ms;
     int64_t min_sample_size;
 };
@@ -15,23 +15,21 @@ struct periodic_analysis_options {
 struct periodic_analysis_counts {
     uint64_t done;
     uint64_t failed;
-    double last_at;         /* of the last that was done; REAL_UNKNOWN: there is none */
-    const char *last_error; /* of the last one, if it failed; NULL: it did not */
+    double last_at;         /* when the last one finished; REAL_UNKNOWN: none */
+    const char *last_error; /* of the last one; NULL: it succeeded */
 };
 
 /* 0 or -ENOMEM. */
 int periodic_analysis_start(uv_loop_t *loop, const struct periodic_analysis_options *options,
                             struct periodic_analysis **ret);
-/* The asker stays; an interval that has changed begins now. */
-void periodic_analysis_configure(struct periodic_analysis *analyst, uint64_t every_ms,
+/* A changed interval starts now. */
+void periodic_analysis_configure(struct periodic_analysis *analysis, uint64_t every_ms,
                                  int64_t min_sample_size);
-void periodic_analysis_counts(const struct periodic_analysis *analyst,
+void periodic_analysis_counts(const struct periodic_analysis *analysis,
                               struct periodic_analysis_counts *ret);
-/* It is gone once the asker has no question of its own any more: before query_thread_stop(). NULL
- * is fine.
- */
-void periodic_analysis_close(struct periodic_analysis *analyst);
+/* Freed when its pending query is done; call it before query_thread_stop(). NULL is allowed. */
+void periodic_analysis_close(struct periodic_analysis *analysis);
 
-/* In the asker's thread: an analysis of what the peer may see, written as the answer; what it found
- * is handed to the store's writer if that was everything. */
-void periodic_analysis_ask(struct question *question);
+/* Runs in the query thread: analyses what the peer may see and writes the answer. If the peer sees
+ * everything, the findings go to the store's writer. */
+void periodic_analysis_ask(struct query *query);

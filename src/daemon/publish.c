@@ -11,7 +11,7 @@
 
 /* What an object of a field table is published as. */
 static void publish_record(struct daemon *daemon, const struct record *record, const void *object,
-                           struct bus_news *news)
+                           struct bus_message *news)
 {
     _cleanup_text_ struct text data = {0};
     struct json_writer json = {.out = &data};
@@ -35,11 +35,11 @@ static void publish_event(struct daemon *daemon, const struct process_event *eve
         return;
     snprintf(name, sizeof(name), "process.%s", field_enum_name(type, event->event_type));
     publish_record(daemon, &process_event_record, event,
-                   &(struct bus_news){.event = name,
-                                      .timestamp = event->timestamp,
-                                      .job_id = event->job_id,
-                                      .sheet_num = event->sheet_num,
-                                      .uid = uid});
+                   &(struct bus_message){.event = name,
+                                         .timestamp = event->timestamp,
+                                         .job_id = event->job_id,
+                                         .sheet_num = event->sheet_num,
+                                         .uid = uid});
 }
 
 static void publish_anomaly(struct daemon *daemon, const struct anomaly *anomaly)
@@ -49,7 +49,7 @@ static void publish_anomaly(struct daemon *daemon, const struct anomaly *anomaly
     if (!is_cleared && !anomaly->is_opening) /* announced once, whatever becomes of it */
         return;
     publish_record(daemon, &anomaly_record, anomaly,
-                   &(struct bus_news){
+                   &(struct bus_message){
                        .event = is_cleared ? EVENT_NAME_ANOMALY_CLEARED : EVENT_NAME_ANOMALY,
                        .timestamp = is_cleared ? anomaly->cleared_at : anomaly->timestamp,
                        .job_id = anomaly->job_id,
@@ -63,10 +63,10 @@ static void publish_gap(struct daemon *daemon, const struct gap *gap)
 {
     live_note_gap(&daemon->live, gap);
     publish_record(daemon, &gap_record, gap,
-                   &(struct bus_news){.event = EVENT_NAME_GAP,
-                                      .timestamp = gap->timestamp,
-                                      .sheet_num = INT_UNKNOWN,
-                                      .is_public = true});
+                   &(struct bus_message){.event = EVENT_NAME_GAP,
+                                         .timestamp = gap->timestamp,
+                                         .sheet_num = INT_UNKNOWN,
+                                         .is_public = true});
 }
 
 void publish_redact(const struct daemon *daemon, struct arena *arena, const char **text)

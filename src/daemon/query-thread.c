@@ -15,177 +15,177 @@ struct query_thread {
     _Atomic(struct store_reader *) reader; /* NULL: not opened yet, which the thread does */
     uv_work_t work;
     uv_timer_t limit;
-    struct question *asked; /* NULL: the thread has nothing to do */
-    bool is_late;           /* it was broken off */
+    struct query *asked; /* NULL: the thread has nothing to do */
+    bool is_late;        /* it was broken off */
     bool is_stopping;
-    uid_t last_uid; /* whose question was asked last */
-    TAILQ_HEAD(, question) waiting;
+    uid_t last_uid; /* of the last query */
+    TAILQ_HEAD(, query) waiting;
 };
 
-static void ask_next(struct query_thread *asker);
+static void ask_next(struct query_thread *thread);
 
 /* ---- in the thread ---- */
 
-static int open_reader(struct query_thread *asker, struct question *question)
+static int open_reader(struct query_thread *thread, struct query *query)
 {
     struct store_error error = {.text = ""};
-    struct store_reader *reader = asker->reader;
+    struct store_reader *reader = thread->reader;
 
-    int r = reader ? 0 : store_reader_open(asker->path, &reader, &error);
+    int r = reader ? 0 : store_reader_open(thread->path, &reader, &error);
     if (r < 0) {
-        answer_fail(question->answer, RPC_INTERNAL_ERROR, "%s", error.text);
+        answer_fail(query->answer, RPC_INTERNAL_ERROR, "%s", error.text);
         return r;
     }
-    asker->reader = question->reader = reader;
+    thread->reader = query->reader = reader;
     return 0;
 }
 
 static void on_work(uv_work_t *work)
 {
-    struct query_thread *asker = work->data;
-    struct question *question = asker->asked;
+    struct query_thread *thread = work->data;
+    struct query *query = thread->asked;
 
-    question->is_written = asker->writer && store_writer_wait(asker->writer, question->wait_ns);
-    question->now = ns_to_sec(clock_real_ns());
-    question->writer = asker->writer;
-    if (question->ask && open_reader(asker, question) == 0)
-        question->ask(question);
+    query->is_written = thread->writer && store_writer_wait(thread->writer, query->wait_ns);
+    query->now = ns_to_sec(clock_real_ns());
+    query->writer = thread->writer;
+    if (query->execute && open_reader(thread, query) == 0)
+        query->execute(query);
 }
 
 /* ---- in the loop ---- */
 
 /* It is never taken away while the thread works. */
-static void interrupt(struct query_thread *asker)
+static void interrupt(struct query_thread *thread)
 {
-    struct store_reader *reader = asker->reader;
+    struct store_reader *reader = thread->reader;
 
     if (reader)
         store_reader_interrupt(reader);
 }
 
-static void finish(struct question *question)
+static void finish(struct query *query)
 {
-    question->reader = NULL;
-    arena_done(&question->arena);
-    question->on_answered(question->context);
+    query->reader = NULL;
+    arena_done(&query->arena);
+    query->on_done(query->context);
 }
 
 static void on_worked(uv_work_t *work, int status _unused_)
 {
-    struct query_thread *asker = work->data;
-    struct question *question = TAKE_PTR(asker->asked);
+    struct query_thread *thread = work->data;
+    struct query *query = TAKE_PTR(thread->asked);
 
-    uv_timer_stop(&asker->limit);
-    if (TAKE(asker->is_late, false))
-        answer_fail(question->answer, RPC_RESOURCES_EXHAUSTED,
-                    "the question took longer than %d s; ask for less",
+    uv_timer_stop(&thread->limit);
+    if (TAKE(thread->is_late, false))
+        answer_fail(query->answer, RPC_RESOURCES_EXHAUSTED,
+                    "the query took longer than %d s; request less data",
                     QUERY_THREAD_TIMEOUT_MSEC / 1000);
-    finish(question);
-    ask_next(asker);
+    finish(query);
+    ask_next(thread);
 }
 
 static void on_limit(uv_timer_t *timer)
 {
-    struct query_thread *asker = timer->data;
+    struct query_thread *thread = timer->data;
 
-    asker->is_late = true;
-    interrupt(asker);
+    thread->is_late = true;
+    interrupt(thread);
 }
 
 /* Users take turns: nobody waits for more than one question of somebody who has many. NULL: nobody
  * waits. */
-static struct question *choose_next(const struct query_thread *asker)
+static struct query *choose_next(const struct query_thread *thread)
 {
-    struct question *question;
+    struct query *query;
 
-    TAILQ_FOREACH (question, &asker->waiting, neighbours)
-        if (question->peer.uid != asker->last_uid)
-            return question;
-    return TAILQ_FIRST(&asker->waiting);
+    TAILQ_FOREACH (query, &thread->waiting, neighbours)
+        if (query->peer.uid != thread->last_uid)
+            return query;
+    return TAILQ_FIRST(&thread->waiting);
 }
 
-static void ask_next(struct query_thread *asker)
+static void ask_next(struct query_thread *thread)
 {
-    struct question *question;
+    struct query *query;
 
-    while (!asker->asked && !asker->is_stopping && (question = choose_next(asker))) {
-        TAILQ_REMOVE(&asker->waiting, question, neighbours);
-        asker->asked = question;
-        asker->last_uid = question->peer.uid;
-        uv_timer_start(&asker->limit, on_limit, QUERY_THREAD_TIMEOUT_MSEC, 0);
+    while (!thread->asked && !thread->is_stopping && (query = choose_next(thread))) {
+        TAILQ_REMOVE(&thread->waiting, query, neighbours);
+        thread->asked = query;
+        thread->last_uid = query->peer.uid;
+        uv_timer_start(&thread->limit, on_limit, QUERY_THREAD_TIMEOUT_MSEC, 0);
         /* It only fails without a function to call. */
-        uv_queue_work(asker->loop, &asker->work, on_work, on_worked);
+        uv_queue_work(thread->loop, &thread->work, on_work, on_worked);
     }
 }
 
-bool query_thread_has_room(const struct query_thread *asker, const struct peer *peer)
+bool query_thread_has_room(const struct query_thread *thread, const struct peer *peer)
 {
-    const struct question *question;
+    const struct query *query;
     size_t count = 0;
 
-    TAILQ_FOREACH (question, &asker->waiting, neighbours)
-        count += question->peer.uid == peer->uid;
+    TAILQ_FOREACH (query, &thread->waiting, neighbours)
+        count += query->peer.uid == peer->uid;
     return peer->sees_all || count < QUERY_THREAD_WAITING_PER_USER;
 }
 
-void query_thread_hurry(struct query_thread *asker, struct question *question)
+void query_thread_cancel(struct query_thread *thread, struct query *query)
 {
-    if (asker->asked == question) {
-        interrupt(asker);
+    if (thread->asked == query) {
+        interrupt(thread);
         return;
     }
-    TAILQ_REMOVE(&asker->waiting, question, neighbours);
-    finish(question);
+    TAILQ_REMOVE(&thread->waiting, query, neighbours);
+    finish(query);
 }
 
-void query_thread_ask(struct query_thread *asker, struct question *question)
+void query_thread_submit(struct query_thread *thread, struct query *query)
 {
-    TAILQ_INSERT_TAIL(&asker->waiting, question, neighbours);
-    ask_next(asker);
+    TAILQ_INSERT_TAIL(&thread->waiting, query, neighbours);
+    ask_next(thread);
 }
 
 int query_thread_start(uv_loop_t *loop, struct store_writer *writer, const char *path,
                        struct query_thread **ret)
 {
-    struct query_thread *asker = calloc(1, sizeof(*asker));
+    struct query_thread *thread = calloc(1, sizeof(*thread));
 
-    if (!asker || !(asker->path = strdup(path))) {
-        free(asker);
+    if (!thread || !(thread->path = strdup(path))) {
+        free(thread);
         return -ENOMEM;
     }
-    asker->loop = loop;
-    asker->writer = writer;
-    TAILQ_INIT(&asker->waiting);
-    uv_timer_init(loop, &asker->limit);
-    asker->limit.data = asker->work.data = asker;
-    *ret = asker;
+    thread->loop = loop;
+    thread->writer = writer;
+    TAILQ_INIT(&thread->waiting);
+    uv_timer_init(loop, &thread->limit);
+    thread->limit.data = thread->work.data = thread;
+    *ret = thread;
     return 0;
 }
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct query_thread *asker = handle->data;
+    struct query_thread *thread = handle->data;
 
-    free(asker->path);
-    free(asker);
+    free(thread->path);
+    free(thread);
 }
 
-void query_thread_stop(struct query_thread *asker)
+void query_thread_stop(struct query_thread *thread)
 {
-    struct question *question;
+    struct query *query;
 
-    if (!asker)
+    if (!thread)
         return;
-    asker->is_stopping = true;
-    while (asker->asked) {
-        interrupt(asker);
-        uv_run(asker->loop, UV_RUN_ONCE);
+    thread->is_stopping = true;
+    while (thread->asked) {
+        interrupt(thread);
+        uv_run(thread->loop, UV_RUN_ONCE);
     }
-    while ((question = TAILQ_FIRST(&asker->waiting))) {
-        TAILQ_REMOVE(&asker->waiting, question, neighbours);
-        answer_fail(question->answer, RPC_SHUTTING_DOWN, "the daemon is shutting down");
-        finish(question);
+    while ((query = TAILQ_FIRST(&thread->waiting))) {
+        TAILQ_REMOVE(&thread->waiting, query, neighbours);
+        answer_fail(query->answer, RPC_SHUTTING_DOWN, "the daemon is shutting down");
+        finish(query);
     }
-    store_reader_close(asker->reader);
-    uv_close((uv_handle_t *)&asker->limit, on_closed);
+    store_reader_close(thread->reader);
+    uv_close((uv_handle_t *)&thread->limit, on_closed);
 }

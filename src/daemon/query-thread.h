@@ -1,5 +1,5 @@
-/* Asks the store, in a thread of its own, one question after the other, users in turn, so that no
- * question delays a tick. A question that takes too long is broken off. */
+/* Runs queries of the store in a thread, one at a time, users in turn, so that no query delays a
+ * tick. A query that takes too long is interrupted. */
 #pragma once
 
 #include <sys/queue.h>
@@ -11,56 +11,55 @@
 #include "model/estimate.h"
 #include "store/store.h"
 
-/* What was told before a question is asked should be in its answer; a slow disk is not waited for
- * any longer. */
+/* A query waits this long for earlier writes, so that its answer contains them. */
 #define QUERY_THREAD_WAIT_NS (200 * NS_PER_MSEC)
-/* A report on a week of samples takes some milliseconds; who asks for a year's has this long. */
+/* A report on a week of samples takes milliseconds; one on a year may take this long. */
 #define QUERY_THREAD_TIMEOUT_MSEC 10000
-/* Questions of one user that wait; root and the daemon's owner are not counted. */
+/* Pending queries of one user; root and the daemon's owner are exempt. */
 #define QUERY_THREAD_WAITING_PER_USER 16
 
-struct question;
+struct query;
 
-/* In the thread: fills question->answer, out of what is in the question alone. */
-typedef void (*ask_fn)(struct question *question);
-/* In the loop, once it is answered. */
-typedef void (*answered_fn)(void *context);
+/* Runs in the thread: fills query->answer from the query alone. */
+typedef void (*query_fn)(struct query *query);
+/* Called in the loop when the query is done. */
+typedef void (*query_done_fn)(void *context);
 
-struct question {
+struct query {
     struct peer peer;
-    struct connection *connection; /* not for the thread */
+    struct connection *connection; /* not used by the thread */
     const struct rpc_request *request;
-    uint64_t wait_ns; /* how long to wait for what is to be written first */
-    bool is_written;  /* whether it is */
-    ask_fn ask;       /* NULL: that is all */
+    uint64_t wait_ns; /* how long to wait for pending writes */
+    bool is_written;  /* whether they were written in time */
+    query_fn execute; /* NULL: only wait */
     struct answer *answer;
-    struct store_reader *reader; /* the asker's, while it is asked */
-    struct store_writer *writer; /* the same; NULL: nothing is stored */
+    struct store_reader *reader; /* the thread's, while the query runs */
+    struct store_writer *writer; /* NULL: nothing is stored */
     double now;
     struct arena arena;
-    struct resource_estimate estimate; /* for those who go on with it in the loop */
+    struct resource_estimate estimate; /* a result for `then` */
     bool has_estimate;
-    bool is_name_taken;      /* the same */
-    uint64_t start_ticks;    /* from the answer, for them too */
-    int64_t min_sample_size; /* that an analysis takes */
+    bool is_name_taken;      /* a result for `then` */
+    uint64_t start_ticks;    /* of the answer, for `then` */
+    int64_t min_sample_size; /* of an analysis */
 
-    answered_fn on_answered;
+    query_done_fn on_done;
     void *context;
-    TAILQ_ENTRY(question) neighbours;
+    TAILQ_ENTRY(query) neighbours;
 };
 
 struct query_thread;
 struct store_writer;
 
-/* For the database at `path`, which the writer (NULL: none) writes. 0 or -ENOMEM. */
+/* Queries the database at `path`, which `writer` (NULL: none) writes. Returns 0 or -ENOMEM. */
 int query_thread_start(uv_loop_t *loop, struct store_writer *writer, const char *path,
                        struct query_thread **ret);
-/* Breaks off what is being asked, waits for that, and answers nothing more. */
-void query_thread_stop(struct query_thread *asker);
+/* Interrupts the running query, waits for it, and rejects the others. */
+void query_thread_stop(struct query_thread *thread);
 
-/* Whether one more question of that peer may wait. */
-bool query_thread_has_room(const struct query_thread *asker, const struct peer *peer);
-/* The question must stay where it is until it is answered, which is not before this returns. */
-void query_thread_ask(struct query_thread *asker, struct question *question);
-/* Nobody wants the answer any more: it comes soon, or before this returns. */
-void query_thread_hurry(struct query_thread *asker, struct question *question);
+/* Whether the peer may submit one more query. */
+bool query_thread_has_room(const struct query_thread *thread, const struct peer *peer);
+/* The query must stay valid until on_done, which is never called before this returns. */
+void query_thread_submit(struct query_thread *thread, struct query *query);
+/* The answer is not needed: on_done is called soon, perhaps before this returns. */
+void query_thread_cancel(struct query_thread *thread, struct query *query);

@@ -38,14 +38,14 @@ static uint64_t key_of(const struct run *run)
 
 static struct lifecycle_entry *find_entry(const struct daemon *daemon, const struct run *run)
 {
-    return map_get(&daemon->desk.entries, key_of(run));
+    return map_get(&daemon->lifecycle.entries, key_of(run));
 }
 
 bool run_lifecycle_has_run_of(const struct daemon *daemon, pid_t owner_pid)
 {
     size_t position = 0;
 
-    for (struct lifecycle_entry *entry; (entry = map_next(&daemon->desk.entries, &position));)
+    for (struct lifecycle_entry *entry; (entry = map_next(&daemon->lifecycle.entries, &position));)
         if (entry->owner_pid == owner_pid)
             return true;
     return false;
@@ -59,13 +59,13 @@ static void free_entry(struct lifecycle_entry *entry)
     free(entry);
 }
 
-void run_lifecycle_done(struct run_lifecycle *desk)
+void run_lifecycle_done(struct run_lifecycle *lifecycle)
 {
     size_t position = 0;
 
-    for (struct lifecycle_entry *entry; (entry = map_next(&desk->entries, &position));)
+    for (struct lifecycle_entry *entry; (entry = map_next(&lifecycle->entries, &position));)
         free_entry(entry);
-    map_done(&desk->entries);
+    map_done(&lifecycle->entries);
 }
 
 /* 0: there is no such process. */
@@ -83,12 +83,12 @@ static void set_owner(struct lifecycle_entry *entry, pid_t owner_pid)
     entry->owner_pid = entry->owner_start_ticks ? owner_pid : 0;
 }
 
-void run_lifecycle_told_by(struct daemon *daemon, struct run *run, pid_t owner_pid)
+void run_lifecycle_set_owner(struct daemon *daemon, struct run *run, pid_t owner_pid)
 {
     struct lifecycle_entry *entry = find_entry(daemon, run);
 
     if (entry)
-        entry->told_ns = clock_mono_ns();
+        entry->reported_ns = clock_mono_ns();
     if (!entry || !entry->is_adopted)
         return;
     set_owner(entry, owner_pid);
@@ -104,7 +104,7 @@ static int add_entry(struct daemon *daemon, const struct job_start *start, struc
         return -ENOMEM;
 
     *entry = (struct lifecycle_entry){.run = run,
-                                      .told_ns = clock_mono_ns(),
+                                      .reported_ns = clock_mono_ns(),
                                       .known_at = moment_now(),
                                       .is_adopted = start->is_adopted,
                                       .is_continued = start->is_adopted || start->is_continued,
@@ -112,7 +112,7 @@ static int add_entry(struct daemon *daemon, const struct job_start *start, struc
     set_owner(entry, start->owner_pid);
     int r = record_copy(&job_record, begun, &entry->arena, &entry->begun);
     if (r == 0)
-        r = map_put(&daemon->desk.entries, key_of(run), entry);
+        r = map_put(&daemon->lifecycle.entries, key_of(run), entry);
     if (r < 0)
         free_entry(entry);
     return r;
@@ -151,12 +151,12 @@ static void publish(struct daemon *daemon, const char *event, const struct run *
                     int64_t sheet_num, const struct text *data)
 {
     if (text_error(data) == 0)
-        bus_publish(daemon->bus, &(struct bus_news){.event = event,
-                                                    .timestamp = now_sec(),
-                                                    .job_id = run->job_id,
-                                                    .sheet_num = sheet_num,
-                                                    .uid = run->uid,
-                                                    .data = data});
+        bus_publish(daemon->bus, &(struct bus_message){.event = event,
+                                                       .timestamp = now_sec(),
+                                                       .job_id = run->job_id,
+                                                       .sheet_num = sheet_num,
+                                                       .uid = run->uid,
+                                                       .data = data});
 }
 
 static void publish_job(struct daemon *daemon, const char *event, const struct run *run,
@@ -250,7 +250,7 @@ static int keep_begin(struct daemon *daemon, const struct job_start *start, stru
 
 static void forget(struct daemon *daemon, struct run *run)
 {
-    free_entry(map_remove(&daemon->desk.entries, key_of(run)));
+    free_entry(map_remove(&daemon->lifecycle.entries, key_of(run)));
     if (daemon->engine)
         engine_end_run(daemon->engine, run);
     else
@@ -262,27 +262,27 @@ static void forget(struct daemon *daemon, struct run *run)
 static bool owner_is_gone(const struct lifecycle_entry *entry)
 {
     if (!entry->owner_pid)
-        return clock_mono_ns() - entry->told_ns > SILENCE_MAX_SEC * NS_PER_SEC;
+        return clock_mono_ns() - entry->reported_ns > SILENCE_MAX_SEC * NS_PER_SEC;
     return start_ticks_of(entry->owner_pid) != entry->owner_start_ticks;
 }
 
 /* ---- a caller that stores, too ---- */
 
-void run_lifecycle_store_no_lives(struct daemon *daemon, struct run *run)
+void run_lifecycle_leave_events_to_caller(struct daemon *daemon, struct run *run)
 {
-    daemon->desk.has_stored_elsewhere = run->stores_no_lives = true;
+    daemon->lifecycle.has_stored_elsewhere = run->caller_stores_events = true;
 }
 
 bool run_lifecycle_is_stored_elsewhere(const struct daemon *daemon,
                                        const struct process_event *event)
 {
-    if (!daemon->desk.has_stored_elsewhere || !event->run_id || !event_is_of_life(event))
+    if (!daemon->lifecycle.has_stored_elsewhere || !event->run_id || !event_is_of_life(event))
         return false;
     const struct run *run = registry_find_run(daemon->registry, event->run_id);
-    return run && run->stores_no_lives;
+    return run && run->caller_stores_events;
 }
 
-void run_lifecycle_take_back(struct daemon *daemon, const struct run *run)
+void run_lifecycle_store_again(struct daemon *daemon, const struct run *run)
 {
     const struct lifecycle_entry *entry = find_entry(daemon, run);
 
@@ -304,7 +304,8 @@ int run_lifecycle_find_inner(struct daemon *daemon, struct run *run)
 {
     size_t position = 0;
 
-    for (struct lifecycle_entry *entry; (entry = map_next(&daemon->desk.entries, &position));) {
+    for (struct lifecycle_entry *entry;
+         (entry = map_next(&daemon->lifecycle.entries, &position));) {
         struct run *inner = entry->run;
         bool has_closer = inner->parent && !run_is_within(run, inner->parent);
 
@@ -318,14 +319,14 @@ int run_lifecycle_find_inner(struct daemon *daemon, struct run *run)
             continue;
         memcpy(entry->parent_run_id, run->run_id, sizeof(entry->parent_run_id));
         entry->begun.parent_run_id = entry->parent_run_id;
-        run_lifecycle_take_back(daemon, inner); /* stored with what it did not have */
+        run_lifecycle_store_again(daemon, inner); /* stored with what it did not have */
     }
     return 0;
 }
 
 void run_lifecycle_leave(struct daemon *daemon, struct run *run)
 {
-    run_lifecycle_store_no_lives(daemon, run);
+    run_lifecycle_leave_events_to_caller(daemon, run);
     forget(daemon, run);
 }
 
@@ -360,7 +361,8 @@ int run_lifecycle_begin(struct daemon *daemon, const struct job_start *start, st
 }
 
 /* Its command is that of its first process. */
-void run_lifecycle_found(struct daemon *daemon, struct run *run, const struct process_facts *facts)
+void run_lifecycle_begin_found(struct daemon *daemon, struct run *run,
+                               const struct process_facts *facts)
 {
     char command[COMMAND_MAX_BYTES + 1];
     const struct job_start start = {
@@ -573,11 +575,11 @@ void run_lifecycle_explain(struct daemon *daemon, struct run *run, bool is_deriv
         job->cause = words;
 }
 
-void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct job *told)
+void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct job *reported)
 {
     const struct lifecycle_entry *entry = find_entry(daemon, run);
     _cleanup_(arena_done) struct arena arena = {0};
-    struct job job = *told;
+    struct job job = *reported;
 
     engine_settle(daemon->engine, run); /* what has happened to it goes before its end */
     add_beginning(run, entry, &job);
@@ -633,7 +635,7 @@ static void finish_by_root(struct daemon *daemon, struct run *run)
     run_lifecycle_finish(daemon, run, &job);
 }
 
-void run_lifecycle_over(struct daemon *daemon, struct run *run)
+void run_lifecycle_end_found(struct daemon *daemon, struct run *run)
 {
     finish_by_root(daemon, run);
 }
@@ -655,11 +657,11 @@ void run_lifecycle_sweep(struct daemon *daemon)
             continue;
         entry->summed_processes = run->members ? 0 : run->processes;
         run->lacks_events |= entry->has_lost_caller; /* its end would have been read since */
-        if (run->stores_no_lives && owner_is_gone(entry)) {
-            run->stores_no_lives = false;
+        if (run->caller_stores_events && owner_is_gone(entry)) {
+            run->caller_stores_events = false;
             entry->has_lost_caller = true;
-            run_lifecycle_take_back(daemon,
-                                    run); /* its counts go on from what the caller has stored */
+            run_lifecycle_store_again(daemon,
+                                      run); /* its counts go on from what the caller has stored */
         }
         bool was_left_alone = entry->was_left_alone;
         entry->was_left_alone = !run->living && is_left_alone(run, entry);

@@ -1,5 +1,5 @@
-/* Runs as they are told of: begun, advanced, ended; with the registry, the store and the bus kept
- * in step. What a peer may do is decided before. */
+/* Begins, advances and ends runs, and keeps registry, store and bus consistent. The caller has
+ * checked what the peer may do. */
 #pragma once
 
 #include "base/map.h"
@@ -10,22 +10,22 @@
 
 struct daemon;
 
-/* What the registry does not need to know of a run. */
+/* What the daemon knows about a run beside the registry. */
 struct lifecycle_entry {
     struct run *run;
-    struct job begun;   /* as it was told of */
-    struct arena arena; /* holds its texts */
-    pid_t owner_pid;    /* who told of it; 0: a rule has found it, or somebody whom we cannot see */
-    uint64_t told_ns;   /* monotonic: when it was last told of */
-    struct moment known_at; /* when its beginning was told */
+    struct job begun;       /* as reported at its start */
+    struct arena arena;     /* holds its texts */
+    pid_t owner_pid;        /* who reported it; 0: found by a rule, or not visible */
+    uint64_t reported_ns;   /* monotonic: of the last report */
+    struct moment known_at; /* when its start was reported */
     uint64_t owner_start_ticks;
-    bool is_adopted;           /* and not told of again since: it ends with its processes */
-    bool was_left_alone;       /* at the last sweep */
-    bool has_lost_caller;      /* its caller stored events, and was gone at a sweep */
-    bool is_continued;         /* others have kept its beginning */
-    uint64_t summed_processes; /* how many were over when the last snapshot was taken, if all were;
-                                  else 0 */
-    int64_t sheet_num;         /* the run is this step of its job; INT_UNKNOWN: it is not one */
+    bool is_adopted;           /* not reported again since: ends with its processes */
+    bool was_left_alone;       /* its owner was gone at the last sweep */
+    bool has_lost_caller;      /* the caller stored events and was gone at a sweep */
+    bool is_continued;         /* its start was stored by another writer */
+    uint64_t summed_processes; /* ended processes at the last snapshot, if all had ended; else
+                                  0 */
+    int64_t sheet_num;         /* the step that the run is; INT_UNKNOWN: none */
 
     /* The text of begun.parent_run_id, if the run got its parent late. */
     char parent_run_id[UUID_TEXT_SIZE];
@@ -34,15 +34,15 @@ struct lifecycle_entry {
 /* Zero-initialised is empty and valid. */
 struct run_lifecycle {
     struct map entries;        /* struct lifecycle_entry, by address of its run */
-    bool has_stored_elsewhere; /* there was a run whose caller stores its events */
+    bool has_stored_elsewhere; /* a caller has stored events of a run */
 };
 
-void run_lifecycle_done(struct run_lifecycle *desk);
+void run_lifecycle_done(struct run_lifecycle *lifecycle);
 
-/* Whether a process has told of a run that goes on. */
+/* Whether a process owns a running run. */
 bool run_lifecycle_has_run_of(const struct daemon *daemon, pid_t owner_pid);
 
-/* How a run begins. Texts may be NULL, numbers unknown. */
+/* The start of a run. Texts may be NULL, numbers unknown. */
 struct job_start {
     const char *run_id; /* NULL: a new one */
     const char *job_id;
@@ -54,76 +54,76 @@ struct job_start {
     int64_t total_sheets;
     enum run_origin origin;
     struct run *parent;
-    bool hides_parent; /* it is another user's */
+    bool hides_parent; /* it belongs to another user */
     pid_t owner_pid;
     bool is_adopted;
     bool is_continued;
 };
 
-/* 0 or a negative errno; -ENOBUFS: too much waits to be stored. */
+/* Returns 0 or a negative errno; -ENOBUFS: too many writes are pending. */
 int run_lifecycle_begin(struct daemon *daemon, const struct job_start *start, struct run **ret);
 
-/* Somebody tells of it: of one that was adopted, this is its owner from now on. */
-void run_lifecycle_told_by(struct daemon *daemon, struct run *run, pid_t owner_pid);
+/* The run was reported again: an adopted run gets this owner. */
+void run_lifecycle_set_owner(struct daemon *daemon, struct run *run, pid_t owner_pid);
 
-/* Births, programs and ends of the run are stored by its caller, until that is gone. */
-void run_lifecycle_store_no_lives(struct daemon *daemon, struct run *run);
+/* The caller stores the forks, execs and exits of the run until it is gone. */
+void run_lifecycle_leave_events_to_caller(struct daemon *daemon, struct run *run);
 
-/* Whether an event is one of those. */
+/* Whether the caller stores this event. */
 bool run_lifecycle_is_stored_elsewhere(const struct daemon *daemon,
                                        const struct process_event *event);
 
-/* The store gets the beginning of the run once more: its caller has stored it, or its events, for a
- * while, or it has got a parent. */
-void run_lifecycle_take_back(struct daemon *daemon, const struct run *run);
+/* Stores the start of the run again: its caller stored the run or its events meanwhile, or it got a
+ * parent. */
+void run_lifecycle_store_again(struct daemon *daemon, const struct run *run);
 
-/* The processes of the run are known: runs that were started in it and registered earlier get it as
- * their parent. 0 or -ENOMEM. */
+/* Makes the run the parent of runs that were started in it and registered earlier. Returns 0 or
+ * -ENOMEM. */
 int run_lifecycle_find_inner(struct daemon *daemon, struct run *run);
 
-/* The caller stores the run from now on, and what has happened to it until now. The run is gone. */
+/* The caller stores the whole run from now on. Frees the run. */
 void run_lifecycle_leave(struct daemon *daemon, struct run *run);
 
-/* Seconds since its beginning, by the clock that gives more: one may have been set meanwhile.
- * REAL_UNKNOWN: nobody has told when that was. */
+/* Seconds since its start, by the clock that gives more, because the wall clock may have been set.
+ * REAL_UNKNOWN: the start is unknown. */
 double run_lifecycle_age(const struct daemon *daemon, const struct run *run);
 
-/* Of one that failed with `exit_code` or by `signal_num`: the chain of failures that led there,
- * unless the job has a longer one from its parent, or one with another end; and the cause, if it
- * has none, or if it is derived from these alone and the chain says more. Both are placed in
- * `arena`. */
+/* Adds the chain of failures to a job that failed, unless the job has a longer one from its parent
+ * or one with another end; and the cause, if it has none, or if it was derived from the exit status
+ * alone (`is_derived`) and the chain explains more. Both are placed in `arena`. */
 void run_lifecycle_explain(struct daemon *daemon, struct run *run, bool is_derived,
                            struct arena *arena, struct job *job);
 
-/* The outcome and what figures there are: the rest is what the samples say. The run is gone. */
-void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct job *told);
+/* Stores the reported outcome and figures; samples fill in the others. Frees the run. */
+void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct job *reported);
 
-/* The run is a step itself: that ends with it, with its figures. */
+/* The run is a step of its job: the step ends with the run, with its figures. */
 void run_lifecycle_is_step(struct daemon *daemon, const struct run *run, int64_t sheet_num);
 
-/* After a change of its progress. */
+/* Publishes a change of its progress. */
 void run_lifecycle_progressed(struct daemon *daemon, const struct run *run);
 
-/* A step begins or ends; `context_json` is the resource context that is published with it. */
+/* A step begins or ends; `context_json` is published with it. */
 struct run_lifecycle_step {
     int64_t sheet_num;
     const char *name;
-    struct process_id process; /* with which it begins, or that has ended with it */
+    struct process_id process; /* that it begins or ended with */
     int64_t exit_code;
-    int outcome;              /* OUTCOME_RUNNING: it begins */
+    int outcome;              /* OUTCOME_RUNNING: the step begins */
     enum event_replay replay; /* of its process */
     const struct text *context_json;
 };
 
-/* One that is active does not begin again, but may get a name or a process that it did not have.
- * 0, -E2BIG (too many steps at once), -ENOBUFS (too much waits to be stored) or -ENOMEM. */
+/* An active step that begins again only gets a missing name or process. Returns 0, -E2BIG (too many
+ * active steps), -ENOBUFS (too many writes are pending) or -ENOMEM. */
 int run_lifecycle_step(struct daemon *daemon, struct run *run,
                        const struct run_lifecycle_step *step);
 
-/* A run by rule; one whose processes are gone, too. */
-void run_lifecycle_found(struct daemon *daemon, struct run *run, const struct process_facts *facts);
-void run_lifecycle_over(struct daemon *daemon, struct run *run);
+/* A rule found a run; all processes of such a run are gone. */
+void run_lifecycle_begin_found(struct daemon *daemon, struct run *run,
+                               const struct process_facts *facts);
+void run_lifecycle_end_found(struct daemon *daemon, struct run *run);
 
-/* Runs whose owner is gone, and all of whose processes are: they end, as their first process did if
- * that was seen, else as lost. */
+/* Ends runs whose owner and processes are gone: with the outcome of the first process if it was
+ * seen, else as lost. */
 void run_lifecycle_sweep(struct daemon *daemon);

@@ -1,6 +1,5 @@
-/* What a service manager such as systemd wants to be told: that the daemon is ready, alive,
- * reloading, stopping. Its protocol is a datagram to a socket that the environment names; nothing
- * happens where there is none. */
+/* Notifies a service manager such as systemd that the daemon is ready, alive, reloading or
+ * stopping: a datagram to the socket that the environment names. Does nothing without one. */
 #pragma once
 
 #include <stdint.h>
@@ -8,5 +7,5 @@
 #include "base/macros.h"
 
 void service_notify(const char *format, ...) _printf_(1, 2);
-/* How often it wants to hear that we live; 0: not at all. */
+/* The interval of watchdog messages; 0: none are wanted. */
 uint64_t service_watchdog_ms(void);

@@ -205,7 +205,7 @@ static int fill_analysis(const struct daemon *daemon, struct arena *arena,
 {
     struct periodic_analysis_counts counts;
 
-    periodic_analysis_counts(daemon->analyst, &counts);
+    periodic_analysis_counts(daemon->analysis, &counts);
     status->last_analysis_at = counts.last_at;
     if (counts.last_error)
         status->analysis_error = arena_strdup(arena, counts.last_error);

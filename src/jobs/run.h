@@ -36,10 +36,10 @@ struct run {
     size_t members;     /* how many there are */
     size_t living;      /* of these, when they were last looked at: those that are no zombies */
 
-    bool calls_are_counted; /* its system calls, every one, by somebody else than a tracer */
-    bool misses_events;     /* of what happened before its last process was registered */
-    bool stores_no_lives;   /* births, programs and ends: its caller stores them itself */
-    bool lacks_events;      /* some of these are stored nowhere */
+    bool calls_are_counted;    /* its system calls, every one, by somebody else than a tracer */
+    bool misses_events;        /* of what happened before its last process was registered */
+    bool caller_stores_events; /* births, programs and ends: its caller stores them itself */
+    bool lacks_events;         /* some of these are stored nowhere */
 
     /* It got its parent late: a process of that run, or of one above, may not be covered by the
      * kernel's account yet. */

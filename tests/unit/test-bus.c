@@ -90,13 +90,13 @@ static int tear_down(void **state _unused_)
 
 static void publish(const char *name, int64_t uid)
 {
-    bus_publish(bus, &(struct bus_news){.event = name, .sheet_num = INT_UNKNOWN, .uid = uid});
+    bus_publish(bus, &(struct bus_message){.event = name, .sheet_num = INT_UNKNOWN, .uid = uid});
 }
 
 static void publish_to_all(const char *name)
 {
     bus_publish(bus,
-                &(struct bus_news){.event = name, .sheet_num = INT_UNKNOWN, .is_public = true});
+                &(struct bus_message){.event = name, .sheet_num = INT_UNKNOWN, .is_public = true});
 }
 
 /* An envelope of exactly `size` bytes. */
@@ -110,7 +110,7 @@ static void publish_large(size_t size)
     text_append_repeated(&data, 'x', size - around);
     text_append_char(&data, '"');
     bus_publish(bus,
-                &(struct bus_news){
+                &(struct bus_message){
                     .event = "big", .sheet_num = INT_UNKNOWN, .is_public = true, .data = &data});
 }
 
@@ -122,12 +122,12 @@ static void test_envelope(void **state _unused_)
     _cleanup_text_ struct text data = {0};
 
     text_append_string(&data, "{\"a\":1}");
-    bus_publish(bus, &(struct bus_news){.event = "sheet.started",
-                                        .timestamp = 1789000000.25,
-                                        .job_id = "b\"x",
-                                        .sheet_num = 3,
-                                        .uid = 5,
-                                        .data = &data});
+    bus_publish(bus, &(struct bus_message){.event = "sheet.started",
+                                           .timestamp = 1789000000.25,
+                                           .job_id = "b\"x",
+                                           .sheet_num = 3,
+                                           .uid = 5,
+                                           .data = &data});
     assert_int_equal(listener->count, 1);
     assert_string_equal(listener->json[0],
                         "{\"event\":\"sheet.started\",\"timestamp\":1789000000.25,\"job_id\":"

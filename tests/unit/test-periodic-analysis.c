@@ -8,40 +8,40 @@
 #include "base/clock.h"
 #include "base/macros.h"
 #include "daemon/periodic-analysis.h"
-#include "writer/store-writer.h"
 #include "store-world.h"
+#include "writer/store-writer.h"
 
 #define EVERY_MS 5
 #define PATIENCE (120 * NS_PER_SEC)
 
 static uv_loop_t loop;
-static struct query_thread *asker;
-static struct periodic_analysis *analyst;
+static struct query_thread *thread;
+static struct periodic_analysis *analysis;
 static struct store_writer *writer;
 
 static int set_up(void **state)
 {
     assert_int_equal(uv_loop_init(&loop), 0);
-    asker = NULL;
-    analyst = NULL;
+    thread = NULL;
+    analysis = NULL;
     writer = NULL;
     return store_fixture_set_up(state);
 }
 
 static void begin(struct store_fixture *fixture, uint64_t every_ms, int64_t min_sample_size)
 {
-    assert_int_equal(query_thread_start(&loop, writer, fixture->path, &asker), 0);
+    assert_int_equal(query_thread_start(&loop, writer, fixture->path, &thread), 0);
     const struct periodic_analysis_options options = {
-        .asker = asker, .every_ms = every_ms, .min_sample_size = min_sample_size};
-    assert_int_equal(periodic_analysis_start(&loop, &options, &analyst), 0);
+        .thread = thread, .every_ms = every_ms, .min_sample_size = min_sample_size};
+    assert_int_equal(periodic_analysis_start(&loop, &options, &analysis), 0);
 }
 
 static int tear_down(void **state)
 {
     struct store_report report;
 
-    periodic_analysis_close(analyst);
-    query_thread_stop(asker);
+    periodic_analysis_close(analysis);
+    query_thread_stop(thread);
     if (writer)
         store_writer_stop(writer, &report);
     uv_run(&loop, UV_RUN_DEFAULT);
@@ -61,7 +61,7 @@ static struct periodic_analysis_counts counts(void)
 {
     struct periodic_analysis_counts found;
 
-    periodic_analysis_counts(analyst, &found);
+    periodic_analysis_counts(analysis, &found);
     return found;
 }
 
@@ -142,7 +142,7 @@ static void test_a_failure_does_not_end_it(void **state)
     plant();
     AWAIT(counts().done >= 2);
     assert_null(counts().last_error);
-    /* The asker had no writer then: nothing is kept, and nobody is the worse for it. */
+    /* The query thread had no writer then: nothing is kept. */
     assert_int_equal(read_patterns(*state, &arena).count, 0);
     arena_done(&arena);
 }
@@ -154,7 +154,7 @@ static void test_the_interval_may_change(void **state)
     for (int i = 0; i < 5; i++)
         uv_run(&loop, UV_RUN_NOWAIT);
     assert_int_equal(counts().done + counts().failed, 0);
-    periodic_analysis_configure(analyst, EVERY_MS, 7);
+    periodic_analysis_configure(analysis, EVERY_MS, 7);
     AWAIT(counts().done >= 1);
 }
 

@@ -13,12 +13,12 @@
 #define PATIENCE (20 * NS_PER_SEC)
 
 static uv_loop_t loop;
-static struct query_thread *asker;
+static struct query_thread *thread;
 static char order[64]; /* of the answers: a letter for each */
 static atomic_bool is_released;
 
 struct asking {
-    struct question question;
+    struct query query;
     struct answer answer;
     char letter;
     bool is_answered;
@@ -34,19 +34,19 @@ static int set_up(void **state)
     int r = store_fixture_set_up(state);
     struct store_fixture *fixture = *state;
     assert_int_equal(store_close(fixture_open(fixture)), 0);
-    assert_int_equal(query_thread_start(&loop, NULL, fixture->path, &asker), 0);
+    assert_int_equal(query_thread_start(&loop, NULL, fixture->path, &thread), 0);
     return r;
 }
 
 static int tear_down(void **state)
 {
-    query_thread_stop(asker);
+    query_thread_stop(thread);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
     return store_fixture_tear_down(state);
 }
 
-static void on_answered(void *context)
+static void on_done(void *context)
 {
     struct asking *asking = context;
 
@@ -54,38 +54,38 @@ static void on_answered(void *context)
     order[strlen(order)] = asking->letter;
 }
 
-static struct asking *asking_of(struct question *question)
+static struct asking *asking_of(struct query *query)
 {
-    return (struct asking *)question; /* its first member */
+    return (struct asking *)query; /* its first member */
 }
 
-static void ask_until_released(struct question *question)
+static void ask_until_released(struct query *query)
 {
-    asking_of(question)->was_asked = true;
+    asking_of(query)->was_asked = true;
     while (!is_released)
         ;
 }
 
-static void ask_until_it_fails(struct question *question)
+static void ask_until_it_fails(struct query *query)
 {
     const struct job_filter all = JOB_FILTER_ALL;
-    struct asking *asking = asking_of(question);
+    struct asking *asking = asking_of(query);
     struct job_list jobs;
 
     asking->was_asked = true;
-    while ((asking->result = store_read_jobs(question->reader, &all, &question->arena, &jobs)) == 0)
+    while ((asking->result = store_read_jobs(query->reader, &all, &query->arena, &jobs)) == 0)
         ;
 }
 
-static void ask(struct asking *asking, char letter, uid_t uid, ask_fn fn)
+static void ask(struct asking *asking, char letter, uid_t uid, query_fn fn)
 {
     *asking = (struct asking){.letter = letter,
-                              .question = {.peer = {.uid = uid},
-                                           .ask = fn,
-                                           .answer = &asking->answer,
-                                           .on_answered = on_answered,
-                                           .context = asking}};
-    query_thread_ask(asker, &asking->question);
+                              .query = {.peer = {.uid = uid},
+                                        .execute = fn,
+                                        .answer = &asking->answer,
+                                        .on_done = on_done,
+                                        .context = asking}};
+    query_thread_submit(thread, &asking->query);
 }
 
 static void await(const struct asking *asking)
@@ -117,14 +117,14 @@ static void test_room_is_limited_for_each_user(void **state _unused_)
 
     ask(&asked[0], 'a', 1000, ask_until_released); /* this one does not wait */
     for (size_t i = 1; i < ARRAY_SIZE(asked); i++) {
-        assert_true(query_thread_has_room(asker, &one));
+        assert_true(query_thread_has_room(thread, &one));
         ask(&asked[i], 'a', 1000, NULL);
     }
-    assert_false(query_thread_has_room(asker, &one));
-    assert_true(query_thread_has_room(asker, &two));
-    assert_true(query_thread_has_room(asker, &root));
+    assert_false(query_thread_has_room(thread, &one));
+    assert_true(query_thread_has_room(thread, &two));
+    assert_true(query_thread_has_room(thread, &root));
     for (size_t i = 1; i < ARRAY_SIZE(asked); i++)
-        query_thread_hurry(asker, &asked[i].question);
+        query_thread_cancel(thread, &asked[i].query);
     is_released = true;
     await(&asked[0]);
 }
@@ -135,7 +135,7 @@ static void test_waiting_question_is_taken_back_at_once(void **state _unused_)
 
     ask(&first, 'a', 1000, ask_until_released);
     ask(&second, 'b', 1000, ask_until_released);
-    query_thread_hurry(asker, &second.question);
+    query_thread_cancel(thread, &second.query);
     assert_true(second.is_answered);
     assert_false(first.is_answered);
     is_released = true;
@@ -152,7 +152,7 @@ static void test_question_that_is_asked_is_interrupted(void **state _unused_)
 
     ask(&first, 'a', 1000, ask_until_it_fails);
     while (!first.is_answered && clock_mono_ns() < until) {
-        query_thread_hurry(asker, &first.question); /* it may be between two calls */
+        query_thread_cancel(thread, &first.query); /* it may be between two calls */
         uv_run(&loop, UV_RUN_NOWAIT);
     }
     assert_true(first.is_answered);
@@ -167,13 +167,14 @@ static void test_waiting_questions_are_refused_at_the_end(void **state)
     ask(&first, 'a', 1000, ask_until_released);
     ask(&second, 'b', 1000, ask_until_released);
     is_released = true;
-    query_thread_stop(asker);
+    query_thread_stop(thread);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_string_equal(order, "ab");
     assert_int_equal(first.answer.error, 0);
     assert_false(second.was_asked);
     assert_int_equal(second.answer.error, RPC_SHUTTING_DOWN);
-    assert_int_equal(query_thread_start(&loop, NULL, ((struct store_fixture *)*state)->path, &asker), 0);
+    assert_int_equal(
+        query_thread_start(&loop, NULL, ((struct store_fixture *)*state)->path, &thread), 0);
 }
 
 static void test_database_that_is_not_there(void **state)

@@ -128,7 +128,7 @@ static int publish(void)
     if (r == 0)
         r = subscribe(bus, &(struct bus_view){.uid = 1000, .job = "a"}, &delivered);
     if (r == 0) {
-        bus_publish(bus, &(struct bus_news){.event = "job.started", .is_public = true});
+        bus_publish(bus, &(struct bus_message){.event = "job.started", .is_public = true});
         bus_publish_snapshot(bus, snapshot, owner_of, NULL);
         assert_int_equal(delivered + bus_drops(bus).events, 4);
         r = delivered < 4 ? -ENOMEM : 0;
