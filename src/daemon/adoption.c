@@ -11,7 +11,7 @@
 
 #define OPEN_WAIT_NS (5 * NS_PER_SEC)
 
-/* Whether the process that had this identity is there, as more than a zombie. */
+/* Whether the process with this identity is alive, and not a zombie. */
 static bool is_alive(const struct last_seen *seen)
 {
     struct proc_stat stat;
@@ -28,7 +28,7 @@ static bool has_living(const struct orphaned_run *orphan)
     return false;
 }
 
-/* The oldest process of a run, or of a step, if it is alive; 0: it is not. */
+/* The oldest process of a run or step if it is alive, else 0. */
 static pid_t find_first(const struct orphaned_run *orphan, int64_t sheet_num, bool is_of_sheet)
 {
     const struct last_seen *first = NULL;
@@ -43,7 +43,7 @@ static pid_t find_first(const struct orphaned_run *orphan, int64_t sheet_num, bo
     return first && is_alive(first) ? (pid_t)first->pid : 0;
 }
 
-/* The one that began last, as when it was told of. */
+/* The step that began last, as when it was reported. */
 static int64_t find_current(const struct sheet_list *sheets)
 {
     const struct sheet *current = NULL;
@@ -70,12 +70,13 @@ static int adopt_processes(struct daemon *daemon, const struct orphaned_run *orp
         r = run_begin_sheet(run, sheet_num, find_first(orphan, sheet_num, true));
     }
     run->current_sheet = find_current(&orphan->sheets);
-    /* As its first process ends, so does it, unless somebody tells otherwise. */
+    /* It ends with the outcome of its first process, unless its end is reported. */
     run->root_pid = find_first(orphan, INT_UNKNOWN, false);
     return r;
 }
 
-/* The conductor that told of it may be gone as well: it is nobody's until it is told of again. */
+/* The scheduler that reported it may be gone as well: it has no owner until it is reported again.
+ */
 static int adopt(struct daemon *daemon, const struct orphaned_run *orphan)
 {
     const struct job *job = &orphan->job;
@@ -88,7 +89,7 @@ static int adopt(struct daemon *daemon, const struct orphaned_run *orphan)
         .uid = job->uid,
         .started_at = job->started_at,
         .total_sheets = job->total_sheets,
-        .origin = RUN_BY_RULE, /* it ends with its processes, unless somebody tells more */
+        .origin = RUN_BY_RULE, /* it ends with its processes, unless it is reported again */
         .is_adopted = true,
         .parent =
             job->parent_run_id ? registry_find_run(daemon->registry, job->parent_run_id) : NULL,
@@ -96,7 +97,7 @@ static int adopt(struct daemon *daemon, const struct orphaned_run *orphan)
     struct run *run;
 
     if (registry_find_run(daemon->registry, job->run_id))
-        return -EEXIST; /* quicker than us: it was told of again */
+        return -EEXIST; /* its owner reported it again before this */
     int r = run_lifecycle_begin(daemon, &start, &run);
     return r < 0 ? r : adopt_processes(daemon, orphan, run);
 }
@@ -109,7 +110,7 @@ unsigned adopt_runs(struct daemon *daemon)
     struct store_reader *reader;
     unsigned count = 0;
 
-    /* The writer may have to bring an older database up to date first. */
+    /* The writer may have to migrate an older database first. */
     if (daemon->writer)
         store_writer_wait(daemon->writer, OPEN_WAIT_NS);
     int r = daemon_reader(daemon, &reader, &error);
@@ -123,8 +124,8 @@ unsigned adopt_runs(struct daemon *daemon)
     if (r < 0)
         log_fields(LOG_LEVEL_WARNING, "cannot look for jobs that still run", "cause", error.text,
                    NULL);
-    /* They come latest first. A run that was started in another finds that one only if it is there
-     * already. */
+    /* They come latest first. Adopts the oldest first: a run finds its parent only if that is
+     * registered already. */
     for (size_t i = orphans.count; i-- > 0;) {
         const struct orphaned_run *orphan = &orphans.items[i];
         if (has_living(orphan) && adopt(daemon, orphan) == 0) {

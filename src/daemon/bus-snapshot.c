@@ -13,7 +13,7 @@ struct part {
     int64_t (*owner_of)(void *context, const char *run_id);
     void *context;
     const struct snapshot *whole;
-    struct snapshot kept; /* its lists are in `arena`, what they hold is the whole one's */
+    struct snapshot kept; /* its lists are in `arena`; the items belong to the whole snapshot */
     struct arena arena;
 };
 
@@ -34,7 +34,7 @@ static bool is_seen(const struct part *part, int64_t uid, const char *job_id, co
     return part->view->sees_all || is_of_user(part, uid, run_id);
 }
 
-/* Room for as many items as the whole list has. */
+/* Allocates room for the whole list. */
 static bool make_room(struct part *part, const void *whole, size_t item_size, void *ret)
 {
     const struct any_list *list = whole;
@@ -90,7 +90,7 @@ static bool keep_progress(struct part *part)
     return true;
 }
 
-/* By a map: a user may have thousands of zombies, at every tick. */
+/* A map, because a user may have thousands of zombies at every tick. */
 static bool keep_zombies(struct part *part)
 {
     const struct int_list *whole = &part->whole->zombie_pids;

@@ -1,7 +1,7 @@
-/* An event is encoded once and counted by the queues that it is in. First it is put into all queues
- * that want it, then each queue is given out as far as its subscriber takes it: whatever a
- * subscriber does meanwhile, the others get the same events in the same order. Whoever leaves while
- * something is given out is freed after it. */
+/* An event is encoded once; its reference count is the number of queues that hold it. It is first
+ * put into all queues that want it, and then each queue is delivered as far as its subscriber
+ * accepts. So all subscribers get the same events in the same order, whatever a handler does
+ * meanwhile. A subscriber that leaves during a delivery is freed after it. */
 #include "daemon/bus.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ struct bus_event {
     struct text json;
 };
 
-/* All queues of one user together. */
+/* The queues of one user together. */
 struct bus_user {
     int64_t uid;
     size_t subscribers;
@@ -28,7 +28,7 @@ struct bus_user {
 
 struct bus_subscriber {
     TAILQ_ENTRY(bus_subscriber) link;
-    struct bus_user *user; /* NULL: it sees all, and is trusted */
+    struct bus_user *user; /* NULL: a full view, which has no limit per user */
     bus_fn on_event;
     void *context;
     struct bus_view view;
@@ -41,18 +41,18 @@ struct bus_subscriber {
 
     struct bus_drops drops;
     unsigned failures_in_row;
-    bool is_waiting;    /* it has said "not now" */
+    bool is_waiting;    /* its handler returned 1 */
     bool is_delivering; /* on_event is being called */
-    bool is_gone;       /* freed as soon as nothing is given out any more */
-    bool is_served;     /* with the snapshot that is being published */
+    bool is_gone;       /* freed after the delivery */
+    bool is_served;     /* has the snapshot that is being published */
 };
 
 struct bus {
     TAILQ_HEAD(, bus_subscriber) subscribers;
     struct map users; /* struct bus_user, by uid */
-    size_t count;     /* of those that are not gone */
+    size_t count;     /* subscribers that are not gone */
     struct bus_drops drops;
-    unsigned depth; /* how many are giving out something, one within the other */
+    unsigned depth; /* depth of nested deliveries */
 };
 
 /* ---- events ---- */
@@ -66,7 +66,7 @@ static struct bus_event *event_new(void)
     return event;
 }
 
-/* What it says is never changed; who holds it is. */
+/* The content never changes; the reference count does. */
 struct bus_event *bus_event_ref(const struct bus_event *event)
 {
     struct bus_event *held = (struct bus_event *)(uintptr_t)event;
@@ -90,7 +90,7 @@ const struct text *bus_event_json(const struct bus_event *event)
     return &event->json;
 }
 
-/* All of the envelope up to its data. */
+/* Writes the envelope up to its data. */
 static void begin_envelope(struct bus_event *event, const struct bus_message *news)
 {
     struct json_writer json = {.out = &event->json};
@@ -120,7 +120,7 @@ static void count_drop(struct bus *bus, struct bus_subscriber *subscriber, size_
     bus->drops.bytes += bytes;
 }
 
-/* Something of that size goes into a queue; or out of it. */
+/* Accounts for an event that enters or leaves a queue. */
 static void add_bytes(struct bus_subscriber *subscriber, size_t bytes)
 {
     subscriber->bytes += bytes;
@@ -174,8 +174,8 @@ static void enqueue(struct bus *bus, struct bus_subscriber *subscriber, struct b
     add_bytes(subscriber, event->json.length);
 }
 
-/* An event that was taken and not wanted yet is the oldest again, unless newer ones have filled the
- * queue meanwhile. The reference goes over. */
+/* Puts an event that was not accepted back as the oldest, unless newer ones have filled the queue
+ * meanwhile. Takes over the reference. */
 static void put_back(struct bus *bus, struct bus_subscriber *subscriber, struct bus_event *event)
 {
     if (!has_room(subscriber, event)) {
@@ -195,7 +195,7 @@ static void clear_queue(struct bus_subscriber *subscriber)
         bus_event_unref(take_oldest(subscriber));
 }
 
-/* ---- giving out ---- */
+/* ---- delivery ---- */
 
 static void leave_user(struct bus *bus, struct bus_user *user)
 {
@@ -241,7 +241,7 @@ static void give(struct bus *bus, struct bus_subscriber *subscriber)
 static void deliver(struct bus *bus, struct bus_subscriber *subscriber)
 {
     if (subscriber->is_delivering)
-        return; /* it has published something itself, which comes in its turn */
+        return; /* a handler has published; its event is delivered in order */
     subscriber->is_delivering = true;
     while (subscriber->count && !subscriber->is_waiting)
         give(bus, subscriber);
@@ -278,7 +278,7 @@ static struct bus_subscriber *find_fullest(const struct bus *bus, const struct b
     return fullest;
 }
 
-/* What is left is not read. */
+/* Drops the rest of its queue. */
 static void limit_users(struct bus *bus)
 {
     size_t position = 0;
@@ -470,7 +470,7 @@ bool bus_is_wanted(const struct bus *bus, const char *event)
     return false;
 }
 
-/* NULL: there is no memory for it. */
+/* NULL without memory. */
 static struct bus_event *encode_news(const struct bus_message *news)
 {
     _cleanup_(bus_event_unrefp) struct bus_event *event = event_new();
@@ -517,7 +517,7 @@ static bool is_same_view(const struct bus_view *a, const struct bus_view *b)
     return a->job && b->job ? strcmp(a->job, b->job) == 0 : a->job == b->job;
 }
 
-/* NULL: there is no memory for it. */
+/* NULL without memory. */
 static struct bus_event *encode_part(const struct snapshot_message *news,
                                      const struct bus_view *view)
 {
@@ -533,7 +533,7 @@ static struct bus_event *encode_part(const struct snapshot_message *news,
     return text_error(&event->json) < 0 ? NULL : TAKE_PTR(event);
 }
 
-/* To `first` and all behind it that see the same. */
+/* Queues it for `first` and for all later subscribers with the same view. */
 static void serve_view(struct bus *bus, struct bus_subscriber *first,
                        const struct snapshot_message *news)
 {

@@ -1,5 +1,5 @@
-/* A connection is freed in the close callback of its pipe. Requests are answered at once, in their
- * order; while what was written waits to be read, nothing more is taken in. */
+/* A connection is freed in the close callback of its pipe. Requests are answered in order. While
+ * the client does not read its output, no further input is read. */
 #include "daemon/connection.h"
 
 #include <errno.h>
@@ -25,23 +25,24 @@ struct connection {
     struct rpc_framer framer;
     struct bus_subscriber *streams[CONNECTION_STREAMS_MAX];
     size_t stream_count;
-    uint64_t told_drops;       /* that it was told of */
-    struct exchange *exchange; /* that is not answered yet; NULL: none */
+    uint64_t told_drops;       /* reported to it so far */
+    struct exchange *exchange; /* in progress; NULL: none */
     bool is_closing;
-    bool is_ending;  /* nothing more comes in; it closes when all answers are out */
-    bool is_paused;  /* it does not read, or others are to have their turn: neither do we */
-    uv_timer_t turn; /* when its own comes again */
+    bool is_ending; /* no more input; closes when all answers are written */
+    bool
+        is_paused; /* input is paused: the client does not read, or other clients have their turn */
+    uv_timer_t turn; /* continues its requests in the next iteration */
     int open_handles;
     bool is_kept_open;
-    bool waits_for_room; /* an event waits in the bus */
-    uint64_t active_ns;  /* monotonic: the last request */
-    uint64_t stalled_ns; /* since when something waits to be read by it; 0: nothing does */
-    uint64_t partial_ns; /* since when a line waits for its end; 0: none does */
+    bool waits_for_room; /* the bus holds an event for it */
+    uint64_t active_ns;  /* monotonic: of the last request */
+    uint64_t stalled_ns; /* since when it has unread output; 0: none */
+    uint64_t partial_ns; /* since when a line is incomplete; 0: none */
 };
 
 /* ---- output ---- */
 
-/* A message on its way: an answer of its own, or an event that is shared. */
+/* A message that is being written: an answer, or a shared event. */
 struct outgoing {
     uv_write_t request;
     struct connection *connection;
@@ -108,7 +109,7 @@ static int transmit(struct connection *connection, struct outgoing *outgoing,
     return 0;
 }
 
-/* Takes the text over. */
+/* Takes ownership of the text. */
 static int send_text(struct connection *connection, struct text *text)
 {
     struct outgoing *outgoing = calloc(1, sizeof(*outgoing));
@@ -121,7 +122,7 @@ static int send_text(struct connection *connection, struct text *text)
     return transmit(connection, outgoing, &buffer, 1);
 }
 
-/* What it has missed because it did not read, before what comes after that. */
+/* Reports dropped events before the next event. */
 static void tell_drops(struct connection *connection)
 {
     _cleanup_text_ struct text out = {0};
@@ -143,8 +144,8 @@ static void tell_drops(struct connection *connection)
         connection->told_drops = dropped;
 }
 
-/* Whether it reads; when much of its user's is not read, nothing more goes out before what did is.
- */
+/* Whether more can be written: the client reads, and the unread output of its user is within the
+ * limit. */
 static bool has_room(const struct connection *connection)
 {
     size_t waiting = waiting_bytes(connection);
@@ -153,7 +154,7 @@ static bool has_room(const struct connection *connection)
            (!waiting || server_has_output(connection->server, &connection->peer));
 }
 
-/* The envelope is shared by all who get it; only what stands around it is added. */
+/* The envelope is shared by all subscribers; only the notification around it is added. */
 static int on_event(void *context, const struct bus_event *event)
 {
     static char prefix[] = RPC_EVENT_PREFIX, suffix[] = RPC_EVENT_SUFFIX "\n";
@@ -184,7 +185,7 @@ static int on_event(void *context, const struct bus_event *event)
 static void send_answers(struct connection *connection, struct text *out)
 {
     if (text_error(out) < 0 || (out->length && send_text(connection, out) < 0))
-        connection_close(connection); /* rather than leave it waiting for an answer */
+        connection_close(connection); /* better than a client that waits for an answer */
 }
 
 static void on_exchanged(struct connection *connection, struct text *out)
@@ -193,7 +194,7 @@ static void on_exchanged(struct connection *connection, struct text *out)
 
     send_answers(connection, out);
     if (was_waited_for && !connection->is_closing) {
-        connection->partial_ns = 0; /* meanwhile the rest of a line could not be read */
+        connection->partial_ns = 0; /* no time to read the rest of the line meanwhile */
         resume(connection);
         close_if_done(connection);
     }
@@ -212,7 +213,7 @@ static void answer_line(struct connection *connection, const char *line, size_t 
         pause_input(connection);
 }
 
-/* What a turn of the loop may take before ticks and other clients get theirs. */
+/* Limits one iteration, so that ticks and other clients are not delayed. */
 static bool is_turn_over(const struct connection *connection)
 {
     return uv_hrtime() / NS_PER_MSEC - uv_now(connection->pipe.loop) >= CONNECTION_TURN_MSEC;
@@ -233,7 +234,7 @@ static void yield_turn(struct connection *connection)
     uv_timer_start(&connection->turn, on_turn, 1, 0);
 }
 
-/* As many lines as there are, unless it does not read the answers. */
+/* Handles all complete lines, unless the client does not read its answers. */
 static void answer_lines(struct connection *connection)
 {
     const char *line;
@@ -248,7 +249,7 @@ static void answer_lines(struct connection *connection)
     }
 }
 
-/* It has said all, or nothing more of what it says can be followed. */
+/* The client has closed its end, or sent input that cannot be framed. */
 static void end_input(struct connection *connection)
 {
     connection->is_ending = true;
@@ -292,7 +293,7 @@ static void refuse_line(struct connection *connection, int error)
         end_input(connection);
 }
 
-/* Whether it is gone altogether, or has only nothing more to say, and still reads. */
+/* Whether the client is gone, or has only closed its sending end and still reads. */
 static bool has_hung_up(const struct connection *connection)
 {
     struct pollfd peer = {.events = POLLIN};
@@ -332,7 +333,7 @@ static void on_read(uv_stream_t *stream, ssize_t length, const uv_buf_t *buffer)
     note_partial(connection);
 }
 
-/* One buffer for all: it is emptied before the next is read. */
+/* One buffer for all connections: it is emptied before the next read. */
 static void on_alloc(uv_handle_t *handle _unused_, size_t suggested _unused_, uv_buf_t *ret)
 {
     static char bytes[READ_BYTES];
@@ -340,11 +341,11 @@ static void on_alloc(uv_handle_t *handle _unused_, size_t suggested _unused_, uv
     *ret = uv_buf_init(bytes, sizeof(bytes));
 }
 
-/* It has read: what waits comes next, requests first. */
+/* The client has read its output: continue, requests first. */
 static void resume(struct connection *connection)
 {
     if (uv_is_active((uv_handle_t *)&connection->turn) || connection->exchange)
-        return; /* it is others' turn, or its own answer comes first */
+        return; /* other clients have their turn, or its own answer comes first */
     if (connection->is_paused) {
         connection->is_paused = false;
         answer_lines(connection);
@@ -363,7 +364,7 @@ static void resume(struct connection *connection)
         bus_resume(connection->daemon->bus, connection->streams[i]);
 }
 
-/* ---- from begin to end ---- */
+/* ---- start and end ---- */
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -451,11 +452,11 @@ bool connection_is_stale(const struct connection *connection, uint64_t now_ns)
                    now_ns - connection->partial_ns > stall_ns;
     bool is_idle = now_ns - connection->active_ns > CONNECTION_IDLE_SEC * NS_PER_SEC;
 
-    /* Nothing is read from it any more, which would tell; and nothing may ever be written to it. */
+    /* Nothing is read from it any more, so only this check notices that it is gone. */
     if (connection->is_ending && has_hung_up(connection))
         return true;
     if (connection->stream_count)
-        return is_slow; /* the bus drops what it does not read */
+        return is_slow; /* the bus drops events that it does not read */
     return is_stalled || is_slow || (is_idle && !has_run(connection));
 }
 

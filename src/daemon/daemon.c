@@ -1,4 +1,4 @@
-/* The manager: holds the state, starts and stops the parts in their order, and answers signals. */
+/* The manager: holds the state, starts and stops the parts in order, and handles signals. */
 #include "daemon/daemon.h"
 
 #include <errno.h>
@@ -24,14 +24,14 @@
 #include "loop/signals.h"
 #include "run/run-record.h"
 
-/* Files are kept open between readings, three a process: a third of the cost of opening them. */
+/* Three files per process stay open between readings: a third of the cost of opening them. */
 #define FILES_WANTED 65536
-/* What has happened is told after this at the latest, whatever the interval is. */
+/* Events are published after at most this time, whatever the interval is. */
 #define FLUSH_AFTER_MS 500
-/* To be gone within 3 s, all told. */
+/* So that the daemon stops within 3 s. */
 #define STOP_STORING_NS (2 * NS_PER_SEC)
 
-/* ---- what the parts ask for ---- */
+/* ---- callbacks ---- */
 
 int64_t daemon_owner_of(void *context, const char *run_id)
 {
@@ -73,11 +73,11 @@ static void on_tick(void *context, struct tick_box *box)
         store_writer_tick(daemon->writer, box);
     else
         tick_box_free(box);
-    if (has_snapshot && daemon->engine) /* not yet at the first one */
+    if (has_snapshot && daemon->engine) /* not set during the first tick */
         run_lifecycle_sweep(daemon);
 }
 
-/* Once when it begins to fail, and once when it works again. */
+/* Logs the first failure and the recovery. */
 static void on_collection(void *context _unused_, int error)
 {
     if (error)
@@ -98,7 +98,7 @@ static void on_run_found(void *context, struct run *run, const struct process_fa
     run_lifecycle_begin_found(context, run, facts);
 }
 
-/* A run whose tracers have told after it was over: the rest of it is stored already. */
+/* Tracers reported after the end of the run: everything else is stored already. */
 static void on_late_syscalls(void *context, const char *run_id, const struct run_syscalls *syscalls)
 {
     struct daemon *daemon = context;
@@ -109,7 +109,7 @@ static void on_late_syscalls(void *context, const char *run_id, const struct run
     record_init(&job_record, &job);
     job.run_id = run_id;
     job_profile_set_syscalls(&job.profile, syscalls);
-    store_writer_finish_job(daemon->writer, &job); /* without memory, they stay as sampled */
+    store_writer_finish_job(daemon->writer, &job); /* without memory, the sampled ones stay */
 }
 
 static void on_run_over(void *context, struct run *run)
@@ -117,7 +117,7 @@ static void on_run_over(void *context, struct run *run)
     run_lifecycle_end_found(context, run);
 }
 
-/* In the writer's thread. */
+/* Called in the writer's thread. */
 static void on_store_notice(void *context _unused_, const char *text)
 {
     log_fields(LOG_LEVEL_WARNING, text, "part", "store", NULL);
@@ -140,7 +140,7 @@ static struct engine_settings settings_of(const struct config *config, const str
     };
 }
 
-/* A change of these takes a restart. */
+/* These need a restart. */
 static bool needs_restart(const char *key)
 {
     static const char *const keys[] = {"profiler.storage_path", "profiler.jsonl_path",
@@ -153,7 +153,7 @@ static bool needs_restart(const char *key)
     return false;
 }
 
-/* What differs, kept until it is in force. */
+/* The changes, kept until they are in force. */
 struct change {
     const char *key, *from, *to;
 };
@@ -193,7 +193,7 @@ static void tell_changes(const struct changes *changes, config_change_fn on_chan
     }
 }
 
-/* What is open stays where it is. 0 or -ENOMEM. */
+/* Open files stay where they are. Returns 0 or -ENOMEM. */
 static int keep_places(const struct config *old, struct config *new)
 {
     new->storage_path = arena_strdup(&new->arena, old->storage_path);
@@ -209,7 +209,7 @@ static uint64_t analysis_interval_ms(const struct config *config)
     return (uint64_t)(config->correlation.interval_minutes * 60000);
 }
 
-/* All of it, or nothing. */
+/* Applies all changes or none. */
 static int apply(struct daemon *daemon, struct config *config)
 {
     _cleanup_(rules_freep) struct rules *rules = NULL;
@@ -350,7 +350,7 @@ static int make_directory_of(const char *path)
     return r < 0 ? r : fd_location_make_dirs(&location);
 }
 
-/* Both: two daemons must share neither a socket nor a database. */
+/* Two daemons must share neither a socket nor a database. */
 static int take_locks(struct daemon *daemon)
 {
     _cleanup_text_ struct text socket_lock = {0}, state_lock = {0};
@@ -361,7 +361,7 @@ static int take_locks(struct daemon *daemon)
     text_printf(&state_lock, "%s-daemon", daemon->config->storage_path);
     if (text_error(&socket_lock) < 0 || text_error(&state_lock) < 0)
         return -ENOMEM;
-    /* That of the database first: where both are one, it is private. */
+    /* The database's directory first: if it is also the socket's, it is private. */
     int r = make_directory_of(daemon->config->storage_path);
     if (r == 0)
         r = server_make_directory(daemon->options->socket_path);
@@ -385,7 +385,7 @@ static void raise_file_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Without a store the daemon still watches, which is said by the writer. */
+/* Without a store the daemon still watches; the writer logs why. */
 static int start_store(struct daemon *daemon)
 {
     const struct config *config = daemon->config;
@@ -409,8 +409,7 @@ static int start_store(struct daemon *daemon)
     return store_writer_start(&options, &daemon->writer);
 }
 
-/* `auto` takes what it can get and says what that is; whoever asks for it by name wants nothing
- * else. */
+/* `auto` falls back and logs it; a collector that is configured by name is required. */
 static int open_kernel(struct daemon *daemon)
 {
     enum collector_choice choice = daemon->config->collector;
@@ -503,8 +502,8 @@ static void start_watchdog(struct daemon *daemon)
         uv_timer_start(&daemon->watchdog, on_watchdog, every_ms, every_ms);
 }
 
-/* The socket comes last: whoever can connect finds everything there. Runs are adopted before the
- * first snapshot, so that it knows them. */
+/* The socket comes last, so that clients find everything ready. Runs are adopted before the first
+ * snapshot, which contains them. */
 static int start_parts(struct daemon *daemon)
 {
     int r = failed("cannot make a registry", registry_new(&daemon->registry));
@@ -548,7 +547,7 @@ static void tell_ready(struct daemon *daemon)
 
 /* ---- stopping ---- */
 
-/* Runs go on without us; the next daemon adopts them. */
+/* Runs continue; the next daemon adopts them. */
 static void stop_parts(struct daemon *daemon)
 {
     struct store_report report;
@@ -559,22 +558,23 @@ static void stop_parts(struct daemon *daemon)
     if (daemon->engine) {
         engine_stop_tracing(daemon->engine);
         engine_report_held_kills(daemon->engine);
-        /* What lives now is what the next daemon looks for. */
+        /* The next daemon looks for the processes of this last snapshot. */
         bool must_collect =
             registry_run_count(daemon->registry) || engine_has_new_kill(daemon->engine);
         if (!must_collect || engine_collect(daemon->engine) < 0)
             engine_flush(daemon->engine);
     }
-    store_reader_close(TAKE_PTR(daemon->reader)); /* the writer, as the last one, tidies up */
+    store_reader_close(
+        TAKE_PTR(daemon->reader)); /* the writer checkpoints as the last connection */
     if (daemon->writer)
         store_writer_stop(TAKE_PTR(daemon->writer), &report);
-    /* Whoever goes on by itself now finds everything in the store. */
+    /* Clients that continue on their own find everything in the store. */
     server_close(TAKE_PTR(daemon->server));
     engine_close(TAKE_PTR(daemon->engine));
     if (daemon->signals)
         signal_watch_close(TAKE_PTR(daemon->signals));
     uv_close((uv_handle_t *)&daemon->watchdog, NULL);
-    uv_run(&daemon->loop, UV_RUN_DEFAULT); /* the close callbacks */
+    uv_run(&daemon->loop, UV_RUN_DEFAULT); /* runs the close callbacks */
     uv_loop_close(&daemon->loop);
     kernel_probe_close(daemon->kernel);
     bus_free(daemon->bus);

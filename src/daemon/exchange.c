@@ -9,19 +9,19 @@
 #include "daemon/query-thread.h"
 #include "daemon/server.h"
 
-/* Of a batch: a line of some kilobytes must not be answered with a gigabyte. */
+/* Of a batch: a request line of kilobytes must not cause a gigabyte of answers. */
 #define ANSWERS_MAX_BYTES (4 * 1024 * 1024)
 
 struct exchange {
     struct daemon *daemon;
-    struct connection *connection; /* NULL: it is gone */
+    struct connection *connection; /* NULL: the client is gone */
     exchange_fn on_done;
     struct arena arena; /* holds the message */
     struct rpc_message message;
-    size_t next; /* request to be handled */
+    size_t next; /* index of the request to handle */
     struct text out;
-    struct answer answer; /* of the request at hand */
-    bool is_asking;       /* … which may be answered before whoever is asked has returned */
+    struct answer answer; /* of the current request */
+    bool is_asking;       /* on_done may be called before the call returns */
     bool is_answered;
     struct query query;
 };
@@ -35,7 +35,7 @@ static void exchange_free(struct exchange *exchange)
     free(exchange);
 }
 
-/* A notification is not answered, unless it could not be understood at all. */
+/* A notification gets no answer, unless it could not be parsed. */
 static bool wants_answer(const struct rpc_request *request)
 {
     return request->id || request->error == RPC_PARSE_ERROR ||
@@ -63,8 +63,8 @@ static void append_answer(struct exchange *exchange, const struct rpc_request *r
 
 static void on_query_done(void *context);
 
-/* Nobody takes all of the thread's time, or of the memory for answers that are not read. What is
- * only to be written first is no query. */
+/* One user cannot occupy the query thread or fill the memory with unread answers. Waiting for a
+ * write is not a query. */
 static bool may_ask(const struct exchange *exchange)
 {
     const struct peer *peer = connection_peer(exchange->connection);
@@ -73,7 +73,7 @@ static bool may_ask(const struct exchange *exchange)
                                          server_has_output(exchange->daemon->server, peer));
 }
 
-/* Whether it is answered already. */
+/* Returns whether the request is answered already. */
 static bool ask(struct exchange *exchange)
 {
     struct answer *answer = &exchange->answer;
@@ -89,7 +89,7 @@ static bool ask(struct exchange *exchange)
     return exchange->is_answered;
 }
 
-/* Whether it is answered; else somebody is asked. */
+/* Returns whether the request is answered; else a query is pending. */
 static bool handle(struct exchange *exchange, const struct rpc_request *request)
 {
     struct answer *answer = &exchange->answer;
@@ -134,7 +134,7 @@ static void finish(struct exchange *exchange)
     exchange_free(exchange);
 }
 
-/* Until somebody has to be asked, or all is answered. Whether it is. */
+/* Handles requests until one is pending or all are answered. Returns whether all are. */
 static bool go_on(struct exchange *exchange)
 {
     while (exchange->connection && exchange->next < exchange->message.count) {

@@ -15,7 +15,7 @@ void live_done(struct live *live)
     *live = (struct live){0};
 }
 
-/* The other one goes to the store, in another thread. */
+/* A copy, because the original goes to the store in another thread. */
 static struct snapshot *copy_snapshot(const struct snapshot *from)
 {
     struct snapshot *copy = snapshot_new();

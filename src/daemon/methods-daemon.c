@@ -1,4 +1,4 @@
-/* daemon.*: how it is, what it sees, what it streams. */
+/* Handlers of daemon.*: status, snapshots, events and streams. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,8 +12,8 @@
 #include "model/record-json.h"
 #include "rpc/event-name.h"
 
-/* Snapshots on demand are not taken more often: a client in a loop must not become a load. Each is
- * stored and published as others are. */
+/* The shortest interval of snapshots on demand: a client in a loop must not become a load. Each is
+ * stored and published like any other. */
 #define FRESH_EVERY_NS           (100 * NS_PER_MSEC)
 #define FRESH_EVERY_NS_OF_OTHERS (1 * NS_PER_SEC)
 
@@ -84,7 +84,7 @@ void method_daemon_top_stream(struct daemon *daemon, struct connection *connecti
     start_stream(connection, patterns, ARRAY_SIZE(patterns), &view, answer);
     json_write_begin_object(&answer->json);
     json_write_key(&answer->json, "jsonl_path");
-    /* The log has everybody's processes in it. */
+    /* The log contains the processes of all users. */
     json_write_string(&answer->json, view.sees_all && path && *path ? path : NULL);
     json_write_end_object(&answer->json);
 }

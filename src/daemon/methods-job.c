@@ -1,4 +1,4 @@
-/* job.* and sheet.*: what conductors tell. */
+/* Handlers of job.* and sheet.*: the reports of schedulers. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -18,19 +18,20 @@
 #include "probe/process-lookup.h"
 #include "store/store.h"
 
-/* On the way up to the run that a process was started in. */
+/* Limits the search for the run that a process was started in. */
 #define ANCESTORS_MAX 64
-/* Clocks that are not quite the same, and a caller that is slow to tell. */
+/* Tolerance for clock differences and late reports. */
 #define CLOCK_SLACK_SEC 10
 
-/* ---- who may ---- */
+/* ---- permissions ---- */
 
 static bool owns_run(const struct peer *peer, const struct run *run)
 {
     return peer->sees_all || run->uid == (int64_t)peer->uid;
 }
 
-/* By its name: the peer's own first. Of others' names only those learn who see all. */
+/* Finds a run by name, the peer's own first. Only peers with full view find runs of others by name.
+ */
 static struct run *find_by_name(const struct daemon *daemon, const struct peer *peer,
                                 const char *name)
 {
@@ -39,7 +40,7 @@ static struct run *find_by_name(const struct daemon *daemon, const struct peer *
     return run || !peer->sees_all ? run : registry_find_job(daemon->registry, name, INT_UNKNOWN);
 }
 
-/* The run that a request is about, if it is the peer's; else NULL, and it was said why. */
+/* The run of a request, if the peer may change it; else NULL, with an error in the answer. */
 static struct run *find_run(struct daemon *daemon, struct connection *connection,
                             const struct rpc_request *request, struct answer *answer)
 {
@@ -61,7 +62,7 @@ static struct run *find_run(struct daemon *daemon, struct connection *connection
     return run;
 }
 
-/* Whether the process is one that the peer may tell of. Its pid is 0 if none is given. */
+/* Whether the peer may report this process. The pid is 0 if the request has none. */
 static bool take_process(struct daemon *daemon, const struct connection *connection,
                          const struct rpc_request *request, struct process_id *ret,
                          struct answer *answer)
@@ -80,7 +81,7 @@ static bool take_process(struct daemon *daemon, const struct connection *connect
     }
     if (process_lookup_owner(PROC_ROOT, pid, &ret->start_ticks, &uid) < 0) {
         if (engine_saw_fork(daemon->engine, peer_process(peer), pid))
-            return true; /* it was quicker than its parent's word */
+            return true; /* it ended before its parent reported it */
         answer_fail(answer, RPC_INVALID_PARAMS, "pid: there is no process %d", (int)pid);
         return false;
     }
@@ -95,7 +96,7 @@ static bool take_process(struct daemon *daemon, const struct connection *connect
     return true;
 }
 
-/* Some time has passed since it was taken: it may be gone, and its pid another's. */
+/* Checks the identity again: the process may be gone and its pid reused. */
 static void look_again(struct daemon *daemon, const struct peer *peer, struct process_id *process)
 {
     struct proc_stat stat;
@@ -108,7 +109,7 @@ static void look_again(struct daemon *daemon, const struct peer *peer, struct pr
         process->pid = 0;
 }
 
-/* 0: it has none, or is gone. */
+/* 0 if it has none or is gone. */
 static pid_t read_parent(pid_t pid)
 {
     struct proc_stat stat;
@@ -138,7 +139,7 @@ static void write_start(const struct rpc_request *request, const struct run *run
     json_write_end_object(&answer->json);
 }
 
-/* The run that a process or the nearest of its ancestors is part of; NULL: none. */
+/* The run of a process or of its nearest ancestor; NULL: none. */
 static struct run *find_run_around(const struct daemon *daemon, pid_t pid)
 {
     for (int i = 0; pid > 1 && i < ANCESTORS_MAX; i++) {
@@ -150,8 +151,8 @@ static struct run *find_run_around(const struct daemon *daemon, pid_t pid)
     return NULL;
 }
 
-/* The run that the caller, or the process that it tells of, is part of, whosever it is: that is the
- * kernel's word, not the caller's. */
+/* The run of the reported process or of the caller, of any user: the kernel knows it, the caller
+ * cannot choose it. */
 static struct run *find_parent(const struct daemon *daemon, const struct peer *peer, pid_t pid)
 {
     struct run *run = find_run_around(daemon, peer_process(peer));
@@ -159,8 +160,8 @@ static struct run *find_parent(const struct daemon *daemon, const struct peer *p
     return run ? run : find_run_around(daemon, pid);
 }
 
-/* Whether a process may become one of a run that is, or is started in, `run` (NULL: in none): out
- * of another user's run it cannot be taken. */
+/* Whether a process may join `run` or a run started in it (NULL: none): it cannot be taken out of
+ * another user's run. */
 static bool may_join(const struct daemon *daemon, const struct peer *peer, const struct run *run,
                      pid_t pid, struct answer *answer)
 {
@@ -186,7 +187,7 @@ static bool take_parent(struct daemon *daemon, const struct peer *peer,
     return false;
 }
 
-/* The name that the run will have; "" if it was said why there is none. */
+/* The name that the run will have; "" with an error in the answer. */
 static void choose_name(struct daemon *daemon, const struct peer *peer,
                         const struct rpc_request *request, bool is_taken,
                         char into[static JOB_ID_NUMBERED_MAX_BYTES], struct answer *answer)
@@ -210,14 +211,13 @@ static bool has_room(const struct daemon *daemon, const struct peer *peer, struc
     return false;
 }
 
-/* What somebody tells of itself begins when it is told; what it has started, when that was born. */
+/* A process that reports itself begins now; one that the caller started, when it was forked. */
 static enum event_replay telling_of(const struct peer *peer, pid_t pid)
 {
     return pid == peer->pid ? REPLAY_FROM_NOW : REPLAY_FROM_BIRTH;
 }
 
-/* Whoever asks for its orphans is there to get them: else they are those of whoever has got its
- * pid.
+/* A foster parent must be alive; otherwise the orphans would go to a process that reused its pid.
  */
 static int set_foster(struct daemon *daemon, const struct peer *peer,
                       const struct rpc_request *request, struct run *run)
@@ -232,8 +232,8 @@ static int set_foster(struct daemon *daemon, const struct peer *peer,
     return r;
 }
 
-/* Whether the caller stores where the daemon does: the readers of this database find nothing that
- * is stored in another. */
+/* Whether the caller stores in the daemon's database: readers find nothing that is stored in
+ * another. */
 static bool shares_store(const struct daemon *daemon, const struct connection *connection,
                          const struct rpc_request *request)
 {
@@ -243,8 +243,8 @@ static bool shares_store(const struct daemon *daemon, const struct connection *c
            strcmp(path, daemon->config->storage_path) == 0;
 }
 
-/* Who stores births, programs and ends: one of the two, from the first of them to the last. What
- * both have seen a part of cannot be put together again once it is folded. */
+/* Decides who stores forks, execs and exits: one of the two stores all of them. Two parts could not
+ * be merged once a storm is folded. */
 static void choose_event_writer(struct daemon *daemon, const struct connection *connection,
                                 const struct rpc_request *request, const struct process_id *process,
                                 struct run *run)
@@ -260,7 +260,7 @@ static void choose_event_writer(struct daemon *daemon, const struct connection *
     }
 }
 
-/* Its processes and its step, if it has some from the beginning. */
+/* Registers its process and its step, if the request has them. */
 static int join(struct daemon *daemon, struct connection *connection,
                 const struct rpc_request *request, struct run *run, struct process_id process)
 {
@@ -276,7 +276,7 @@ static int join(struct daemon *daemon, struct connection *connection,
     if (r < 0)
         return r;
     run_lifecycle_is_step(daemon, run, sheet_num);
-    if (replay == REPLAY_NONE) { /* nor is its step told of again */
+    if (replay == REPLAY_NONE) { /* nor is its step reported again */
         r = run_begin_sheet(run, sheet_num, process.pid);
         return r == 0 && process.pid
                    ? engine_register(daemon->engine, run, sheet_num, process, replay)
@@ -302,7 +302,7 @@ static void abandon(struct daemon *daemon, struct run *run)
     run_lifecycle_finish(daemon, run, &job);
 }
 
-/* Whether the caller has not waited for the answer: it stores the run itself then. */
+/* Whether the caller gave up waiting: then it stores the run itself. */
 static bool has_given_up(const struct connection *connection, const struct rpc_request *request,
                          struct answer *answer)
 {
@@ -361,7 +361,7 @@ static void start_run(struct daemon *daemon, struct connection *connection,
     write_start(request, run, answer);
 }
 
-/* Told of again, by whoever has lost the connection, or by the same run after a restart of ours. */
+/* The run was reported again: after a lost connection, or after a restart of the daemon. */
 static void resume_run(struct daemon *daemon, struct connection *connection,
                        const struct rpc_request *request, struct run *run,
                        struct process_id process, struct answer *answer)
@@ -394,8 +394,8 @@ static void resume_run(struct daemon *daemon, struct connection *connection,
     write_start(request, run, answer);
 }
 
-/* Whether the run is stored already: a run_id is its owner's, and only for as long as its run goes
- * on, or may. In the query thread. */
+/* Whether the run is stored already: a run_id belongs to its owner, and only while its run may
+ * continue. Runs in the query thread. */
 static void ask_for_run(struct query *query)
 {
     const char *run_id = rpc_text(query->request, "run_id");
@@ -417,8 +417,8 @@ static void ask_for_run(struct query *query)
         answer_fail(query->answer, RPC_INVALID_PARAMS, "run_id: that run has ended");
 }
 
-/* Whether another run of that name goes on that the daemon does not know of: it began without one.
- * In the query thread. */
+/* Whether a run of that name that started without the daemon is still running. Runs in the query
+ * thread. */
 static void ask_for_name(struct query *query)
 {
     struct job_filter filter = JOB_FILTER_ALL;
@@ -442,7 +442,7 @@ static void ask_before_start(struct query *query)
         ask_for_name(query);
 }
 
-/* The caller may have gone, or been quicker on another connection. */
+/* The caller may be gone, or have reported the run on another connection. */
 static void start_asked(struct daemon *daemon, struct query *query)
 {
     const struct rpc_request *request = query->request;
@@ -519,7 +519,7 @@ void method_job_signal(struct daemon *daemon, struct connection *connection,
         return;
     engine_catch_up(daemon->engine);
     const struct member *member = registry_find(daemon->registry, pid);
-    if (member && member->run != run) { /* one that is gone was quicker than the word of it */
+    if (member && member->run != run) { /* a process that is gone ended before the report */
         answer_fail(answer, RPC_INVALID_PARAMS, "pid: %d is no process of that run", (int)pid);
         return;
     }
@@ -558,7 +558,7 @@ static int exactness_of(const struct rpc_request *request, const char *name)
     return word < 0 ? EXACTNESS_UNKNOWN : EXACT + word;
 }
 
-/* What its parent has measured; a part of it that is given makes the sum of it. */
+/* The figures that its parent measured. If only one part is given, it is the sum. */
 static void read_figures(const struct rpc_request *request, struct job_profile *profile)
 {
     struct run_exactness *exactness = &profile->exactness;
@@ -575,7 +575,7 @@ static void read_figures(const struct rpc_request *request, struct job_profile *
     profile->process_spawn_count = rpc_int(request, "processes", INT_UNKNOWN);
     profile->unique_pid_count = profile->process_spawn_count;
     profile->left_running = rpc_int(request, "left_running", INT_UNKNOWN);
-    /* Those of runs within it are among both. */
+    /* Both include those of nested runs. */
     if (int_is_known(profile->process_spawn_count) && int_is_known(profile->left_running))
         profile->exit_count = profile->process_spawn_count - profile->left_running;
     profile->max_cpu_pct = rpc_real(request, "max_cpu_pct", REAL_UNKNOWN);
@@ -595,7 +595,7 @@ static void read_figures(const struct rpc_request *request, struct job_profile *
                                         .exactness = exactness_of(request, "syscalls_exactness")});
 }
 
-/* The most that is said of it. */
+/* The longest text that is accepted. */
 static double told_cpu(const struct rpc_request *request)
 {
     double parts = rpc_real(request, "user_seconds", 0) + rpc_real(request, "system_seconds", 0);
@@ -603,19 +603,19 @@ static double told_cpu(const struct rpc_request *request)
     return MAX(parts, rpc_real(request, "cpu_seconds", 0));
 }
 
-/* … of what cannot be in the memory twice. */
+/* Of memory that cannot exist twice. */
 static double told_memory(const struct rpc_request *request)
 {
     return MAX(rpc_real(request, "peak_rss_mb", 0), rpc_real(request, "peak_unique_mb", 0));
 }
 
-/* The whole machine's, whatever limits apply to us. */
+/* Of the whole machine, whatever limits apply to the daemon. */
 static double machine_memory_mb(void)
 {
     return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE) / BYTES_PER_MB;
 }
 
-/* Whether the figures can be true: estimates are made of them. */
+/* Rejects impossible figures, because estimates use them. */
 static bool check_figures(const struct daemon *daemon, const struct run *run,
                           const struct rpc_request *request, struct answer *answer)
 {
@@ -654,7 +654,7 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
 
 static_assert(RPC_CHAIN_MAX == DEATH_CHAIN_MAX, "a parent can send every chain that is found");
 
-/* At most as long as a command line; NULL without memory. */
+/* Cut to the length of a command line; NULL without memory. */
 static const char *cut_text(const char *text, struct arena *arena)
 {
     size_t length = text ? strlen(text) : 0;
@@ -667,7 +667,7 @@ static const char *cut_text(const char *text, struct arena *arena)
     return copy;
 }
 
-/* As its parent has seen it. Of which run it is, is not the caller's to say. */
+/* The chain as its parent saw it. The caller cannot choose the run of its events. */
 static struct process_event_list read_chain(const struct rpc_request *request,
                                             const struct run *run, struct arena *arena)
 {
@@ -713,14 +713,14 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
     }
     json_write_end_object(&answer->json);
     run_lifecycle_finish(daemon, run, &job);
-    /* Whoever is told that it is kept stores it nowhere else. */
+    /* The caller stores an acknowledged run nowhere else, so it must be on the disk. */
     if (daemon->writer)
         answer_when_written(answer, daemon->job_queries);
 }
 
 /* ---- steps ---- */
 
-/* The process that a step begins with; none if none is told of. */
+/* The process that a step begins with, if the request has one. */
 static bool take_first(struct daemon *daemon, const struct connection *connection,
                        const struct rpc_request *request, const struct run *run,
                        struct run_lifecycle_step *step, struct answer *answer)
@@ -734,8 +734,8 @@ static bool take_first(struct daemon *daemon, const struct connection *connectio
     return may_join(daemon, peer, run, step->process.pid, answer);
 }
 
-/* The process that has ended with a step: the one that it began with, unless another is told of,
- * which may be gone already. */
+/* The process that ended with a step: the one that it began with, unless the request has another,
+ * which may be gone. */
 static bool take_last(const struct connection *connection, const struct rpc_request *request,
                       const struct run *run, struct run_lifecycle_step *step, struct answer *answer)
 {

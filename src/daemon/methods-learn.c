@@ -1,4 +1,4 @@
-/* analyze.run, estimate.calibration: what was learned of finished runs. */
+/* Handlers of analyze.run and estimate.calibration. */
 #include "daemon/connection.h"
 #include "daemon/dispatch.h"
 #include "daemon/manager.h"
@@ -13,7 +13,7 @@ void method_analyze_run(struct daemon *daemon, struct connection *connection _un
     answer->min_sample_size = daemon->config->correlation.min_sample_size;
 }
 
-/* By the peer's own runs, as estimates are. */
+/* From the peer's own runs, as estimates are. */
 static void ask_calibration(struct query *query)
 {
     const struct field field = {.type = FIELD_RECORDS, .record = &calibration_record};

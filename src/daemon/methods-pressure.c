@@ -1,4 +1,5 @@
-/* resource.context, pressure.*, estimate.job: what a scheduler asks before it starts something. */
+/* Handlers of resource.context, pressure.* and estimate.job, which a scheduler calls before it
+ * starts something. */
 #include <errno.h>
 #include <string.h>
 
@@ -58,8 +59,8 @@ void method_pressure_can_start_sheet(struct daemon *daemon, struct connection *c
     write_admission(&admission, answer);
 }
 
-/* By the peer's own runs: nobody learns from others', or is held up by them. 0, -ENODATA, or
- * another negative errno. */
+/* From the peer's own runs, so that no user learns about the runs of others or is delayed by them.
+ * Returns 0, -ENODATA or another negative errno. */
 static int find_estimate(struct query *query)
 {
     const char *job_type = rpc_text(query->request, "job_type");
@@ -82,7 +83,7 @@ static void decide(struct daemon *daemon, const struct peer *peer,
     write_admission(&admission, answer);
 }
 
-/* Without an estimate, what is free decides alone. */
+/* Without an estimate, the free memory decides. */
 static void ask_estimate(struct query *query)
 {
     find_estimate(query);
@@ -122,7 +123,7 @@ void method_estimate_job(struct daemon *daemon, struct connection *connection _u
     answer_after_query(answer, daemon->report_queries, tell_estimate);
 }
 
-/* What a user reports holds for that user; what root or the daemon's owner reports, for all. */
+/* A report of a user applies to that user; one of root or the daemon's owner, to all. */
 void method_pressure_report_rate_limit(struct daemon *daemon, struct connection *connection,
                                        const struct rpc_request *request, struct answer *answer)
 {

@@ -1,4 +1,4 @@
-/* job.list, events.list, report.*: what is stored, as far as the peer may see it. */
+/* Handlers of job.list, events.list and report.*: stored data that the peer may see. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "model/record-json.h"
 #include "query/query.h"
 
-/* Runs of one job that are looked through for JOB~N. */
+/* Limit for N in JOB~N. */
 #define BACK_MAX 10000
 
 static void fail(const struct query *query, int error, const char *job)
@@ -31,8 +31,8 @@ static int64_t seen_uid(const struct query *query)
     return query->peer.sees_all ? INT_UNKNOWN : (int64_t)query->peer.uid;
 }
 
-/* The run_id of JOB, JOB~1 or of the latest run (NULL) among those of the peer: what others call
- * theirs is of no concern. A run_id stays as it is. 0, -ENOENT or another negative errno. */
+/* Resolves JOB, JOB~1 or the latest run (NULL) among the peer's own runs to a run_id. A run_id
+ * stays as it is. Returns 0, -ENOENT or another negative errno. */
 static int find_own(struct query *query, const char **name)
 {
     struct job_filter filter = JOB_FILTER_ALL;
@@ -59,7 +59,7 @@ static int find_own(struct query *query, const char **name)
     return 0;
 }
 
-/* The run by its name, if the peer may see it. */
+/* Finds a run by name, if the peer may see it. */
 static int find_visible(struct query *query, const char *name, struct job *ret)
 {
     int r = query->peer.sees_all ? 0 : find_own(query, &name);
@@ -178,7 +178,7 @@ void method_report_job(struct daemon *daemon, struct connection *connection _unu
     answer_after_query(answer, daemon->report_queries, ask_job_report);
 }
 
-/* It has everybody's processes in it. */
+/* It contains the processes of all users. */
 void method_report_machine(struct daemon *daemon, struct connection *connection,
                            const struct rpc_request *request _unused_, struct answer *answer)
 {

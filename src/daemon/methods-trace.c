@@ -1,5 +1,5 @@
-/* strace.*: tracers on demand. Whose process may be traced is decided here, by the peer's user;
- * what the kernel allows that user is decided when strace, which runs as that user, attaches. */
+/* Handlers of strace.*. The peer's uid decides here which processes it may trace. strace runs as
+ * that user, so the kernel checks its rights when it attaches. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,10 +14,10 @@
 #include "model/record-json.h"
 #include "probe/process-lookup.h"
 
-/* Below the state directory: full traces that nobody has named a file for. */
+/* Below the state directory: full traces without a file name in the request. */
 #define TRACES_DIRECTORY "traces"
 
-/* A peer of another pid namespace names processes that mean nothing here. */
+/* The pids of a peer in another pid namespace mean nothing here. */
 static bool names_processes(const struct connection *connection, struct answer *answer)
 {
     if (connection_peer(connection)->pid)
@@ -27,7 +27,7 @@ static bool names_processes(const struct connection *connection, struct answer *
     return false;
 }
 
-/* Whose process it must be is looked at together with the process itself. */
+/* The owner is checked together with the identity of the process. */
 static struct trace_request request_of(const struct query *query)
 {
     const struct peer *peer = &query->peer;
@@ -88,7 +88,7 @@ void method_strace_attach(struct daemon *daemon _unused_, struct connection *con
 
 /* ---- a full trace ---- */
 
-/* A file of our own choice, that only our own user's strace can make. */
+/* A file in the state directory, which only the daemon's own user can create. */
 static int choose_file(const struct daemon *daemon, pid_t pid, char *into, size_t size)
 {
     const char *database = daemon->config->storage_path;
@@ -182,7 +182,8 @@ static void detach(struct daemon *daemon, struct query *query)
     tracing_detach(engine_tracing(daemon->engine), &request, on_detached, query);
 }
 
-/* Of a process that is there, that it is another's is said; of one that is gone, nobody is told. */
+/* If the process exists, the error says that it belongs to another user; if it is gone, it says
+ * nothing. */
 static bool may_detach(const struct connection *connection, const struct rpc_request *request,
                        struct answer *answer)
 {

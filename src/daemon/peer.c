@@ -7,8 +7,8 @@
 #include "config/paths.h"
 #include "probe/process-lookup.h"
 
-/* The kernel tells which pid has connected, not whose it is now: if it is another user's, the one
- * that has connected is gone. */
+/* The kernel reports the pid that connected. If that pid belongs to another user now, the process
+ * that connected is gone. */
 static uint64_t identify(pid_t pid, uid_t uid)
 {
     uint64_t start_ticks;

@@ -17,11 +17,11 @@ struct periodic_analysis {
     struct query query;
     struct answer answer;
     bool is_waiting; /* for the query thread */
-    bool is_closed;  /* the timer is gone */
+    bool is_closed;  /* the timer is closed */
     uint64_t done;
     uint64_t failed;
     double last_at;
-    char error[512]; /* empty: the last one did not fail */
+    char error[512]; /* empty: the last one succeeded */
 };
 
 /* ---- in the query thread ---- */
@@ -52,7 +52,7 @@ void periodic_analysis_ask(struct query *query)
         answer_fail(query->answer, RPC_INTERNAL_ERROR, "%s", store_reader_error(query->reader));
     } else {
         keep_patterns(query, &renewal);
-        if (request) /* else nobody reads it */
+        if (request) /* else it is not used */
             record_encode(&analysis_record, &analysis, &query->answer->json);
     }
 }
@@ -65,7 +65,7 @@ static void free_if_done(struct periodic_analysis *analysis)
         free(analysis);
 }
 
-/* Once when it begins to fail, and once when it works again. */
+/* Logs the first failure and the recovery. */
 static void tell(struct periodic_analysis *analysis, const char *error)
 {
     bool is_news = (error[0] != '\0') != (analysis->error[0] != '\0');
@@ -94,7 +94,7 @@ static void on_done(void *context)
     free_if_done(analysis);
 }
 
-/* If the last one is still not answered, this one is left out. */
+/* Skips this one if the last one is still pending. */
 static void on_due(uv_timer_t *timer)
 {
     struct periodic_analysis *analysis = timer->data;

@@ -9,7 +9,7 @@
 #include "model/redact.h"
 #include "rpc/event-name.h"
 
-/* What an object of a field table is published as. */
+/* Encodes a record for publication. */
 static void publish_record(struct daemon *daemon, const struct record *record, const void *object,
                            struct bus_message *news)
 {
@@ -31,7 +31,7 @@ static void publish_event(struct daemon *daemon, const struct process_event *eve
     char name[32];
 
     live_note_event(&daemon->live, event, uid);
-    if (event->is_step) /* told by its own name, when it was told of */
+    if (event->is_step) /* published under its own name when it was reported */
         return;
     snprintf(name, sizeof(name), "process.%s", field_enum_name(type, event->event_type));
     publish_record(daemon, &process_event_record, event,
@@ -46,7 +46,7 @@ static void publish_anomaly(struct daemon *daemon, const struct anomaly *anomaly
 {
     bool is_cleared = real_is_known(anomaly->cleared_at);
 
-    if (!is_cleared && !anomaly->is_opening) /* announced once, whatever becomes of it */
+    if (!is_cleared && !anomaly->is_opening) /* published once, even if it changes */
         return;
     publish_record(daemon, &anomaly_record, anomaly,
                    &(struct bus_message){

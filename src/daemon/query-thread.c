@@ -12,11 +12,11 @@ struct query_thread {
     uv_loop_t *loop;
     struct store_writer *writer; /* NULL: nothing is stored */
     char *path;
-    _Atomic(struct store_reader *) reader; /* NULL: not opened yet, which the thread does */
+    _Atomic(struct store_reader *) reader; /* NULL: not opened yet; the thread opens it */
     uv_work_t work;
     uv_timer_t limit;
-    struct query *asked; /* NULL: the thread has nothing to do */
-    bool is_late;        /* it was broken off */
+    struct query *asked; /* NULL: the thread is idle */
+    bool is_late;        /* it was interrupted */
     bool is_stopping;
     uid_t last_uid; /* of the last query */
     TAILQ_HEAD(, query) waiting;
@@ -54,7 +54,7 @@ static void on_work(uv_work_t *work)
 
 /* ---- in the loop ---- */
 
-/* It is never taken away while the thread works. */
+/* Never removed while the thread works on it. */
 static void interrupt(struct query_thread *thread)
 {
     struct store_reader *reader = thread->reader;
@@ -92,8 +92,8 @@ static void on_limit(uv_timer_t *timer)
     interrupt(thread);
 }
 
-/* Users take turns: nobody waits for more than one question of somebody who has many. NULL: nobody
- * waits. */
+/* Users take turns, so that each waits for at most one query of every other user. NULL: no query is
+ * waiting. */
 static struct query *choose_next(const struct query_thread *thread)
 {
     struct query *query;
@@ -113,7 +113,7 @@ static void ask_next(struct query_thread *thread)
         thread->asked = query;
         thread->last_uid = query->peer.uid;
         uv_timer_start(&thread->limit, on_limit, QUERY_THREAD_TIMEOUT_MSEC, 0);
-        /* It only fails without a function to call. */
+        /* Fails only without a callback. */
         uv_queue_work(thread->loop, &thread->work, on_work, on_worked);
     }
 }

@@ -21,7 +21,7 @@
 #include "model/record-json.h"
 #include "probe/process-lookup.h"
 
-/* Of a conductor that cannot be seen. */
+/* For a scheduler whose process is not visible. */
 #define SILENCE_MAX_SEC 3600
 
 static double now_sec(void)
@@ -68,7 +68,7 @@ void run_lifecycle_done(struct run_lifecycle *lifecycle)
     map_done(&lifecycle->entries);
 }
 
-/* 0: there is no such process. */
+/* 0 if there is no such process. */
 static uint64_t start_ticks_of(pid_t pid)
 {
     struct proc_stat stat;
@@ -76,7 +76,7 @@ static uint64_t start_ticks_of(pid_t pid)
     return process_lookup_stat(PROC_ROOT, pid, &stat) == 0 ? stat.start_ticks : 0;
 }
 
-/* If that is gone already, somebody whom we cannot see speaks for it. */
+/* If that process is gone already, the run has an invisible owner. */
 static void set_owner(struct lifecycle_entry *entry, pid_t owner_pid)
 {
     entry->owner_start_ticks = owner_pid ? start_ticks_of(owner_pid) : 0;
@@ -139,7 +139,7 @@ void run_lifecycle_is_step(struct daemon *daemon, const struct run *run, int64_t
         entry->sheet_num = sheet_num;
 }
 
-/* Whether what begins could be stored before long; what has begun may always end. */
+/* Whether a new run could be stored soon; a running one may always end. */
 static bool has_room(const struct daemon *daemon)
 {
     return !daemon->writer || store_writer_load(daemon->writer) != STORE_LOAD_FULL;
@@ -195,7 +195,7 @@ void run_lifecycle_progressed(struct daemon *daemon, const struct run *run)
 
 /* ---- a run begins ---- */
 
-/* As it can be read from the command, of which only the first words matter. */
+/* Derived from the command; only its first arguments matter. */
 static const char *derive_type(const struct job_start *start, char *into, size_t size)
 {
     char words[COMMAND_MAX_BYTES + 1];
@@ -257,7 +257,7 @@ static void forget(struct daemon *daemon, struct run *run)
         registry_end_run(daemon->registry, run);
 }
 
-/* One of another pid namespace cannot be looked for: it is gone when it has kept silent for long.
+/* A process in another pid namespace cannot be looked up: it counts as gone after a long silence.
  */
 static bool owner_is_gone(const struct lifecycle_entry *entry)
 {
@@ -266,7 +266,7 @@ static bool owner_is_gone(const struct lifecycle_entry *entry)
     return start_ticks_of(entry->owner_pid) != entry->owner_start_ticks;
 }
 
-/* ---- a caller that stores, too ---- */
+/* ---- callers that store events themselves ---- */
 
 void run_lifecycle_leave_events_to_caller(struct daemon *daemon, struct run *run)
 {
@@ -287,10 +287,11 @@ void run_lifecycle_store_again(struct daemon *daemon, const struct run *run)
     const struct lifecycle_entry *entry = find_entry(daemon, run);
 
     if (entry && daemon->writer)
-        store_writer_begin_job(daemon->writer, &entry->begun); /* without memory, it has it still */
+        store_writer_begin_job(daemon->writer,
+                               &entry->begun); /* without memory, it keeps the old one */
 }
 
-/* By whom it was registered: a process of the run, as the kernel knows it. */
+/* The caller is a process of the run, as the kernel reports it. */
 static bool was_started_in(const struct daemon *daemon, const struct lifecycle_entry *entry,
                            const struct run *run)
 {
@@ -315,11 +316,11 @@ int run_lifecycle_find_inner(struct daemon *daemon, struct run *run)
         int r = engine_set_parent(daemon->engine, inner, run);
         if (r < 0)
             return r;
-        if (inner->uid != run->uid) /* it is not shown to another user */
+        if (inner->uid != run->uid) /* hidden from another user */
             continue;
         memcpy(entry->parent_run_id, run->run_id, sizeof(entry->parent_run_id));
         entry->begun.parent_run_id = entry->parent_run_id;
-        run_lifecycle_store_again(daemon, inner); /* stored with what it did not have */
+        run_lifecycle_store_again(daemon, inner); /* stored with the missing fields */
     }
     return 0;
 }
@@ -360,7 +361,7 @@ int run_lifecycle_begin(struct daemon *daemon, const struct job_start *start, st
     return 0;
 }
 
-/* Its command is that of its first process. */
+/* The command of its first process. */
 void run_lifecycle_begin_found(struct daemon *daemon, struct run *run,
                                const struct process_facts *facts)
 {
@@ -377,7 +378,7 @@ void run_lifecycle_begin_found(struct daemon *daemon, struct run *run,
 
     if (facts->command)
         utf8_clean(command, sizeof(command), facts->command, strlen(facts->command));
-    keep_begin(daemon, &start, run); /* without memory, it is known by its samples alone */
+    keep_begin(daemon, &start, run); /* without memory, only its samples are stored */
 }
 
 /* ---- a run ends ---- */
@@ -387,8 +388,8 @@ static double mb_of(int64_t bytes)
     return int_is_known(bytes) ? (double)bytes / BYTES_PER_MB : REAL_UNKNOWN;
 }
 
-/* Whether all of its processes were over and accounted for when its figures were last summed up,
- * which is with a snapshot, and there was none since. */
+/* Whether all of its processes had ended and were accounted for at the last snapshot, and none was
+ * started since. */
 static bool is_summed_up(const struct daemon *daemon, const struct run *run)
 {
     const struct lifecycle_entry *entry = find_entry(daemon, run);
@@ -399,7 +400,7 @@ static bool is_summed_up(const struct daemon *daemon, const struct run *run)
 static void add_cpu(const struct daemon *daemon, const struct run *run,
                     const struct run_usage *usage, struct job_profile *profile)
 {
-    bool is_exact = is_summed_up(daemon, run) && !usage->processes /* of runs within it, too */ &&
+    bool is_exact = is_summed_up(daemon, run) && !usage->processes /* including nested runs */ &&
                     !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
     const struct cpu_time *cpu = is_exact ? &usage->accounted : &usage->cpu;
     uint64_t user_ns = MIN(cpu->user_ns, cpu->total_ns);
@@ -411,13 +412,13 @@ static void add_cpu(const struct daemon *daemon, const struct run *run,
         profile->exactness.system_seconds = is_exact ? EXACT : LOWER_BOUND;
 }
 
-/* What the samples say, where nobody who knows better has said it. */
+/* Fills in sampled figures that were not reported. */
 static void add_figures(struct daemon *daemon, const struct run *run, struct job_profile *profile)
 {
     const struct run_usage *usage = engine_usage(daemon->engine, run);
     bool saw_all = engine_saw_every_process(daemon->engine);
 
-    /* Of one that lacks events, the store has counted those of its caller, too. */
+    /* If events are missing, the store has counted those of the caller, too. */
     if (!int_is_known(profile->process_spawn_count) && !run->lacks_events) {
         profile->process_spawn_count = (int64_t)run->processes;
         profile->exactness.processes = saw_all ? EXACT : LOWER_BOUND;
@@ -437,8 +438,8 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
     }
 }
 
-/* What we know of its system calls, where nobody who knows better has told: who has counted them
- * does, and then whoever has sampled them as its parent. Without memory they are unknown. */
+/* Fills in its system calls if better ones were not reported: counted ones come first, then those
+ * that its parent sampled. Without memory they are unknown. */
 static void add_syscalls(struct daemon *daemon, const struct run *run, struct arena *arena,
                          struct job_profile *profile)
 {
@@ -468,10 +469,10 @@ static void store_sheet(struct daemon *daemon, const struct run *run, int64_t sh
         sheet.ended_at = now_sec();
     else if (!is_told)
         sheet.started_at = now_sec();
-    store_writer_sheet(daemon->writer, &sheet); /* without memory, it ends with its run */
+    store_writer_sheet(daemon->writer, &sheet); /* without memory, the step ends with its run */
 }
 
-/* What was told of it when it began. */
+/* The fields that were reported at its start. */
 static void add_beginning(const struct run *run, const struct lifecycle_entry *entry,
                           struct job *job)
 {
@@ -489,7 +490,7 @@ static void add_beginning(const struct run *run, const struct lifecycle_entry *e
     job->parent_run_id = entry->begun.parent_run_id;
 }
 
-/* A run that is a step: what is known of the one is known of the other. */
+/* For a run that is a step: the step gets the figures of the run. */
 static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_num,
                           const struct job *job)
 {
@@ -514,10 +515,10 @@ static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_
     sheet.peak_rss_mb = job->profile.peak_rss_mb;
     sheet.max_cpu_pct = job->profile.max_cpu_pct;
     sheet.cpu_seconds = job->profile.total_cpu_seconds;
-    store_writer_sheet(daemon->writer, &sheet); /* without memory, the samples' figures stay */
+    store_writer_sheet(daemon->writer, &sheet); /* without memory, the sampled figures stay */
 }
 
-/* Whether a chain tells more than the status of its last process does. */
+/* Whether a chain explains more than the status of its last process. */
 static bool tells_more(const struct process_event_list *chain)
 {
     const struct process_event *last = &chain->items[chain->count - 1];
@@ -526,8 +527,8 @@ static bool tells_more(const struct process_event_list *chain)
            int_is_known(last->sender_pid);
 }
 
-/* Of a run that its parent has handed over, or that events were lost of, the daemon has seen a
- * part, or another process than the first one. */
+/* If its parent handed the run over, or events were lost, the daemon has seen only a part of it, or
+ * another first process. */
 static bool is_worse(const struct process_event_list *seen,
                      const struct process_event_list *by_parent)
 {
@@ -536,8 +537,8 @@ static bool is_worse(const struct process_event_list *seen,
             seen->items[seen->count - 1].pid != by_parent->items[by_parent->count - 1].pid);
 }
 
-/* What the daemon has not seen the program of, the parent may have. The texts live as long as the
- * request. */
+/* The parent may know commands that the daemon has not seen. The texts live as long as the request.
+ */
 static void take_names(struct process_event_list *seen, const struct process_event_list *by_parent)
 {
     for (size_t i = 0; i < seen->count; i++)
@@ -564,7 +565,7 @@ void run_lifecycle_explain(struct daemon *daemon, struct run *run, bool is_deriv
         take_names(&chain, &job->chain);
         job->chain = chain;
     }
-    publish_redact_events(daemon, arena, &job->chain); /* the published cause is made of it */
+    publish_redact_events(daemon, arena, &job->chain); /* the published cause derives from it */
     if (is_from_parent || !chain.count)
         return;
     if (job->cause && !(is_derived && tells_more(&chain)))
@@ -581,16 +582,16 @@ void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct j
     _cleanup_(arena_done) struct arena arena = {0};
     struct job job = *reported;
 
-    engine_settle(daemon->engine, run); /* what has happened to it goes before its end */
+    engine_settle(daemon->engine, run); /* its events come before its end */
     add_beginning(run, entry, &job);
     if (!real_is_known(job.ended_at))
         job.ended_at = now_sec();
     if (!real_is_known(job.profile.wall_seconds) && job.ended_at >= job.started_at)
         job.profile.wall_seconds = job.ended_at - job.started_at;
-    /* Of one that went on from before, the store has the sums. */
+    /* If it continued an earlier part, the store has the sums. */
     if (!entry || !entry->is_continued)
         add_figures(daemon, run, &job.profile);
-    if (run->lacks_events) /* the counts of events, which go by this, are too low */
+    if (run->lacks_events) /* the counts of events, which derive from this, are too low */
         job.profile.exactness.processes = LOWER_BOUND;
     add_syscalls(daemon, run, &arena, &job.profile);
     if (entry && int_is_known(entry->sheet_num))
@@ -603,8 +604,8 @@ void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct j
     forget(daemon, run);
 }
 
-/* As its first process ended, if that was seen. Of one that was adopted, nobody knows what it would
- * have been told to be. */
+/* The outcome of its first process, if its end was seen. The reported outcome of an adopted run is
+ * unknown. */
 static void finish_by_root(struct daemon *daemon, struct run *run)
 {
     const struct lifecycle_entry *entry = find_entry(daemon, run);
@@ -613,7 +614,7 @@ static void finish_by_root(struct daemon *daemon, struct run *run)
     struct human name;
     struct job job;
 
-    engine_settle(daemon->engine, run); /* its end may be on its way */
+    engine_settle(daemon->engine, run); /* its end may be pending */
     record_init(&job_record, &job);
     job.outcome = OUTCOME_UNKNOWN;
     if (run->root_has_ended && WIFSIGNALED(run->root_wait_status)) {
@@ -640,8 +641,8 @@ void run_lifecycle_end_found(struct daemon *daemon, struct run *run)
     finish_by_root(daemon, run);
 }
 
-/* No one will report its end. One that was adopted may have a scheduler that has not reported
- * since: like one that a rule has found, it stays open for a while after its last process. */
+/* No client will report its end. An adopted run may have a scheduler that has not reported since
+ * the restart: like a run found by a rule, it stays open for a while after its last process. */
 static bool is_left_alone(const struct run *run, const struct lifecycle_entry *entry)
 {
     return run->origin == RUN_REGISTERED && owner_is_gone(entry);
@@ -656,16 +657,17 @@ void run_lifecycle_sweep(struct daemon *daemon)
         if (!entry)
             continue;
         entry->summed_processes = run->members ? 0 : run->processes;
-        run->lacks_events |= entry->has_lost_caller; /* its end would have been read since */
+        run->lacks_events |= entry->has_lost_caller; /* its end would have been received by now */
         if (run->caller_stores_events && owner_is_gone(entry)) {
             run->caller_stores_events = false;
             entry->has_lost_caller = true;
             run_lifecycle_store_again(daemon,
-                                      run); /* its counts go on from what the caller has stored */
+                                      run); /* its counts continue from what the caller stored */
         }
         bool was_left_alone = entry->was_left_alone;
         entry->was_left_alone = !run->living && is_left_alone(run, entry);
-        /* The last message of its parent may be unread: the loop reads it before the next sweep. */
+        /* The last message of its parent may be pending: the loop reads it before the next sweep.
+         */
         if (was_left_alone && entry->was_left_alone)
             finish_by_root(daemon, run);
     }
@@ -739,7 +741,7 @@ int run_lifecycle_step(struct daemon *daemon, struct run *run,
             return r;
     }
     store_sheet(daemon, run, step->sheet_num, step->name, step->outcome, was_active);
-    if (is_begin && was_active) /* told again, with its process or its name */
+    if (is_begin && was_active) /* reported again, with its process or its name */
         return 0;
     snprintf(details, sizeof(details), "Sheet %lld %s", (long long)step->sheet_num,
              strchr(step_event(step->outcome), '.') + 1);

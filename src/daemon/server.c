@@ -23,10 +23,10 @@
 #include "rpc/codec.h"
 
 #define BACKLOG 128
-/* Connections that are accepted in one turn of the loop: ticks must not wait for a flood. */
+/* Connections accepted in one iteration of the loop: a flood must not delay ticks. */
 #define ACCEPT_MAX   32
 #define SWEEP_MAX_MS 5000
-/* Databases, logs, files that are read and closed again. */
+/* For databases, logs and files that are open only briefly. */
 #define DESCRIPTORS_OF_OTHERS 64
 
 struct server {
@@ -34,8 +34,8 @@ struct server {
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
     struct fd_watch *watch;
     int fd;
-    int path_fd; /* the socket in the filesystem, whatever others put in its place later */
-    bool lacks_descriptors; /* and that was said */
+    int path_fd;            /* the socket file itself, even if another file replaces it later */
+    bool lacks_descriptors; /* and that was logged */
     bool has_lacked_any;    /* since the last sweep */
     bool was_told_full;
     bool was_told_lost;
@@ -47,7 +47,7 @@ struct server {
     uint64_t refused;
 };
 
-/* ---- who may ---- */
+/* ---- permissions ---- */
 
 static int find_group(const struct access_config *access, gid_t *ret)
 {
@@ -71,7 +71,7 @@ static mode_t mode_of(enum access_kind kind)
     return 0600;
 }
 
-/* Nobody gets in between: the mode is narrowed first, and widened last. */
+/* The mode is narrowed first and widened last, so that it is never too wide. */
 static int set_mode(const struct server *server, enum access_kind kind, gid_t group)
 {
     char path[32];
@@ -84,14 +84,14 @@ static int set_mode(const struct server *server, enum access_kind kind, gid_t gr
     return 0;
 }
 
-/* The mode of the socket says so already; this holds for a socket that was opened earlier too. */
+/* The mode of the socket enforces this; the check covers connections that were opened earlier. */
 static bool may_connect(const struct server *server, const struct peer *peer)
 {
     return peer->sees_all || server->access != ACCESS_OWNER;
 }
 
-/* Those whom the configuration no longer lets in. Who is in a group is looked at when it connects.
- */
+/* Disconnects clients that the configuration no longer admits. Group membership is checked when a
+ * client connects. */
 static void close_strangers(struct server *server)
 {
     for (size_t i = server->connections.count; i-- > 0;)
@@ -149,7 +149,7 @@ static size_t count_of_user(const struct server *server, uid_t uid)
     return count;
 }
 
-/* Once, until most are gone again. */
+/* Logged once, until most are gone again. */
 static void tell_full(struct server *server)
 {
     char count[24];
@@ -163,7 +163,7 @@ static void tell_full(struct server *server)
     server->was_told_full = true;
 }
 
-/* NULL: it may; else why not. */
+/* NULL if it may connect, else the reason. */
 static const char *why_refused(struct server *server, const struct peer *peer)
 {
     if (!may_connect(server, peer))
@@ -177,7 +177,7 @@ static const char *why_refused(struct server *server, const struct peer *peer)
     return NULL;
 }
 
-/* Whether what lies at its path is its own socket. */
+/* Whether the file at its path is its own socket. */
 static bool is_in_place(const struct server *server)
 {
     struct stat own, there;
@@ -224,7 +224,7 @@ static void admit(struct server *server, int fd)
         server->refused++;
 }
 
-/* Without descriptors it is tried again when a client leaves, and at every sweep. */
+/* Without descriptors, accepting is retried when a client leaves and at every sweep. */
 static void pause_accepting(struct server *server)
 {
     fd_watch_pause(server->watch);
@@ -292,9 +292,9 @@ static void on_sweep(uv_timer_t *timer)
     server_plan_sweep(server);
 }
 
-/* ---- from begin to end ---- */
+/* ---- start and end ---- */
 
-/* Clients must not take the descriptors that sampling and storing need. */
+/* Reserves descriptors for sampling and storing. */
 static size_t count_allowed(void)
 {
     struct rlimit limit;
@@ -306,7 +306,7 @@ static size_t count_allowed(void)
     return MIN(MAX(spare, left / 4), (size_t)SERVER_CONNECTIONS_MAX);
 }
 
-/* Who may connect is the socket's own mode, and others must get to it. */
+/* The mode of the socket controls access; the directory must be accessible. */
 int server_make_directory(const char *path)
 {
     _cleanup_fd_location_ struct fd_location location = {.dir_fd = -1};
@@ -320,7 +320,7 @@ int server_make_directory(const char *path)
     return r;
 }
 
-/* The lock is held: whoever has left a socket is gone. Anything else is somebody's. */
+/* The lock is held, so an existing socket is stale. Any other file is not ours. */
 static int remove_stale(const char *path)
 {
     struct stat status;
@@ -332,7 +332,7 @@ static int remove_stale(const char *path)
     return unlink(path) < 0 ? -errno : 0;
 }
 
-/* Holds the socket that was just bound, unless somebody else has been quicker to put one there. */
+/* Opens the socket that was just bound, unless another process has replaced it. */
 static int open_path(const char *path, int *ret)
 {
     _cleanup_close_ int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -346,7 +346,7 @@ static int open_path(const char *path, int *ret)
     return 0;
 }
 
-/* Bound with a mask that lets nobody in: between bind and chmod there is no gap. */
+/* Bound with a mask that admits no other user, so that there is no gap between bind and chmod. */
 static int bind_socket(const char *path, int *ret)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -373,7 +373,7 @@ static void on_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-/* A socket at the server's path, with its mode, and watched. */
+/* Creates the socket at the server's path, sets its mode and watches it. */
 static int open_socket(struct server *server, const struct access_config *access)
 {
     int r = bind_socket(server->path, &server->fd);
@@ -387,7 +387,7 @@ static int open_socket(struct server *server, const struct access_config *access
     return r;
 }
 
-/* A directory that is private keeps out whom the configuration lets in. */
+/* A private directory keeps out users that the configuration admits. */
 static void check_way(const struct server *server, const struct access_config *access)
 {
     char directory[sizeof(server->path)];
@@ -404,8 +404,8 @@ static void check_way(const struct server *server, const struct access_config *a
                    directory, "fix", "use --socket with a directory that they can enter", NULL);
 }
 
-/* Somebody has removed the socket, such as a cleaner of temporary files: those who are connected
- * stay. */
+/* The socket was removed, for example by a cleaner of temporary files: create it again. Connected
+ * clients stay. */
 static void listen_again(struct server *server)
 {
     if (server->watch)

@@ -32,7 +32,7 @@ void service_notify(const char *format, ...)
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
     if (*path == '@') /* an abstract name */
         address.sun_path[0] = '\0';
-    /* A manager that does not listen is none of our trouble. */
+    /* A manager that does not listen is ignored. */
     sendto(fd, text, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&address,
            size);
 }

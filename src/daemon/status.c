@@ -10,9 +10,9 @@
 #include "daemon/periodic-analysis.h"
 #include "daemon/server.h"
 
-/* ---- what is exact ---- */
+/* ---- exactness ---- */
 
-/* A list that is filled up to its room; without memory for a text, `error` says so. */
+/* A list with a fixed capacity; `error` is set without memory for a text. */
 struct text_listing {
     struct text_list *list;
     struct arena *arena;
@@ -52,7 +52,7 @@ static bool has_part(const struct daemon *daemon, enum kernel_part part)
     return daemon->kernel && kernel_probe_has(daemon->kernel, part);
 }
 
-/* Why the kernel's own programs do not tell it. */
+/* Why the kernel collector does not report it. */
 static const char *why_not(const struct daemon *daemon)
 {
     return daemon->kernel ? kernel_probe_refusal(daemon->kernel) : daemon->refusal.words;
@@ -246,7 +246,7 @@ static int fill_store(struct daemon *daemon, struct arena *arena, struct daemon_
     return status->database_error ? 0 : -ENOMEM;
 }
 
-/* Where strace is, what it is used for, and what went wrong with it. */
+/* The path of strace, its use and its last error. */
 static void describe_strace(struct daemon *daemon, struct text *out)
 {
     struct tracing *tracing = engine_tracing(daemon->engine);
