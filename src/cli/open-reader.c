@@ -84,7 +84,7 @@ int reader_failed(const struct command *command, const struct reader *reader, in
     return 1;
 }
 
-/* " (asked the daemon at '/run/sonde/sonde.sock')", as the end of a line that tells of nothing:
+/* " (from the daemon at '/run/sonde/sonde.sock')", as the end of a line that tells of nothing:
  * where it was looked for, and where it was not. */
 static void append_asked(const struct reader *reader, struct text *out)
 {
@@ -93,7 +93,7 @@ static void append_asked(const struct reader *reader, struct text *out)
     if (trouble)
         text_printf(out, " (%s)", trouble);
     else if (reader_source(reader) == READER_DAEMON)
-        text_printf(out, " (asked the daemon at '%s')", reader_place(reader));
+        text_printf(out, " (from the daemon at '%s')", reader_place(reader));
 }
 
 int reader_has_no_job(const struct command *command, struct reader *reader, const char *name)

@@ -1,4 +1,4 @@
-/* What a daemon answers when it is asked whether a job may start. */
+/* Decodes the daemon's answer to whether a job may start. */
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,6 @@
-/* The socket is non-blocking and every wait has a deadline. One request is under way at a time, so
- * that an answer without an id (the daemon could not make one out, or refuses the connection as
- * such) is the answer to it. Events that come while an answer is waited for are kept as lines, and
- * parsed when they are asked for. */
+/* The socket is non-blocking and every wait has a deadline. One request is pending at a time, so an
+ * answer without an id (the daemon could not parse one, or rejects the connection) belongs to it.
+ * Events that arrive before the answer are kept as lines and parsed by client_next(). */
 #include "client/client.h"
 
 #include <errno.h>
@@ -43,12 +42,12 @@ struct client {
     struct client_error error;
 };
 
-/* ---- words ---- */
+/* ---- errors ---- */
 
-/* Keeps errors where they are told from: `r` is passed on. */
-static int say(struct client_error *error, int r, const char *format, ...) _printf_(3, 4);
+/* Formats the error of this client and returns `r`. */
+static int set_error(struct client_error *error, int r, const char *format, ...) _printf_(3, 4);
 
-static int say(struct client_error *error, int r, const char *format, ...)
+static int set_error(struct client_error *error, int r, const char *format, ...)
 {
     va_list arguments;
 
@@ -64,23 +63,26 @@ static int fail(struct client *client, int r)
 
     switch (r) {
     case -ETIMEDOUT:
-        return say(
+        return set_error(
             error, r,
             "the daemon at '%s' does not answer within %g s (it may be stopped, or very busy)",
             client->path, client->timeout_msec / 1000.0);
-    case -EPIPE: return say(error, r, "the daemon at '%s' has gone away", client->path);
+    case -EPIPE:
+        return set_error(error, r, "the daemon at '%s' closed the connection", client->path);
     case -EBADMSG:
-        return say(error, r, "what answers at '%s' does not speak as a sonde daemon", client->path);
+        return set_error(error, r, "'%s' does not speak the protocol of a sonde daemon",
+                         client->path);
     case -EMSGSIZE:
-        return say(error, r, "the answer of the daemon at '%s' is larger than %d MiB; ask for less",
-                   client->path, CLIENT_ANSWER_MAX_BYTES / (1024 * 1024));
-    default: return say(error, r, "the daemon at '%s': %s", client->path, strerror(-r));
+        return set_error(
+            error, r, "the answer of the daemon at '%s' is larger than %d MiB; request less data",
+            client->path, CLIENT_ANSWER_MAX_BYTES / (1024 * 1024));
+    default: return set_error(error, r, "the daemon at '%s': %s", client->path, strerror(-r));
     }
 }
 
 /* ---- opening ---- */
 
-/* A full backlog is waited for only by a connect() that blocks, for as long as may be sent for. */
+/* Only a blocking connect() waits for a full backlog, for at most the send timeout. */
 static int connect_within(int fd, const struct sockaddr_un *address, int timeout_msec)
 {
     const struct timeval limit = {.tv_sec = timeout_msec / 1000,
@@ -117,11 +119,11 @@ static int connect_to(const char *path, int timeout_msec, int *ret_fd)
 
 enum trust {
     TRUST_FULL,
-    TRUST_NONE,      /* it has nothing to do with the place */
-    TRUST_OPEN_PLACE /* it owns the directory, which anybody might have made */
+    TRUST_NONE,      /* its uid does not depend on the path */
+    TRUST_OPEN_PLACE /* it owns the directory, which any user could have made */
 };
 
-/* That of whoever is neither root nor this user. */
+/* A peer that is neither root nor this user. */
 static enum trust trust_in_owner(uid_t uid, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -133,14 +135,14 @@ static enum trust trust_in_owner(uid_t uid, const char *path)
                  path);
     if (stat(directory, &status) < 0 || status.st_uid != uid)
         return TRUST_NONE;
-    /* Where others can make directories, owning one says nothing. */
+    /* Where other users can make directories, owning one proves nothing. */
     strncat(directory, "/..", sizeof(directory) - strlen(directory) - 1);
     _cleanup_close_ int parent_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return parent_fd >= 0 && !fd_others_can_write(parent_fd) ? TRUST_FULL : TRUST_OPEN_PLACE;
 }
 
-/* Who is believed: root, this user, and whoever owns the directory of the socket (a daemon with a
- * user of its own). Anyone else has put a socket where a daemon was expected. */
+/* Trusted peers are root, this user, and the owner of the socket's directory (a daemon with its own
+ * user). Any other user has put a socket where a daemon was expected. */
 static int check_peer(int fd, const char *path, struct client_error *error)
 {
     struct ucred peer;
@@ -153,49 +155,50 @@ static int check_peer(int fd, const char *path, struct client_error *error)
     switch (trust_in_owner(peer.uid, path)) {
     case TRUST_FULL: return 0;
     case TRUST_NONE:
-        return say(error, -EPERM,
-                   "what listens at '%s' belongs to uid %lld, who is neither root nor this user "
-                   "nor the owner of its directory: it is not asked",
-                   path, (long long)peer.uid);
+        return set_error(
+            error, -EPERM,
+            "the listener at '%s' has uid %lld, which is neither root nor this user nor the "
+            "owner of its directory; not connecting",
+            path, (long long)peer.uid);
     case TRUST_OPEN_PLACE: break;
     }
-    return say(
+    return set_error(
         error, -EPERM,
-        "what listens at '%s' belongs to uid %lld, and so does its directory, but where that "
-        "lies others than this user and root could have made it: it is not asked; ask as "
-        "that user",
+        "the listener at '%s' and its directory belong to uid %lld, but other users could have "
+        "created that directory; not connecting (run this as that user)",
         path, (long long)peer.uid);
 }
 
-/* A socket file that nobody listens at was left by a daemon that died. */
+/* A socket file without a listener was left by a daemon that died. */
 static bool is_absent(int r)
 {
     return r == -ENOENT || r == -ENOTDIR || r == -ECONNREFUSED;
 }
 
-static int say_why(const char *path, int r, int timeout_msec, struct client_error *error)
+static int set_connect_error(const char *path, int r, int timeout_msec, struct client_error *error)
 {
-    if (error->text[0]) /* check_peer() has said it */
+    if (error->text[0]) /* check_peer() has set the error */
         return r;
     switch (r) {
     case -EACCES:
-        return say(error, r,
-                   "the daemon at '%s' does not let this user in; daemon.access in its "
-                   "configuration says who may",
-                   path);
+        return set_error(error, r,
+                         "the daemon at '%s' does not admit this user; see daemon.access in its "
+                         "configuration",
+                         path);
     case -ENAMETOOLONG:
-        return say(error, r,
-                   "the socket's path '%.200s%s' is longer than %d bytes; give a shorter one with "
-                   "--socket or --state-dir",
-                   path, strlen(path) > 200 ? "…" : "", PATHS_SOCKET_MAX_BYTES);
+        return set_error(
+            error, r,
+            "the socket's path '%.200s%s' is longer than %d bytes; use a shorter one with "
+            "--socket or --state-dir",
+            path, strlen(path) > 200 ? "…" : "", PATHS_SOCKET_MAX_BYTES);
     case -ETIMEDOUT:
-        return say(error, r,
-                   "the daemon at '%s' takes no connection within %g s (it may be stopped, or very "
-                   "busy)",
-                   path, timeout_msec / 1000.0);
+        return set_error(error, r,
+                         "the daemon at '%s' does not accept a connection within %g s (it may be "
+                         "stopped, or very busy)",
+                         path, timeout_msec / 1000.0);
     case -EPROTOTYPE:
-    case -ENOTSOCK: return say(error, r, "'%s' is not the socket of a sonde daemon", path);
-    default: return say(error, r, "cannot connect to '%s': %s", path, strerror(-r));
+    case -ENOTSOCK: return set_error(error, r, "'%s' is not the socket of a sonde daemon", path);
+    default: return set_error(error, r, "cannot connect to '%s': %s", path, strerror(-r));
     }
 }
 
@@ -219,7 +222,7 @@ static int client_new(int fd, const char *path, int timeout_msec, struct client 
 
     if (!client)
         return -ENOMEM;
-    client->fd = -1; /* the caller's, until all is there */
+    client->fd = -1; /* the caller's, until the client is complete */
     client->timeout_msec = timeout_msec;
     client->framer.max_bytes = CLIENT_ANSWER_MAX_BYTES;
     client->path = strdup(path);
@@ -245,7 +248,7 @@ static int open_one(const char *path, int timeout_msec, struct client **ret,
     if (r == 0)
         r = client_new(fd, path, timeout_msec, ret);
     if (r < 0)
-        return is_absent(r) ? -ENOENT : say_why(path, r, timeout_msec, error);
+        return is_absent(r) ? -ENOENT : set_connect_error(path, r, timeout_msec, error);
     TAKE_FD(fd);
     return 0;
 }
@@ -323,7 +326,8 @@ static int wait_for(const struct client *client, short events, uint64_t deadline
         struct pollfd fd = {.fd = client->fd, .events = events};
         uint64_t now_ns = clock_mono_ns();
         uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-        uint64_t left_msec = (left_ns + NS_PER_MSEC - 1) / NS_PER_MSEC; /* never too short */
+        uint64_t left_msec =
+            (left_ns + NS_PER_MSEC - 1) / NS_PER_MSEC; /* the buffer is large enough */
         int timeout = deadline_ns == NO_DEADLINE ? -1 : (int)MIN(left_msec, (uint64_t)INT_MAX);
 
         int r = poll(&fd, 1, timeout);
@@ -375,7 +379,7 @@ static int receive_some(struct client *client, uint64_t deadline_ns)
     }
 }
 
-/* The next line, valid until the next call. */
+/* Returns the next line, valid until the next call. */
 static int next_line(struct client *client, uint64_t deadline_ns, const char **ret_line,
                      size_t *ret_length)
 {
@@ -387,7 +391,7 @@ static int next_line(struct client *client, uint64_t deadline_ns, const char **r
     return 0;
 }
 
-/* ---- events that come between ---- */
+/* ---- events before an answer ---- */
 
 static struct kept_line take_oldest(struct client *client)
 {
@@ -443,7 +447,7 @@ static int await_answer(struct client *client, uint64_t deadline_ns, struct aren
             r = keep(client, line, length);
             if (r < 0)
                 return r;
-            if (clock_mono_ns() >= deadline_ns) /* a flood of them is no answer */
+            if (clock_mono_ns() >= deadline_ns) /* a flood of events does not extend the deadline */
                 return -ETIMEDOUT;
         } else if (reply.id == client->last_id || (reply.error && !int_is_known(reply.id))) {
             *ret = reply;
@@ -463,7 +467,7 @@ int client_call(struct client *client, const char *method, const char *params, s
     int r = text_error(&request);
     if (r == 0)
         r = send_all(client, &request, deadline_ns);
-    /* One that hangs up may have said why before it did. */
+    /* A daemon may have sent an error before it closed the connection. */
     if (r == 0 || r == -EPIPE)
         r = await_answer(client, deadline_ns, arena, ret);
     return r < 0 ? fail(client, r) : 0;
@@ -493,7 +497,7 @@ int client_next(struct client *client, int timeout_msec, struct arena *arena, st
     do
         r = next_event(client, deadline_ns, arena, &reply);
     while (r == 0 && !reply.is_event);
-    if (r == -ETIMEDOUT) /* what the caller asked for */
+    if (r == -ETIMEDOUT) /* the event that the caller waits for */
         return r;
     if (r < 0)
         return fail(client, r);

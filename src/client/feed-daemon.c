@@ -1,8 +1,6 @@
-/* The daemon's streams: a frame for each snapshot that it publishes, and whatever else it tells.
- *
- * If it takes snapshots less often than wanted, it is asked for one out of turn, which then comes
- * through the stream as all do; if more often, what comes too soon is let go unread. When it goes
- * away, that is told, and it is tried again until it is back. */
+/* The daemon's streams: a frame for each published snapshot, and events. If the daemon samples less
+ * often than wanted, the feed requests snapshots on demand, which arrive through the stream; if
+ * more often, it skips some. When the daemon goes away, the feed reports it and reconnects. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,25 +19,25 @@
 #include "model/record-json.h"
 #include "rpc/event-name.h"
 
-/* A daemon that does not answer that soon is as good as gone to whoever looks at a screen. */
+/* Shorter than the default, because a person waits for the screen. */
 #define ANSWER_MSEC 3000
 #define RETRY_MSEC  500
-/* How long a daemon may be silent. */
+/* How long a daemon may send nothing. */
 #define SILENCE_INTERVALS 2.0
 #define SILENCE_SECONDS   1.0
-/* Of episodes; above that only their number is known. */
+/* Of open episodes; beyond it only their number is known. */
 #define BOOK_MAX 1000
-/* A snapshot that comes this much sooner than wanted is still taken. */
+/* A snapshot that comes early by at most this is shown. */
 #define EARLY_RATIO 0.75
 
 #define EVENTS_PARAMS                                                                              \
     "{\"events\":[\"process.*\",\"job.*\",\"sheet.*\",\"" EVENT_NAME_ANOMALY                       \
     "\",\"" EVENT_NAME_ANOMALY_CLEARED "\",\"" EVENT_NAME_GAP "\"]}"
 #define FRESH_PARAMS "{\"fresh\":true}"
-/* How the envelope of a snapshot begins, so that one need not be parsed to be passed over. */
+/* The start of a snapshot's envelope, so that a snapshot can be skipped without parsing. */
 #define SNAPSHOT_PREFIX "{\"event\":\"" EVENT_NAME_SNAPSHOT "\""
 
-/* An episode that is open, in one piece. */
+/* An open episode with its texts. */
 struct booked {
     struct anomaly anomaly;
     struct arena arena;
@@ -47,14 +45,14 @@ struct booked {
 
 struct daemon_feed {
     struct feed *feed;
-    struct client *client; /* NULL: it is gone */
+    struct client *client; /* NULL: not connected */
     struct fd_watch *watch;
-    struct alarm *alarm; /* to try again, or to ask for a snapshot */
+    struct alarm *alarm; /* to reconnect, or to request a snapshot */
     struct VEC(struct booked) book;
     int64_t open_anomalies;
     uint64_t last_frame_ns; /* monotonic; 0: none yet */
     double last_timestamp;  /* of its snapshot */
-    bool is_jump;           /* the next frame is */
+    bool is_jump;           /* the next frame is a jump */
 };
 
 /* ---- episodes ---- */
@@ -86,7 +84,7 @@ static void unbook(struct daemon_feed *own, const struct anomaly *anomaly)
     }
 }
 
-/* One that there is no memory or room for is merely counted. */
+/* Without memory or room, the episode is only counted. */
 static void book(struct daemon_feed *own, const struct anomaly *anomaly)
 {
     struct booked booked = {0};
@@ -115,9 +113,9 @@ static int list_episodes(const struct daemon_feed *own, struct frame *frame)
     return 0;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-/* 0, -EPROTO (it answers with an error) or another negative errno. */
+/* Returns 0, -EPROTO (the daemon answered with an error) or another negative errno. */
 static int ask(struct daemon_feed *own, const char *method, const char *params, struct arena *arena,
                struct rpc_reply *ret)
 {
@@ -146,7 +144,7 @@ static int learn_status(struct daemon_feed *own)
     return 0;
 }
 
-/* Those that opened before we came: who may not ask does without. */
+/* Reads the episodes that opened before; optional, because not every user may. */
 static void learn_episodes(struct daemon_feed *own)
 {
     static const struct field field = {
@@ -168,7 +166,7 @@ static void learn_episodes(struct daemon_feed *own)
             book(own, &list.items[i]);
 }
 
-/* Out of the daemon's memory: what has happened lately. */
+/* Reads the daemon's latest events. */
 static void learn_events(struct daemon_feed *own)
 {
     _cleanup_(arena_done) struct arena arena = {0};
@@ -190,8 +188,8 @@ static void learn_events(struct daemon_feed *own)
 
 /* ---- frames ---- */
 
-/* One that takes them often enough is asked only when it has been silent for too long: it may be
- * stopped, which nothing else would tell. */
+/* A daemon that samples often enough gets a request only after a long silence, to detect that it is
+ * stopped. */
 static void plan_question(struct daemon_feed *own)
 {
     double wanted = ns_to_sec(own->feed->options->interval_ns);
@@ -224,7 +222,7 @@ static int give_frame(struct daemon_feed *own, const char *json, size_t length, 
     struct frame frame = {.is_jump = own->is_jump, .open_anomalies = INT_UNKNOWN};
 
     int r = decode_snapshot(json, length, is_wrapped, &frame.snapshot);
-    /* The answer to a question is in the stream as well. */
+    /* The stream contains the requested snapshot as well. */
     if (r == 0 && !own->is_jump && frame.snapshot->timestamp == own->last_timestamp) {
         frame_done(&frame);
         return 0;
@@ -250,7 +248,7 @@ static bool is_too_soon(const struct daemon_feed *own)
     return own->last_frame_ns && (double)(clock_mono_ns() - own->last_frame_ns) < wanted_ns;
 }
 
-/* ---- what the streams bring ---- */
+/* ---- input of the streams ---- */
 
 static int handle_news(struct daemon_feed *own, const struct rpc_reply *reply, struct arena *arena)
 {
@@ -281,7 +279,7 @@ static int handle(struct daemon_feed *own, const struct rpc_reply *reply, struct
     return is_too_soon(own) ? 0 : give_frame(own, reply->result, reply->result_length, true);
 }
 
-/* As the daemon reports what it drops itself. Newer events were kept, and follow it. */
+/* In the form in which the daemon reports its own drops. Newer events were kept and follow. */
 static void report_dropped(struct daemon_feed *own)
 {
     const struct gap gap = {.kind = GAP_EVENTS,
@@ -304,16 +302,16 @@ static int drain(struct daemon_feed *own)
     while ((r = client_next(own->client, 0, &arena, &reply)) == 0) {
         report_dropped(own);
         r = handle(own, &reply, &arena);
-        if (r < 0 && r != -EBADMSG) /* what a newer daemon tells is passed over */
+        if (r < 0 && r != -EBADMSG) /* unknown events of a newer daemon are skipped */
             return r;
         arena_reset(&arena);
     }
     return r == -ETIMEDOUT ? 0 : r;
 }
 
-/* ---- its coming and going ---- */
+/* ---- connection ---- */
 
-/* `words` may be empty. */
+/* `words` is the reason and may be empty. */
 static void go_down(struct daemon_feed *own, int error, const char *words)
 {
     struct feed_status *status = &own->feed->status;
@@ -340,7 +338,7 @@ static void on_readable(void *context, int fd _unused_)
         go_down(own, r, "");
 }
 
-/* A snapshot is overdue: the daemon takes fewer than wanted, or there was none yet. */
+/* A snapshot is overdue: the daemon samples less often than wanted, or there was none yet. */
 static int ask_for_snapshot(struct daemon_feed *own)
 {
     _cleanup_(arena_done) struct arena arena = {0};
@@ -364,7 +362,7 @@ static int subscribe(struct daemon_feed *own)
     return r;
 }
 
-/* At once, not at the next tick; its copy out of the stream comes too soon. */
+/* Shows the answer at once; its copy in the stream comes too early and is skipped. */
 static int give_first(struct daemon_feed *own)
 {
     _cleanup_(arena_done) struct arena arena = {0};
@@ -445,7 +443,7 @@ static void close_feed(struct feed *feed)
     free(own);
 }
 
-/* Whether it may be another time: it is busy, stopped, or just going away. */
+/* Whether a retry may succeed: the daemon is busy, stopped or just exiting. */
 static bool may_come_back(int error)
 {
     return error != -ENOENT && error != -EACCES && error != -EPERM && error != -ENAMETOOLONG &&

@@ -1,5 +1,5 @@
-/* What is stored, played again. A frame is a snapshot; where several writers stored at once (each a
- * `sonde run` of its own), what the others had seen last is part of it. */
+/* Plays stored data. A frame is a snapshot; if several writers stored at once (several `sonde
+ * run`), it also contains the last snapshots of the others. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,28 +10,28 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "client/feed-source.h"
-#include "model/record-copy.h"
 #include "loop/alarm.h"
+#include "model/record-copy.h"
 #include "store/store.h"
 
 /* A week of seconds. */
 #define MARKS_MAX 700000
-/* Time that nothing is stored of is not waited for. */
+/* Time without stored data is skipped. */
 #define WAIT_MAX_MSEC 1500
-/* Faster than anyone can see; the rest of the speed comes from leaving frames out. */
+/* The shortest time between frames; higher speeds skip frames. */
 #define WAIT_MIN_MSEC 40
-/* At the end of what is stored, while it may go on. */
+/* How often the end of the data is checked for more. */
 #define AT_END_MSEC 1000
-/* Frames before the one that is jumped to, for what is drawn of the time before it. */
+/* Frames before the target of a jump, for sparklines. */
 #define LEAD_FRAMES 60
-/* What happened before the frame that is jumped to. */
+/* Events before the target of a jump. */
 #define NEWS_BEFORE 100
-/* A writer's last snapshot counts for so many of its intervals. */
+/* A writer's last snapshot is valid for this many of its intervals. */
 #define HOLDS_INTERVALS 2.5
 #define WRITERS_MAX     16
 #define RUNS_KEPT_MAX   512
 
-/* The steps of a run, as they are stored now. */
+/* The stored steps of a run. */
 struct kept_run {
     const char *run_id;
     int64_t total_sheets;
@@ -47,12 +47,12 @@ struct history {
     struct anomaly_list anomalies;
     struct VEC(struct kept_run) runs;
     struct arena runs_arena;
-    size_t position; /* of the frame that was given last */
+    size_t position; /* of the last frame */
 };
 
-/* ---- what there is ---- */
+/* ---- stored data ---- */
 
-/* What cannot be read again stays as it was. */
+/* Keeps the old data if it cannot be read again. */
 static int read_anomalies(struct history *own)
 {
     struct arena arena = {0};
@@ -70,12 +70,12 @@ static int read_anomalies(struct history *own)
     return 0;
 }
 
-/* Appends what was stored since the last mark; how many. */
+/* Appends the marks since the last one. Returns their number. */
 static int read_marks(struct history *own, size_t *ret_added)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     size_t count = own->marks.count;
-    struct snapshot_mark last = {0}; /* a copy: the marks move when they grow */
+    struct snapshot_mark last = {0}; /* a copy, because the array may move when it grows */
     struct snapshot_mark_list found;
 
     if (count)
@@ -94,7 +94,7 @@ static double time_at(const struct history *own, size_t position)
     return own->marks.items[position].timestamp;
 }
 
-/* The first mark at that time or after it; the last one, if there is none. */
+/* The first mark at or after that time, or the last mark. */
 static size_t find_mark(const struct history *own, double time)
 {
     size_t low = 0, high = own->marks.count - 1;
@@ -131,7 +131,7 @@ static const struct kept_run *find_run(struct history *own, const char *run_id)
     return VEC_PUSH(&own->runs, run) == 0 ? &own->runs.items[own->runs.count - 1] : NULL;
 }
 
-/* How far it had come then. */
+/* The progress of the run at that time. */
 static struct job_progress progress_at(const struct kept_run *run, double time)
 {
     struct job_progress progress;
@@ -183,7 +183,7 @@ static bool has_process(const struct process_list *processes, int64_t pid)
     return false;
 }
 
-/* Room for `more` items behind those of the list, which moves. */
+/* Makes room for `more` items; the array may move. */
 static int make_room(struct arena *arena, struct any_list *list, size_t more, size_t item_size)
 {
     void *items = arena_alloc(arena, (list->count + more + 1) * item_size);
@@ -196,7 +196,7 @@ static int make_room(struct arena *arena, struct any_list *list, size_t more, si
     return 0;
 }
 
-/* What another writer had seen, less what is there already. */
+/* Adds what another writer saw, without duplicates. */
 static int merge(struct snapshot *into, const struct snapshot *other)
 {
     struct process_list *processes = &into->processes;
@@ -224,7 +224,7 @@ static int merge(struct snapshot *into, const struct snapshot *other)
     return r;
 }
 
-/* The latest marks of the other writers that still count at a position. */
+/* The latest valid marks of the other writers at a position. */
 static size_t find_others(const struct history *own, size_t position, size_t others[WRITERS_MAX])
 {
     const struct snapshot_mark *marks = own->marks.items;
@@ -262,7 +262,7 @@ static int add_others(struct history *own, size_t position, struct snapshot *sna
 
 /* ---- frames ---- */
 
-/* `item` was open then. */
+/* Whether `item` was open then. */
 static bool was_open(const struct anomaly *item, double time)
 {
     return item->timestamp <= time && !(item->cleared_at <= time);
@@ -289,7 +289,7 @@ static int list_open(const struct history *own, struct frame *frame)
     return 0;
 }
 
-/* 0, -ENOENT (retention has taken it meanwhile) or another negative errno. */
+/* Returns 0, -ENOENT (deleted by retention meanwhile) or another negative errno. */
 static int read_frame(struct history *own, size_t position, struct frame *ret)
 {
     struct frame frame = {.open_anomalies = INT_UNKNOWN};
@@ -308,7 +308,7 @@ static int read_frame(struct history *own, size_t position, struct frame *ret)
     return r;
 }
 
-/* ---- news ---- */
+/* ---- events ---- */
 
 struct news_list VEC(struct news);
 
@@ -380,7 +380,7 @@ static int gather_events(struct history *own, double after, double until, struct
     int r = store_read_events(own->store, &filter, arena, &events);
     if (r < 0)
         return r;
-    /* What is older than the oldest event that is shown is not shown either. */
+    /* Skips everything older than the oldest event shown. */
     *ret_from = events.count == NEWS_BEFORE ? events.items[0].timestamp : after;
     for (size_t i = 0; r == 0 && i < events.count; i++) {
         struct news news;
@@ -391,7 +391,7 @@ static int gather_events(struct history *own, double after, double until, struct
     return r;
 }
 
-/* What happened after one time and until another. */
+/* Reports what happened after one time and until another. */
 static int tell_news(struct history *own, double after, double until)
 {
     _cleanup_(arena_done) struct arena arena = {0};
@@ -413,7 +413,7 @@ static int tell_news(struct history *own, double after, double until)
     return r;
 }
 
-/* ---- going through it ---- */
+/* ---- positions ---- */
 
 static void tell_status(struct history *own)
 {
@@ -432,7 +432,7 @@ static void tell_status(struct history *own)
     feed_tell_status(own->feed);
 }
 
-/* What cannot be read is said, and stays so until something can. */
+/* Reports a read error, until a read succeeds. */
 static void say(struct history *own, int error)
 {
     struct feed_status *status = &own->feed->status;
@@ -455,8 +455,8 @@ static int give(struct history *own, size_t position, bool is_jump, bool is_past
     return 0;
 }
 
-/* The frames before one, which led to it. Retention may have taken some; where another cannot be
- * read, the position is the new one all the same. */
+/* Gives the frames before the target. Frames deleted by retention are skipped; a read error does
+ * not prevent the jump. */
 static int lead(struct history *own, size_t first, size_t position, bool is_jump)
 {
     own->position = position;
@@ -489,7 +489,7 @@ static void tell_result(struct history *own, int r)
     tell_status(own);
 }
 
-/* Somewhere else, with all that led there. */
+/* Jumps to a position, with the frames and events before it. */
 static void show(struct history *own, size_t position)
 {
     bool is_next = position > own->position && position - own->position <= LEAD_FRAMES;
@@ -514,7 +514,7 @@ static void plan(struct history *own)
     }
 }
 
-/* The next frame, or, where these come faster than they can be seen, one of the next. */
+/* The next frame, or a later one at high speed. */
 static size_t find_next(const struct history *own)
 {
     double until = time_at(own, own->position) + own->feed->status.speed * WAIT_MIN_MSEC / 1e3;
@@ -534,7 +534,7 @@ static void on_alarm(void *context)
         read_anomalies(own);
     if (own->position + 1 < own->marks.count) {
         size_t next = find_next(own);
-        tell_result(own, go_on(own, next, next)); /* what is too fast to be seen is left out */
+        tell_result(own, go_on(own, next, next)); /* frames that are too fast to see are skipped */
     }
     plan(own);
 }
@@ -546,7 +546,7 @@ static void step(struct history *own, double amount)
     show(own, (size_t)fmin(fmax(target, 0), last));
 }
 
-/* The frame in which an episode is first seen to be open. */
+/* The first frame in which an episode is open. */
 static void find_anomaly(struct history *own, bool is_next)
 {
     double now = time_at(own, own->position);
@@ -573,7 +573,7 @@ static void command(struct feed *feed, const struct feed_command *command)
     else if (command->order == FEED_SPEED)
         status->speed = fmin(fmax(status->speed * command->amount, FEED_SPEED_MIN), FEED_SPEED_MAX);
     else
-        status->is_playing = false; /* whoever goes somewhere wants to look at it */
+        status->is_playing = false; /* a jump pauses the playback */
     switch (command->order) {
     case FEED_STEP: step(own, command->amount); break;
     case FEED_SKIP: show(own, find_mark(own, now + command->amount)); break;
@@ -605,8 +605,7 @@ static int open_store(struct history *own, struct feed_error *error)
     struct store_error words = {""};
 
     if (!path)
-        return feed_fail(error, -ENOENT,
-                         "nowhere to look for data; set HOME, or give --state-dir DIR");
+        return feed_fail(error, -ENOENT, "no state directory; set HOME or use --state-dir DIR");
     int r = store_reader_open(path, &own->store, &words);
     if (r == -ENOENT)
         return feed_fail(error, r, "no data yet in '%s'; run a job with: sonde run -- CMD", path);
@@ -627,12 +626,12 @@ static int load(struct history *own, struct feed_error *error)
         return feed_fail(error, r, "%s", store_reader_error(own->store));
     if (!count)
         return feed_fail(error, -ENODATA,
-                         "nothing is stored of that time in '%s'; give an earlier one",
+                         "no data is stored for that time in '%s'; use an earlier one",
                          own->feed->options->database_path);
     return 0;
 }
 
-/* Where a job is wanted, the latest run of it that is stored of that time. */
+/* If a job is wanted: the latest run of it that is stored for that time. */
 static int find_start(struct history *own, size_t *ret, struct feed_error *error)
 {
     _cleanup_(arena_done) struct arena arena = {0};
@@ -644,20 +643,19 @@ static int find_start(struct history *own, size_t *ret, struct feed_error *error
         return 0;
     int r = store_find_job(own->store, name, &arena, &job);
     if (r == -ENOENT)
-        return feed_fail(error, r, "there is no job '%s'; 'sonde jobs' lists them", name);
+        return feed_fail(error, r, "no job named '%s'; 'sonde jobs' lists them", name);
     if (r < 0)
         return feed_fail(error, r, "%s", store_reader_error(own->store));
     if (job.ended_at < time_at(own, 0))
         return feed_fail(error, -ENODATA,
-                         "the latest run of '%s' ended before that time; give an earlier one",
-                         name);
-    if (strcmp(name, job.job_id) != 0) /* JOB~1: that run and no other */
+                         "the latest run of '%s' ended before that time; use an earlier one", name);
+    if (strcmp(name, job.job_id) != 0) /* JOB~1: only that run */
         snprintf(own->feed->job, sizeof(own->feed->job), "%s", job.run_id);
     *ret = find_mark(own, job.started_at);
     return 0;
 }
 
-/* All frames, one after the other; the sink may take its time. */
+/* Gives all frames without pauses; the sink may be slow. */
 static void run_through(struct history *own, size_t position)
 {
     for (; position < own->marks.count; position++) {
@@ -698,7 +696,7 @@ static int open_feed(struct feed *feed, struct feed_error *error)
         run_through(own, start);
         return 0;
     }
-    own->position = SIZE_MAX; /* nothing was given yet: the first is a jump */
+    own->position = SIZE_MAX; /* the first frame is a jump */
     show(own, start);
     plan(own);
     return 0;

@@ -1,5 +1,5 @@
-/* A collector of our own, where there is no daemon: all processes, jobs by the rules of the
- * configuration, and those of `sonde run` that write to the same database. Nothing is stored. */
+/* A collector for use without a daemon: all processes, jobs found by the configured rules, and the
+ * runs of `sonde run` that write to the same database. Stores nothing. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "engine/engine.h"
 #include "loop/alarm.h"
 
-/* After the first reading, so that CPU is known soon. */
+/* Delay of the second reading, so that CPU rates are known soon. */
 #define SECOND_READING_MSEC 250
-/* What has happened is told after this at the latest, whatever the interval is. */
+/* Events are shown after at most this time, whatever the interval is. */
 #define FLUSH_AFTER_MS 500
 
 struct local_feed {
@@ -23,8 +23,8 @@ struct local_feed {
     struct rules *rules;
     struct engine *engine;
     struct foreign_runs foreign;
-    struct alarm *alarm; /* for the second reading, and to look for runs of others */
-    bool has_rates;      /* there was a second reading */
+    struct alarm *alarm; /* for the second reading, and to search for runs of other writers */
+    bool has_rates;      /* the second reading was taken */
 };
 
 static void tell_event(struct local_feed *own, const struct process_event *event)
@@ -102,7 +102,7 @@ static void on_job(void *context, const struct job *job, bool is_end)
     feed_tell_news(own->feed, &news);
 }
 
-/* A failed collection is told by on_collection(). */
+/* on_collection() reports a failed collection. */
 static void on_alarm(void *context)
 {
     struct local_feed *own = context;
@@ -134,7 +134,8 @@ static int start_engine(struct local_feed *own)
         .context = own,
     };
 
-    if (connector_open(&options.connector) < 0) /* births and deaths are looked for then */
+    if (connector_open(&options.connector) <
+        0) /* without it, forks and exits are found by scanning */
         options.connector = NULL;
     return engine_start(own->feed->loop, &options, &own->engine);
 }

@@ -1,4 +1,4 @@
-/* What the sources of a feed have in common: for feed.c and the feed-*.c alone. */
+/* The interface of the sources of a feed, private to feed*.c. */
 #pragma once
 
 #include "client/feed.h"
@@ -9,7 +9,7 @@ struct feed_source {
     void (*command)(struct feed *feed, const struct feed_command *command); /* NULL: none */
 };
 
-/* A job_id, and the ~ and the number of a run. */
+/* A job_id with ~N. */
 #define FEED_JOB_MAX_BYTES (JOB_ID_NUMBERED_MAX_BYTES + 24)
 
 extern const struct feed_source feed_daemon_source;
@@ -26,13 +26,13 @@ struct feed {
     struct feed_status status;
 };
 
-/* `r` is passed on. */
+/* Formats the error and returns `r`. */
 int feed_fail(struct feed_error *error, int r, const char *format, ...) _printf_(3, 4);
 
 void feed_tell_status(const struct feed *feed);
-/* Less what is not of the wanted job. */
+/* Skips events of other jobs. */
 void feed_tell_news(const struct feed *feed, const struct news *news);
 void feed_give_frame(const struct feed *feed, struct frame *frame);
 
-/* Lets go of all processes and jobs but those of the job: a job_id or a run_id. */
+/* Removes all processes and jobs of other jobs; `job` is a job_id or a run_id. */
 void frame_keep_job(struct frame *frame, const char *job);

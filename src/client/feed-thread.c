@@ -11,9 +11,9 @@
 struct frame_vec VEC(struct frame);
 struct headline_vec VEC(struct headline *);
 
-/* What has come since the receiver looked last. */
+/* What arrived since the receiver last fetched. */
 struct mailbox {
-    struct frame_vec frames; /* past ones, and the latest */
+    struct frame_vec frames; /* past frames, and the latest */
     struct headline_vec headlines;
     struct feed_status status;
     bool has_status;
@@ -22,7 +22,7 @@ struct mailbox {
 struct feed_thread {
     const struct feed_options *options;
     struct feed_receiver receiver;
-    uv_async_t arrival; /* in the receiver's loop */
+    uv_async_t arrival; /* a handle in the receiver's loop */
 
     pthread_t thread;
     uv_loop_t loop; /* the thread's */
@@ -32,7 +32,7 @@ struct feed_thread {
     struct feed_error words;
     uv_sem_t opened;
 
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of later calls */
     struct mailbox mailbox;
     struct VEC(struct feed_command) commands;
     bool is_stopping;
@@ -55,8 +55,8 @@ static void mailbox_done(struct mailbox *mailbox)
 
 /* ---- in the feed's thread ---- */
 
-/* A frame that was not fetched is replaced; what led to it, or away from it, stays. What was told
- * of another time is told no more. */
+/* Replaces a frame that was not fetched; past frames and jumps stay. A jump discards headlines of
+ * the previous time. */
 static void on_frame(void *context, struct frame *frame)
 {
     struct feed_thread *thread = context;
@@ -172,7 +172,7 @@ static void on_arrival_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-/* The thread has ended. */
+/* Called when the thread has ended. */
 static void finish(struct feed_thread *thread)
 {
     uv_loop_close(&thread->loop);
@@ -252,7 +252,7 @@ void feed_thread_stop(struct feed_thread *thread)
 void feed_thread_command(struct feed_thread *thread, const struct feed_command *command)
 {
     pthread_mutex_lock(&thread->lock);
-    int r = VEC_PUSH(&thread->commands, *command); /* a key that is not heard is pressed again */
+    int r = VEC_PUSH(&thread->commands, *command); /* a lost command is repeated by the user */
     (void)r;
     pthread_mutex_unlock(&thread->lock);
     uv_async_send(&thread->order);

@@ -17,7 +17,7 @@ void frame_done(struct frame *frame)
 
 /* ---- one job only ---- */
 
-/* Keeps the items of a list for which the condition on `item` holds. */
+/* Keeps the items of a list for which the condition on `item` is true. */
 #define KEEP_IF(list, item, ...)                                                                   \
     do {                                                                                           \
         size_t kept_ = 0;                                                                          \
@@ -40,7 +40,7 @@ void frame_keep_job(struct frame *frame, const char *job)
     frame->open_anomalies = (int64_t)frame->anomalies.count;
 }
 
-/* ---- what is told ---- */
+/* ---- reports to the sink ---- */
 
 int feed_fail(struct feed_error *error, int r, const char *format, ...)
 {
@@ -81,7 +81,7 @@ static int open_source(struct feed *feed, const struct feed_source *source,
     return source->open(feed, error);
 }
 
-/* A daemon that is there and does not let us in is a reason to say so, not to show nothing. */
+/* If a daemon rejects this user, the local collector is used and the status says so. */
 static int open_live(struct feed *feed, struct feed_error *error)
 {
     struct feed_error words = {""};

@@ -1,9 +1,8 @@
-/* The one reader behind `sonde top`: frames and news, from wherever they can be had.
+/* The feed of `sonde top`: frames and events, from one of three sources.
  *
- * Live ones come from a daemon's stream, and one that goes away is waited for; or from a collector
- * of our own, if no daemon was there to begin with. Past ones come out of the database, and are
- * played, stepped and jumped through. Whoever shows them need not know which. Belongs to the loop's
- * thread; what it gives is whole and the receiver's. */
+ * Live data comes from a daemon's stream (the feed reconnects when the daemon goes away), or from a
+ * local collector if there was no daemon at the start. Past data comes from the database; the user
+ * can play it, step and jump. Belongs to the loop's thread; the receiver owns what it gets. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,14 +20,14 @@ enum feed_kind {
     FEED_HISTORY,
 };
 
-/* A snapshot, and what was wrong then. */
+/* A snapshot with the anomalies that were open. */
 struct frame {
     struct snapshot *snapshot;
     struct anomaly_list anomalies; /* open ones that are known; in the snapshot's arena */
-    int64_t open_anomalies;        /* how many there were; INT_UNKNOWN: not told */
-    uint64_t boot_ns;              /* when it came, on the clock that ages are counted on */
-    bool is_jump;                  /* what came before is not what led to it */
-    bool is_past;                  /* led to what comes next: to be remembered, not shown */
+    int64_t open_anomalies;        /* their number; INT_UNKNOWN: not known */
+    uint64_t boot_ns;              /* when it arrived, on the boot clock */
+    bool is_jump;                  /* does not follow the frame before */
+    bool is_past;                  /* precedes a jump: for trends, not shown */
 };
 
 void frame_done(struct frame *frame);
@@ -38,28 +37,28 @@ struct feed_status {
     char place[256]; /* the socket or the database */
     double interval_seconds;
 
-    /* A daemon that is gone: since when (wall clock), and why; or, with a feed of another kind, why
-     * it is not the daemon's. */
+    /* The daemon is gone: since when (wall clock), and why; with another kind of feed, why it is
+     * not the daemon's. */
     bool is_down;
     double down_since;
     char words[512];
 
-    /* Of a history: */
+    /* For a history: */
     bool is_playing;
-    double speed;          /* 10: ten times as fast as it was */
-    double first, last;    /* what there is of it */
-    size_t position;       /* of the frame that was given last, from 0 */
-    size_t count;          /* frames that there are */
-    size_t anomalies;      /* episodes that there were */
-    size_t next_anomalies; /* of these, those that open after the position */
+    double speed;          /* 10: ten times as fast */
+    double first, last;    /* the stored time */
+    size_t position;       /* of the last frame, from 0 */
+    size_t count;          /* number of frames */
+    size_t anomalies;      /* number of episodes */
+    size_t next_anomalies; /* of these, after the position */
 };
 
 enum feed_order {
     FEED_PLAY_OR_PAUSE,
     FEED_STEP,    /* by `amount` frames */
     FEED_SKIP,    /* by `amount` seconds */
-    FEED_SEEK,    /* to the first frame at `amount` (Unix seconds) or after it */
-    FEED_ANOMALY, /* to where the next (1) or the one before (-1) opened */
+    FEED_SEEK,    /* to the first frame at or after `amount` (Unix seconds) */
+    FEED_ANOMALY, /* to the start of the next (1) or previous (-1) one */
     FEED_SPEED,   /* times `amount` */
 };
 
@@ -74,36 +73,36 @@ struct feed_command {
 
 /* All of it must outlive the feed. */
 struct feed_options {
-    const char *const *socket_paths; /* where daemons may be; NULL: do not look for one */
+    const char *const *socket_paths; /* sockets to try; NULL: no daemon */
     const char *database_path;       /* NULL: there is none */
-    const struct config *config;     /* for a collector of our own */
-    uint64_t interval_ns;            /* how often a live one is wanted */
-    const char *job;                 /* job_id or run_id: nothing but that; NULL: all */
-    double since;                    /* the history from then on; REAL_UNKNOWN: live */
-    bool is_unpaced;                 /* a history all at once, to its end */
+    const struct config *config;     /* for the local collector */
+    uint64_t interval_ns;            /* wanted interval of live frames */
+    const char *job;                 /* only this job_id or run_id; NULL: all */
+    double since;                    /* history from then on; REAL_UNKNOWN: live */
+    bool is_unpaced;                 /* a history without pauses, to its end */
 };
 
 struct feed_sink {
-    void (*on_frame)(void *context, struct frame *frame); /* takes what is in it */
+    void (*on_frame)(void *context, struct frame *frame); /* takes ownership of its content */
     void (*on_news)(void *context, const struct news *news);
     void (*on_status)(void *context, const struct feed_status *status);
     void (*on_end)(void *context); /* of an unpaced history */
     void *context;
 };
 
-/* What went wrong, in words that name the thing, the cause and the fix; no newline. */
+/* A message that names the thing, the cause and the fix; no newline. */
 struct feed_error {
     char text[512];
 };
 
 struct feed;
 
-/* A daemon that is there and does not answer is waited for, as one that goes away later; one that
- * does not let us in is done without. The first frame may come before it returns. 0 or a negative
- * errno, with words. */
+/* A daemon that does not answer is retried, like one that goes away later; one that rejects this
+ * user is replaced by the local collector. The first frame may come before it returns. Returns 0 or
+ * a negative errno, with a message. */
 int feed_open(uv_loop_t *loop, const struct feed_options *options, const struct feed_sink *sink,
               struct feed **ret, struct feed_error *error);
 void feed_close(struct feed *feed);
 
-/* What a feed of that kind cannot do is passed over. */
+/* Ignores commands that this kind of feed does not support. */
 void feed_command(struct feed *feed, const struct feed_command *command);

@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "base/macros.h"
 
-/* More at once are somebody's loop. */
+/* More runs at once come from a loop of short commands. */
 #define RUNS_MAX 200
-/* Whoever writes has written within this time. */
+/* A live writer has written within this time. */
 #define RECENT_SECONDS 5.0
 #define MARKS_MAX      10000
 
@@ -24,7 +24,7 @@ void foreign_runs_done(struct foreign_runs *runs)
     store_reader_close(TAKE_PTR(runs->reader));
 }
 
-/* What cannot be read may have been replaced, or is not made yet. */
+/* A database that cannot be read may have been replaced, or does not exist yet. */
 static int check(struct foreign_runs *runs, int r)
 {
     if (r < 0)
@@ -46,10 +46,10 @@ static void tell(const struct foreign_runs *runs, const struct job *job, bool is
         runs->on_job(runs->context, job, is_end);
 }
 
-/* ---- those that are over ---- */
+/* ---- finished runs ---- */
 
-/* By its own row: the list that it is missing from may have been cut off. What cannot be read is
- * asked again at the next look. */
+/* Reads the row of the run, because the list is limited. A read error is retried at the next
+ * search. */
 static bool is_over(struct foreign_runs *runs, const char *run_id)
 {
     _cleanup_(arena_done) struct arena arena = {0};
@@ -81,14 +81,15 @@ static bool end_others(struct foreign_runs *runs, const struct job_list *jobs,
     return has_changed;
 }
 
-/* ---- those that have begun ---- */
+/* ---- new runs ---- */
 
 static int add_runs(const struct foreign_runs *runs, const struct job_list *jobs,
                     struct registry *registry, size_t *ret_added)
 {
     size_t added = 0;
 
-    for (size_t i = jobs->count; i > 0; i--) { /* the oldest first: it may be another's parent */
+    for (size_t i = jobs->count; i > 0;
+         i--) { /* the oldest first, because it may be the parent of others */
         const struct job *job = &jobs->items[i - 1];
         struct run *run = NULL;
         if (registry_find_run(registry, job->run_id))
@@ -137,7 +138,7 @@ static int adopt_processes(struct snapshot *snapshot, struct registry *registry)
     return 0;
 }
 
-/* Whether a later mark of the same writer stands behind this one. */
+/* Whether the same writer has a later mark. */
 static bool is_latest(const struct snapshot_mark_list *marks, size_t index)
 {
     for (size_t i = index + 1; i < marks->count; i++)
@@ -163,7 +164,7 @@ static int find_processes(struct foreign_runs *runs, struct arena *arena, struct
     return r;
 }
 
-/* A run whose first snapshot was not written yet is given its processes at the next look. */
+/* A run without a stored snapshot gets its processes at the next search. */
 static bool lacks_processes(const struct registry *registry)
 {
     const struct run *run = NULL;

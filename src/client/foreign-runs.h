@@ -1,5 +1,5 @@
-/* Runs that others write to the own database while there is no daemon: those of `sonde run`. They
- * are looked for now and then, and their processes are found by their identity. */
+/* Runs of `sonde run` that write to the own database while there is no daemon. Searched for
+ * periodically; their processes are found by pid and start time. */
 #pragma once
 
 #include "engine/engine.h"
@@ -10,9 +10,9 @@
 struct foreign_runs {
     const char *database_path;   /* NULL: there is none */
     struct store_reader *reader; /* NULL: not open */
-    double began;                /* wall clock: what began before is no news */
+    double began;                /* wall clock: runs that began before are not reported */
 
-    /* One has begun, or ended. May be NULL. */
+    /* A run has begun or ended. May be NULL. */
     void (*on_job)(void *context, const struct job *job, bool is_end);
     void *context;
 };
@@ -21,6 +21,6 @@ struct foreign_runs {
 void foreign_runs_init(struct foreign_runs *runs, const char *database_path);
 void foreign_runs_done(struct foreign_runs *runs);
 
-/* Makes the registry know those that are going on, and forget those that are over; whether there
- * are others than before. What cannot be read is looked for again the next time. */
+/* Registers running runs and removes finished ones. Returns whether anything changed. A read error
+ * is retried at the next call. */
 bool foreign_runs_look(struct foreign_runs *runs, struct engine *engine, struct registry *registry);

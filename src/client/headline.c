@@ -8,7 +8,7 @@ static size_t size_of(const char *text)
     return text ? strlen(text) + 1 : 0;
 }
 
-/* Copies a text behind the headline. */
+/* Copies a text to the end of the headline. */
 static const char *place(char **at, const char *text)
 {
     char *copy = *at;

@@ -1,4 +1,4 @@
-/* News as one line of a timeline, in one piece, so that it can be kept and handed on. */
+/* An event as one line of a timeline, with its texts in one allocation. */
 #pragma once
 
 #include "report/news.h"
@@ -11,8 +11,8 @@ struct headline {
     int64_t pid; /* 0: of no process */
     const char *job_id;
     const char *run_id;
-    const char *text; /* what, and the command line; made visible */
+    const char *text; /* with the command line; escaped */
 };
 
-/* NULL: there is no memory. free() it. */
+/* NULL without memory. Free it with free(). */
 struct headline *headline_new(const struct news *news);

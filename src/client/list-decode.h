@@ -1,4 +1,4 @@
-/* Answers that are lists: records are decoded out of objects, so the list is put into one. */
+/* Decodes answers that are arrays of records. */
 #pragma once
 
 #include "model/record-json.h"

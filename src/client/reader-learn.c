@@ -1,4 +1,4 @@
-/* Questions about what was learned. */
+/* Queries about learned data. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ int reader_analysis(struct reader *reader, const struct analysis_request *reques
     return r;
 }
 
-/* Null is no estimate: there are no runs. */
+/* Null means that there are no runs. */
 static int estimate_of_daemon(struct reader *reader, const char *job_type, struct arena *arena,
                               struct resource_estimate *ret)
 {

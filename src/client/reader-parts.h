@@ -1,13 +1,13 @@
-/* What the files of the reader share: who is asked, and how answers are read. */
+/* Private to the reader: its state, requests and decoding. */
 #pragma once
 
 #include "base/json-writer.h"
 #include "client/reader.h"
 
-/* A week of a busy machine is read in some ten seconds. */
+/* Reading a week of a busy machine takes about ten seconds. */
 #define LONG_TIMEOUT_MSEC 60000
 
-/* Beside 0 and errors: the daemon has not answered, and the own database is open. */
+/* Beside 0 and errors: the daemon did not answer, and the own database is open. */
 #define ASK_STORE 1
 
 struct reader {
@@ -17,15 +17,16 @@ struct reader {
     enum reader_source answered;
     char error[512];
     char note[512];
-    struct client_error unasked; /* empty: all daemons that are there can be */
+    struct client_error unasked; /* empty: no daemon failed */
 };
 
-/* Before each question: who is asked first. 0: the daemon; ASK_STORE; or a negative errno. */
+/* Chooses the source before each query. Returns 0 (the daemon), ASK_STORE or a negative errno. */
 int reader_begin(struct reader *reader);
-/* After the own database was asked: whose words an error is told in. */
+/* Sets the error after a query of the own database. */
 int reader_end(struct reader *reader, int r);
 
-/* The daemon is asked. 0, ASK_STORE, -ENOENT (there is no such run) or another negative errno. */
+/* Sends a request to the daemon. Returns 0, ASK_STORE, -ENOENT (no such run) or another negative
+ * errno. */
 int reader_ask(struct reader *reader, const char *method, const struct text *params,
                struct arena *arena, struct rpc_reply *ret);
 int reader_decode(struct reader *reader, const struct record *record, const char *json,
@@ -35,7 +36,7 @@ int reader_ask_record(struct reader *reader, const char *method, const struct te
 int reader_ask_list(struct reader *reader, const char *method, const struct text *params,
                     const struct record *record, struct arena *arena, struct any_list *ret);
 
-/* Whether there is a database of the user's own, which is opened. */
+/* Opens the user's own database. Returns whether there is one. */
 bool reader_has_store(struct reader *reader);
-/* The own database knows more of it than the daemon, which answered with `r`. */
+/* Notes that the own database answered; the daemon returned `r`. */
 void reader_note_own(struct reader *reader, int r);

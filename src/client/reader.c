@@ -10,19 +10,19 @@
 #include "base/utf8.h"
 #include "client/list-decode.h"
 
-/* What the method table allows at once. */
+/* The limit of the method table. */
 #define DAEMON_LIMIT_MAX 10000
-/* Whoever misspells a job means one of late. */
+/* Suggestions come from the latest jobs only. */
 #define SIMILAR_AMONG 1000
 
 #define NO_DATA_IN "no data yet in '%s'"
 
-/* ---- words ---- */
+/* ---- errors ---- */
 
-static int say(struct reader *reader, int r, const char *format, ...) _printf_(3, 4);
-static void note(struct reader *reader, const char *format, ...) _printf_(2, 3);
+static int set_error(struct reader *reader, int r, const char *format, ...) _printf_(3, 4);
+static void set_note(struct reader *reader, const char *format, ...) _printf_(2, 3);
 
-static int say(struct reader *reader, int r, const char *format, ...)
+static int set_error(struct reader *reader, int r, const char *format, ...)
 {
     va_list arguments;
 
@@ -32,7 +32,7 @@ static int say(struct reader *reader, int r, const char *format, ...)
     return r;
 }
 
-static void note(struct reader *reader, const char *format, ...)
+static void set_note(struct reader *reader, const char *format, ...)
 {
     va_list arguments;
 
@@ -58,7 +58,7 @@ bool reader_has_store(struct reader *reader)
     return open_store(reader, &error) == 0;
 }
 
-/* Neither is there; what is known of the daemon comes first, unless that is nothing new. */
+/* There is neither. The state of the daemon comes first, unless there is none. */
 static void say_closed(const struct reader *reader, int daemon_error,
                        const struct client_error *daemon_words, int store_error,
                        const struct store_error *store_words, struct reader_error *error)
@@ -68,7 +68,7 @@ static void say_closed(const struct reader *reader, int daemon_error,
 
     if (!reader->database_path)
         snprintf(error->text, sizeof(error->text), "%s%s", about_daemon,
-                 is_alone ? "nowhere to look for data; set HOME, or give --state-dir DIR" : "");
+                 is_alone ? "no state directory; set HOME or use --state-dir DIR" : "");
     else if (store_error == -ENOENT)
         snprintf(error->text, sizeof(error->text),
                  is_alone ? "%s" NO_DATA_IN "; run a job with: sonde run -- CMD"
@@ -96,11 +96,11 @@ static int open_any(struct reader *reader, const struct reader_options *options,
     int r = open_store(reader, &store_words);
     if (r < 0)
         say_closed(reader, daemon_error, &daemon_words, r, &store_words, error);
-    /* That it does not let in whom it does not know is as it should be; the rest is trouble. */
+    /* A daemon that rejects this user is normal; any other failure is worth a note. */
     else if (daemon_error == -EACCES)
         reader->unasked = daemon_words;
     else if (daemon_error != -ENOENT && daemon_error != -ENAMETOOLONG)
-        note(reader, "%s; this is from '%s'", daemon_words.text, reader->database_path);
+        set_note(reader, "%s; this is from '%s'", daemon_words.text, reader->database_path);
     return r;
 }
 
@@ -162,9 +162,10 @@ const char *reader_unasked(const struct reader *reader)
     return reader->unasked.text[0] ? reader->unasked.text : NULL;
 }
 
-/* ---- asking the daemon ---- */
+/* ---- requests to the daemon ---- */
 
-/* The daemon cannot answer this, for the reason in `error`: the own database has to, if it can. */
+/* The daemon cannot answer, for the reason in `error`: falls back to the own database if there is
+ * one. */
 static int fall_back(struct reader *reader, int r)
 {
     struct store_error words = {""};
@@ -172,7 +173,7 @@ static int fall_back(struct reader *reader, int r)
 
     int store_error = open_store(reader, &words);
     if (store_error == 0) {
-        note(reader, "%s; this is from '%s'", reader->error, reader->database_path);
+        set_note(reader, "%s; this is from '%s'", reader->error, reader->database_path);
         return ASK_STORE;
     }
     if (store_error != -ENOENT)
@@ -183,7 +184,7 @@ static int fall_back(struct reader *reader, int r)
     return r;
 }
 
-/* It is not asked again either. */
+/* Sends no further requests to it. */
 static int give_up_daemon(struct reader *reader, int r)
 {
     client_close(TAKE_PTR(reader->client));
@@ -199,46 +200,46 @@ static int refused(struct reader *reader, const char *method, const struct rpc_r
     switch (reply->error) {
     case RPC_JOB_NOT_FOUND: return -ENOENT;
     case RPC_NOT_PERMITTED:
-        return say(reader, -EPERM, "%s (asked the daemon at '%s')", message, place);
+        return set_error(reader, -EPERM, "%s (from the daemon at '%s')", message, place);
     case RPC_METHOD_NOT_FOUND:
-        say(reader, 0,
-            "the daemon at '%s' is of another version and does not know '%s'; start it "
-            "again",
-            place, method);
+        set_error(reader, 0,
+                  "the daemon at '%s' has another version and does not know '%s'; restart it",
+                  place, method);
         return fall_back(reader, -EOPNOTSUPP);
     default:
-        say(reader, 0, "the daemon at '%s' cannot answer: %s", place, message);
+        set_error(reader, 0, "the daemon at '%s' cannot answer: %s", place, message);
         return fall_back(reader, -EIO);
     }
 }
 
-/* 0, ASK_STORE, -ENOENT (there is no such run) or another negative errno. */
+/* Returns 0, ASK_STORE, -ENOENT (no such run) or another negative errno. */
 int reader_ask(struct reader *reader, const char *method, const struct text *params,
                struct arena *arena, struct rpc_reply *ret)
 {
     int r = text_error(params);
 
     if (r < 0)
-        return say(reader, r, "%s", strerror(-r));
+        return set_error(reader, r, "%s", strerror(-r));
     r = client_call(reader->client, method, text_string(params), arena, ret);
     if (r < 0) {
-        say(reader, 0, "%s", client_strerror(reader->client));
+        set_error(reader, 0, "%s", client_strerror(reader->client));
         return give_up_daemon(reader, r);
     }
     return ret->error ? refused(reader, method, ret) : 0;
 }
 
-/* Whether what came could be decoded; if not, the own database has to answer. */
+/* Decodes the answer; falls back to the own database if that fails. */
 static int check_decoded(struct reader *reader, int r, const struct decode_error *error)
 {
     if (r == -EBADMSG) {
-        say(reader, 0,
-            "the daemon at '%s' answers what this sonde does not understand (%s); are "
-            "they of one version?",
+        set_error(
+            reader, 0,
+            "the daemon at '%s' sent an answer that this sonde cannot decode (%s); check that both "
+            "have the same version",
             client_socket_path(reader->client), error->text);
         return fall_back(reader, r);
     }
-    return r < 0 ? say(reader, r, "%s", strerror(-r)) : 0;
+    return r < 0 ? set_error(reader, r, "%s", strerror(-r)) : 0;
 }
 
 int reader_decode(struct reader *reader, const struct record *record, const char *json,
@@ -335,7 +336,7 @@ static void write_events_params(const char *job, const struct event_filter *filt
     json_write_end_object(&json);
 }
 
-/* Whether a run may be called so; what may not, the wire does not carry. */
+/* Whether a run can have this name; the protocol does not carry other names. */
 static bool can_be_a_run(const char *name)
 {
     size_t length = strlen(name);
@@ -356,49 +357,49 @@ static int check_limit(struct reader *reader, size_t limit)
 {
     if (limit <= DAEMON_LIMIT_MAX)
         return 0;
-    say(reader, 0, "the daemon at '%s' gives %d at once at most (--limit %d)",
-        client_socket_path(reader->client), DAEMON_LIMIT_MAX, DAEMON_LIMIT_MAX);
+    set_error(reader, 0, "the daemon at '%s' returns at most %d at once (--limit %d)",
+              client_socket_path(reader->client), DAEMON_LIMIT_MAX, DAEMON_LIMIT_MAX);
     return fall_back(reader, -E2BIG);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
-/* Before each question: who is asked first. */
+/* Chooses the source before each query. */
 int reader_begin(struct reader *reader)
 {
     reader->answered = reader->client ? READER_DAEMON : READER_STORE;
-    if (!reader->client) /* without either, the words of the failure still stand */
+    if (!reader->client) /* without either, the previous error stays */
         return reader->store ? ASK_STORE : -ENOTCONN;
     reader->note[0] = '\0';
     return 0;
 }
 
-/* After the own database was asked: whose words an error is told in. */
+/* Sets the error after a query of the own database. */
 int reader_end(struct reader *reader, int r)
 {
     const char *words = store_reader_error(reader->store);
 
     reader->answered = READER_STORE;
     if (r < 0)
-        say(reader, r, "%s", words && *words ? words : strerror(-r));
+        set_error(reader, r, "%s", words && *words ? words : strerror(-r));
     return r;
 }
 
-/* Whether the daemon's answer leaves the own database to be asked: there is nothing, or nothing
- * that this user may see. */
+/* Whether to query the own database after the daemon: it found nothing, or nothing that this user
+ * may see. */
 static bool is_nothing(int r)
 {
     return r == -ENOENT || r == -EPERM;
 }
 
-/* The own database knows more of it than the daemon, which answered with `r`. */
+/* Notes that the own database answered; the daemon returned `r`. */
 void reader_note_own(struct reader *reader, int r)
 {
     if (r == -EPERM)
-        note(reader, "%s; this is from '%s'", reader->error, reader->database_path);
+        set_note(reader, "%s; this is from '%s'", reader->error, reader->database_path);
     else
-        note(reader, "the daemon at '%s' knows nothing of it; this is from '%s'",
-             client_socket_path(reader->client), reader->database_path);
+        set_note(reader, "the daemon at '%s' has no such data; this is from '%s'",
+                 client_socket_path(reader->client), reader->database_path);
     reader->answered = READER_STORE;
 }
 
@@ -448,7 +449,7 @@ static int events_of_daemon(struct reader *reader, const char *job,
         return r;
     if (job && !can_be_a_run(job))
         return -ENOENT;
-    if (int_is_known(filter->pid) && filter->pid > RPC_PID_MAX) { /* no process can have it */
+    if (int_is_known(filter->pid) && filter->pid > RPC_PID_MAX) { /* no process has this pid */
         *ret = (struct process_event_list){0};
         return 0;
     }
@@ -545,7 +546,7 @@ int reader_machine_report(struct reader *reader, double since, double until, dou
     return r;
 }
 
-/* The runs of late, by whoever answers. */
+/* The latest runs, from either source. */
 static int read_latest(struct reader *reader, struct arena *arena, struct job_list *ret)
 {
     struct job_filter filter = JOB_FILTER_ALL;

@@ -14,16 +14,16 @@
 #include "model/process.h"
 #include "model/record-json.h"
 
-/* A daemon with a full backlog is stopped, or overrun: the run is stored without it. */
+/* A daemon with a full backlog is stopped or overloaded: sonde stores the run itself. */
 #define CONNECT_MSEC 100
-/* At the end of a run: as long as a person waits without wondering. */
+/* At the end of a run: short enough for a person who waits. */
 #define FINISH_MSEC     2000
 #define UNANSWERED_MSEC 500
 
 enum {
     ID_START = 1,
     ID_FINISH,
-    ID_OTHER, /* whose answer is of no interest */
+    ID_OTHER, /* for requests whose answer is ignored */
 };
 
 struct run_link {
@@ -33,12 +33,12 @@ struct run_link {
     struct client *client;  /* NULL: not connected */
     struct rpc_framer framer;
     enum keeper_state state;
-    bool is_finished; /* the daemon has the end of the run */
-    bool has_events;  /* … and all events of its processes */
+    bool is_finished; /* the daemon acknowledged the end of the run */
+    bool has_events;  /* and all events of its processes */
     char run_id[UUID_TEXT_SIZE];
     char job_id[JOB_ID_NUMBERED_MAX_BYTES];
-    struct job end;     /* as the daemon keeps it: its cause, NULL if it has not said, and chain */
-    struct arena arena; /* holds these */
+    struct job end;     /* as the daemon stores it: cause (NULL: not reported) and chain */
+    struct arena arena; /* holds cause and chain */
 };
 
 /* ---- the wire ---- */
@@ -51,7 +51,7 @@ static void disconnect(struct run_link *link)
     link->state = KEEPER_ABSENT;
 }
 
-/* Requests are small: what does not go at once is not read by anybody. */
+/* Requests are small: if one does not fit into the socket's buffer, the daemon does not read. */
 static int send_request(struct run_link *link, int64_t id, const char *method,
                         const struct text *params)
 {
@@ -67,7 +67,7 @@ static int send_request(struct run_link *link, int64_t id, const char *method,
 }
 
 struct start_answer {
-    int has_events; /* enum truth; unknown: of a daemon that offers no choice */
+    int has_events; /* enum truth; unknown: an older daemon */
 };
 
 static const struct field start_fields[] = {
@@ -75,7 +75,7 @@ static const struct field start_fields[] = {
 };
 static const struct record start_record = RECORD_OF(struct start_answer, "Start", start_fields);
 
-/* What a run is called: in the answers to its start and to its end. */
+/* The name of the run, in the answers to job.start and job.finish. */
 static const struct field names_fields[] = {
     FIELD_OF(struct job, run_id, FIELD_TEXT, .required = true),
     FIELD_OF(struct job, job_id, FIELD_TEXT, .required = true),
@@ -137,7 +137,7 @@ static void take_lines(struct run_link *link)
     }
 }
 
-/* Whatever has come. */
+/* Handles all input. */
 static void receive(struct run_link *link)
 {
     char bytes[4096];
@@ -155,7 +155,7 @@ static void receive(struct run_link *link)
         disconnect(link);
 }
 
-/* ---- what is told ---- */
+/* ---- reports to the sink ---- */
 
 static void write_text(struct json_writer *json, const char *key, const char *value)
 {
@@ -298,7 +298,7 @@ static void signalled(void *context, pid_t pid, const struct process_event *sent
     write_text(&json, "sender_command", sent->sender_command);
     write_text(&json, "details", sent->details);
     json_write_end_object(&json);
-    send_request(link, ID_OTHER, "job.signal", &params); /* if not, its sender stays unknown */
+    send_request(link, ID_OTHER, "job.signal", &params); /* without it, the sender stays unknown */
 }
 
 static void write_figures(struct json_writer *json, const struct job_profile *profile)
@@ -354,7 +354,7 @@ static int send_finish(struct run_link *link, const struct job *job)
     return send_request(link, ID_FINISH, "job.finish", &params);
 }
 
-/* Until there is input, which is taken. Whether it was in time. */
+/* Waits for input and handles it. Returns whether it came in time. */
 static bool await_input(struct run_link *link, uint64_t until_ns)
 {
     uint64_t now_ns = clock_mono_ns();
@@ -373,7 +373,7 @@ static void leave(void *context)
     _cleanup_text_ struct text params = {0};
     struct json_writer json = {.out = &params};
 
-    /* The daemon may read the request after all, and then finds this one behind it. */
+    /* The daemon may still read job.start; then it finds this request after it. */
     if (link->state == KEEPER_ASKED && link->client) {
         json_write_begin_object(&json);
         write_text(&json, "job_id", link->run_id);
@@ -408,7 +408,7 @@ static int finish(void *context, const struct job *job)
     return r < 0 ? r : link->is_finished ? 0 : -EPIPE;
 }
 
-/* ---- from begin to end ---- */
+/* ---- start and end ---- */
 
 struct run_link *run_link_new(const char *const *socket_paths, const char *store_path)
 {

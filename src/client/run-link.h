@@ -1,13 +1,13 @@
-/* A daemon as the keeper of a run (run/run-backend.h): what `sonde run` tells it over the socket.
- * Nothing waits for an answer but the end of the run. */
+/* A daemon as the backend of a run (run/run-backend.h): what `sonde run` sends over the socket.
+ * Only the end of the run waits for an answer. */
 #pragma once
 
 #include "run/run-backend.h"
 
 struct run_link;
 
-/* `socket_paths` is where daemons may be, NULL ends it; `store_path` is the caller's own database.
- * Both must outlive it. NULL without memory. */
+/* `socket_paths` are the sockets to try, NULL ends the list; `store_path` is the caller's own
+ * database. Both must outlive the link. NULL without memory. */
 struct run_link *run_link_new(const char *const *socket_paths, const char *store_path);
 void run_link_free(struct run_link *link);
 

@@ -122,8 +122,7 @@ unsigned adopt_runs(struct daemon *daemon)
             snprintf(error.text, sizeof(error.text), "%s", store_reader_error(reader));
     }
     if (r < 0)
-        log_fields(LOG_LEVEL_WARNING, "cannot look for jobs that still run", "cause", error.text,
-                   NULL);
+        log_fields(LOG_LEVEL_WARNING, "cannot search for running jobs", "cause", error.text, NULL);
     /* They come latest first. Adopts the oldest first: a run finds its parent only if that is
      * registered already. */
     for (size_t i = orphans.count; i-- > 0;) {

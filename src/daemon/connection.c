@@ -277,11 +277,11 @@ static void refuse_line(struct connection *connection, int error)
 
     switch (error) {
     case -EMSGSIZE:
-        rpc_write_error(&out, NULL, RPC_INVALID_REQUEST, "a request may have 1 MiB");
+        rpc_write_error(&out, NULL, RPC_INVALID_REQUEST, "a request may have at most 1 MiB");
         break;
     case -ENOBUFS:
         rpc_write_error(&out, NULL, RPC_RESOURCES_EXHAUSTED,
-                        "too much of this user waits for the ends of lines");
+                        "too many incomplete requests of this user");
         break;
     default: rpc_write_error(&out, NULL, RPC_INTERNAL_ERROR, "no memory left");
     }

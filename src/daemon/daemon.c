@@ -81,10 +81,10 @@ static void on_tick(void *context, struct tick_box *box)
 static void on_collection(void *context _unused_, int error)
 {
     if (error)
-        log_fields(LOG_LEVEL_ERROR, "no snapshot could be taken; trying on", "cause",
+        log_fields(LOG_LEVEL_ERROR, "snapshot failed, will retry", "cause",
                    collector_strerror(error), NULL);
     else
-        log_fields(LOG_LEVEL_INFO, "snapshots are taken again", NULL);
+        log_fields(LOG_LEVEL_INFO, "snapshots work again", NULL);
 }
 
 static void on_no_gpus(void *context _unused_, const char *reason)
@@ -186,8 +186,8 @@ static void tell_changes(const struct changes *changes, config_change_fn on_chan
     for (size_t i = 0; i < changes->items.count; i++) {
         const struct change *change = &changes->items.items[i];
         log_fields(LOG_LEVEL_INFO,
-                   needs_restart(change->key) ? "changed, from the next start on" : "changed",
-                   "key", change->key, "from", change->from, "to", change->to, NULL);
+                   needs_restart(change->key) ? "changed, needs a restart" : "changed", "key",
+                   change->key, "from", change->from, "to", change->to, NULL);
         if (on_change)
             on_change(context, change->key, change->from, change->to);
     }
@@ -226,7 +226,7 @@ static int apply(struct daemon *daemon, struct config *config)
         return r;
     if (daemon->writer &&
         store_writer_configure(daemon->writer, &config->redact, &config->retention) < 0)
-        log_fields(LOG_LEVEL_ERROR, "redact and retention stay as they were: no memory left", NULL);
+        log_fields(LOG_LEVEL_ERROR, "redact and retention did not change: out of memory", NULL);
     periodic_analysis_configure(daemon->analysis, analysis_interval_ms(config),
                                 config->correlation.min_sample_size);
     rules_free(daemon->rules);
@@ -274,7 +274,7 @@ static void reload_on_signal(struct daemon *daemon)
     for (size_t i = 0; i < errors.count; i++)
         log_fields(LOG_LEVEL_ERROR, errors.lines[i], NULL);
     if (r < 0)
-        log_fields(LOG_LEVEL_ERROR, "the configuration stays as it is", "cause",
+        log_fields(LOG_LEVEL_ERROR, "the configuration did not change", "cause",
                    errors.count ? "errors in the file" : strerror(-r), NULL);
     else
         log_fields(LOG_LEVEL_INFO, "configuration read again", "file", daemon->config->file, NULL);
@@ -309,7 +309,7 @@ static const char *why_no_socket(int error)
 {
     switch (error) {
     case -ENAMETOOLONG: return "the path is longer than 107 bytes; use --socket";
-    case -EEXIST: return "there is something else at that path; use --socket";
+    case -EEXIST: return "a file that is not a socket is at that path; use --socket";
     case -ENOENT: return "there is no such group, or no such directory (daemon.access, --socket)";
     default: return strerror(-error);
     }
@@ -521,7 +521,7 @@ static int start_parts(struct daemon *daemon)
     if (r == 0)
         r = failed("cannot sample", start_engine(daemon));
     if (r == 0)
-        r = failed("cannot ask the store", start_askers(daemon));
+        r = failed("cannot start a query thread", start_askers(daemon));
     if (r == 0)
         r = failed("cannot learn", start_periodic_analysis(daemon));
     return r < 0 ? r : start_server(daemon);
@@ -540,7 +540,8 @@ static void tell_ready(struct daemon *daemon)
                    ? kernel_probe_refusal(daemon->kernel)
                    : NULL,
                "births_and_ends",
-               daemon->connector_error ? strerror(-daemon->connector_error) : "told by the kernel",
+               daemon->connector_error ? strerror(-daemon->connector_error)
+                                       : "reported by the kernel",
                NULL);
     service_notify("READY=1\nMAINPID=%d\nSTATUS=sampling every %s", (int)getpid(), interval);
 }

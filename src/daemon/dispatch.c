@@ -76,7 +76,7 @@ void answer_fail_errno(struct answer *answer, int error)
 {
     if (error == -ENOBUFS)
         answer_fail(answer, RPC_RESOURCES_EXHAUSTED,
-                    "too much waits to be stored: the disk is full, or too slow");
+                    "too many writes are pending: the disk is full or too slow");
     else
         answer_fail(answer, RPC_INTERNAL_ERROR, "%s", strerror(-error));
 }

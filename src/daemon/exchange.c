@@ -97,7 +97,7 @@ static bool handle(struct exchange *exchange, const struct rpc_request *request)
     answer->json.out = &answer->result;
     if (exchange->out.length > ANSWERS_MAX_BYTES)
         answer_fail(answer, RPC_RESOURCES_EXHAUSTED,
-                    "the answers of this batch are too large together; ask for less at once");
+                    "the answers of this batch are too large together; request less at once");
     else
         dispatch(exchange->daemon, exchange->connection, request, answer);
     if ((!answer->thread && !answer->wait) || answer->error)

@@ -47,8 +47,7 @@ void method_daemon_top(struct daemon *daemon, struct connection *connection,
     if (rpc_bool(request, "fresh", false) && is_due) {
         int r = engine_collect(daemon->engine);
         if (r < 0) {
-            answer_fail(answer, RPC_INTERNAL_ERROR, "no snapshot could be taken: %s",
-                        collector_strerror(r));
+            answer_fail(answer, RPC_INTERNAL_ERROR, "snapshot failed: %s", collector_strerror(r));
             return;
         }
     }
@@ -64,7 +63,7 @@ static void start_stream(struct connection *connection, const char *const *patte
     int r = connection_stream(connection, patterns, count, view);
 
     if (r == -E2BIG)
-        answer_fail(answer, RPC_RESOURCES_EXHAUSTED, "a connection may have %d streams",
+        answer_fail(answer, RPC_RESOURCES_EXHAUSTED, "a connection may have at most %d streams",
                     CONNECTION_STREAMS_MAX);
     else if (r == -EINVAL)
         answer_fail(answer, RPC_INVALID_PARAMS,
@@ -162,6 +161,6 @@ void method_daemon_reload(struct daemon *daemon, struct connection *connection,
     json_write_end_array(&answer->json);
     json_write_end_object(&answer->json);
     if (r < 0)
-        answer_fail(answer, RPC_INVALID_PARAMS, "the configuration stays as it is: %s",
+        answer_fail(answer, RPC_INVALID_PARAMS, "the configuration did not change: %s",
                     errors.count ? errors.lines[0] : strerror(-r));
 }

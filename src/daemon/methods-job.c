@@ -183,7 +183,7 @@ static bool take_parent(struct daemon *daemon, const struct peer *peer,
         parent_id ? registry_find_run(daemon->registry, parent_id) : find_parent(daemon, peer, pid);
     if (!parent_id || (*ret && owns_run(peer, *ret)))
         return true;
-    answer_fail(answer, RPC_JOB_NOT_FOUND, "parent_run_id: no such run of this user is going on");
+    answer_fail(answer, RPC_JOB_NOT_FOUND, "parent_run_id: no such run of this user is running");
     return false;
 }
 
@@ -310,7 +310,7 @@ static bool has_given_up(const struct connection *connection, const struct rpc_r
 
     if (!can_store || !connection_has_left(connection))
         return false;
-    answer_fail(answer, RPC_JOB_NOT_FOUND, "the caller has left");
+    answer_fail(answer, RPC_JOB_NOT_FOUND, "the caller has closed the connection");
     return true;
 }
 
@@ -338,7 +338,7 @@ static void start_run(struct daemon *daemon, struct connection *connection,
     if (has_given_up(connection, request, answer))
         return;
     if (start.started_at > ns_to_sec(clock_real_ns()) + CLOCK_SLACK_SEC) {
-        answer_fail(answer, RPC_INVALID_PARAMS, "started_at: %.0f is yet to come",
+        answer_fail(answer, RPC_INVALID_PARAMS, "started_at: %.0f is in the future",
                     start.started_at);
         return;
     }
@@ -406,7 +406,7 @@ static void ask_for_run(struct query *query)
     if (r == -ENOENT || (r == 0 && strcmp(job.run_id, run_id) != 0))
         return;
     if (r < 0) {
-        answer_fail(query->answer, RPC_INTERNAL_ERROR, "cannot see whose run that is: %s",
+        answer_fail(query->answer, RPC_INTERNAL_ERROR, "cannot find the owner of that run: %s",
                     store_reader_error(query->reader));
         return;
     }
@@ -520,7 +520,7 @@ void method_job_signal(struct daemon *daemon, struct connection *connection,
     engine_catch_up(daemon->engine);
     const struct member *member = registry_find(daemon->registry, pid);
     if (member && member->run != run) { /* a process that is gone ended before the report */
-        answer_fail(answer, RPC_INVALID_PARAMS, "pid: %d is no process of that run", (int)pid);
+        answer_fail(answer, RPC_INVALID_PARAMS, "pid: %d is not a process of that run", (int)pid);
         return;
     }
     record_init(&process_event_record, &sent);
@@ -628,7 +628,7 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
     int64_t left_running = rpc_int(request, "left_running", 0);
 
     if (rpc_real(request, "ended_at", 0) > ns_to_sec(clock_real_ns()) + CLOCK_SLACK_SEC)
-        answer_fail(answer, RPC_INVALID_PARAMS, "ended_at: lies in the future");
+        answer_fail(answer, RPC_INVALID_PARAMS, "ended_at: is in the future");
     else if (wall_seconds > age_seconds + CLOCK_SLACK_SEC)
         answer_fail(answer, RPC_INVALID_PARAMS,
                     "wall_seconds: %.0f is more than the %.0f s since the run started",
@@ -745,7 +745,7 @@ static bool take_last(const struct connection *connection, const struct rpc_requ
     int64_t uid;
 
     if (!active) {
-        answer_fail(answer, RPC_INVALID_PARAMS, "sheet_num: sheet %lld is not running",
+        answer_fail(answer, RPC_INVALID_PARAMS, "sheet_num: step %lld is not running",
                     (long long)step->sheet_num);
         return false;
     }
@@ -782,7 +782,7 @@ static void tell_step(struct daemon *daemon, struct connection *connection,
     if (!is_begin && pid && r == 0)
         tracing_release(engine_tracing(daemon->engine), run, pid);
     if (r == -E2BIG)
-        answer_fail(answer, RPC_RESOURCES_EXHAUSTED, "a job may have %d sheets at once",
+        answer_fail(answer, RPC_RESOURCES_EXHAUSTED, "a job may have %d active steps at once",
                     RUN_SHEETS_MAX);
     else if (r < 0)
         answer_fail_errno(answer, r);

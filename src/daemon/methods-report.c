@@ -186,5 +186,5 @@ void method_report_machine(struct daemon *daemon, struct connection *connection,
         answer_after_query(answer, daemon->report_queries, ask_machine_report);
     else
         answer_fail(answer, RPC_NOT_PERMITTED,
-                    "what happened on the machine is for root and the daemon's owner");
+                    "only root and the daemon's owner may read the machine's history");
 }

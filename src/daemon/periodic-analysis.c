@@ -71,10 +71,10 @@ static void tell(struct periodic_analysis *analysis, const char *error)
     bool is_news = (error[0] != '\0') != (analysis->error[0] != '\0');
 
     if (is_news && error[0])
-        log_fields(LOG_LEVEL_WARNING, "finished runs could not be analyzed; trying on", "cause",
+        log_fields(LOG_LEVEL_WARNING, "analysis of finished runs failed, will retry", "cause",
                    error, NULL);
     else if (is_news)
-        log_fields(LOG_LEVEL_INFO, "finished runs are analyzed again", NULL);
+        log_fields(LOG_LEVEL_INFO, "analysis of finished runs works again", NULL);
     snprintf(analysis->error, sizeof(analysis->error), "%s", error);
 }
 

@@ -599,7 +599,7 @@ void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct j
     run->calls_are_counted = job.profile.syscall_source == SYSCALLS_BPF;
     publish_job(daemon, "job.finished", run, &job);
     if (daemon->writer && store_writer_finish_job(daemon->writer, &job) < 0)
-        log_fields(LOG_LEVEL_ERROR, "the end of a job is not stored: no memory left", "job_id",
+        log_fields(LOG_LEVEL_ERROR, "the end of a job is not stored: out of memory", "job_id",
                    job.job_id, NULL);
     forget(daemon, run);
 }

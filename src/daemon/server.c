@@ -156,7 +156,7 @@ static void tell_full(struct server *server)
 
     snprintf(count, sizeof(count), "%zu", server->connections.count);
     if (!server->was_told_full)
-        log_fields(LOG_LEVEL_WARNING, "too many connections: more are refused", "connections",
+        log_fields(LOG_LEVEL_WARNING, "too many connections: new ones are rejected", "connections",
                    count, "fix",
                    "a higher limit of open files allows up to 1024 (ulimit -n, LimitNOFILE=)",
                    NULL);
@@ -167,7 +167,7 @@ static void tell_full(struct server *server)
 static const char *why_refused(struct server *server, const struct peer *peer)
 {
     if (!may_connect(server, peer))
-        return "daemon.access does not let this user in";
+        return "daemon.access does not admit this user";
     if (server->connections.count >= server->connections_max) {
         tell_full(server);
         return "too many connections";
@@ -400,8 +400,9 @@ static void check_way(const struct server *server, const struct access_config *a
     *slash = '\0';
     if (stat(directory, &status) == 0 && !(status.st_mode & (S_IXGRP | S_IXOTH)))
         log_fields(LOG_LEVEL_WARNING,
-                   "others cannot reach the socket, though daemon.access lets them in", "directory",
-                   directory, "fix", "use --socket with a directory that they can enter", NULL);
+                   "other users cannot reach the socket, although daemon.access admits them",
+                   "directory", directory, "fix",
+                   "use --socket with a directory that they can enter", NULL);
 }
 
 /* The socket was removed, for example by a cleaner of temporary files: create it again. Connected
@@ -416,10 +417,10 @@ static void listen_again(struct server *server)
     server->path_fd = close_fd(server->path_fd);
     int r = open_socket(server, &server->daemon->config->daemon_access);
     if (r == 0)
-        log_fields(LOG_LEVEL_WARNING, "the socket was removed; it is made again", "socket",
+        log_fields(LOG_LEVEL_WARNING, "the socket was removed; created it again", "socket",
                    server->path, NULL);
     else if (!server->was_told_lost)
-        log_fields(LOG_LEVEL_ERROR, "the socket was removed, and cannot be made again", "socket",
+        log_fields(LOG_LEVEL_ERROR, "the socket was removed and cannot be created again", "socket",
                    server->path, "cause", strerror(-r), NULL);
     server->was_told_lost = r < 0;
 }

@@ -62,12 +62,12 @@ static void list_ends(const struct daemon *daemon, struct text_listing *exact,
                       struct text_listing *not_exact)
 {
     if (engine_has_events(daemon->engine))
-        list_text(exact, "births and ends of job processes, however short-lived");
+        list_text(exact, "forks and exits of job processes, however short-lived");
     else
-        list_reason(
-            not_exact,
-            "births and ends: looked for once an interval, because the kernel does not tell",
-            strerror(-daemon->connector_error));
+        list_reason(not_exact,
+                    "forks and exits: found by scanning once per interval, because the kernel does "
+                    "not report them",
+                    strerror(-daemon->connector_error));
     if (has_part(daemon, KERNEL_PART_FINAL_CPU)) {
         list_text(exact, "CPU time and peak memory of every job process that has ended");
         list_text(exact, "CPU time of runs, as of the snapshot after their last process");
@@ -89,7 +89,7 @@ static void list_signals(const struct daemon *daemon, struct text_listing *exact
     if (has_part(daemon, KERNEL_PART_OOM))
         list_text(exact, "kills for memory");
     else
-        list_reason(not_exact, "kills for memory: seen as SIGKILL", why_not(daemon));
+        list_reason(not_exact, "OOM kills: seen as SIGKILL", why_not(daemon));
 }
 
 static void list_syscalls(const struct daemon *daemon, struct text_listing *exact,
@@ -99,19 +99,19 @@ static void list_syscalls(const struct daemon *daemon, struct text_listing *exac
     bool is_counted = choice == SYSCALLS_CHOICE_BPF && has_part(daemon, KERNEL_PART_CALL_COUNTS);
 
     if (is_counted)
-        list_text(exact, "system calls of runs, from when they are told of: every one is counted");
+        list_text(exact, "system calls of runs: each one counted from their registration on");
     else if (choice == SYSCALLS_CHOICE_OFF)
-        list_text(not_exact, "system calls: not looked at (profiler.syscalls is off)");
+        list_text(not_exact, "system calls: not sampled (profiler.syscalls is off)");
     else if (choice == SYSCALLS_CHOICE_STRACE && !tracing_program(engine_tracing(daemon->engine)))
-        list_text(not_exact, "system calls: not looked at (strace is not installed)");
+        list_text(not_exact, "system calls: not sampled (strace is not installed)");
     else if (choice == SYSCALLS_CHOICE_STRACE)
         list_text(not_exact, "system calls of runs: counted by strace, once it has attached");
     else if (has_part(daemon, KERNEL_PART_CALL_SAMPLES))
-        list_text(not_exact, "system calls of runs: sampled once an interval");
+        list_text(not_exact, "system calls of runs: sampled once per interval");
     else
         list_reason(not_exact,
-                    "system calls of runs: sampled once an interval by /proc, which tells of those "
-                    "that wait",
+                    "system calls of runs: sampled once per interval from /proc, which shows only "
+                    "waiting threads",
                     why_not(daemon));
 }
 
@@ -127,7 +127,7 @@ static int fill_exactness(const struct daemon *daemon, struct arena *arena,
         return r;
     list_ends(daemon, &exact, &not_exact);
     list_signals(daemon, &exact, &not_exact);
-    list_text(&not_exact, "sums of memory: sampled once an interval");
+    list_text(&not_exact, "sums of memory: sampled once per interval");
     list_syscalls(daemon, &exact, &not_exact);
     return not_exact.error;
 }
@@ -141,13 +141,13 @@ static int fill_collector(const struct daemon *daemon, struct arena *arena,
     status->collector = engine_collector(daemon->engine);
     if (has_part(daemon, KERNEL_PART_PROCESSES)) {
         status->collector_reason = has_part(daemon, KERNEL_PART_EVENTS)
-                                       ? "programs in the kernel tell of every process"
-                                       : "with the process connector for births and ends";
+                                       ? "BPF programs in the kernel report every process"
+                                       : "with the process connector for forks and exits";
         return 0;
     }
-    snprintf(words, sizeof(words), "%s; no programs in the kernel: %s",
-             has_events ? "with the process connector for births and ends"
-                        : "alone: births and ends are looked for",
+    snprintf(words, sizeof(words), "%s; no BPF programs: %s",
+             has_events ? "with the process connector for forks and exits"
+                        : "alone: forks and exits are found by scanning",
              why_not(daemon));
     status->collector_reason = arena_strdup(arena, words);
     return status->collector_reason ? 0 : -ENOMEM;

@@ -172,7 +172,7 @@ class Reading(ClientTestCase):
         self.serve(job__list=[], events__list=not_found, report__job=not_found)
         for words in (["jobs"], ["report"], ["report", "x"], ["events", "--job", "x"]):
             with self.subTest(words=words):
-                self.assertIn(f"(asked the daemon at '{self.socket}')",
+                self.assertIn(f"(from the daemon at '{self.socket}')",
                               self.ask(*words, status=1).stderr)
         self.assertEqual(self.text("jobs", "--json"), "[]\n")
 
@@ -195,7 +195,7 @@ class Reading(ClientTestCase):
         self.serve()
         result = self.run_sonde("jobs", "--json")
         self.assertEqual([each["job_id"] for each in json.loads(result.stdout)], ["own"])
-        self.assertIn("is of another version", result.stderr)
+        self.assertIn("has another version", result.stderr)
         self.assertEqual(result.stderr.count("\n"), 1)
 
     def test_neither_answers(self):
@@ -218,7 +218,7 @@ class Reading(ClientTestCase):
         state = os.path.join(self.open_directory(), "state")
         environment = dict(self.environment, SONDE_STATE_DIR=state, SONDE_SOCKET=path)
         result = self.ask("jobs", status=1, prefix=harness.as_nobody(), env=environment)
-        self.assertIn("does not let this user in; daemon.access", result.stderr)
+        self.assertIn("does not admit this user; see daemon.access", result.stderr)
         self.assertIn("no data yet in", result.stderr)
         self.assertIn("daemon.access",
                       self.ask("status", status=1, prefix=harness.as_nobody(),
@@ -233,7 +233,7 @@ class Reading(ClientTestCase):
                              f"s.bind({path!r})\ns.listen()\nprint('ready 1', flush=True)\n"
                              "sys.stdin.read()")
         self.await_ready(planted)
-        self.assertIn("it is not asked", self.ask("status", "--socket", path, status=1).stderr)
+        self.assertIn("not connecting", self.ask("status", "--socket", path, status=1).stderr)
 
 
 class Status(ClientTestCase):

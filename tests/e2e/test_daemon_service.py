@@ -273,7 +273,7 @@ class Reload(ServiceTestCase):
                 at = len(sonde.log_now)
                 pathlib.Path(sonde.config_path).write_text(text, encoding="utf-8")
                 sonde.process.send_signal(signal.SIGHUP)
-                harness.wait_until(lambda at=at: "stays as it is" in sonde.log_now[at:],
+                harness.wait_until(lambda at=at: "did not change" in sonde.log_now[at:],
                                    lambda: sonde.log_now)
                 errors = [fields["message"] for fields in parse_log(sonde.log_now[at:])
                           if fields["level"] == "error"]
@@ -283,7 +283,7 @@ class Reload(ServiceTestCase):
                 self.assertEqual(stat.S_IMODE(os.stat(sonde.socket).st_mode), 0o600)
         os.unlink(sonde.config_path)
         sonde.process.send_signal(signal.SIGHUP)
-        harness.wait_until(lambda: sonde.log_now.count("stays as it is") == 5,
+        harness.wait_until(lambda: sonde.log_now.count("did not change") == 5,
                            lambda: sonde.log_now)
         self.assertEqual(self.interval(sonde), 0.2)
         sonde.await_snapshots(2)
@@ -313,7 +313,7 @@ class Reload(ServiceTestCase):
             sonde.rpc("daemon.reload")
         self.assertIn(f"{sonde.config_path}: is a pipe", caught.exception.message)
         sonde.process.send_signal(signal.SIGHUP)
-        self.await_log(sonde, "stays as it is")
+        self.await_log(sonde, "did not change")
         sonde.await_snapshots(1)
         os.unlink(sonde.config_path)
         os.symlink("/dev/null", sonde.config_path)
@@ -326,7 +326,7 @@ class Reload(ServiceTestCase):
         with self.assertRaises(daemon.RpcError) as caught:
             sonde.rpc("daemon.reload")
         self.assertIn(f"{sonde.config_path}:3:", caught.exception.message)
-        self.assertIn("stays as it is", caught.exception.message)
+        self.assertIn("did not change", caught.exception.message)
         self.assertEqual(sonde.rpc("daemon.status")["scope"], "jobs")
 
     def test_what_takes_a_restart_stays(self):
@@ -334,7 +334,7 @@ class Reload(ServiceTestCase):
         sonde.configure(f"profiler:\n  storage_path: {self.path('other.db')}\n")
         changed, = sonde.rpc("daemon.reload")["changed"]
         self.assertEqual(changed["key"], "profiler.storage_path")
-        self.await_log(sonde, "from the next start on.*storage_path")
+        self.await_log(sonde, "needs a restart.*storage_path")
         self.assertEqual(sonde.rpc("daemon.status")["database"], self.database)
         sonde.await_snapshots(2)
         sonde.stop()

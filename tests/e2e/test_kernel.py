@@ -302,7 +302,7 @@ class Rights(Kernel):
             "on_oom": ("kills for memory", "bpf"),
             "on_switch": ("final CPU times", "bpf"),
             "walk_processes": ("processes", "procfs"),
-            "on_fork": ("births and ends", "bpf"),
+            "on_fork": ("forks and exits", "bpf"),
         }
         for program, (missing, collector) in cases.items():
             with self.subTest(program=program):

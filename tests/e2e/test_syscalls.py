@@ -300,7 +300,7 @@ class Sampled(Syscalls):
                          ("sampled", "sampled"))
         self.assertIsNone(job["syscall_counts"])
         status = sonde.rpc("daemon.status")
-        self.assertIn("system calls of runs: sampled once an interval", status["not_exact"])
+        self.assertIn("system calls of runs: sampled once per interval", status["not_exact"])
 
     def test_a_program_that_computes(self):
         """It is in no call, and what was its last one is not taken for it: all waiting is that of
@@ -357,7 +357,7 @@ class SampledByProc(Syscalls):
             lambda: [row for row in sonde.processes(pid=waiter.pid) if row["syscall_time_pct"]],
             "figures of system calls")[0]
         self.assertEqual(row["syscall_source"], "sampled")
-        self.assertTrue(any("by /proc" in line for line in sonde.rpc("daemon.status")["not_exact"]))
+        self.assertTrue(any("from /proc" in line for line in sonde.rpc("daemon.status")["not_exact"]))
 
 
 if __name__ == "__main__":

@@ -691,7 +691,7 @@ class Lines(daemon.TestCase):
         self.run_job("true")
         result = self.run_sonde("top", "--json", "--history", "1h", "--job", "no-such-job")
         self.assertEqual(result.status, 1)
-        self.assertIn("there is no job 'no-such-job'", result.stderr)
+        self.assertIn("no job named 'no-such-job'", result.stderr)
 
     def test_ncurses_is_loaded_by_the_screen_alone(self):
         done = subprocess.run(["ldd", harness.SONDE], stdout=subprocess.PIPE, check=True)

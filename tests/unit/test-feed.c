@@ -413,12 +413,12 @@ static void test_history_that_is_not_there(void **state)
     expect_refusal(&options, -ENOENT, "no data yet in");
     write_history(fixture);
     options.since = time_of(TICKS + 10);
-    expect_refusal(&options, -ENODATA, "nothing is stored of that time");
+    expect_refusal(&options, -ENODATA, "no data is stored for that time");
     options.since = WORLD_START;
     options.job = "no-such-job";
-    expect_refusal(&options, -ENOENT, "there is no job 'no-such-job'");
+    expect_refusal(&options, -ENOENT, "no job named 'no-such-job'");
     options.database_path = NULL;
-    expect_refusal(&options, -ENOENT, "nowhere to look");
+    expect_refusal(&options, -ENOENT, "no state directory");
 }
 
 /* ---- runs of others ---- */
@@ -742,7 +742,7 @@ static void test_daemon_that_goes_and_comes(void **state)
     fake_daemon_stop(daemon);
     while (!seen.status.is_down)
         uv_run(&seen.loop, UV_RUN_ONCE);
-    assert_non_null(strstr(seen.status.words, "gone away"));
+    assert_non_null(strstr(seen.status.words, "closed the connection"));
     unlink(place.path);
     daemon = fake_daemon_start(place.path, answer, &fake);
     while (seen.status.is_down)

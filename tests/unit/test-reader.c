@@ -265,11 +265,11 @@ static void test_a_daemon_that_fails_is_replaced(void **state)
         int error;
         const char *jobs, *words;
     } cases[] = {
-        {RPC_METHOD_NOT_FOUND, NULL, "is of another version"},
+        {RPC_METHOD_NOT_FOUND, NULL, "has another version"},
         {RPC_SHUTTING_DOWN, NULL, "words of the daemon"},
         {RPC_INTERNAL_ERROR, NULL, "words of the daemon"},
-        {0, "[{\"job_id\":7}]", "does not understand"},
-        {0, "{}", "does not understand"},
+        {0, "[{\"job_id\":7}]", "cannot decode"},
+        {0, "{}", "cannot decode"},
     };
     struct scene *scene = *state;
 
@@ -284,8 +284,8 @@ static void test_a_daemon_that_fails_is_replaced(void **state)
     }
     struct fake_daemon *daemon = fake_daemon_start(scene->socket, go_away, scene);
     _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
-    expect_fallback(scene, reader, "has gone away");
-    expect_fallback(scene, reader, "has gone away"); /* and is not asked again */
+    expect_fallback(scene, reader, "closed the connection");
+    expect_fallback(scene, reader, "closed the connection"); /* and is not asked again */
     fake_daemon_stop(daemon);
 }
 
@@ -304,7 +304,7 @@ static void test_a_daemon_that_fails_and_no_database(void **state)
     fake_daemon_stop(daemon);
     assert_int_equal(reader_jobs(reader, &filter, NOW, &scene->arena, &jobs), -EPIPE);
     assert_true(reader_jobs(reader, &filter, NOW, &scene->arena, &jobs) < 0);
-    assert_non_null(strstr(reader_strerror(reader), "has gone away"));
+    assert_non_null(strstr(reader_strerror(reader), "closed the connection"));
 }
 
 static void test_more_than_a_daemon_answers_at_once(void **state)
@@ -342,7 +342,7 @@ static void test_what_is_another_user_s(void **state)
     _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
     scene->error = RPC_NOT_PERMITTED;
     assert_int_equal(reader_job_report(reader, "secret", NOW, &scene->arena, &report), -EPERM);
-    assert_non_null(strstr(reader_strerror(reader), "words of the daemon (asked the daemon at "));
+    assert_non_null(strstr(reader_strerror(reader), "words of the daemon (from the daemon at "));
     assert_null(reader_note(reader));
     /* A run of the same name that is this user's. */
     assert_int_equal(reader_job_report(reader, "own", NOW, &scene->arena, &report), 0);
@@ -364,7 +364,7 @@ static void test_what_the_daemon_does_not_know_is_looked_for(void **state)
     _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
     assert_int_equal(reader_job_report(reader, "own", NOW, &scene->arena, &report), 0);
     assert_string_equal(report.job.run_id, RUN_B);
-    assert_non_null(strstr(reader_note(reader), "knows nothing of it"));
+    assert_non_null(strstr(reader_note(reader), "has no such data"));
     assert_int_equal(reader_job_report(reader, "none", NOW, &scene->arena, &report), -ENOENT);
     assert_int_equal(reader_source(reader), READER_DAEMON);
     assert_null(reader_note(reader));
@@ -441,7 +441,7 @@ static void test_learning_that_the_daemon_knows_nothing_of(void **state)
     assert_int_equal(analysis.verdict, VERDICT_ALL_ALIKE);
     assert_true(renewal.is_due);
     assert_int_equal(reader_source(reader), READER_STORE);
-    assert_non_null(strstr(reader_note(reader), "knows nothing of it"));
+    assert_non_null(strstr(reader_note(reader), "has no such data"));
 
     scene->jobs = "null";
     assert_int_equal(reader_estimate(reader, "type", &scene->arena, &estimate), 0);
