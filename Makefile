@@ -7,7 +7,7 @@
 #                  T="NAME --test-args=TEST" those of its tests whose names contain TEST
 #   make test-sanitized  every test under ASan and UBSan, and TSan where threads meet
 #   make release-check  the long checks: every fault that the store must survive, random histories
-#                  and messages by the million, fuzzing; half an hour
+#                  and messages by the million, fuzzing; 20 minutes
 #   make coverage  which lines of src the tests reach; writes docs/COVERAGE.md
 #   make bench     every benchmark, beside its peers
 #   make fuzz      all fuzz targets on all cores, FUZZ_SECONDS (600) in total; keeps what it finds

@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
-"""A small conductor: runs shell commands one after the other as the steps of one sonde job.
+"""A small scheduler: runs shell commands one after the other as the steps of one sonde job.
 
     conductor.py 'make' 'make test' 'make install DESTDIR=out'
     conductor.py --job nightly --file steps.json
     conductor.py --file steps.txt
 
-Each command is a sheet of the job. A file has one command a line (`#` begins a comment); one that
-ends in .json has a list of commands, or of objects {"name": ..., "command": ...}. There a command is
-a text for the shell, or a list: a program and its words, as they are.
+Each command is a step of the job ("sheet" in the protocol). A file has one command per line (`#`
+begins a comment). A .json file has a list of commands, or of objects {"name": ..., "command": ...};
+there a command is a string for the shell, or a list: a program and its arguments.
 
-What it shows of docs/RPC.md:
+It shows how to use docs/RPC.md:
 
-  * it asks whether the machine has room for a job, and waits until it has;
-  * it tells of the job, then of each step with its process, its exit status and how far it is;
-  * before each step it asks whether the step may start, and waits as long as it is told to;
-  * it prints what each step used at its end, and the headline of the job's report.
+  * ask whether the machine has room for a job, and wait until it has;
+  * report the job, then each step with its process, its exit status and the progress;
+  * before each step, ask whether the step may start, and wait as long as the daemon requests;
+  * print what each step used, and at the end one line of the job's report.
 
-Nothing depends on the daemon: without one, or when it goes away, the commands run all the same, and
-that is said once. The exit status is that of the first step that failed, else 0.
+Nothing depends on the daemon: if there is none, or it goes away, the script prints one message and
+runs the commands all the same. The exit status is that of the first step that failed, else 0.
 
-Only the standard library of Python 3.9 or later is needed.
+It needs only the standard library of Python 3.9 or later.
 """
 import argparse
 import json
@@ -33,18 +33,18 @@ import sys
 import time
 
 SYSTEM_SOCKET = "/run/sonde/sonde.sock"
-ANSWER_SECONDS = 10  # a daemon that is silent for longer is taken for gone
-ASK_AGAIN_SECONDS = 5  # where a refusal does not say when
+ANSWER_SECONDS = 10  # a daemon that does not answer for longer counts as gone
+RETRY_SECONDS = 5  # if a refusal names no delay
 
 
-def say(text):
+def log(text):
     print(f"conductor: {text}", file=sys.stderr, flush=True)
 
 
 # ---- the daemon ----
 
 def state_dir():
-    """Where sonde keeps its files, as sonde itself finds it."""
+    """sonde's state directory, by the same rules as in sonde."""
     named = os.environ.get("SONDE_STATE_DIR") or os.environ.get("STATE_DIRECTORY")
     if named:
         return pathlib.Path(named)
@@ -55,7 +55,7 @@ def state_dir():
 
 
 def socket_paths(option):
-    """Where a daemon may listen, in the order in which they are tried."""
+    """The sockets to try, in this order."""
     named = option or os.environ.get("SONDE_SOCKET")
     if named:
         return [named]
@@ -69,12 +69,12 @@ def socket_paths(option):
 
 
 class Refused(Exception):
-    """The daemon has answered with an error."""
+    """The daemon answered with an error."""
 
 
 class Daemon:
-    """A connection over which one request follows the other. Once it is lost, it stays so: every
-    call then gives None, as if the daemon had nothing to say."""
+    """A connection for one request at a time. There is no reconnect: once the connection is lost,
+    every call returns None."""
 
     def __init__(self, paths):
         self.link = self.lines = None
@@ -92,10 +92,10 @@ class Daemon:
             self.link = link
             self.lines = link.makefile("rb")
             return
-        say(f"no daemon ({problem}); going on without it")
+        log(f"no daemon ({problem}); continuing without it")
 
     def call(self, method, **params):
-        """The result, or None without a daemon. Parameters that are None are left out."""
+        """Returns the result, or None without a daemon. Parameters that are None are not sent."""
         if not self.link:
             return None
         self.last_id += 1
@@ -115,40 +115,40 @@ class Daemon:
         while True:
             line = self.lines.readline()
             if not line:
-                raise OSError("it hung up")
+                raise OSError("connection closed")
             answer = json.loads(line)
             if "method" not in answer and answer.get("id") in (self.last_id, None):
                 return answer
 
     def lose(self, error):
-        say(f"the daemon is gone ({error}); going on without it")
+        log(f"lost the daemon ({error}); continuing without it")
         self.link.close()
         self.link = None
 
 
-# ---- what is to be done ----
+# ---- reading the steps ----
 
 def read_command(value):
-    """As a text for the shell."""
+    """Returns a command as a string for the shell."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
         return shlex.join(value)
-    raise ValueError(f"a command is a text, or a list of them, not {json.dumps(value)}")
+    raise ValueError(f"a command must be a string or a list of strings, not {json.dumps(value)}")
 
 
 def read_item(item):
-    """A step of a JSON file, as (name, command)."""
+    """Returns a step of a JSON file as (name, command)."""
     if not isinstance(item, dict):
         return None, read_command(item)
     name = item.get("name")
     if name is not None and not isinstance(name, str):
-        raise ValueError(f"a name is a text, not {json.dumps(name)}")
+        raise ValueError(f"a name must be a string, not {json.dumps(name)}")
     return name, read_command(item["command"])
 
 
 def read_sheets(path):
-    """The steps of a file, as (name, command)."""
+    """Returns the steps of a file as a list of (name, command)."""
     text = pathlib.Path(path).read_text(encoding="utf-8")
     if not path.endswith(".json"):
         lines = (line.strip() for line in text.splitlines())
@@ -157,12 +157,12 @@ def read_sheets(path):
 
 
 def cut(text, max_bytes):
-    """What the daemon takes of a text: valid UTF-8, so many bytes of it."""
+    """Cuts a string to valid UTF-8 of at most max_bytes, the limit of the daemon."""
     return text and text.encode(errors="replace")[:max_bytes].decode(errors="ignore")
 
 
 def exit_status(returncode):
-    """As a shell gives it: 128 + N after signal N."""
+    """The exit status as a shell has it: 128 + N after signal N."""
     return returncode if returncode >= 0 else 128 - returncode
 
 
@@ -177,31 +177,31 @@ class Conductor:
         self.sheets = sheets
         self.run_id = None
 
-    def tell(self, method, **params):
-        """Of this run, if the daemon knows of it. What it refuses is said, and harms nothing."""
+    def send(self, method, **params):
+        """Reports about this run, if the daemon knows it. An error is logged and ignored."""
         if not self.run_id:
             return {}
         try:
             return self.daemon.call(method, job_id=self.run_id, **params) or {}
         except Refused as refusal:
-            say(refusal)
+            log(refusal)
             return {}
 
-    def wait_for(self, question):
-        """Asks until the answer is yes; a yes may come with a delay."""
+    def wait_for(self, method):
+        """Asks until the daemon allows it; it may allow it after a delay."""
         while True:
             try:
-                answer = self.daemon.call(question, job_type=self.job_type)
+                answer = self.daemon.call(method, job_type=self.job_type)
             except Refused as refusal:
-                say(refusal)
+                log(refusal)
                 return
             if not answer:
                 return
             delay = answer["delay_seconds"]
             if not answer["allowed"]:
-                delay = delay or ASK_AGAIN_SECONDS
+                delay = delay or RETRY_SECONDS
             if delay:
-                say(f"{answer['reason'] or 'the machine is busy'}; waiting {delay:g} s")
+                log(f"{answer['reason'] or 'the machine is busy'}; waiting {delay:g} s")
                 time.sleep(delay)
             if answer["allowed"]:
                 return
@@ -209,31 +209,31 @@ class Conductor:
     def start(self):
         self.wait_for("pressure.should_accept_job")
         try:
-            # With its own pid, because what this process starts belongs to the job from the moment
-            # of its fork: no child of a step is too quick to be counted.
+            # The pid of this process makes every child a member of the job from its fork on, so
+            # that short-lived processes of a step are counted.
             run = self.daemon.call("job.start", job_id=self.job_id, job_type=self.job_type,
                                    unique=True, total_sheets=len(self.sheets), pid=os.getpid(),
                                    command=cut(shlex.join(sys.argv), 500),
                                    cwd=cut(os.getcwd(), 4096))
         except Refused as refusal:
-            say(refusal)
+            log(refusal)
             return
         if run:
             self.run_id = run["run_id"]
-            say(f"job {run['job_id']}, run {self.run_id}")
+            log(f"job {run['job_id']}, run {self.run_id}")
 
     def run_sheet(self, number, name, command):
-        """One step; gives its exit status."""
+        """Runs one step and returns its exit status."""
         self.wait_for("pressure.can_start_sheet")
-        self.tell("job.progress", current_sheet=number, status=cut(name, 64) or "running")
-        say(f"sheet {number} of {len(self.sheets)}: {name or command}")
-        # The terminal sends Ctrl-C to the command as well, whose end is waited for all the same.
+        self.send("job.progress", current_sheet=number, status=cut(name, 64) or "running")
+        log(f"step {number} of {len(self.sheets)}: {name or command}")
+        # The terminal sends Ctrl-C to the command as well. Wait for its end in any case.
         interrupts = []
         usual = signal.getsignal(signal.SIGINT)
         if usual != signal.SIG_IGN:
             signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
         with subprocess.Popen(command, shell=True) as process:
-            self.tell("sheet.started", sheet_num=number, name=cut(name, 128), pid=process.pid)
+            self.send("sheet.started", sheet_num=number, name=cut(name, 128), pid=process.pid)
             status = exit_status(process.wait())
         signal.signal(signal.SIGINT, usual)
         self.end_sheet(number, status)
@@ -243,30 +243,30 @@ class Conductor:
 
     def end_sheet(self, number, status):
         method = "sheet.failed" if status else "sheet.completed"
-        context = self.tell(method, sheet_num=number, exit_code=status).get("resource_context", {})
+        context = self.send(method, sheet_num=number, exit_code=status).get("resource_context", {})
         known = [f", {name} {context[name]}" for name in ("rss_mb", "cpu_pct", "syscall_hotspot")
                  if context.get(name) is not None]
-        say(f"sheet {number}: exit status {status}{''.join(known)}")
+        log(f"step {number}: exit status {status}{''.join(known)}")
 
     def finish(self, status, cause):
-        self.tell("job.finish", outcome="failure" if status else "success", exit_code=status,
+        self.send("job.finish", outcome="failure" if status else "success", exit_code=status,
                   cause=cause)
         if self.run_id:
-            self.report()
+            self.print_report()
 
-    def report(self):
-        """What the daemon stores, it stores in the background: the end may take a moment."""
+    def print_report(self):
+        """The daemon stores data in the background, so the end of the run may not be stored yet."""
         for _ in range(10):
             try:
                 report = self.daemon.call("report.job", job=self.run_id)
             except Refused as refusal:
-                say(refusal)
+                log(refusal)
                 return
             if not report or report["job"]["outcome"] != "running":
                 break
             time.sleep(0.2)
         if report:
-            say(headline(report["job"]))
+            log(headline(report["job"]))
 
     def run(self):
         failed, cause = 0, None
@@ -275,7 +275,7 @@ class Conductor:
             for number, (name, command) in enumerate(self.sheets, 1):
                 status = self.run_sheet(number, name, command)
                 if status and not failed:
-                    failed, cause = status, f"sheet {number} failed with status {status}"
+                    failed, cause = status, f"step {number} failed with status {status}"
                 if failed and not self.keeps_going:
                     break
         except KeyboardInterrupt:
@@ -285,7 +285,7 @@ class Conductor:
 
 
 def headline(job):
-    """One line of a job's report; what is not known is left out."""
+    """One line of a job's report, without unknown figures."""
     profile = job["profile"]
     figures = [("wall", profile["wall_seconds"], "s"), ("CPU", profile["total_cpu_seconds"], "s"),
                ("peak", profile["peak_rss_mb"], "MB"),
@@ -299,11 +299,11 @@ def headline(job):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("command", nargs="*", help="a shell command: one step")
-    parser.add_argument("--file", help="steps from a file, one a line, or .json")
-    parser.add_argument("--job", default="conductor", help="name of the job (%(default)s)")
-    parser.add_argument("--type", help="what its runs share (the name of the job)")
-    parser.add_argument("--keep-going", action="store_true", help="also after a step that failed")
-    parser.add_argument("--socket", help="where the daemon listens")
+    parser.add_argument("--file", help="read steps from a file, one per line, or .json")
+    parser.add_argument("--job", default="conductor", help="name of the job (default: %(default)s)")
+    parser.add_argument("--type", help="type of the job (default: its name)")
+    parser.add_argument("--keep-going", action="store_true", help="continue after a failed step")
+    parser.add_argument("--socket", help="path of the daemon's socket")
     options = parser.parse_args()
     try:
         sheets = read_sheets(options.file) if options.file else []
@@ -311,7 +311,7 @@ def main():
         parser.error(f"--file {options.file}: {error}")
     sheets += [(None, command) for command in options.command]
     if not sheets:
-        parser.error("no step is given: a command, or --file")
+        parser.error("no steps; give a command or --file")
     return Conductor(Daemon(socket_paths(options.socket)), options, sheets).run()
 
 

@@ -1,4 +1,4 @@
-/* What two steps of a program use. Build and run:
+/* Measures two phases of a program. Build and run:
  *
  *     cc -o monitor monitor.c $(pkg-config --cflags --libs sonde) && ./monitor
  */

@@ -1,4 +1,4 @@
-// A monitor as an object that starts with a block and stops with it. Build and run:
+// Wraps a monitor in a class: the constructor starts it, the destructor frees it. Build and run:
 //
 //     c++ -o monitor monitor.cpp $(pkg-config --cflags --libs sonde) && ./monitor
 
@@ -68,7 +68,7 @@ int main()
     monitor.stop();
 
     for (const auto &sample : monitor.samples())
-        if (sonde_is_known(sample.cpu_percent)) // unknown in the first one
+        if (sonde_is_known(sample.cpu_percent)) // the first sample has no CPU figure
             std::printf("%6.1f %% CPU %8.1f MB\n", sample.cpu_percent, sample.rss_mb);
     const sonde_summary summary = monitor.summary();
     std::printf("%.1f MB peak, %.3f s CPU\n", summary.peak_rss_mb, summary.cpu_seconds);

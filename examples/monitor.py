@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What two steps of a program use, and a command, with the module `sonde` (see docs/LIBRARY.md).
+"""Measures two phases of a program, and a command, with the module `sonde` (see docs/LIBRARY.md).
 
     pip install ./python && examples/monitor.py
 """

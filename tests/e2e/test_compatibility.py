@@ -153,7 +153,7 @@ class Clients(Compatibility):
 
     @unittest.skipUnless(shutil.which("strace"), "needs strace")
     def test_recorded_requests(self):
-        """Each answer and each notification has the fields of the recorded one, of the same types."""
+        """Each answer and each notification has the recorded fields, of the same types."""
         lines = read_lines("rpc.jsonl")
         links = {name: self.sonde.connect() for name in ("monitor", "top", None)}
         found = []

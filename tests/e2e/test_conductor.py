@@ -61,7 +61,7 @@ class BesideDaemon(ConductorTestCase):
             (number, f"Sheet {number} {word}", code) for number in (1, 2, 3)
             for word, code in (("started", None), ("completed", 0))])
         self.assertIn(f"job nightly, run {job['run_id']}", result.stderr)
-        self.assertIn("sheet 1 of 3: prepare", result.stderr)
+        self.assertIn("step 1 of 3: prepare", result.stderr)
         self.assertIn("nightly: success: wall ", result.stderr.splitlines()[-1])
         if harness.has_connector():  # itself, three shells, /bin/true and wc
             spawned = [event for event in self.events(job["run_id"], "spawn")
@@ -76,10 +76,10 @@ class BesideDaemon(ConductorTestCase):
         self.assertEqual(self.lines("out"), ["1"])
         job = self.only_job()
         self.assertEqual((job["outcome"], job["exit_code"], job["cause"], job["job_type"]),
-                         ("failure", 3, "sheet 2 failed with status 3", "nightly"))
+                         ("failure", 3, "step 2 failed with status 3", "nightly"))
         self.assertEqual(self.sheets(), [(1, None, "success"), (2, None, "failure")])
         self.assertEqual(self.told(job["run_id"])[-1], (2, "Sheet 2 failed", 3))
-        self.assertIn("nightly: failure (sheet 2 failed with status 3): wall ", result.stderr)
+        self.assertIn("nightly: failure (step 2 failed with status 3): wall ", result.stderr)
         report = self.report("nightly")
         self.assertEqual([(sheet["sheet_num"], sheet["outcome"]) for sheet in report["sheets"]],
                          [(1, "success"), (2, "failure")])
@@ -92,7 +92,7 @@ class BesideDaemon(ConductorTestCase):
         self.assertEqual(self.lines("out"), ["3"])
         job = self.only_job()
         self.assertEqual((job["job_id"], job["outcome"], job["exit_code"], job["cause"]),
-                         ("conductor", "failure", 1, "sheet 1 failed with status 1"))
+                         ("conductor", "failure", 1, "step 1 failed with status 1"))
         self.assertEqual(self.sheets(), [(1, None, "failure"), (2, None, "failure"),
                                          (3, None, "success")])
         self.assertIn((2, "Sheet 2 failed", 128 + signal.SIGKILL), self.told(job["run_id"]))
@@ -159,7 +159,7 @@ class BesideDaemon(ConductorTestCase):
         process.stdin.close()
         self.assertEqual(process.wait(harness.DEADLINE), 5)
         self.assertEqual(self.lines("out"), ["2"])
-        self.assertEqual(self.read("errors").count(b"going on without it"), 1)
+        self.assertEqual(self.read("errors").count(b"continuing without it"), 1)
         self.assertEqual(self.job(run_id)["job_id"], "x")
 
 
