@@ -92,17 +92,18 @@ class Readme(harness.TestCase):
         for command, _ in commands():
             if not reason_not_to_run(command):
                 continue
-            words = shlex.split(command, comments=True)
-            if "make" in words:
-                targets = [word for word in words[words.index("make") + 1:] if "=" not in word]
+            arguments = shlex.split(command, comments=True)
+            if "make" in arguments:
+                start = arguments.index("make") + 1
+                targets = [word for word in arguments[start:] if "=" not in word]
                 for target in targets or ["all"]:
                     self.assertRegex(makefile, rf"(?m)^{target}:")
-            if "cp" in words:
-                self.assertTrue((ROOT / words[words.index("cp") + 1]).exists(), command)
-            if words[0] == "sonde":
-                result = self.run_sonde(words[1], "--help")
+            if "cp" in arguments:
+                self.assertTrue((ROOT / arguments[arguments.index("cp") + 1]).exists(), command)
+            if arguments[0] == "sonde":
+                result = self.run_sonde(arguments[1], "--help")
                 self.assertEqual(result.status, 0, result)
-                for word in words[2:]:
+                for word in arguments[2:]:
                     if word.startswith("-"):
                         self.assertIn(word, result.stdout.decode())
 
