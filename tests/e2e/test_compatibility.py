@@ -7,7 +7,6 @@ import os
 import pathlib
 import shutil
 import time
-import unittest
 
 import daemon
 import harness
@@ -105,6 +104,7 @@ class Compatibility(daemon.TestCase):
 
 
 class Database(Compatibility):
+    @harness.needs_root()  # estimates are made from a user's own runs; the recorded ones are root's
     def test_verbs_show_the_recorded_figures(self):
         found = []
         for line in read_lines("verbs.jsonl"):
@@ -151,7 +151,8 @@ class Clients(Compatibility):
                 return answer
             link.notices.append(answer["params"])
 
-    @unittest.skipUnless(shutil.which("strace"), "needs strace")
+    @harness.needs_root()  # as above
+    @harness.needs_program("strace")
     def test_recorded_requests(self):
         """Each answer and each notification has the recorded fields, of the same types."""
         lines = read_lines("rpc.jsonl")

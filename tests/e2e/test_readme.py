@@ -75,11 +75,13 @@ class Readme(harness.TestCase):
         return result.stdout.decode() + result.stderr
 
     @harness.needs_program("ninja")
-    @harness.needs_namespaces()
     def test_commands(self):
+        """All but those with sudo where this user may not make namespaces, as in many containers."""
+        unshare = self.run_program("unshare", "--fork", "--pid", "--mount-proc", "true")
         count = 0
         for command, shown in commands():
-            if reason_not_to_run(command):
+            if reason_not_to_run(command) or \
+                    (command.startswith("sudo ") and unshare.status != 0):
                 continue
             count += 1
             output = self.run_command(command)
