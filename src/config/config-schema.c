@@ -35,38 +35,40 @@ static const char *const syscalls_names[] = {
 
 const struct config_key config_keys[] = {
     KEY("profiler.enabled", enabled, CONFIG_BOOL, .fallback = "true",
-        .meaning = "whether the daemon samples at all"),
+        .meaning = "whether the daemon takes samples"),
     KEY("profiler.interval_seconds", interval_seconds, CONFIG_REAL, .fallback = "5", .min = 0.01,
         .unit_seconds = 1, .meaning = "time between two snapshots"),
     KEY("profiler.scope", scope, CONFIG_CHOICE, .fallback = "jobs", NAMES(scope_names),
-        .meaning = "what is stored and published; detection always sees all. `jobs`: processes of "
-                   "jobs, zombies, processes in an open episode, the 20 with most CPU and the 20 "
-                   "with most RSS"),
+        .meaning = "which processes are stored and published; detection always uses all. `jobs`: "
+                   "processes of jobs, zombies, processes in an open episode, the 20 with the most "
+                   "CPU and the 20 with the most RSS"),
     KEY("profiler.collector", collector, CONFIG_CHOICE, .fallback = "auto", NAMES(collector_names),
-        .meaning = "where facts come from; `auto`: BPF where it loads, else /proc"),
+        .meaning = "how processes are read; `auto`: BPF if it loads, else /proc"),
     KEY("profiler.strace_enabled", strace_enabled, CONFIG_BOOL, .fallback = "false",
         .meaning =
-            "attach `strace -c -w -f` to new processes of jobs, which slows them down a lot, "
-            "and under which setuid programs (sudo) have no more rights than their user"),
+            "attach `strace -c -w -f` to new processes of jobs. This slows them down a lot, and "
+            "setuid programs (sudo) get no more rights than their user"),
     KEY("profiler.strace_full_on_demand", strace_full_on_demand, CONFIG_BOOL, .fallback = "true",
-        .meaning = "allow full traces when they are asked for"),
+        .meaning = "allow full traces on request"),
     KEY("profiler.syscalls", syscalls, CONFIG_CHOICE, .fallback = "auto", NAMES(syscalls_names),
         .meaning =
-            "system calls of runs; `auto`: sampled at each interval, `bpf`: every one counted, "
-            "which slows all calls on the machine while a run goes on, `strace`: as "
-            "`profiler.strace_enabled`, and nothing is sampled"),
+            "how system calls of runs are measured. `auto`: sampled at each interval; `bpf`: every "
+            "call counted, which slows all calls on the machine during a run; `strace`: as "
+            "`profiler.strace_enabled`, without sampling"),
     KEY("profiler.gpu_enabled", gpu_enabled, CONFIG_SWITCH, .fallback = "auto",
-        .meaning = "read GPUs; `auto`: if a device is there, `true`: ask the drivers even so, and "
-                   "say so if there is none"),
+        .meaning =
+            "read GPUs; `auto`: if there is a device; `true`: query the drivers in any case, "
+            "and report if there is no device"),
     KEY("profiler.storage_path", storage_path, CONFIG_PATH,
         .fallback_note = "`monitor.db` in the state directory", .meaning = "the database"),
     KEY("profiler.jsonl_path", jsonl_path, CONFIG_PATH, .allows_empty = true,
         .fallback_note = "`monitor.jsonl` in the state directory",
-        .meaning = "snapshots as lines of JSON, written by the daemon; empty: none"),
+        .meaning =
+            "the file to which the daemon writes one snapshot per line as JSON; empty: none"),
     KEY("profiler.jsonl_max_bytes", jsonl_max_bytes, CONFIG_INT, .fallback = "52428800",
-        .min = 1048576, .meaning = "size at which that file is rotated"),
+        .min = 1048576, .meaning = "size in bytes at which the daemon rotates that file"),
     KEY("profiler.redact", redact, CONFIG_WORDS, .fallback = "[token, password, secret, key]",
-        .meaning = "words whose values in command lines are stored and shown as `***`"),
+        .meaning = "names whose values in command lines are stored and shown as `***`"),
 
     KEY("profiler.retention.full_resolution_hours", retention.full_resolution_hours, CONFIG_REAL,
         .fallback = "24", .min = 1, .unit_seconds = HOUR,
@@ -78,75 +80,78 @@ const struct config_key config_keys[] = {
         .min = 1, .unit_seconds = DAY, .meaning = "how long events are kept"),
     KEY("profiler.retention.jobs_days", retention.jobs_days, CONFIG_REAL, .fallback = "365",
         .min = 1, .unit_seconds = DAY,
-        .meaning = "how long jobs, sheets, anomalies and patterns are kept"),
+        .meaning = "how long jobs, steps, anomalies and patterns are kept"),
 
     KEY("profiler.anomaly.memory_spike_threshold", anomaly.memory_spike_threshold, CONFIG_REAL,
         .fallback = "1.5", .min = 1, .min_excluded = true,
-        .meaning = "RSS grew by this factor within the window"),
+        .meaning = "growth factor of RSS within the window from which it is a spike"),
     KEY("profiler.anomaly.memory_spike_window_seconds", anomaly.memory_spike_window_seconds,
         CONFIG_REAL, .fallback = "30", .min_excluded = true, .unit_seconds = 1,
         .meaning = "how far back the growth is measured"),
     KEY("profiler.anomaly.memory_spike_min_mb", anomaly.memory_spike_min_mb, CONFIG_REAL,
-        .fallback = "100", .meaning = "growth below this is no spike"),
+        .fallback = "100", .meaning = "smallest growth in MB that is a spike"),
     KEY("profiler.anomaly.runaway_cpu_threshold", anomaly.runaway_cpu_threshold, CONFIG_REAL,
         .fallback = "90", .min = 50, .max = 100,
         .meaning = "CPU percentage of a runaway process; 100 is one core"),
     KEY("profiler.anomaly.runaway_duration_seconds", anomaly.runaway_duration_seconds, CONFIG_REAL,
         .fallback = "60", .min_excluded = true, .unit_seconds = 1,
-        .meaning = "for how long without a break"),
+        .meaning = "how long the CPU must stay above that percentage without a break"),
     KEY("profiler.anomaly.fd_exhaustion_threshold", anomaly.fd_exhaustion_threshold, CONFIG_INT,
         .fallback = "1000", .min = 1,
-        .meaning = "open file descriptors, where the process's own limit is unknown or at most "
-                   "4096"),
+        .meaning =
+            "number of open file descriptors, if the process's own limit is unknown or at most "
+            "4096"),
     KEY("profiler.anomaly.fd_exhaustion_ratio", anomaly.fd_exhaustion_ratio, CONFIG_REAL,
-        .fallback = "0.8", .max = 1, .meaning = "share of the process's own limit"),
+        .fallback = "0.8", .max = 1,
+        .meaning = "open file descriptors as a share of the process's own limit"),
     KEY("profiler.anomaly.memory_pressure_fraction", anomaly.memory_pressure_fraction, CONFIG_REAL,
-        .fallback = "0.1", .max = 1, .meaning = "available memory below this share of the total"),
+        .fallback = "0.1", .max = 1,
+        .meaning = "memory pressure: available memory is below this share of the total"),
     KEY("profiler.anomaly.clear_seconds", anomaly.clear_seconds, CONFIG_REAL, .fallback = "10",
         .unit_seconds = 1,
-        .meaning = "an episode clears when its rule has not fired for so long, and for 3 "
+        .meaning = "an episode clears when its rule has not fired for this time and for 3 "
                    "snapshots"),
 
     KEY("profiler.correlation.interval_minutes", correlation.interval_minutes, CONFIG_REAL,
         .fallback = "30", .min = 5, .unit_seconds = MINUTE,
         .meaning = "time between two analyses of finished runs"),
     KEY("profiler.correlation.min_sample_size", correlation.min_sample_size, CONFIG_INT,
-        .fallback = "5", .min = 2, .meaning = "runs that an analysis needs at least"),
+        .fallback = "5", .min = 2, .meaning = "smallest number of runs for an analysis"),
 
     KEY("limits.max_memory_mb", limits.max_memory_mb, CONFIG_REAL, .fallback = "auto", .min = 512,
         .allows_auto = true,
-        .meaning = "memory that jobs may use together; `auto`: 80 % of what the machine and "
-                   "cgroups allow"),
+        .meaning = "memory in MB that all jobs together may use; `auto`: 80 % of what the machine "
+                   "and its cgroups allow"),
     KEY("limits.max_processes", limits.max_processes, CONFIG_INT, .fallback = "auto", .min = 5,
         .allows_auto = true,
-        .meaning = "processes that jobs may have together; `auto`: 80 % of the pids limit"),
+        .meaning = "processes that all jobs together may have; `auto`: 80 % of the pids limit"),
 
     KEY("daemon.access", daemon_access, CONFIG_ACCESS, .fallback = "owner",
-        .meaning = "who may connect; what a peer may see is decided by its uid"),
+        .meaning = "who may connect; the uid of a client decides what it may see"),
     KEY("daemon.stall_seconds", daemon_stall_seconds, CONFIG_REAL, .fallback = "30", .min = 1,
         .unit_seconds = 1,
-        .meaning = "how long a client may leave a request unfinished or an answer unread before "
+        .meaning = "how long a client may leave a request unfinished or a response unread before "
                    "the daemon closes its connection"),
 
     KEY("jobs.linger_seconds", jobs.linger_seconds, CONFIG_REAL, .fallback = "30",
         .unit_seconds = 1,
         .meaning =
-            "how long a job that a rule found, or that the daemon adopted after a restart, stays "
-            "open after its last process has ended"),
+            "how long a job stays open after its last process has ended, if a rule found it or the "
+            "daemon adopted it after a restart"),
     KEY("jobs.rules", jobs.rules, CONFIG_RULES,
         .fallback = "[{job_id: 'slurm-{SLURM_JOB_ID}', env: [SLURM_JOB_ID]},"
                     " {job_id: 'gha-{GITHUB_RUN_ID}-{GITHUB_JOB}',"
                     "  env: [GITHUB_RUN_ID, GITHUB_JOB]}]",
         .fallback_note = "built-in: Slurm, GitHub Actions",
-        .meaning = "which job a process belongs to that nobody registered; the first rule that "
-                   "matches wins"),
+        .meaning = "assign processes that are not registered to jobs; the first rule that matches "
+                   "wins"),
 };
 const size_t config_key_count = ARRAY_SIZE(config_keys);
 
 static_assert(ARRAY_SIZE(config_keys) <= CONFIG_KEYS_MAX, "arrays by key have room for all");
 
-/* The part of the key's path that stands below the section, up to the next dot; NULL if the key is
- * elsewhere. */
+/* Returns the name that follows the section in the key's path, up to the next dot, or NULL if the
+ * key is in another section. */
 static const char *name_in_section(const struct config_key *key, struct config_section section,
                                    size_t *ret_length)
 {

@@ -1,5 +1,5 @@
-/* All methods with their parameters. Adding one is an enumerator in method.h, an entry at the end
- * of this file and, if it takes any, a list of parameters before. */
+/* All methods with their parameters. To add a method, add an enumerator in method.h, an entry at
+ * the end of this file and, if it has parameters, a list of them before the entries. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "model/process.h"
 #include "rpc/method.h"
 
-/* ---- words ---- */
+/* ---- values of enumerations ---- */
 
 static const char *const end_words[] = {"success", "failure", "unknown", NULL};
 static const char *const outcome_words[] = {"running", "success", "failure", "unknown", NULL};
@@ -19,7 +19,7 @@ static const char *const exactness_words[] = {"exact", "sampled", "lower_bound",
 static const char *const syscall_source_words[] = {"sampled", "bpf", "strace", NULL};
 static const char *const event_words[] = {"spawn", "exec", "exit", "signal", "kill", "oom", NULL};
 
-/* The order that method.h promises. */
+/* method.h requires this order. */
 static_assert(OUTCOME_SUCCESS == OUTCOME_RUNNING + 1 && OUTCOME_FAILURE == OUTCOME_RUNNING + 2 &&
                   OUTCOME_UNKNOWN == OUTCOME_RUNNING + 3,
               "outcomes are in the order of their words");
@@ -34,12 +34,12 @@ static_assert(EVENT_EXEC == EVENT_SPAWN + 1 && EVENT_EXIT == EVENT_SPAWN + 2 &&
 
 /* ---- parameters ---- */
 
-/* One spelling each, so that the same run is found under the same id. */
+/* Only lower case, so that an id has one spelling and comparisons are exact. */
 static int check_uuid(const char *text, const char **ret_reason)
 {
     if (uuid_looks_like(text) && !strpbrk(text, "ABCDEF"))
         return 0;
-    *ret_reason = "is no UUID in lower case";
+    *ret_reason = "is not a UUID in lower case";
     return -EINVAL;
 }
 
@@ -82,10 +82,11 @@ static int check_uuid(const char *text, const char **ret_reason)
 #define SINCE(...)            TIME("since", __VA_ARGS__)
 #define UNTIL(...)            TIME("until", __VA_ARGS__)
 #define LIMIT(to, otherwise)                                                                       \
-    INT("limit", 1, to, .fallback = (otherwise), .meaning = "the latest of them, so many")
+    INT("limit", 1, to, .fallback = (otherwise),                                                   \
+        .meaning = "the largest number of results; the latest ones are returned")
 
 static const struct rpc_param top_params[] = {
-    BOOL("fresh", .meaning = "take one now; the schedule stays as it is"),
+    BOOL("fresh", .meaning = "take a snapshot now; the schedule does not change"),
 };
 
 static const struct rpc_param top_stream_params[] = {
@@ -101,186 +102,194 @@ static const struct rpc_param monitor_stream_params[] = {
      .type = RPC_TEXTS,
      .is_required = true,
      .max = RPC_PATTERNS_MAX,
-     .meaning = "names of events, or their beginnings with a star: `sheet.*`, `*`"},
+     .meaning = "event names, or prefixes with a star: `sheet.*`, `*`"},
 };
 
 static const struct rpc_param job_start_params[] = {
     TEXT("job_id", JOB_ID_MAX_BYTES, .check = job_id_check, .is_required = true,
-         .meaning = "name of the job, for its user: without `~` and characters that "
-                    "cannot be seen, no blank at its ends, no UUID"),
-    JOB_TYPE("job_type", .meaning = "what runs of the same work share; estimates are per type"),
+         .meaning = "name of the job, unique per user: no `~`, no invisible characters, no blank "
+                    "at either end, not a UUID"),
+    JOB_TYPE("job_type",
+             .meaning = "name that runs of the same work share; estimates are per type"),
     TEXT("command", COMMAND_MAX_BYTES, .takes_controls = true, .meaning = "its command line"),
-    TEXT("cwd", RPC_TEXT_MAX_BYTES, .takes_controls = true, .meaning = "where it was started"),
-    INT("total_sheets", 1, RPC_NUMBER_MAX, .meaning = "how many steps it will have"),
-    PID("pid", .meaning = "its first process, one of the caller's user; what that starts from then "
-                          "on belongs to the job"),
-    UUID("parent_run_id", .meaning = "the run that it was started in"),
-    UUID("run_id", .meaning = "the caller's own id (UUID), for a run that is told of again"),
-    BOOL("unique", .meaning = "take `JOB-2` instead of refusing when the job is running"),
-    BOOL("adopts_orphans",
-         .meaning = "the process that has connected is the run's parent and subreaper"),
+    TEXT("cwd", RPC_TEXT_MAX_BYTES, .takes_controls = true, .meaning = "the working directory"),
+    INT("total_sheets", 1, RPC_NUMBER_MAX, .meaning = "the number of steps"),
+    PID("pid", .meaning = "its first process, which must belong to the caller's user; its later "
+                          "descendants belong to the job"),
+    UUID("parent_run_id", .meaning = "the run in which it was started"),
+    UUID("run_id", .meaning = "an id (UUID) of the caller's choice, to register a run again"),
+    BOOL("unique", .meaning = "use the name `JOB-2` instead of failing if the job is running"),
+    BOOL("adopts_orphans", .meaning = "the connected process is the run's parent and subreaper"),
     BOOL("again",
-         .meaning = "the run was kept by others until now: its beginning is not told again"),
+         .meaning = "the run was recorded elsewhere until now; suppresses the start event"),
     TEXT("stores_in", RPC_PATH_MAX_BYTES, .takes_controls = true,
-         .meaning = "the database that the caller stores in. `offers_events` and `keeps_events` "
-                    "count only if it is the daemon's, and the caller is the daemon's user"),
+         .meaning = "the caller's database. `offers_events` and `keeps_events` apply only if it is "
+                    "also the daemon's database and the caller is the daemon's user"),
     BOOL("offers_events",
-         .meaning = "the caller has every event of the run: it stores births, programs and ends "
-                    "itself if the daemon has missed some (`has_events` of the answer)"),
-    BOOL("keeps_events",
-         .meaning = "the caller stores births, programs and ends of the run itself: the daemon "
-                    "publishes them, and does not store them"),
-    COUNT("sheet_num", .meaning = "the run is this step"),
-    TIME("started_at", .meaning = "when; now if not given"),
+         .meaning = "the caller has every event of the run: it stores spawns, execs and exits "
+                    "itself if the daemon has missed some (`has_events` of the result)"),
+    BOOL("keeps_events", .meaning = "the caller stores spawns, execs and exits of the run itself: "
+                                    "the daemon publishes them and does not store them"),
+    COUNT("sheet_num", .meaning = "the step that this run is"),
+    TIME("started_at", .meaning = "start time; default: now"),
 };
 
 static const struct rpc_param job_leave_params[] = {
     WHICH_RUN("job_id", .is_required = true, .meaning = "the job, or a run_id"),
     TEXT("stores_in", RPC_PATH_MAX_BYTES, .takes_controls = true,
-         .meaning = "the database that the caller stores in. If it is not the daemon's, the run "
-                    "ends here with an unknown outcome"),
+         .meaning = "the caller's database. If it is not the daemon's, the run ends here with an "
+                    "unknown outcome"),
 };
 
 static const struct rpc_param job_progress_params[] = {
     WHICH_RUN("job_id", .is_required = true, .meaning = "the job, or a run_id"),
-    COUNT("current_sheet", .meaning = "the step that it is at"),
-    COUNT("last_completed_sheet", .meaning = "the last one that is done"),
-    INT("total_sheets", 1, RPC_NUMBER_MAX, .meaning = "how many there will be"),
-    TEXT("status", RPC_STATUS_MAX_BYTES, .meaning = "in the conductor's own words"),
+    COUNT("current_sheet", .meaning = "the current step"),
+    COUNT("last_completed_sheet", .meaning = "the last completed step"),
+    INT("total_sheets", 1, RPC_NUMBER_MAX, .meaning = "the number of steps"),
+    TEXT("status", RPC_STATUS_MAX_BYTES, .meaning = "free text of the scheduler"),
 };
 
 static const struct rpc_param job_finish_params[] = {
     WHICH_RUN("job_id", .is_required = true, .meaning = "the job, or a run_id"),
     WORD("outcome", end_words, .is_required = true, .meaning = "how it ended"),
-    INT("exit_code", 0, 255, .meaning = "exit status, if it ended by itself"),
+    INT("exit_code", 0, 255, .meaning = "exit status, if no signal ended it"),
     INT("signal_num", 1, 64, .meaning = "the signal that ended it"),
-    TEXT("cause", RPC_WORDS_MAX_BYTES, .takes_controls = true, .meaning = "why, in words"),
+    TEXT("cause", RPC_WORDS_MAX_BYTES, .takes_controls = true, .meaning = "why it ended, as text"),
     BOOL("cause_is_derived",
-         .meaning = "the words are only made of how its first process ended: what the daemon has "
-                    "seen of the others may say more"),
+         .meaning = "`cause` only states how the first process ended; the daemon may replace it "
+                    "with what it knows of the other processes"),
     RECORDS("chain", RPC_CHAIN_MAX, &process_event_record,
-            .meaning = "the failures that led to its end, the first one first, as far as its "
-                       "parent has seen them: stored if the daemon has seen fewer, or another end"),
-    AMOUNT("user_seconds", .meaning = "CPU time in programs"),
+            .meaning =
+                "the failures that led to its end, oldest first, as far as its parent has seen "
+                "them; stored if the daemon has seen fewer failures or a different end"),
+    AMOUNT("user_seconds", .meaning = "CPU time in user mode"),
     AMOUNT("system_seconds", .meaning = "CPU time in the kernel"),
-    MEMORY("peak_rss_mb", .meaning = "its largest process, MiB"),
-    COUNT("processes", .meaning = "how many there were"),
-    TIME("ended_at", .meaning = "when; now if not given"),
-    AMOUNT("wall_seconds", .meaning = "from start to end, no longer than the run was there"),
+    MEMORY("peak_rss_mb", .meaning = "peak RSS of its largest process, MiB"),
+    COUNT("processes", .meaning = "the number of processes"),
+    TIME("ended_at", .meaning = "end time; default: now"),
+    AMOUNT("wall_seconds", .meaning = "wall time; at most the time since the run was registered"),
     AMOUNT("cpu_seconds",
-           .meaning = "CPU time of all its processes, no more than all CPUs have had since then"),
-    MEMORY("peak_total_mb", .meaning = "largest sum of RSS, MiB"),
-    MEMORY("peak_unique_mb", .meaning = "the same, shared memory once"),
-    AMOUNT("max_cpu_pct", .meaning = "largest CPU of one interval, percent of a core"),
-    COUNT("left_running", .meaning = "of these, those that outlived it"),
-    COUNT("num_samples", .meaning = "samples taken"),
+           .meaning =
+               "CPU time of all its processes; at most what all CPUs could provide in that time"),
+    MEMORY("peak_total_mb", .meaning = "largest sum of RSS over all processes, MiB"),
+    MEMORY("peak_unique_mb", .meaning = "the same with shared memory counted once"),
+    AMOUNT("max_cpu_pct", .meaning = "highest CPU use in one interval, percent of a core"),
+    COUNT("left_running", .meaning = "the number of processes that outlived it"),
+    COUNT("num_samples", .meaning = "number of samples"),
     AMOUNT("gap_seconds", .meaning = "time that no sample covers"),
-    TEXT("collector", RPC_NAME_MAX_BYTES, .meaning = "where the facts come from"),
-    WORD("cpu_exactness", exactness_words, .meaning = "of the CPU times"),
-    WORD("rss_exactness", exactness_words, .meaning = "of `peak_rss_mb`"),
-    WORD("total_exactness", exactness_words, .meaning = "of `peak_total_mb` and `peak_unique_mb`"),
-    WORD("processes_exactness", exactness_words, .meaning = "of `processes`"),
+    TEXT("collector", RPC_NAME_MAX_BYTES, .meaning = "the collector of the figures"),
+    WORD("cpu_exactness", exactness_words, .meaning = "exactness of the CPU times"),
+    WORD("rss_exactness", exactness_words, .meaning = "exactness of `peak_rss_mb`"),
+    WORD("total_exactness", exactness_words,
+         .meaning = "exactness of `peak_total_mb` and `peak_unique_mb`"),
+    WORD("processes_exactness", exactness_words, .meaning = "exactness of `processes`"),
     TALLY("syscall_hotspots", .meaning = "shares of the time in system calls, percent, by name"),
     TALLY("syscall_counts", .meaning = "system calls by name"),
     TALLY("syscall_seconds", .meaning = "wall time in system calls, by name"),
     TALLY("syscall_errors", .meaning = "system calls that failed, by name"),
-    WORD("syscall_source", syscall_source_words, .meaning = "where these come from"),
-    WORD("syscalls_exactness", exactness_words, .meaning = "of these"),
+    WORD("syscall_source", syscall_source_words,
+         .meaning = "the source of the system call figures"),
+    WORD("syscalls_exactness", exactness_words, .meaning = "exactness of the system call figures"),
 };
 
 static const struct rpc_param job_signal_params[] = {
     WHICH_RUN("job_id", .is_required = true, .meaning = "the job, or a run_id"),
-    PID("pid", .is_required = true, .meaning = "the process that it goes to"),
+    PID("pid", .is_required = true, .meaning = "the process that receives it"),
     INT("signal_num", 1, 64, .is_required = true, .meaning = "the signal"),
-    INT("sender_pid", 0, RPC_PID_MAX, .meaning = "who sent it; 0: the kernel"),
+    INT("sender_pid", 0, RPC_PID_MAX, .meaning = "the sender; 0: the kernel"),
     TEXT("sender_command", COMMAND_MAX_BYTES, .takes_controls = true,
          .meaning = "the sender's command line"),
-    TEXT("details", RPC_WORDS_MAX_BYTES, .takes_controls = true, .meaning = "more, in words"),
+    TEXT("details", RPC_WORDS_MAX_BYTES, .takes_controls = true,
+         .meaning = "more details, as text"),
 };
 
 static const struct rpc_param job_list_params[] = {
-    SINCE(.meaning = "those that were going on then or after it"),
-    UNTIL(.meaning = "those that had started by then"),
-    WORD("outcome", outcome_words, .meaning = "those that ended so"),
+    SINCE(.meaning = "runs that had not ended before this time"),
+    UNTIL(.meaning = "runs that started at this time or earlier"),
+    WORD("outcome", outcome_words, .meaning = "runs with this outcome"),
     WHICH_RUN("job", .meaning = "the runs of one job"),
     JOB_TYPE("type", .meaning = "the runs of one type"),
     LIMIT(10000, 100),
 };
 
-/* One list for the three: a conductor may fill it in the same way each time. */
+/* Shared by the three methods, so that a scheduler can send the same parameters to each. */
 #define SHEET_PARAMS                                                                               \
     WHICH_RUN("job_id", .is_required = true, .meaning = "the job, or a run_id"),                   \
         COUNT("sheet_num", .is_required = true, .meaning = "the step"),                            \
-        TEXT("name", RPC_NAME_MAX_BYTES, .meaning = "what it is called")
+        TEXT("name", RPC_NAME_MAX_BYTES, .meaning = "name of the step")
 
 static const struct rpc_param sheet_started_params[] = {
     SHEET_PARAMS,
-    PID("pid", .meaning = "its first process, one of the caller's user"),
-    INT("exit_code", 0, 255, .meaning = "has no meaning yet"),
+    PID("pid", .meaning = "its first process, which must belong to the caller's user"),
+    INT("exit_code", 0, 255, .meaning = "accepted and ignored"),
 };
 
 static const struct rpc_param sheet_ended_params[] = {
     SHEET_PARAMS,
-    PID("pid", .meaning = "the process that has ended with it; not given: its first one"),
+    PID("pid", .meaning = "the process that ended with the step; default: its first process"),
     INT("exit_code", 0, 255, .meaning = "exit status; 128 + N after signal N"),
-    WORD("outcome", end_words, .meaning = "if it is not what the method's name says"),
+    WORD("outcome", end_words, .meaning = "the outcome, if it differs from the name of the method"),
 };
 
 static const struct rpc_param context_params[] = {
-    PID("pid", .meaning = "of this process; not given: of the machine"),
+    PID("pid", .meaning = "the process; default: the machine"),
 };
 
 static const struct rpc_param pressure_params[] = {
-    JOB_TYPE("job_type", .meaning = "whose estimate counts, where one is asked for"),
+    JOB_TYPE("job_type", .meaning = "the type whose estimate is used"),
 };
 
 static const struct rpc_param rate_limit_params[] = {
-    TEXT("name", RPC_NAME_MAX_BYTES, .is_required = true, .meaning = "whose limit it is"),
-    REAL("seconds", 0, 86400, .min_excluded = true, .fallback = 60, .meaning = "how long it holds"),
+    TEXT("name", RPC_NAME_MAX_BYTES, .is_required = true, .meaning = "name of the limit"),
+    REAL("seconds", 0, 86400, .min_excluded = true, .fallback = 60,
+         .meaning = "how long the limit applies, in seconds"),
 };
 
 static const struct rpc_param estimate_params[] = {
-    JOB_TYPE("job_type", .is_required = true, .meaning = "the type"),
+    JOB_TYPE("job_type", .is_required = true, .meaning = "the job type"),
 };
 
 static const struct rpc_param calibration_params[] = {
-    JOB_TYPE("job_type", .meaning = "one type; not given: all of them"),
+    JOB_TYPE("job_type", .meaning = "one job type; default: all types"),
 };
 
 static const struct rpc_param analyze_params[] = {
-    JOB_TYPE("job_type", .meaning = "runs of one type; what they show is not kept"),
+    JOB_TYPE("job_type", .meaning = "only runs of this type; the result is not stored as patterns"),
 };
 
 static const struct rpc_param report_job_params[] = {
-    WHICH_RUN("job", .meaning = "`JOB`, `JOB~1` (the run before the latest) or a run_id; not "
-                                "given: the latest run of all"),
+    WHICH_RUN("job", .meaning = "`JOB`, `JOB~1` (the run before the latest) or a run_id; default: "
+                                "the latest run of all jobs"),
 };
 
 static const struct rpc_param report_machine_params[] = {
-    SINCE(.is_required = true, .meaning = "from then on"),
-    UNTIL(.meaning = "up to then; not given: until now"),
+    SINCE(.is_required = true, .meaning = "start of the period"),
+    UNTIL(.meaning = "end of the period; default: now"),
 };
 
 static const struct rpc_param events_list_params[] = {
-    SINCE(.meaning = "from then on"),
-    UNTIL(.meaning = "up to then"),
-    WHICH_RUN("job", .meaning = "of one run: `JOB`, `JOB~1` or a run_id"),
-    WORD("type", event_words, .meaning = "of one type"),
-    INT("pid", 0, RPC_PID_MAX, .meaning = "of one process; 0: of steps without one"),
-    BOOL("notable", .meaning = "only signals, kills, OOM kills and exits with a status not 0"),
+    SINCE(.meaning = "start of the period"),
+    UNTIL(.meaning = "end of the period"),
+    WHICH_RUN("job", .meaning = "only events of one run: `JOB`, `JOB~1` or a run_id"),
+    WORD("type", event_words, .meaning = "only events of one type"),
+    INT("pid", 0, RPC_PID_MAX,
+        .meaning = "only events of one process; 0: events of steps without a process"),
+    BOOL("notable", .meaning = "only signals, kills, OOM kills and exits with a nonzero status"),
     LIMIT(10000, 50),
 };
 
 #define TRACED_PID                                                                                 \
-    PID("pid", .is_required = true, .meaning = "the process, one of the caller's user")
+    PID("pid", .is_required = true,                                                                \
+        .meaning = "the process, which must belong to the caller's user")
 
 static const struct rpc_param strace_params[] = {TRACED_PID};
 
 static const struct rpc_param strace_trace_params[] = {
     TRACED_PID,
     TEXT("file", RPC_PATH_MAX_BYTES,
-         .meaning = "where to, an absolute path; made anew, by the rights of the process's user; "
-                    "not given: in the daemon's state directory, for its own user's processes"),
+         .meaning = "output file, an absolute path. The file is created with the rights of the "
+                    "process's user. Default: a file in the daemon's state directory, only for "
+                    "processes of the daemon's own user"),
 };
 
 /* ---- methods ---- */
@@ -288,120 +297,123 @@ static const struct rpc_param strace_trace_params[] = {
 #define TAKES(list) .params = (list), .param_count = ARRAY_SIZE(list)
 
 #define CONTEXT_ANSWER                                                                             \
-    "{`resource_context`}: that of the step's process, as `resource.context` gives it, taken "     \
-    "before a tracer lets go of it"
+    "{`resource_context`}: the figures of the step's process as in `resource.context`, read "      \
+    "before a tracer detaches"
 #define ADMISSION_ANSWER                                                                           \
-    "{`allowed`, `delay_seconds`, `level`, `reason`}: whether, after how long a wait, the "        \
-    "pressure, and why not"
+    "{`allowed`, `delay_seconds`, `level`, `reason`}: the decision, the time to wait, the "        \
+    "pressure level, and the reason for a refusal"
 
 #define TRACER_ANSWER                                                                              \
-    "{`attached`, `reason`, `tracer_pid`, `file`}: whether, and why not: no strace, no "           \
-    "permission, a process that is gone or that another tracer has"
+    "{`attached`, `reason`, `tracer_pid`, `file`}. `reason` states why strace is not attached: "   \
+    "strace is missing, no permission, the process is gone, or another tracer is attached to it"
 
 const struct rpc_method rpc_methods[RPC_METHOD_COUNT] = {
-    [RPC_DAEMON_STATUS] = {"daemon.status", "How the daemon is.",
-                           .answer = "a DaemonStatus: version, pid, uptime, the collector and what "
-                                     "is exact with it, tracers, what is there of strace and "
-                                     "GPUs, drops, gaps"},
-    [RPC_DAEMON_TOP] = {"daemon.top", "The latest snapshot.", TAKES(top_params),
-                        .answer = "a SystemSnapshot; null before the first"},
-    [RPC_DAEMON_TOP_STREAM] = {"daemon.top.stream", "A snapshot per tick, from now on.",
+    [RPC_DAEMON_STATUS] =
+        {"daemon.status", "Returns the state of the daemon.",
+         .answer = "a DaemonStatus: version, pid, uptime, the collector and which figures are "
+                   "exact with it, tracers, availability of strace and GPUs, lost data, gaps"},
+    [RPC_DAEMON_TOP] = {"daemon.top", "Returns the latest snapshot.", TAKES(top_params),
+                        .answer = "a SystemSnapshot; null before the first snapshot"},
+    [RPC_DAEMON_TOP_STREAM] = {"daemon.top.stream", "Sends a snapshot at each tick from now on.",
                                TAKES(top_stream_params),
                                .answer = "{`jsonl_path`}, then a notification for each tick"},
-    [RPC_DAEMON_EVENTS] = {"daemon.events", "What happened last, out of the daemon's memory.",
-                           TAKES(daemon_events_params),
-                           .answer = "a list of ProcessEvent, oldest first; the last 200 are kept"},
-    [RPC_DAEMON_MONITOR_STREAM] = {"daemon.monitor.stream", "Events as they happen, from now on.",
+    [RPC_DAEMON_EVENTS] =
+        {"daemon.events", "Returns the latest events from the daemon's memory.",
+         TAKES(daemon_events_params),
+         .answer = "a list of ProcessEvent, oldest first; the daemon keeps the last 200"},
+    [RPC_DAEMON_MONITOR_STREAM] = {"daemon.monitor.stream",
+                                   "Sends events as they happen, from now on.",
                                    TAKES(monitor_stream_params),
                                    .answer = "{`events`}, then a notification for each event"},
-    [RPC_DAEMON_RELOAD] =
-        {"daemon.reload", "Reads the configuration again, as SIGHUP does.",
-         .answer =
-             "{`changed`: [{`key`, `from`, `to`}]}; after an error the old configuration stays"},
-    [RPC_JOB_START] = {"job.start", "A job begins.", TAKES(job_start_params),
-                       .answer = "{`run_id`, `job_id`}; with `stores_in` also "
-                                 "`has_events`: whether the daemon stores births, programs and "
-                                 "ends of the run"},
-    [RPC_JOB_PROGRESS] = {"job.progress", "How far a job has come.", TAKES(job_progress_params),
-                          .answer = "{}"},
-    [RPC_JOB_FINISH] = {"job.finish",
-                        "A job has ended. What its parent has measured wins over samples.",
-                        TAKES(job_finish_params),
-                        .answer = "{`run_id`, `job_id`}, and `cause` and `chain` (of a Job) if "
-                                  "what the daemon has seen says more than what it was told"},
+    [RPC_DAEMON_RELOAD] = {"daemon.reload", "Reads the configuration again, like SIGHUP.",
+                           .answer = "{`changed`: [{`key`, `from`, `to`}]}; after an error the old "
+                                     "configuration stays in force"},
+    [RPC_JOB_START] = {"job.start", "Registers the start of a job.", TAKES(job_start_params),
+                       .answer = "{`run_id`, `job_id`}; with `stores_in` also `has_events`: "
+                                 "whether the daemon stores spawns, execs and exits of the run"},
+    [RPC_JOB_PROGRESS] = {"job.progress", "Reports the progress of a job.",
+                          TAKES(job_progress_params), .answer = "{}"},
+    [RPC_JOB_FINISH] =
+        {"job.finish",
+         "Reports the end of a job. Figures that its parent measured replace sampled ones.",
+         TAKES(job_finish_params),
+         .answer = "{`run_id`, `job_id`}, plus `cause` and `chain` (as in Job) if the daemon knows "
+                   "more than the request contains"},
     [RPC_JOB_SIGNAL] = {"job.signal",
-                        "A signal is on its way to a process of the run, told by its parent.",
+                        "Reports a signal that the caller, the parent of the run, is sending to "
+                        "one of its processes.",
                         TAKES(job_signal_params), .answer = "{}"},
     [RPC_JOB_LEAVE] = {"job.leave",
-                       "The caller stores the run itself from now on. The daemon drops it without "
-                       "an end if both use the same database.",
+                       "Hands the run over to the caller, which stores it from now on. If both use "
+                       "the same database, the daemon drops the run without recording an end.",
                        TAKES(job_leave_params), .answer = "{}"},
-    [RPC_JOB_LIST] = {"job.list", "The runs that are stored.", TAKES(job_list_params),
+    [RPC_JOB_LIST] = {"job.list", "Returns the stored runs.", TAKES(job_list_params),
                       .answer = "a list of Job, latest first"},
-    [RPC_SHEET_STARTED] = {"sheet.started", "A step begins.", TAKES(sheet_started_params),
-                           .answer = CONTEXT_ANSWER},
-    [RPC_SHEET_COMPLETED] = {"sheet.completed", "A step has ended well.", TAKES(sheet_ended_params),
-                             .answer = CONTEXT_ANSWER},
-    [RPC_SHEET_FAILED] = {"sheet.failed", "A step has failed.", TAKES(sheet_ended_params),
-                          .answer = CONTEXT_ANSWER},
-    [RPC_RESOURCE_CONTEXT] = {"resource.context", "What a process uses now, in a few figures.",
+    [RPC_SHEET_STARTED] = {"sheet.started", "Reports the start of a step.",
+                           TAKES(sheet_started_params), .answer = CONTEXT_ANSWER},
+    [RPC_SHEET_COMPLETED] = {"sheet.completed", "Reports the successful end of a step.",
+                             TAKES(sheet_ended_params), .answer = CONTEXT_ANSWER},
+    [RPC_SHEET_FAILED] = {"sheet.failed", "Reports the failure of a step.",
+                          TAKES(sheet_ended_params), .answer = CONTEXT_ANSWER},
+    [RPC_RESOURCE_CONTEXT] = {"resource.context",
+                              "Returns the current resource use of a process in a few figures.",
                               TAKES(context_params),
-                              .answer = "{`rss_mb`, `cpu_pct`, `syscall_hotspot` (\"write 40%\"), "
-                                        "`anomalies_active`, `daemon_rss_mb`}, without a pid also "
-                                        "`pressure_level`, `running_jobs`, `active_sheets`; nulls "
-                                        "for a pid that is not known; before the first snapshot "
-                                        "the first four only"},
-    [RPC_PRESSURE_CURRENT] = {"pressure.current", "How full the machine is.",
+                              .answer =
+                                  "{`rss_mb`, `cpu_pct`, `syscall_hotspot` (\"write 40%\"), "
+                                  "`anomalies_active`, `daemon_rss_mb`}, without a pid also "
+                                  "`pressure_level`, `running_jobs`, `active_sheets`; nulls for an "
+                                  "unknown pid; before the first snapshot only the first four"},
+    [RPC_PRESSURE_CURRENT] = {"pressure.current", "Returns how much of the machine the jobs use.",
                               TAKES(pressure_params),
                               .answer = "the level: none, low, medium, high or critical"},
     [RPC_PRESSURE_CAN_START_SHEET] = {"pressure.can_start_sheet",
-                                      "Whether the next step may start.", TAKES(pressure_params),
-                                      .answer = ADMISSION_ANSWER},
-    [RPC_PRESSURE_SHOULD_ACCEPT_JOB] = {"pressure.should_accept_job", "Whether a new job fits.",
+                                      "Returns whether the next step may start.",
+                                      TAKES(pressure_params), .answer = ADMISSION_ANSWER},
+    [RPC_PRESSURE_SHOULD_ACCEPT_JOB] = {"pressure.should_accept_job",
+                                        "Returns whether a new job may start.",
                                         TAKES(pressure_params), .answer = ADMISSION_ANSWER},
-    [RPC_PRESSURE_REPORT_RATE_LIMIT] = {"pressure.report_rate_limit",
-                                        "A service has asked for less: the pressure is high for a "
-                                        "while.",
-                                        TAKES(rate_limit_params), .answer = "{}"},
-    [RPC_ESTIMATE_JOB] = {"estimate.job", "What the next run of a type will need.",
+    [RPC_PRESSURE_REPORT_RATE_LIMIT] =
+        {"pressure.report_rate_limit",
+         "Reports that a service limits its clients: the pressure is high for that time.",
+         TAKES(rate_limit_params), .answer = "{}"},
+    [RPC_ESTIMATE_JOB] = {"estimate.job", "Estimates what the next run of a type will need.",
                           TAKES(estimate_params),
-                          .answer = "a ResourceEstimate; null without any finished run"},
-    [RPC_ESTIMATE_CALIBRATION] = {"estimate.calibration",
-                                  "How often such estimates would have held, by the caller's own "
-                                  "runs.",
-                                  TAKES(calibration_params),
-                                  .answer = "a list of Calibration, the most runs first"},
-    [RPC_ANALYZE_RUN] = {"analyze.run",
-                         "Which resource use goes with failure, by the runs of the last 7 days: "
-                         "root and the daemon's owner learn of all, others of their own.",
-                         TAKES(analyze_params),
-                         .answer = "an Analysis; what all runs show is kept as patterns"},
-    [RPC_REPORT_JOB] = {"report.job", "Everything worth knowing about one run.",
-                        TAKES(report_job_params), .answer = "a JobReport"},
-    [RPC_REPORT_MACHINE] = {"report.machine", "What happened on the machine within a time.",
+                          .answer = "a ResourceEstimate; null without a finished run"},
+    [RPC_ESTIMATE_CALIBRATION] =
+        {"estimate.calibration",
+         "Returns how often such estimates were right for the caller's own runs.",
+         TAKES(calibration_params),
+         .answer = "a list of Calibration, the types with the most runs first"},
+    [RPC_ANALYZE_RUN] =
+        {"analyze.run",
+         "Finds resource use that correlates with failure in the runs of the last 7 days. For root "
+         "and the daemon's owner it covers all runs, for others their own.",
+         TAKES(analyze_params),
+         .answer = "an Analysis; results over all runs are stored as patterns"},
+    [RPC_REPORT_JOB] = {"report.job", "Returns the report of one run.", TAKES(report_job_params),
+                        .answer = "a JobReport"},
+    [RPC_REPORT_MACHINE] = {"report.machine", "Returns a report of the machine over a period.",
                             TAKES(report_machine_params), .answer = "a MachineReport"},
-    [RPC_EVENTS_LIST] = {"events.list", "The events that are stored.", TAKES(events_list_params),
+    [RPC_EVENTS_LIST] = {"events.list", "Returns the stored events.", TAKES(events_list_params),
                          .answer = "a list of ProcessEvent, oldest first"},
-    [RPC_STRACE_ATTACH] = {"strace.attach",
-                           "Counts the system calls of a process, and of all that it forks, with "
-                           "`strace -c -w -f`, which slows them down a lot, and under which setuid "
-                           "programs have no more rights than their user. One that is traced "
-                           "already, or whose forebear is, is fine.",
-                           TAKES(strace_params), .answer = TRACER_ANSWER},
+    [RPC_STRACE_ATTACH] =
+        {"strace.attach",
+         "Counts the system calls of a process and its descendants with `strace -c -w -f`. This "
+         "slows them down a lot, and setuid programs get no more rights than their user. If the "
+         "process or one of its ancestors is already traced, the request succeeds.",
+         TAKES(strace_params), .answer = TRACER_ANSWER},
     [RPC_STRACE_DETACH] =
         {"strace.detach",
-         "Lets a process go that `strace.attach` or `strace.trace` has taken, "
-         "which is otherwise traced until it ends, or the step or run that it is "
-         "of.",
+         "Detaches the strace that `strace.attach` or `strace.trace` attached to a process. "
+         "Without it, tracing ends with the process, or with its step or run.",
          TAKES(strace_params),
          .answer =
-             "{`syscall_counts`, `syscall_time_pct`, `file`, `reason`}: what "
-             "was counted since, or why nothing was; null if no tracer was attached to that very "
-             "process"},
+             "{`syscall_counts`, `syscall_time_pct`, `file`, `reason`}: the counts, or the reason "
+             "why there are none; null if no tracer was attached to exactly this process"},
     [RPC_STRACE_TRACE] = {"strace.trace",
-                          "Writes every system call of a process, and of all that it forks, to a "
-                          "file, with `strace -f -tt`, until it is let go, it ends, or the file "
-                          "has 1 GiB (`profiler.strace_full_on_demand`).",
+                          "Writes every system call of a process and its descendants to a file "
+                          "with `strace -f -tt`, until `strace.detach`, the end of the process, or "
+                          "a file size of 1 GiB (`profiler.strace_full_on_demand`).",
                           TAKES(strace_trace_params), .answer = TRACER_ANSWER},
 };
 

@@ -13,7 +13,7 @@ int rpc_method_find(const char *name)
     return -1;
 }
 
-/* ---- what may be given, in words ---- */
+/* ---- allowed values as text ---- */
 
 static void append_number(struct text *out, double value)
 {
@@ -82,7 +82,7 @@ static void append_param(const struct rpc_param *param, struct text *out)
     text_printf(out, "| `%s` | ", param->name);
     rpc_param_describe(param, out);
     if (param->fallback != 0) {
-        text_append_string(out, "; otherwise ");
+        text_append_string(out, "; default ");
         append_number(out, param->fallback);
     }
     text_printf(out, " | %s | %s |\n", param->is_required ? "yes" : "", param->meaning);
@@ -95,10 +95,10 @@ void rpc_methods_markdown(struct text *out)
 
         text_printf(out, "\n### `%s`\n\n%s\n\n", method->name, method->summary);
         if (method->param_count)
-            text_append_string(out, "| parameter | what it takes | required | meaning |\n"
+            text_append_string(out, "| parameter | allowed | required | meaning |\n"
                                     "| --- | --- | --- | --- |\n");
         for (size_t k = 0; k < method->param_count; k++)
             append_param(&method->params[k], out);
-        text_printf(out, "%sAnswer: %s.\n", method->param_count ? "\n" : "", method->answer);
+        text_printf(out, "%sResult: %s.\n", method->param_count ? "\n" : "", method->answer);
     }
 }
