@@ -1,8 +1,9 @@
-/* Writes the parts of the documentation that come from tables in the code: they stand between
+/* Generates the parts of the documentation that come from tables in the code. Such a part is
+ * between
  * `<!-- generated: NAME -->` and `<!-- end -->`.
  *
- *     generate          rewrites the files of this directory
- *     generate --check DIR   says, as TAP, whether the files of DIR are up to date */
+ *     generate               rewrites the files of the working directory
+ *     generate --check DIR   reports as TAP whether the files of DIR are up to date */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,9 +13,9 @@
 #include "base/cleanup.h"
 #include "base/fd-io.h"
 #include "base/text.h"
+#include "config/config.h"
 #include "model/analysis.h"
 #include "model/calibration.h"
-#include "config/config.h"
 #include "model/daemon-status.h"
 #include "model/estimate.h"
 #include "model/event.h"
@@ -44,7 +45,7 @@ static void append_resolution(const struct field *field, struct text *out)
 static void append_record(const struct record *record, struct text *out)
 {
     text_printf(out, "\n## %s\n\n", record->name);
-    text_append_string(out, "| field | type | unit | from | cost | resolution | meaning |\n"
+    text_append_string(out, "| field | type | unit | source | cost | resolution | meaning |\n"
                             "| --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < record->field_count; i++) {
         const struct field *field = &record->fields[i];
@@ -100,9 +101,9 @@ static void append_column(const struct column *column, struct text *out)
 
     text_printf(out, "| `%s` | ", column->name);
     if (column->form == COLUMN_SHARED)
-        text_append_string(out, "number of a `text`");
+        text_append_string(out, "id of a row of `text`");
     else if (column->form == COLUMN_STEPS && field->type == FIELD_CHAR)
-        text_append_string(out, "code of a character");
+        text_append_string(out, "character code");
     else if (column->form == COLUMN_STEPS && column->steps_per_unit != 0)
         text_printf(out, "integer: %s × %g", field_unit_name(field->unit), column->steps_per_unit);
     else if (field->type == FIELD_INT)
@@ -127,10 +128,10 @@ static void append_tables(struct text *out)
         const struct columns *columns = schema_columns(&schema, &tables[i]);
         text_printf(out, "\n### `%s`\n\n%s.\n\n", tables[i].name, tables[i].purpose);
         if (tables[i].own)
-            text_printf(out, "Its own columns: `%s`.", tables[i].own);
+            text_printf(out, "Columns outside the field table: `%s`.", tables[i].own);
         if (tables[i].key)
-            text_printf(out, "%sIn the order of (`%s`).", tables[i].own ? " " : "", tables[i].key);
-        text_append_string(out, "\n\n| column | kept as | meaning |\n| --- | --- | --- |\n");
+            text_printf(out, "%sOrdered by (`%s`).", tables[i].own ? " " : "", tables[i].key);
+        text_append_string(out, "\n\n| column | stored as | meaning |\n| --- | --- | --- |\n");
         for (size_t k = 0; k < columns->count; k++)
             append_column(&columns->items[k], out);
     }
@@ -147,8 +148,9 @@ static const struct part {
     {"RPC.md", "methods", rpc_methods_markdown},
 };
 
-/* The document with its part made anew. 0, -EBADMSG if the markers are not there, or -ENOMEM. */
-static int renew(const char *document, const struct part *part, struct text *out)
+/* Appends the document to `out` with its generated part replaced. Returns 0, -EBADMSG if the
+ * markers are missing, or -ENOMEM. */
+static int update_document(const char *document, const struct part *part, struct text *out)
 {
     char opening[64];
     static const char closing[] = "<!-- end -->";
@@ -171,18 +173,18 @@ static int write_document(int dir_fd, const char *file, const struct text *text)
     return fd < 0 ? -errno : fd_write_all(fd, text->bytes, text->length);
 }
 
-/* Whether the document was up to date, or could be made so. */
-static bool handle(int dir_fd, const struct part *part, bool only_check)
+/* Checks or rewrites one document. Returns whether it is up to date now. */
+static bool process_part(int dir_fd, const struct part *part, bool only_check)
 {
     static char document[DOCUMENT_MAX_BYTES];
-    _cleanup_text_ struct text renewed = {0};
+    _cleanup_text_ struct text updated = {0};
 
     if (fd_read_file(dir_fd, part->file, document, sizeof(document)) < 0 ||
-        renew(document, part, &renewed) < 0)
+        update_document(document, part, &updated) < 0)
         return false;
     if (only_check)
-        return strcmp(document, text_string(&renewed)) == 0;
-    return write_document(dir_fd, part->file, &renewed) == 0;
+        return strcmp(document, text_string(&updated)) == 0;
+    return write_document(dir_fd, part->file, &updated) == 0;
 }
 
 int main(int argc, char **argv)
@@ -193,7 +195,7 @@ int main(int argc, char **argv)
 
     printf("1..%zu\n", ARRAY_SIZE(parts));
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-        bool is_good = handle(dir_fd, &parts[i], only_check);
+        bool is_good = process_part(dir_fd, &parts[i], only_check);
         failed += !is_good;
         printf("%sok %zu - %s is up to date (else: make docs)\n", is_good ? "" : "not ", i + 1,
                parts[i].file);
