@@ -17,12 +17,12 @@ static const struct field gap_fields[] = {
           .name_count = ARRAY_SIZE(gap_kind_names),
           .meaning = "missed_ticks, suspend, clock_step, not_stored or events"),
     FIELD(timestamp, FIELD_REAL, .required = true, .unit = UNIT_EPOCH, .resolution = 0.001,
-          .meaning = "when it ended"),
+          .meaning = "end of the gap"),
     FIELD(seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.001,
-          .meaning = "how long it was; by how much a clock was set"),
+          .meaning = "duration of the gap, or the size of a clock step"),
     FIELD(lost, FIELD_INT, .unit = UNIT_COUNT,
-          .meaning = "snapshots (not_stored) or events that are missing"),
-    FIELD(reason, FIELD_TEXT, .meaning = "why, in words"),
+          .meaning = "number of missing snapshots (not_stored) or events"),
+    FIELD(reason, FIELD_TEXT, .meaning = "reason as text"),
 #undef FIELD
 };
 const struct record gap_record = RECORD_OF(struct gap, "Gap", gap_fields);

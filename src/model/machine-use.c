@@ -23,9 +23,9 @@ static const struct field process_use_fields[] = {
     FIELD(command, FIELD_TEXT, .meaning = "command line"),
     FIELD(job_id, FIELD_TEXT, .meaning = "the job it belongs to"),
     FIELD(cpu_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
-          .meaning = "CPU time within the time"),
+          .meaning = "CPU time within the period"),
     FIELD(max_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
-          .meaning = "the largest RSS that was sampled within the time"),
+          .meaning = "largest sampled RSS within the period"),
 #undef FIELD
 };
 static const struct record process_use_record =
@@ -34,24 +34,24 @@ static const struct record process_use_record =
 static const struct field machine_use_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct machine_use, member, type, __VA_ARGS__)
     FIELD(first, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.001,
-          .meaning = "the first sample within the time"),
+          .meaning = "time of the first sample within the period"),
     FIELD(last, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.001,
-          .meaning = "the last sample within the time"),
-    FIELD(samples, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how many there are"),
+          .meaning = "time of the last sample within the period"),
+    FIELD(samples, FIELD_INT, .unit = UNIT_COUNT, .meaning = "number of samples"),
     FIELD(system_memory_total_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
-          .meaning = "memory that may be used"),
-    FIELD(cpu_count, FIELD_REAL, .unit = UNIT_COUNT, .resolution = 0.01,
-          .meaning = "cores that may be used"),
+          .meaning = "usable memory"),
+    FIELD(cpu_count, FIELD_REAL, .unit = UNIT_COUNT, .resolution = 0.01, .meaning = "usable cores"),
     FIELD(system_cpu_percent, FIELD_RECORD, .record = &percent_record,
-          .meaning = "CPU of the machine"),
+          .meaning = "CPU use of the machine"),
     FIELD(system_memory_used_mb, FIELD_RECORD, .record = &mb_record,
-          .meaning = "memory that was not available"),
+          .meaning = "used memory (total minus available)"),
     FIELD(load_avg_1, FIELD_RECORD, .record = &load_record,
           .meaning = "load average over 1 minute"),
-    FIELD(max_zombies, FIELD_INT, .unit = UNIT_COUNT, .meaning = "most zombies at once"),
-    FIELD(event_counts, FIELD_TALLY, .unit = UNIT_COUNT, .meaning = "events by type"),
+    FIELD(max_zombies, FIELD_INT, .unit = UNIT_COUNT,
+          .meaning = "largest number of zombies at one time"),
+    FIELD(event_counts, FIELD_TALLY, .unit = UNIT_COUNT, .meaning = "number of events, by type"),
     FIELD(processes, FIELD_RECORDS, .record = &process_use_record,
-          .meaning = "those with most CPU time, and those with most memory"),
+          .meaning = "the processes with the most CPU time and those with the most memory"),
 #undef FIELD
 };
 const struct record machine_use_record =
