@@ -29,14 +29,14 @@ const struct record gpu_metric_record =
 
 static const struct field job_progress_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct job_progress, member, type, __VA_ARGS__)
-    FIELD(job_id, FIELD_TEXT, .required = true, .origin = "conductor",
+    FIELD(job_id, FIELD_TEXT, .required = true, .origin = "scheduler",
           .meaning = "name of the job"),
     FIELD(run_id, FIELD_TEXT, .origin = "jobs", .meaning = "id of the run"),
-    FIELD(total_sheets, FIELD_INT, .unit = UNIT_COUNT, .origin = "conductor",
+    FIELD(total_sheets, FIELD_INT, .unit = UNIT_COUNT, .origin = "scheduler",
           .meaning = "number of steps"),
-    FIELD(last_completed_sheet, FIELD_INT, .origin = "conductor", .meaning = "last completed step"),
-    FIELD(current_sheet, FIELD_INT, .origin = "conductor", .meaning = "current step"),
-    FIELD(status, FIELD_TEXT, .origin = "conductor", .meaning = "text of the scheduler"),
+    FIELD(last_completed_sheet, FIELD_INT, .origin = "scheduler", .meaning = "last completed step"),
+    FIELD(current_sheet, FIELD_INT, .origin = "scheduler", .meaning = "current step"),
+    FIELD(status, FIELD_TEXT, .origin = "scheduler", .meaning = "text of the scheduler"),
 #undef FIELD
 };
 const struct record job_progress_record =
