@@ -1,4 +1,4 @@
-/* Analysis: what resource use goes with failure, as one look at the finished runs has found. */
+/* Analysis: resource use that correlates with failure, from one analysis of finished runs. */
 #pragma once
 
 #include "model/field.h"
@@ -6,7 +6,7 @@
 
 #define CORRELATION_PATTERN "RESOURCE_CORRELATION"
 
-/* Runs that have something in common, and how they fared against the others. */
+/* A group of runs that share a property, compared with the other runs. */
 struct correlation {
     const char *pattern_name; /* "[memory_vs_failure] 1-2GB" */
     const char *description;
@@ -17,8 +17,8 @@ struct correlation {
     double failure_rate;
     double rate_low; /* 95 % interval */
     double rate_high;
-    double baseline_rate; /* of all runs where the figure is known, these among them */
-    double deviation;     /* of the rate from the baseline: negative where they fail less often */
+    double baseline_rate; /* of all runs for which the figure is known, including the group */
+    double deviation;     /* failure_rate - baseline_rate: negative if the group fails less often */
     double share;         /* of those runs */
     double confidence;
     double p_value;
@@ -35,8 +35,8 @@ enum verdict {
     VERDICT_FOUND,
     VERDICT_NOTHING_FOUND,
     VERDICT_TOO_FEW_RUNS,
-    VERDICT_NO_OUTCOMES, /* runs have ended, and of none is it known how */
-    VERDICT_ALL_ALIKE,   /* all have failed, or none */
+    VERDICT_NO_OUTCOMES, /* runs have ended, but no outcome is known */
+    VERDICT_ALL_ALIKE,   /* all runs failed, or none */
 };
 
 struct analysis {
@@ -48,11 +48,11 @@ struct analysis {
     int64_t failures;
     double failure_rate;
     int64_t runs_without_outcome;
-    int64_t runs_left_out; /* older ones, when there are too many; unknown: some */
+    int64_t runs_left_out; /* 0; unknown: there were more than the limit */
     int64_t min_sample_size;
     int64_t groups_tested;
-    struct correlation_list correlations; /* the least likely to be chance first */
-    struct pattern_list patterns;         /* all that are kept, anomalies among them */
+    struct correlation_list correlations; /* smallest probability of chance first */
+    struct pattern_list patterns;         /* all stored patterns, including those of anomalies */
 };
 
 extern const struct record correlation_record;

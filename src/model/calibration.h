@@ -1,9 +1,9 @@
-/* Calibration: how often estimates of a job type have held, had they been asked for. */
+/* Calibration: how often the estimates of a job type were right for its finished runs. */
 #pragma once
 
 #include "model/field.h"
 
-/* Of runs that were held against a p95: how many kept below it. */
+/* How many of the checked runs stayed within the p95. */
 struct held_rate {
     int64_t checked;
     int64_t held;
@@ -14,11 +14,11 @@ struct held_rate {
 
 struct calibration {
     const char *job_type;
-    int64_t runs; /* finished ones, less the first, before which there was nothing to go by */
+    int64_t runs; /* finished runs except the first, for which no estimate existed */
     struct held_rate memory;
     struct held_rate cpu;
     struct held_rate duration;
-    struct held_rate memory_when_sure; /* by estimates that admission goes by */
+    struct held_rate memory_when_sure; /* only estimates that admission uses */
 };
 
 struct calibration_list LIST(struct calibration);

@@ -8,20 +8,21 @@
 #include "base/utf8.h"
 #include "model/process.h"
 
-/* Links of a long chain that are named: who failed first, and what the run made of it. */
+/* A long chain shows only its first and last links: the origin of the failure and its effect on the
+ * run. */
 #define FIRST_SHOWN 4
 #define LAST_SHOWN  2
-/* Of a sender's command line: enough to know it by. */
+/* Bytes of a sender's command line that are shown. */
 #define SENDER_MAX_BYTES 120
 
-/* The processor's, not anybody's. */
+/* The processor raises these signals; no process sends them. */
 static bool is_fault(int64_t signal_num)
 {
     return signal_num == SIGSEGV || signal_num == SIGBUS || signal_num == SIGILL ||
            signal_num == SIGFPE || signal_num == SIGTRAP || signal_num == SIGSYS;
 }
 
-/* Only what is known is said: a signal whose sender nobody saw has none here. */
+/* Appends nothing if the sender is unknown. */
 static void append_sender(const struct process_event *end, struct text *out)
 {
     char command[SENDER_MAX_BYTES + 1] = "";
@@ -70,7 +71,8 @@ void cause_append_end(const struct process_event *end, struct text *out)
         append_kill(end, out);
 }
 
-/* "cc1 (4711) killed by SIGKILL", "→ cc exited 1": the first is what one looks for. */
+/* "cc1 (4711) killed by SIGKILL", "→ cc exited 1". Only the first link has its pid, because users
+ * search for that process. */
 static void append_link(const struct process_event *end, bool is_first, struct text *out)
 {
     char program[PROGRAM_MAX_BYTES + 1];

@@ -1,17 +1,17 @@
-/* DaemonStatus: how the daemon is doing, and how far what it tells can be trusted. */
+/* DaemonStatus: the state of the daemon, and which of its figures are exact. */
 #pragma once
 
 #include "model/gap.h"
 
-/* What could not be kept or delivered. */
+/* Counts of data that could not be stored or delivered. */
 struct daemon_losses {
     int64_t failed_collections;
     int64_t failed_detections;
     int64_t missed_ticks;
-    int64_t lost_event_batches; /* times that the kernel's queue of events overflowed */
+    int64_t lost_event_batches; /* overflows of the kernel's event queue */
     int64_t snapshots_not_stored;
     int64_t events_not_stored;
-    int64_t stream_events_dropped; /* for subscribers that did not read */
+    int64_t stream_events_dropped; /* because subscribers did not read */
     int64_t stream_bytes_dropped;
     int64_t subscribers_disabled;
     int64_t connections_refused;
@@ -28,11 +28,11 @@ struct daemon_status {
     double interval_seconds;
     const char *scope;
     const char *collector;
-    const char *collector_reason; /* why this one */
-    struct text_list exact;       /* what is exact with it */
-    struct text_list not_exact;   /* what is not, and why */
+    const char *collector_reason; /* why this collector is used */
+    struct text_list exact;       /* figures that are exact with this collector */
+    struct text_list not_exact;   /* figures that are not exact, and why */
     struct int_list tracer_pids;
-    const char *strace; /* where it is, or why there is none */
+    const char *strace; /* its path, or why it is not available */
     const char *gpu;
     int64_t connections;
     int64_t subscribers;
@@ -40,7 +40,7 @@ struct daemon_status {
     int64_t active_sheets;
     int64_t open_anomalies;
     int pressure_level; /* enum pressure */
-    int64_t snapshots;  /* taken */
+    int64_t snapshots;  /* number taken */
     double last_snapshot_at;
     double last_analysis_at;
     const char *analysis_error;
@@ -48,7 +48,7 @@ struct daemon_status {
     double cpu_percent;
     double collect_ms;
     const char *database;
-    const char *database_error; /* why not all is stored; NULL: all of it is */
+    const char *database_error; /* NULL: everything is stored */
     const char *jsonl;
     struct daemon_losses losses;
     struct gap_list gaps; /* the latest */

@@ -3,7 +3,7 @@
 
 #include "model/field.h"
 
-/* Less sure than this, and nobody is refused for it. */
+/* Admission ignores estimates with less confidence. */
 #define ESTIMATE_MIN_CONFIDENCE 0.5
 
 struct resource_estimate {
@@ -11,7 +11,7 @@ struct resource_estimate {
     double estimated_cpu_seconds;      /* p50 */
     double confidence;                 /* 0 to 1 */
     double estimated_duration_seconds; /* p50 */
-    int64_t sample_size;               /* without runs that were killed for memory */
+    int64_t sample_size;               /* without runs that were killed because memory ran out */
     double peak_memory_mb_p50;
     double peak_memory_mb_p95;
     double cpu_seconds_p50;

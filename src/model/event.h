@@ -1,5 +1,5 @@
-/* ProcessEvent: something that happened to a process, or to many in a storm (`count`); Anomaly: a
- * rule that fired. */
+/* ProcessEvent: an event of a process, or of many processes in a storm (`count`). Anomaly: a rule
+ * that fired. */
 #pragma once
 
 #include "model/field.h"
@@ -9,8 +9,8 @@ enum event_type {
     EVENT_SPAWN,
     EVENT_EXEC,
     EVENT_EXIT,
-    EVENT_SIGNAL, /* one that did not end the process */
-    EVENT_KILL,   /* one that did */
+    EVENT_SIGNAL, /* a signal that did not end the process */
+    EVENT_KILL,   /* a signal that ended the process */
     EVENT_OOM,
 };
 
@@ -30,12 +30,12 @@ struct process_event {
     double cpu_seconds;
     double peak_rss_mb;
     const char *run_id;
-    int64_t count;          /* of a storm: how many like it were folded into this one */
-    double first_timestamp; /* … and when the first of them happened; `timestamp` is the last */
+    int64_t count;          /* of a storm: number of equal events */
+    double first_timestamp; /* of a storm: time of the first event; `timestamp` is the last */
 
-    bool is_step;     /* not a field: a step of a job that a conductor tells of, no process */
-    bool tells_calls; /* its details are the system calls that were made, not why it happened */
-    int64_t uid;      /* on OOM: of its run, or else of the process; INT_UNKNOWN if not known */
+    bool is_step;     /* not a field: a step that a scheduler reported, not a process */
+    bool tells_calls; /* `details` lists system calls, not the reason of the event */
+    int64_t uid;      /* for EVENT_OOM: owner of the run, or else of the process, or INT_UNKNOWN */
 };
 
 enum severity {
@@ -59,8 +59,8 @@ struct anomaly {
     double cleared_at;
     const char *run_id;
 
-    /* Not fields: whose it is (INT_UNKNOWN: the machine's), and whether this is the first that is
-     * told of it. */
+    /* Not fields: the owner (INT_UNKNOWN: the machine), and whether this is the first report of the
+     * episode. */
     int64_t uid;
     bool is_opening;
 };
@@ -68,9 +68,9 @@ struct anomaly {
 struct process_event_list LIST(struct process_event);
 struct anomaly_list LIST(struct anomaly);
 
-/* Of a process that ended, and not well: a status other than 0, or a signal. */
+/* Returns whether a process ended with a nonzero status or by a signal. */
 bool event_is_failure(const struct process_event *event);
-/* How many things happened: 1, but for a storm. */
+/* Returns the number of events that this one stands for: 1, or more for a storm. */
 int64_t event_count(const struct process_event *event);
 
 extern const struct record process_event_record;

@@ -6,7 +6,7 @@
 
 #include "base/macros.h"
 
-/* 812.4M, 12.3G: three or four figures whatever the size. */
+/* 812.4M, 12.3G: always three or four digits. */
 static int format_mb(double mb, char *into, size_t size)
 {
     static const char units[] = "MGTP";
@@ -17,7 +17,7 @@ static int format_mb(double mb, char *into, size_t size)
     return snprintf(into, size, "%.1f%c", mb, units[unit]);
 }
 
-/* 0.42, 59.3, 12:34, 5:12:34, 3d04h: the same width whatever the size. */
+/* 0.42, 59.3, 12:34, 5:12:34, 3d04h: similar width for all sizes. */
 static int format_seconds(double seconds, char *into, size_t size)
 {
     uint64_t whole = (uint64_t)seconds;

@@ -42,7 +42,7 @@ int field_decimals(const struct field *field)
 
     if (field->resolution == 0)
         return -1;
-    /* A little slack, because 0.001 * 1000 may fall just short of 1. */
+    /* 0.999, because 0.001 * 1000 may be slightly less than 1. */
     for (double step = field->resolution; step < 0.999 && decimals < 9; step *= 10)
         decimals++;
     return decimals;

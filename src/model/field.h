@@ -1,13 +1,13 @@
-/* The field table: what sonde's records are made of, said once.
+/* The field table: the single description of sonde's records.
  *
- * A record is a C struct described by a table of fields: name, type, place in the struct, unit,
- * origin, cost of reading, storage resolution, width on a screen. JSON both ways, the store's
- * columns, `sonde ps`, `sonde top` and docs/FIELDS.md come from these tables; adding a field is one
- * member in a struct and one line in its table.
+ * A record is a C struct described by a table of fields: name, type, offset, unit, origin, cost of
+ * reading, storage resolution, width on screen. The JSON encoder and decoder, the store's columns,
+ * `sonde ps`, `sonde top` and docs/FIELDS.md derive from these tables. To add a field, add a member
+ * to the struct and a line to its table.
  *
  * Unknown is not zero. A value that could not be read is INT_UNKNOWN, REAL_UNKNOWN, a NULL text, a
- * NUL character or an enumerator 0 (which unknown truth is, too), and null in JSON; record_init()
- * makes all fields so. */
+ * NUL character or enumerator 0 (including TRUTH_UNKNOWN), and null in JSON. record_init() sets all
+ * fields to unknown. */
 #pragma once
 
 #include <math.h>
@@ -53,7 +53,7 @@ enum field_type {
     FIELD_BOOL,    /* int, enum truth: true or false in JSON */
     FIELD_RECORD,  /* a struct in place, described by `record` */
     FIELD_RECORDS, /* LIST() of structs described by `record` */
-    FIELD_KEYED,   /* the same, in JSON an object keyed by the first field of the record */
+    FIELD_KEYED,   /* the same; in JSON an object keyed by the record's first field */
     FIELD_INTS,    /* LIST(int64_t) */
     FIELD_TEXTS,   /* LIST(const char *) */
     FIELD_TALLY,   /* LIST(struct tally): {name: number}; null while `items` is NULL */
@@ -62,7 +62,7 @@ enum field_type {
 enum field_unit {
     UNIT_NONE,
     UNIT_COUNT,
-    UNIT_PERCENT, /* 100 is one core, where it is CPU */
+    UNIT_PERCENT, /* for CPU, 100 is one core */
     UNIT_MB,      /* MiB */
     UNIT_BYTES,
     UNIT_SECONDS,
@@ -72,18 +72,18 @@ enum field_unit {
     UNIT_WATT,
 };
 
-/* What stands for a minute once the samples of that minute are gone. */
+/* How a minute is represented after its samples are deleted. */
 enum field_rollup {
-    ROLLUP_LAST, /* counters, states and what hardly changes */
+    ROLLUP_LAST, /* counters, states and values that rarely change */
     ROLLUP_MEAN, /* gauges */
 };
 
 enum field_cost {
-    COST_NONE,   /* computed, or known anyway */
+    COST_NONE,   /* computed, or known without reading */
     COST_CORE,   /* read for every process at every tick */
-    COST_ONCE,   /* read at first sight and after an exec */
-    COST_EXTRA,  /* read at every tick, for the processes of jobs only */
-    COST_TRACED, /* only where a tracer or the kernel collector supplies it */
+    COST_ONCE,   /* read for a new process and after an exec */
+    COST_EXTRA,  /* read at every tick, only for processes of jobs */
+    COST_TRACED, /* only if a tracer or the kernel collector provides it */
 };
 
 struct field {
@@ -92,18 +92,18 @@ struct field {
     size_t offset;
     enum field_unit unit;
     enum field_cost cost;
-    const char *origin; /* where the value comes from, for people */
-    double resolution;  /* what storage and JSON keep; 0: all of it */
+    const char *origin; /* source of the value, for the documentation */
+    double resolution;  /* precision in storage and JSON; 0: full */
     enum field_rollup rollup;
     const char *title; /* column heading; NULL: not shown in columns */
     unsigned width;    /* columns on a screen */
-    bool required;     /* decoding fails without it, or with null */
-    bool is_announced; /* decoding fails without it; null is unknown, as elsewhere */
-    bool is_left_out;  /* in JSON, rather than null, while it is unknown; reals only */
+    bool required;     /* decoding fails if it is missing or null */
+    bool is_announced; /* decoding fails if it is missing; null is unknown */
+    bool is_left_out;  /* JSON omits it while it is unknown, instead of null; reals only */
     const char *const *names;
     size_t name_count;
     const struct record *record;
-    const char *meaning; /* one line, for the documentation */
+    const char *meaning; /* one line for the documentation */
 };
 
 struct record {
@@ -127,24 +127,24 @@ struct tally {
 struct tally_list LIST(struct tally);
 struct int_list LIST(int64_t);
 struct text_list LIST(const char *);
-/* What a FIELD_RECORDS looks like to code that does not know its item type. */
+/* A FIELD_RECORDS for code that does not know its item type. */
 struct any_list LIST(void);
 
 void record_init(const struct record *record, void *object);
 
-/* NULL: there is none of that name. */
+/* Returns NULL if there is no entry of that name. */
 const struct tally *tally_find(const struct tally_list *list, const char *name);
 
 const struct field *record_find(const struct record *record, const char *name);
 
-/* Digits after the point that show a value at the field's resolution; -1 for all of them. */
+/* Returns the number of decimals for the field's resolution; -1 for full precision. */
 int field_decimals(const struct field *field);
 
 const char *field_unit_name(enum field_unit unit);
 const char *field_cost_name(enum field_cost cost);
 const char *field_type_name(enum field_type type);
 
-/* An enumerator's name, or NULL for unknown and out of range. */
+/* Returns an enumerator's name, or NULL if it is unknown or out of range. */
 const char *field_enum_name(const struct field *field, int value);
 
 /* For the tables: FIELD_OF(struct process_metric, pid, FIELD_INT, …) */

@@ -27,10 +27,11 @@ static const struct field gap_fields[] = {
 };
 const struct record gap_record = RECORD_OF(struct gap, "Gap", gap_fields);
 
-/* A suspend shows on the boot clock alone. Reading the clocks one after the other differs by
+/* Only the boot clock counts a suspend. The clocks are read one after the other and differ by
  * microseconds; a real suspend takes longer than this. */
 #define SUSPEND_MIN_NS (NS_PER_SEC / 2)
-/* NTP slews by at most 500 ppm, which is 2.5 ms in 5 s; what is above this was set. */
+/* NTP slews by at most 500 ppm, which is 2.5 ms in 5 s. A larger difference means that the clock
+ * was set. */
 #define STEP_MIN_NS (NS_PER_SEC / 2)
 
 struct gap gap_between(const struct moment *earlier, const struct moment *later,

@@ -1,5 +1,4 @@
-/* A gap: time that the samples do not cover, or a clock that moved. Stored and shown, never hidden.
- */
+/* Gap: time that no sample covers, or a clock that was set. Gaps are stored and shown. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,17 +9,17 @@
 enum gap_kind {
     GAP_NONE,
     GAP_MISSED_TICKS, /* sonde was late: stopped, starved or blocked */
-    GAP_SUSPEND,      /* the machine slept */
+    GAP_SUSPEND,      /* the machine was suspended */
     GAP_CLOCK_STEP,   /* the wall clock was set */
-    GAP_NOT_STORED,   /* snapshots were taken and could not be kept: a full disk, a slow one */
-    GAP_EVENTS,       /* events happened that were not kept one by one */
+    GAP_NOT_STORED,   /* snapshots could not be stored: the disk is full or slow */
+    GAP_EVENTS,       /* events were not stored one by one */
 };
 
 struct gap {
     int kind;         /* enum gap_kind */
-    double timestamp; /* wall clock after it */
-    double seconds;   /* how long; for a step by how much, negative if backwards */
-    int64_t lost;     /* snapshots or events that are not in the store */
+    double timestamp; /* wall clock at its end */
+    double seconds;   /* duration; for a clock step its size, negative if backwards */
+    int64_t lost;     /* number of snapshots or events that are not stored */
     const char *reason;
 };
 
@@ -28,7 +27,7 @@ struct gap_list LIST(struct gap);
 
 extern const struct record gap_record;
 
-/* What lies between two moments that were meant to be `interval_ns` apart (0: any distance). The
- * gravest kind is named where several apply. */
+/* Returns the gap between two moments that should be `interval_ns` apart (0: any distance). If
+ * several kinds apply, it returns the most severe. */
 struct gap gap_between(const struct moment *earlier, const struct moment *later,
                        uint64_t interval_ns);

@@ -1,4 +1,4 @@
-/* A rule of `jobs.rules`: which processes make up a job that nobody registered, and its name. */
+/* A rule of `jobs.rules`: assigns unregistered processes to a job, and names the job. */
 #pragma once
 
 #include "base/text.h"
@@ -23,10 +23,10 @@ struct job_rule_list LIST(struct job_rule);
 /* The key of a matcher in the configuration: workspace, env, cgroup, command. */
 const char *job_rule_kind_name(enum job_rule_kind kind);
 
-/* What a placeholder stands for, or NULL if it stands for nothing. */
+/* Returns the value of a placeholder, or NULL if it has none. */
 typedef const char *job_rule_lookup(void *data, const char *name, size_t length);
 
 /* Appends the template to `out` with each `{NAME}` replaced: by a variable for env, by a group for
- * cgroup and command (`{1}`; `{0}` is the whole match). 0, -EINVAL (a brace without its partner, an
- * empty name), -ENOENT (the lookup gave NULL) or -ENOMEM. */
+ * cgroup and command (`{1}`; `{0}` is the whole match). Returns 0, -EINVAL (unmatched brace, empty
+ * name), -ENOENT (the lookup returned NULL) or -ENOMEM. */
 int job_rule_expand(const char *job_id, job_rule_lookup *lookup, void *data, struct text *out);

@@ -35,7 +35,7 @@ static const struct record run_exactness_record =
 
 static const struct field sheet_metric_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct sheet_metric, member, type, __VA_ARGS__)
-    /* the key of the object, so it stands first */
+    /* the key of the JSON object, so it must be first */
     FIELD(sheet_num, FIELD_INT, .required = true, .meaning = "number of the step"),
     FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
           .meaning = "peak RSS of the largest process"),
@@ -244,8 +244,8 @@ static bool is_within(const struct character_range *ranges, size_t count, uint32
     return false;
 }
 
-/* Shown as nothing at all: soft hyphen, joiners, fillers, byte order mark, tags. With them two
- * names that look alike are not the same. */
+/* Characters without a visible form: soft hyphen, joiners, fillers, byte order mark, tags. With
+ * them, two different names can look the same. */
 static bool is_invisible(uint32_t character)
 {
     static const struct character_range ranges[] = {
@@ -264,7 +264,7 @@ static bool is_blank(uint32_t character)
     return is_within(ranges, ARRAY_SIZE(ranges), character);
 }
 
-/* What is wrong with its characters; NULL: nothing. */
+/* Returns the problem with the characters, or NULL if they are valid. */
 static const char *check_characters(const char *text, size_t length)
 {
     uint32_t character = 0;
@@ -316,7 +316,8 @@ static bool is_plain(uint32_t character)
            (character == ' ' || !is_blank(character));
 }
 
-/* Replaces what cannot be seen, and the characters of `unwanted`, by '_', so that ids accept it. */
+/* Replaces invisible characters and those of `unwanted` by '_', so that job_id_check() accepts the
+ * text. */
 static void make_plain(char *text, const char *unwanted)
 {
     for (char *at = text; *at;) {
@@ -331,7 +332,7 @@ static void make_plain(char *text, const char *unwanted)
     }
 }
 
-/* The program's name as part of an id: valid, short, without the characters that ids refuse. */
+/* Writes the program's name in a form that is valid as a job id. */
 static void program_name(const char *argv0, char *into, size_t size)
 {
     const char *name = base_name(argv0);

@@ -1,12 +1,13 @@
-/* Job (one run of it), Sheet, JobProfile, and the summary that `sonde run --summary` writes. */
+/* Job (one run of a job), Sheet (a step), JobProfile, and the summary that `sonde run --summary`
+ * writes. */
 #pragma once
 
 #include "model/event.h"
 #include "model/field.h"
 
-/* The limit of a job id and of a job type, which reach file names, logs and screens. */
+/* Limit of job ids and job types, because they appear in file names, logs and on screen. */
 #define JOB_ID_MAX_BYTES 128
-/* With what tells it from others that are going on: `make-2`. */
+/* With the number that distinguishes it from running jobs of the same name: `make-2`. */
 #define JOB_ID_NUMBERED_MAX_BYTES (JOB_ID_MAX_BYTES + 8)
 
 enum outcome {
@@ -20,15 +21,15 @@ enum outcome {
 
 extern const char *const outcome_names[OUTCOME_COUNT];
 
-/* Whether a run with these (NULL: not known) is the one that is wanted, by either of its names. */
+/* Returns whether `wanted` is the job_id or the run_id of a run (NULL: unknown). */
 bool job_is_named(const char *wanted, const char *job_id, const char *run_id);
 
-/* How far a figure that stands for a whole run can be trusted. */
+/* How exact a figure of a whole run is. */
 enum exactness {
     EXACTNESS_UNKNOWN,
     EXACT,
-    SAMPLED,     /* the largest value seen; a higher one may have come and gone between samples */
-    LOWER_BOUND, /* something was certainly or possibly missed */
+    SAMPLED,     /* the largest sampled value; a higher one between samples is possible */
+    LOWER_BOUND, /* data is missing, or may be */
 };
 
 struct run_exactness {
@@ -42,7 +43,7 @@ struct run_exactness {
     int syscall_hotspots; /* and the counts */
 };
 
-/* What a whole run used. */
+/* Figures of one step within a run's profile. */
 struct sheet_metric {
     int64_t sheet_num;
     double peak_rss_mb;
@@ -79,15 +80,16 @@ struct job_profile {
     int64_t num_samples;
     double gap_seconds;
     const char *collector;
-    int syscall_source; /* enum syscall_source; shares of time of different ones do not compare */
+    int syscall_source; /* enum syscall_source; time shares of different sources are not comparable
+                         */
     struct tally_list syscall_seconds;
     struct tally_list syscall_errors;
 };
 
-/* What is known of a run's system calls, all unknown if nothing is. */
+/* System call figures of a run; all unknown if there are none. */
 struct run_syscalls {
     struct tally_list hotspots; /* shares of time */
-    struct tally_list counts;   /* null where they were sampled, as are the next */
+    struct tally_list counts;   /* unknown if sampled; so are the next two */
     struct tally_list seconds;
     struct tally_list errors;
     int source;    /* enum syscall_source */
@@ -173,7 +175,7 @@ struct run_summary {
 /* The memory of a run at one time. */
 struct memory_point {
     double timestamp;
-    double rss_mb; /* of all its processes together */
+    double rss_mb; /* sum over all processes */
     int64_t processes;
 };
 
@@ -187,19 +189,19 @@ extern const struct record sheet_record;
 extern const struct record memory_point_record;
 extern const struct record run_summary_record;
 
-/* 0, or -EINVAL with the reason in words: empty, too long, `~` (which names earlier runs), control
- * characters and others that cannot be seen, a blank at an end, bad UTF-8, or the shape of a UUID
- * (which names a run). */
+/* Returns 0, or -EINVAL with the reason as text: empty, too long, `~` (which names earlier runs),
+ * control or invisible characters, a blank at an end, invalid UTF-8, or the form of a UUID (which
+ * names a run). */
 int job_id_check(const char *job_id, const char **ret_reason);
 
-/* The default job type, readable from the command: program name, first word that is no option,
- * base name of the working directory: `make test @parser`. */
+/* Writes the default job type: program name, first argument that is not an option, base name of the
+ * working directory (`make test @parser`). */
 void job_type_format(const char *const *argv, const char *cwd, char *into, size_t size);
 
-/* The default job id: program name and four hex digits (`make-7f3a`). */
+/* Writes the default job id: program name and four hex digits (`make-7f3a`). */
 void job_id_format(const char *const *argv, unsigned random16, char *into, size_t size);
 
 const char *outcome_name(int outcome);
 
-/* From start to end, by the monotonic clock where that was read. */
+/* Returns the wall time of a run, from the monotonic clock if it was measured. */
 double job_duration_seconds(const struct job *job);

@@ -1,4 +1,4 @@
-/* MachineUse: what went on on the machine within a time, job or not; figures over its samples. */
+/* MachineUse: figures of the whole machine over the samples of a period. */
 #pragma once
 
 #include "model/field.h"
@@ -13,14 +13,14 @@ struct process_use {
     int64_t pid;
     const char *command;
     const char *job_id;
-    double cpu_seconds; /* within the time */
+    double cpu_seconds; /* within the period */
     double max_rss_mb;
 };
 
 struct process_use_list LIST(struct process_use);
 
 struct machine_use {
-    double first; /* timestamps of the first and the last sample within; unknown: none */
+    double first; /* timestamps of the first and last sample within the period; unknown: none */
     double last;
     int64_t samples;
     double system_memory_total_mb;
@@ -29,8 +29,9 @@ struct machine_use {
     struct span system_memory_used_mb;
     struct span load_avg_1;
     int64_t max_zombies;
-    struct tally_list event_counts;    /* by event type */
-    struct process_use_list processes; /* those with most CPU, and those with most memory */
+    struct tally_list event_counts; /* by event type */
+    struct process_use_list
+        processes; /* those with the most CPU time and those with the most memory */
 };
 
 extern const struct record machine_use_record;

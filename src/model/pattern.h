@@ -1,4 +1,4 @@
-/* Pattern: something learned about resource use, and kept. */
+/* Pattern: a stored finding about resource use. */
 #pragma once
 
 #include "model/field.h"

@@ -12,7 +12,7 @@ const char *const syscall_source_names[SYSCALL_SOURCE_COUNT] = {
     [SYSCALLS_STRACE] = "strace",
 };
 
-/* One page: what the kernel counts memory in. */
+/* The kernel counts memory in pages. */
 #define PAGE_MB (4096.0 / BYTES_PER_MB)
 
 #define FIELD(member, type, ...) FIELD_OF(struct process_metric, member, type, __VA_ARGS__)

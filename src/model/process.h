@@ -3,7 +3,7 @@
 
 #include "model/field.h"
 
-/* A command line is cut here, on a character boundary. */
+/* Command lines are truncated here, on a character boundary. */
 #define COMMAND_MAX_BYTES 500
 
 enum syscall_source {
@@ -43,17 +43,18 @@ struct process_metric {
     double gpu_memory_mb;
     int syscall_source; /* enum syscall_source */
 
-    /* Half of the process's identity, which start_time is derived from. Not a field: it means
-     * nothing without the boot id, which a session stores once. */
+    /* With the pid, the identity of the process; start_time is derived from it. Not a field,
+     * because it has no meaning without the boot id, which a session stores once. */
     uint64_t start_ticks;
 };
 
 extern const struct record process_metric_record;
 
-/* Long enough for any name of a program that is worth showing. */
+/* Longer program names are truncated. */
 #define PROGRAM_MAX_BYTES 128
 
-/* The program of a command line, without its folder: "python3" of "/usr/bin/python3 train.py",
- * "true" of "[true]", which had no command line left, "kworker" of "[kworker/0:1-events]" (the
- * kernel has names without end for its own). false if there is none. */
+/* Writes the program of a command line without its directory: "python3" for "/usr/bin/python3
+ * train.py", "true" for "[true]" (a process without a command line), "kworker" for
+ * "[kworker/0:1-events]" (one name for all kernel threads of a kind). Returns false if there is
+ * none. */
 bool command_program(const char *command, char into[static PROGRAM_MAX_BYTES + 1]);

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Replaces what the object points to by copies. */
+/* Replaces everything that the object points to with copies. */
 static int own_fields(const struct record *record, void *object, struct arena *arena);
 
 static int own_text(const char **text, struct arena *arena)
@@ -13,7 +13,7 @@ static int own_text(const char **text, struct arena *arena)
     return 0;
 }
 
-/* NULL if there is no memory. An empty list is not the same as none. */
+/* Returns NULL if out of memory. An empty list gets an address, because NULL means unknown. */
 static void *copy_items(const void *items, size_t count, size_t item_size, struct arena *arena)
 {
     void *copy = arena_alloc(arena, count ? count * item_size : 1);

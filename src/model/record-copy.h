@@ -3,8 +3,8 @@
 
 #include "model/field.h"
 
-/* Copies an object that a field table describes, with all that it points to placed in `arena`. 0 or
- * -ENOMEM, with *into in pieces. */
+/* Copies an object that a field table describes; `arena` owns the texts and lists of the copy.
+ * Returns 0, or -ENOMEM, after which *into must not be used. */
 int record_copy(const struct record *record, const void *from, struct arena *arena, void *into);
 
 /* The same for a list of texts. */

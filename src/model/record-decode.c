@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "model/record-json.h"
 
-/* Where in the text the decoder is, as a chain from the innermost outwards. */
+/* The decoder's position for error messages: a linked list from the innermost field outwards. */
 struct place {
     const struct place *outer;
     const char *name; /* NULL: an array index */
@@ -112,8 +112,8 @@ static int decode_bool(struct decoder *decoder, const struct place *place, const
     return 0;
 }
 
-/* Room for `count` items in the arena; an empty list still gets an address, because NULL means
- * unknown to some fields. */
+/* Allocates `count` items in the arena. An empty list gets an address, because NULL means unknown
+ * for some fields. */
 static void *list_room(struct decoder *decoder, size_t count, size_t item_size)
 {
     return arena_alloc(decoder->arena, count ? count * item_size : 1);
@@ -263,7 +263,7 @@ int record_decode(const struct record *record, const char *bytes, size_t length,
                   struct arena *arena, void *object, struct decode_error *error)
 {
     struct decoder decoder = {.arena = arena, .error = error};
-    json_error_t syntax = {0}; /* which may stay so where there is no memory */
+    json_error_t syntax = {0}; /* `object` may stay like this if memory runs out */
 
     record_init(record, object);
     _cleanup_(json_decrefp) json_t *json =

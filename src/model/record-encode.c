@@ -37,7 +37,7 @@ static void encode_records(const struct record *record, const struct any_list *l
     json_write_end_array(json);
 }
 
-/* The key is the record's first field, an integer, and is left out of the object itself. */
+/* The key is the record's first field, an integer; the object itself omits it. */
 static void encode_keyed(const struct record *record, const struct any_list *list,
                          struct json_writer *json)
 {
