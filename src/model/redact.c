@@ -1,10 +1,10 @@
-/* One pass from left to right over names and the "://" of URLs. Each secret that is found is a span
- * of the text; the scan goes on behind it, so that a name inside a value is part of the secret.
+/* One pass from left to right over names and the "://" of URLs. Each secret is a span of the text,
+ * and the scan continues after it, so a name inside a value is part of the secret.
  *
- * All spans start behind an ASCII character and end before one, or at the end: UTF-8 stays whole. A
- * second pass must find the same spans, so no decision rests on what is inside one: looking back
- * ends at the last span, and what a span could hide from the look ahead of an earlier one (the end
- * of a URL's authority) is inside it to the end of the word. */
+ * Each span starts after an ASCII character and ends before one, or at the end of the text, so
+ * UTF-8 stays valid. A second pass must find the same spans. No decision therefore depends on the
+ * content of a span: looking back stops at the last span. Looking ahead for the end of a URL's
+ * authority is safe too, because a span there extends to the end of the word. */
 #include "model/redact.h"
 
 #include <errno.h>
@@ -25,11 +25,11 @@ struct scan {
     const char *text;
     const struct text_list *words;
     size_t at;
-    /* Where the last value ended, and the quote that it stood in. Nothing looks back beyond: what
-     * was there will not be the second time. */
+    /* The end of the last value and of the quote that contained it. The scan never looks back
+     * beyond it, because a second pass sees different text there. */
     size_t floor;
     char enclosing;
-    size_t authority_end; /* of the last URL: behind its host, its user or what stands for them */
+    size_t authority_end; /* of the last URL: the position after its host and user */
 };
 
 static bool is_in(char c, const char *set)
@@ -67,7 +67,7 @@ static bool is_divider(char c)
     return c == '-' || c == '_' || c == '.';
 }
 
-/* What names are made of; beyond ASCII everything. */
+/* Characters of names; all non-ASCII characters count. */
 static bool is_name_char(char c)
 {
     return is_lower(c) || is_upper(c) || is_digit(c) || is_divider(c) || (unsigned char)c >= 0x80;
@@ -98,7 +98,7 @@ static bool equals_in_any_case(const char *a, const char *b, size_t length)
     return true;
 }
 
-/* Whether a part of the name ends before name[at]; `at` is not 0. */
+/* Returns whether a part of the name ends before name[at]; `at` is not 0. */
 static bool part_ends_at(const char *name, size_t length, size_t at)
 {
     if (at == length || is_divider(name[at]) || is_digit(name[at]))
@@ -133,10 +133,10 @@ static bool name_matches(const char *name, size_t length, const struct text_list
 
 /* ---- values ---- */
 
-/* Where a value stands, which decides where it ends. */
+/* The context of a value, which decides where it ends. */
 struct value_place {
-    const char *stops;  /* what ends it beside a blank, while it is not in quotes */
-    char enclosing;     /* the quote that name and value stand in together, or NUL */
+    const char *stops;  /* characters that end it, in addition to a blank, outside of quotes */
+    char enclosing;     /* the quote that encloses name and value together, or NUL */
     bool may_be_a_list; /* JSON: a list or an object is one value */
 };
 
@@ -154,8 +154,8 @@ static size_t find_plain_end(const char *text, size_t at, const struct value_pla
     return at;
 }
 
-/* The quote that closes one opened with `backslashes` before it, or the end; `at` is the first
- * character inside. Stands at the closing quote's own backslashes. */
+/* Finds the quote that closes one opened with `backslashes` before it, or the end of the text. `at`
+ * is the first character inside. Returns the position of the closing quote's own backslashes. */
 static size_t find_closing(const char *text, size_t at, char quote, size_t backslashes)
 {
     size_t run = 0;
@@ -172,7 +172,7 @@ static size_t find_closing(const char *text, size_t at, char quote, size_t backs
     return at;
 }
 
-/* Behind the bracket that closes the one at `at`, or the end. */
+/* Returns the position after the bracket that closes the one at `at`, or the end of the text. */
 static size_t skip_list(const char *text, size_t at)
 {
     size_t depth = 0;
@@ -191,8 +191,7 @@ static size_t skip_list(const char *text, size_t at)
     return at;
 }
 
-/* Whether something is glued to a closing quote, as in 'it'\''s' or "a"b: then the value goes on.
- */
+/* Returns whether the value continues directly after a closing quote, as in 'it'\''s' or "a"b. */
 static bool goes_on(char next, char quote, size_t backslashes)
 {
     if (!next || is_blank(next) || is_in(next, ",;:)}]&|<>"))
@@ -202,7 +201,7 @@ static bool goes_on(char next, char quote, size_t backslashes)
     return true;
 }
 
-/* The value at `at`, which may be empty. */
+/* Returns the value at `at`, which may be empty. */
 static struct span find_extent(const char *text, size_t at, const struct value_place *place)
 {
     size_t backslashes = strspn(text + at, "\\");
@@ -223,15 +222,15 @@ static struct span find_extent(const char *text, size_t at, const struct value_p
     return (struct span){inside, closing};
 }
 
-/* ---- what stands between a name and its value ---- */
+/* ---- separators between a name and its value ---- */
 
 struct name {
     size_t start, end;
-    char before; /* the character before it, NUL at the start of the text */
+    char before; /* the character before it; NUL at the start of the text */
 };
 
-/* The quote that the word at `at` stands in, or NUL. It is before the first parameter: further on a
- * quote may be part of a secret. */
+/* Returns the quote that encloses the word at `at`, or NUL. It searches only before the first
+ * parameter, because a later quote may be part of a secret. */
 static char find_word_quote(const struct scan *scan, size_t at)
 {
     size_t start = at;
@@ -245,7 +244,7 @@ static char find_word_quote(const struct scan *scan, size_t at)
     return start == scan->floor ? scan->enclosing : '\0';
 }
 
-/* Where the value of a name starts, and what sort it is. */
+/* Finds the start and the context of the value of a name. */
 static bool find_start(const struct scan *scan, const struct name *name,
                        struct value_place *ret_place, size_t *ret)
 {
@@ -264,10 +263,11 @@ static bool find_start(const struct scan *scan, const struct name *name,
     if (text[separator] == '=') {
         at = separator + 1;
         at += text[at] == '>'; /* Ruby, PHP */
-        /* Without a blank before it `password= x` is an empty value and another word. */
+        /* Without a blank before the separator, `password= x` is an empty value followed by another
+         * word. */
         *ret = is_apart || is_quoted_name ? skip_blanks(text, at) : at;
     } else if (text[separator] == ':') {
-        /* Neither URLs, nor tests/test_key.py::test_a, nor paths and images such as /run/key:ro */
+        /* Excludes URLs, tests/test_key.py::test_a, and paths and images such as /run/key:ro. */
         if (text[separator + 1] == ':' || strncmp(text + separator, "://", 3) == 0 ||
             name->before == '/')
             return false;
@@ -281,7 +281,7 @@ static bool find_start(const struct scan *scan, const struct name *name,
     ret_place->may_be_a_list = is_quoted_name;
     if (is_quoted_name)
         ret_place->stops = ",}]";
-    /* sqlserver://host;password=V&W is one value, whatever it looks like. */
+    /* In sqlserver://host;password=V&W the value is V&W. */
     bool is_in_authority = *ret <= scan->authority_end;
     if (is_in_authority || is_in(name->before, "?&#")) {
         ret_place->stops = is_in_authority ? "" : "&#";
@@ -306,15 +306,15 @@ static bool find_value(struct scan *scan, const struct name *name, struct span *
 
 /* ---- URLs ---- */
 
-/* Whether what stands between a host's colon and `end` can be a port: digits, or what a shell or a
- * template will put there. */
+/* Returns whether the text between a host's colon and `end` can be a port: digits, or a placeholder
+ * of a shell or a template. */
 static bool looks_like_a_port(const char *at, const char *end)
 {
     return at + strspn(at, "0123456789") >= end || is_in(*at, "${%<");
 }
 
-/* The end of a password without its @ behind it: the line was cut there, or the password has a
- * slash in it, and the @ comes later. */
+/* Finds the end of a password that has no @ directly after it: the line was truncated, or the
+ * password contains a slash and the @ comes later. */
 static const char *find_late_end(const char *password, const char *end)
 {
     if (*end != '/' || is_hidden(password, (size_t)(end - password)))
@@ -334,7 +334,7 @@ static const char *find_authority_end(const char *at)
     return end;
 }
 
-/* The password of the URL whose "://" is at scan->at. */
+/* Finds the password of the URL whose "://" is at scan->at. */
 static bool find_url_password(struct scan *scan, struct span *ret)
 {
     const char *text = scan->text, *authority = text + scan->at + strlen("://");
@@ -358,7 +358,7 @@ static bool find_url_password(struct scan *scan, struct span *ret)
 
 /* ---- the text ---- */
 
-/* Takes the name at scan->at, and its value if that is to be hidden. */
+/* Reads the name at scan->at, and finds its value if it is a secret. */
 static bool take_name(struct scan *scan, struct span *ret)
 {
     struct name name = {.start = scan->at, .before = scan->at ? scan->text[scan->at - 1] : '\0'};
@@ -370,8 +370,8 @@ static bool take_name(struct scan *scan, struct span *ret)
            find_value(scan, &name, ret);
 }
 
-/* The next value of a name or a URL, hidden already or not, and steps behind it, so that
- * https://token:abc@host is not looked at a second time for the name in it. */
+/* Finds the next secret of a name or a URL, redacted or not, and moves the scan after it, so that
+ * the name in https://token:abc@host is not examined again. */
 static bool find_next(struct scan *scan, struct span *ret)
 {
     bool is_found = false;

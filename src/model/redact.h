@@ -1,32 +1,32 @@
-/* Secrets in command lines: `--password=hunter2` is stored as `--password=***`.
+/* Redacts secrets in command lines: `--password=hunter2` becomes `--password=***`.
  *
- * What gives a value away is the name before it. A name matches if one of its parts ends in one of
- * the words, in any case; parts end at - _ . a digit and the humps of camelCase: `api-key`,
- * `API_KEY`, `apikey`, `accessToken`, `password2`, but not `keyboard` or `max_tokens`. Its value is
- * what follows:
+ * The name before a value identifies a secret. A name matches if one of its parts ends in one of
+ * the configured words, in any case. Parts end at - _ . a digit and the capitals of camelCase:
+ * `api-key`, `API_KEY`, `apikey`, `accessToken`, `password2` match, but `keyboard` and `max_tokens`
+ * do not. The value follows the name:
  *
  *   --password=V  PASSWORD=V  -Dsecret=V  password = V       up to the next blank
  *   --password V  -password V                                unless V starts with -
  *   password: V   "password": "V"   {\"password\": \"V\"}    JSON numbers and lists too
  *   password='V W'                                           in quotes up to the closing one
  *   ?token=V&x=1                                             in a query up to the next parameter
- *   https://user:V@host                                      whatever the words
+ *   https://user:V@host                                      for any configured words
  *
- * A command line is its arguments joined with blanks, so that a value with a blank in it, without
- * quotes, looks like two: only the first word is hidden. Where it is not clear how far a value
- * goes, more is hidden rather than less. A line that was cut is safe: a value without its end goes
- * on to the end of the text. */
+ * A command line is its arguments joined with blanks. A value that contains a blank, without
+ * quotes, looks like two arguments, and only the first is redacted. If the end of a value is
+ * unclear, more is redacted rather than less. Truncated lines are safe: a value without its end
+ * extends to the end of the text. */
 #pragma once
 
 #include "base/arena.h"
 #include "base/text.h"
 #include "model/field.h"
 
-/* Appends `text` to `out` with `***` for each secret. 1, 0 if there is none (nothing is appended or
- * allocated then) or -ENOMEM. Valid UTF-8 stays so; a secret of one or two bytes grows to three.
- * What was redacted once does not change any more. Without words nothing is hidden at all. */
+/* Appends `text` to `out` with `***` for each secret. Returns 1, 0 if there is no secret (nothing
+ * is then appended or allocated), or -ENOMEM. Valid UTF-8 stays valid; a secret of one or two bytes
+ * grows to three. Redacting a redacted text changes nothing. Without words nothing is redacted. */
 int redact_text(const char *text, const struct text_list *words, struct text *out);
 
-/* Replaces *text by a copy in `arena` that hides the secrets, if there are any in it. NULL texts
- * and no words are fine. 0 or -ENOMEM, with *text as it was. */
+/* Replaces *text with a redacted copy in `arena` if it contains secrets. *text may be NULL and
+ * `words` may be empty. Returns 0, or -ENOMEM with *text unchanged. */
 int redact_replace(const struct text_list *words, struct arena *arena, const char **text);

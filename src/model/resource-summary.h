@@ -1,4 +1,5 @@
-/* ResourceSample and ResourceSummary: what libsonde gives. The structs are the public ones. */
+/* ResourceSample and ResourceSummary, the results of libsonde. The structs are those of the public
+ * header. */
 #pragma once
 
 #include "model/field.h"

@@ -1,9 +1,10 @@
-/* Before glibc sees a pattern, its shape is measured here, because regcomp() has no limits:
- * - It writes out what is repeated by a count and takes memory by the square of that.
- * - A repeated part that may match nothing, as `(a*)*`, makes cycles of empty steps, through which
- *   it walks in exponential time: `a*{,9}{,9}*` takes hours.
+/* Checks the size and structure of a pattern before glibc compiles it, because regcomp() has no
+ * limits:
+ * - It expands counted repetitions and needs memory quadratic in the result.
+ * - A repeated part that may match nothing, as in `(a*)*`, makes cycles of empty steps, which take
+ * exponential time: `a*{,9}{,9}*` takes hours.
  * - Back-references make matching exponential.
- * What is measured may be too large but not too small; syntax errors are left to glibc. */
+ * The measured size may be too large but never too small. glibc reports syntax errors. */
 #include "model/rule-pattern.h"
 
 #include <errno.h>
@@ -14,23 +15,23 @@
 
 #include "base/macros.h"
 
-/* 512 atoms take 8 MB and 0.1 s at worst, 2048 already 86 MB and 2 s. */
+/* 512 atoms need at most 8 MB and 0.1 s; 2048 need 86 MB and 2 s. */
 #define ATOMS_MAX 512
 
 struct shape {
-    double atoms; /* with all repetitions written out */
+    double atoms; /* with all repetitions expanded */
     bool nullable;
 };
 
 struct measure {
     const char *at;
-    const char *problem; /* NULL while there is none */
+    const char *problem; /* NULL: no error */
 };
 
 static struct shape measure_alternatives(struct measure *measure, bool in_group);
 
-/* Steps over a bracket expression, in which `]` may stand first and in classes such as `[:alpha:]`.
- * If it has no end, over its first byte. */
+/* Skips a bracket expression, in which `]` may come first and in classes such as `[:alpha:]`. If it
+ * has no end, skips only its first byte. */
 static void skip_bracket(struct measure *measure)
 {
     const char *end = measure->at + (measure->at[1] == '^') + 1;
@@ -75,8 +76,8 @@ static struct shape measure_atom(struct measure *measure)
     return shape;
 }
 
-/* Steps over the count at `at` (`*`, `+`, `{2,5}`); how many copies of the atom it makes, and
- * whether none is enough. */
+/* Skips the count at `at` (`*`, `+`, `{2,5}`). Returns how many copies of the atom it makes, and
+ * whether zero copies match. */
 static double measure_count(struct measure *measure, bool *ret_optional)
 {
     const char *at = measure->at++;
@@ -115,7 +116,7 @@ static struct shape measure_repeated(struct measure *measure)
     return shape;
 }
 
-/* Up to the end of the group or of the pattern. */
+/* Measures up to the end of the group or of the pattern. */
 static struct shape measure_alternatives(struct measure *measure, bool in_group)
 {
     struct shape all = {0};

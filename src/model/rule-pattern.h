@@ -1,5 +1,5 @@
-/* Regular expressions from a configuration: POSIX extended ones, less what can make glibc compile
- * or match them without end. */
+/* Regular expressions of a configuration: POSIX extended ones, without features that make glibc
+ * compile or match them in exponential time. */
 #pragma once
 
 #include <regex.h>
@@ -7,6 +7,6 @@
 
 #define RULE_PATTERN_MAX_BYTES 256
 
-/* Compiles a pattern, for regexec() and regfree(). 0, -EINVAL with the reason in words, or -ENOMEM.
- */
+/* Compiles a pattern for regexec() and regfree(). Returns 0, -EINVAL with the reason as text, or
+ * -ENOMEM. */
 int rule_pattern_compile(const char *pattern, regex_t *ret, char *reason, size_t reason_size);

@@ -178,8 +178,8 @@ void snapshot_list_done(struct snapshot_list *list)
 
 int64_t snapshot_id_next(int64_t previous, double timestamp, unsigned tag)
 {
-    /* Milliseconds, then the writer: unique among a thousand of them, and still exact in a double,
-     * for those who read JSON. */
+    /* Milliseconds, then three digits of the writer: unique among a thousand writers, and still
+     * exact in a double, which JSON readers use. */
     int64_t id = (int64_t)floor(timestamp * 1000) * 1000 + tag % 1000;
     return id > previous ? id : previous + 1000;
 }

@@ -1,7 +1,7 @@
-/* SystemSnapshot: everything known about the machine and its processes at one instant.
+/* SystemSnapshot: the machine and its processes at one moment.
  *
- * A snapshot owns all it points to (its arena and the process array), so that it can be handed
- * over whole from one thread to another. */
+ * A snapshot owns everything that it points to (its arena and the process array), so it can be
+ * passed from one thread to another. */
 #pragma once
 
 #include "model/process.h"
@@ -27,7 +27,7 @@ struct job_progress {
     const char *status;
 };
 
-/* What a job uses as a whole: its CPU is the ledger's, its memory the sum over its processes. */
+/* Resource use of a whole job: CPU from the ledger, memory as the sum over its processes. */
 struct job_usage {
     const char *job_id;
     double cpu_percent;
@@ -36,7 +36,7 @@ struct job_usage {
     double unique_mb;
     int64_t processes;
     const char *run_id;
-    int64_t uid; /* whose run it is; no field: it decides who sees it */
+    int64_t uid; /* owner of the run; not a field: it decides who may see the job */
 };
 
 struct psi_line {
@@ -85,7 +85,7 @@ struct snapshot {
     double conductor_uptime_seconds;
     int64_t id;
     const char *host;
-    double cpu_count; /* cores that may be used: a cgroup may allow 1.5 */
+    double cpu_count; /* usable cores; a cgroup may allow 1.5 */
     double system_cpu_percent;
     struct psi psi;
     struct job_usage_list jobs;
@@ -94,7 +94,7 @@ struct snapshot {
     int64_t process_total;
     double resolution_seconds;
 
-    struct arena arena; /* holds every text and list above */
+    struct arena arena; /* owns every text and list above */
 };
 
 extern const struct record gpu_metric_record;
@@ -102,7 +102,7 @@ extern const struct record job_progress_record;
 extern const struct record job_usage_record;
 extern const struct record snapshot_record;
 
-/* All unknown; NULL if there is no memory. */
+/* Returns a snapshot with all fields unknown, or NULL if out of memory. */
 struct snapshot *snapshot_new(void);
 void snapshot_free(struct snapshot *snapshot);
 void snapshot_freep(struct snapshot **snapshot);
@@ -112,7 +112,7 @@ struct snapshot_list LIST(struct snapshot *);
 /* Frees the snapshots and the list. */
 void snapshot_list_done(struct snapshot_list *list);
 
-/* Returns an id for the next snapshot of a writer, without asking the database: ids rise with time
- * and no two writers give the same. `previous` is the last id, 0 at first; `tag` is any number that
- * the writer keeps, best its pid. */
+/* Returns an id for the next snapshot of a writer without a database query. Ids rise with time and
+ * are unique among writers. `previous` is the last id, 0 at first; `tag` is a constant of the
+ * writer, usually its pid. */
 int64_t snapshot_id_next(int64_t previous, double timestamp, unsigned tag);

@@ -20,7 +20,7 @@ void syscall_profile_clear(struct syscall_profile *profile)
     profile->sums.count = 0;
 }
 
-/* Where the sum of a call is, or belongs. */
+/* Returns the index of a call's sum, or where to insert it. */
 static size_t find_place(const struct syscall_profile *profile, unsigned call)
 {
     size_t first = 0, behind = profile->sums.count;
@@ -71,7 +71,7 @@ static int add_tally(struct tally_list *list, unsigned call, double value, struc
 {
     char made[SYSCALL_NAME_SIZE];
     const char *name = syscall_name(call, made);
-    /* Only a 32-bit call can have a name that is there. */
+    /* Only a 32-bit call can repeat a name. */
     const struct tally *there = call >= SYSCALL_COMPAT ? tally_find(list, name) : NULL;
 
     if (there) {
@@ -95,7 +95,7 @@ static int compare_tallies(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-/* A list of values, one for each sum, but for those that are 0. */
+/* Builds a list of one value per sum, without zeros. */
 static int list_values(const struct syscall_profile *profile, const double *values,
                        struct arena *arena, struct tally_list *ret)
 {
@@ -171,9 +171,10 @@ int syscall_profile_shares(const struct syscall_profile *profile, double resolut
     return whole > 0 ? list_values(profile, values, arena, ret) : 0;
 }
 
-/* ---- as words ---- */
+/* ---- as text ---- */
 
-/* The next by time, most first. NULL begins and ends it. */
+/* Returns the sum with the next lower time. NULL as argument returns the first; NULL as result ends
+ * the list. */
 static const struct syscall_sum *find_next(const struct syscall_profile *profile,
                                            const struct syscall_sum *before)
 {

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* As many as any double holds exactly; the division by a power of ten is then rounded once, as it
- * should be. */
+/* A double represents this many digits exactly, so the division by a power of ten is rounded only
+ * once. */
 #define DIGITS_MAX 15
 
 struct plain {
@@ -15,7 +15,7 @@ struct plain {
     double value;
 };
 
-/* The text between quotes; false: there is none that is plain. */
+/* Scans a quoted name; returns false if it is not in the plain form. */
 static bool scan_name(const char **cursor, struct plain *into)
 {
     const char *at = *cursor;
@@ -52,7 +52,7 @@ static bool scan_number(const char **cursor, double *ret)
     }
     *cursor = at;
     *ret = (double)digits / scale;
-    return *at == ',' || *at == '}'; /* else there is more of it than is plain */
+    return *at == ',' || *at == '}'; /* otherwise the name continues in another form */
 }
 
 static bool is_new(const struct plain *items, size_t count, const struct plain *item)
@@ -63,7 +63,7 @@ static bool is_new(const struct plain *items, size_t count, const struct plain *
     return true;
 }
 
-/* How many there are; -1: it is not plain. */
+/* Returns the number of items, or -1 if the text is not in the plain form. */
 static int scan(const char *at, struct plain items[static TALLY_PLAIN_MAX])
 {
     int count = 0;
@@ -90,7 +90,7 @@ int tally_parse_plain(const char *json, struct arena *arena, struct tally_list *
     int count = scan(json, items);
     if (count < 0)
         return 0;
-    /* An empty one still gets an address: NULL means unknown. */
+    /* An empty list gets an address, because NULL means unknown. */
     struct tally *tallies = arena_alloc(arena, ((size_t)count + 1) * sizeof(*tallies));
     if (!tallies)
         return -ENOMEM;
