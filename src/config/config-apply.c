@@ -1,12 +1,12 @@
-/* A tree of nodes to a configuration, by the schema. Whatever is wrong is reported and passed over,
- * so that one look at a file finds all that is wrong with it. */
+/* Applies a tree of nodes to a configuration, using the schema. It reports each error and
+ * continues, so that one run finds all errors of a file. */
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "config/config-load.h"
 
-/* How much of a value an error shows. */
+/* Width of a value in an error message. */
 #define VALUE_COLUMNS 60
 
 static void add_problem(struct config_apply *apply, const struct config_node *node,
@@ -61,7 +61,7 @@ void config_report_value(struct config_apply *apply, const struct config_node *n
     add_problem(apply, node, path, &problem);
 }
 
-/* Reports what YAML offers and sonde refuses; whether there was any. */
+/* Reports an unsupported YAML feature of the node. Returns whether there was one. */
 static bool report_refused(struct config_apply *apply, const struct config_node *node,
                            const char *path)
 {
@@ -82,7 +82,7 @@ bool config_apply_expect(struct config_apply *apply, const struct config_node *n
     return node->kind == kind && !config_node_is_null(node);
 }
 
-/* Reports a value of a key, with what is allowed. */
+/* Reports an invalid value of a key, with the allowed values. */
 static void report_key_value(struct config_apply *apply, const struct config_key *key,
                              const struct config_node *node, const char *reason)
 {
@@ -254,7 +254,7 @@ static void apply_mapping(struct config_apply *apply, struct config_section sect
         apply_pair(apply, section, name, name->next, first_lines);
 }
 
-/* Two writers in one file would destroy it. */
+/* The database and the log must not be the same file. */
 static void check_paths_differ(struct config_apply *apply)
 {
     const struct config *config = apply->config;

@@ -1,4 +1,4 @@
-/* Where the configuration file is, and its bytes. */
+/* Finds and reads the configuration file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -8,8 +8,9 @@
 
 #define SYSTEM_FILE "/etc/sonde/sonde.yaml"
 
-/* Reads to the end, or one byte past the limit, which config_load_bytes() then refuses. Not
- * fd_read_start(): a pipe, as of `--config <(…)`, takes several reads and no offset. */
+/* Reads to the end, or one byte past the limit, which config_load_bytes() then rejects.
+ * fd_read_start() does not work for a pipe (`--config <(…)`), which needs several reads and
+ * supports no offset. */
 static int read_to_end(int fd, struct text *into)
 {
     while (into->length <= CONFIG_FILE_MAX_BYTES) {
@@ -27,7 +28,7 @@ static int read_to_end(int fd, struct text *into)
     return 0;
 }
 
-/* O_NONBLOCK in `flags`: nothing is waited for. */
+/* With O_NONBLOCK in `flags` it never blocks. */
 static int read_file(const char *path, int flags, struct text *into)
 {
     struct stat status;
@@ -76,8 +77,9 @@ int config_load_again(const char *path, struct config **ret, struct config_error
     return load(path, O_NONBLOCK, ret, errors);
 }
 
-/* Whether the search may go on: nothing there, or nothing that this user could ever see, as when
- * $HOME is still another user's. A file that is there and unreadable is an error later. */
+/* Returns whether the search may continue: the file does not exist, or its directory is not
+ * accessible, for example if $HOME belongs to another user. An existing file that cannot be read is
+ * an error later. */
 static bool is_absent(const char *path)
 {
     return access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES);

@@ -1,5 +1,5 @@
-/* The rules of `jobs.rules`: a template for the job id and one matcher each. Patterns are compiled
- * here once to prove them, so that a mistake is found in the file and not by a process. */
+/* The rules of `jobs.rules`, each with a template of the job id and one matcher. Patterns are
+ * compiled here once as a check, so that errors are found when the file is loaded. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "model/job.h"
 #include "model/rule-pattern.h"
 
-/* What stands in a rule, by key. */
+/* The keys of a rule. */
 enum rule_part {
     PART_WORKSPACE = JOB_RULE_WORKSPACE,
     PART_ENV = JOB_RULE_ENV,
@@ -41,7 +41,7 @@ static const char *check_variable(const char *word)
     return NULL;
 }
 
-/* Compiles a pattern; whether it is fine, and how many groups it has. */
+/* Checks a pattern. Returns whether it is valid, and the number of its groups. */
 static bool check_pattern(struct config_apply *apply, const struct config_node *node,
                           const char *path, size_t *ret_groups)
 {
@@ -62,11 +62,11 @@ static bool check_pattern(struct config_apply *apply, const struct config_node *
     return r == 0;
 }
 
-/* What the placeholders of a template may be: the variables of an env rule, or group numbers. */
+/* The allowed placeholders of a template: the variables of an env rule, or group numbers. */
 struct supply {
     const struct job_rule *rule;
     size_t groups;
-    const char *missing; /* the first name that nothing supplies */
+    const char *missing; /* the first unknown placeholder */
     size_t missing_length;
 };
 
@@ -138,7 +138,7 @@ static void report_part_unknown(struct config_apply *apply, const struct config_
         config_report(apply, name, text_string(&path), "unknown key");
 }
 
-/* Which part of a rule a key is; -1 if none, which is reported. */
+/* Returns the part of a rule that a key names. Otherwise reports an error and returns -1. */
 static int find_part(struct config_apply *apply, const struct config_node *name)
 {
     if (!config_apply_expect(apply, name, NODE_SCALAR, "jobs.rules", "a key"))
@@ -151,7 +151,8 @@ static int find_part(struct config_apply *apply, const struct config_node *name)
     return -1;
 }
 
-/* Sorts the keys of a rule into `parts`; whether there are just a job_id and one matcher. */
+/* Sorts the keys of a rule into `parts`. Returns whether there are exactly a job_id and one
+ * matcher. */
 static bool sort_parts(struct config_apply *apply, const struct config_node *rule,
                        const struct config_node *parts[static PART_COUNT], int *ret_matcher)
 {

@@ -192,7 +192,7 @@ void config_section_suggest(struct config_section section, const char *name, siz
         return;
     }
 
-    /* The right name in the wrong section. */
+    /* The name exists in another section. */
     for (size_t i = 0; i < config_key_count; i++) {
         const char *last = strrchr(config_keys[i].path, '.') + 1;
         if (strlen(last) == length && memcmp(last, name, length) == 0) {

@@ -1,6 +1,6 @@
-/* The schema of the configuration, said once: defaults, checks, error messages, `sonde config show`
- * and the table in docs/CONFIGURATION.md all come from it. Adding a key is one member in struct
- * config and one line in the table. */
+/* The schema of the configuration. Defaults, checks, error messages, `sonde config show` and the
+ * table in docs/CONFIGURATION.md derive from it. To add a key, add a member to struct config and a
+ * line to the table. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 enum config_type {
     CONFIG_BOOL,   /* bool */
     CONFIG_SWITCH, /* enum auto_switch */
-    CONFIG_CHOICE, /* an enum, words in `names` */
+    CONFIG_CHOICE, /* an enum with its values in `names` */
     CONFIG_INT,    /* int64_t */
     CONFIG_REAL,   /* double */
     CONFIG_PATH,   /* const char * */
@@ -21,59 +21,58 @@ enum config_type {
 };
 
 struct config_key {
-    const char *path; /* sections and name, with dots */
+    const char *path; /* sections and name, separated by dots */
     enum config_type type;
     size_t offset;             /* in struct config */
-    const char *fallback;      /* the default as it would stand in a file; NULL: see the note */
-    const char *fallback_note; /* the default in words, where `fallback` does not say it */
+    const char *fallback;      /* the default as written in a file; NULL: see `fallback_note` */
+    const char *fallback_note; /* the default as text, if `fallback` does not show it */
     double min;                /* for numbers */
     double max;                /* 0: only the general limits */
     bool min_excluded;
     bool allows_auto;    /* a number may be `auto` */
     bool allows_empty;   /* a path may be empty */
-    double unit_seconds; /* for times: the unit that the number counts */
+    double unit_seconds; /* for times: the unit of the number */
     const char *const *names;
     size_t name_count;
-    const char *meaning; /* one line, for the documentation */
+    const char *meaning; /* one line for the documentation */
 };
 
-/* In the order of the documentation; the keys of a section stand together. */
+/* In the order of the documentation; the keys of a section are adjacent. */
 extern const struct config_key config_keys[];
 extern const size_t config_key_count;
 
-/* Above the number of keys, for arrays that are indexed by key. */
+/* Upper bound of the number of keys, for arrays that are indexed by key. */
 #define CONFIG_KEYS_MAX 64
 
-/* A section is the first `length` bytes of a key's path, with the dot; the root is empty. */
+/* A section is the first `length` bytes of a key's path, including the dot; the root is empty. */
 struct config_section {
     const char *path;
     size_t length;
 };
 
-/* The first key that is `name` in the section or lies below it: a leaf if its path ends there. NULL
- * if there is none. */
+/* Returns the first key that is `name` in the section or below it, or NULL. It is a leaf if its
+ * path ends there. */
 const struct config_key *config_section_find(struct config_section section, const char *name,
                                              size_t length, bool *ret_is_leaf);
 
-/* Looks for what may have been meant by a name that is not in the section; appends it to `out`, or
- * nothing. */
+/* Appends a similar known name to `out` for a name that is not in the section, or nothing. */
 void config_section_suggest(struct config_section section, const char *name, size_t length,
                             struct text *out);
 
-/* How many sections two keys have in common. */
+/* Returns the number of sections that two keys share. */
 size_t config_shared_sections(const char *path, const char *other);
-/* How many sections a key is in. */
+/* Returns the number of sections that contain a key. */
 size_t config_section_depth(const char *path);
 
-/* The noun for a value of the key: "a number". */
+/* Returns the noun for a value of the key: "a number". */
 const char *config_type_noun(const struct config_key *key);
 
-/* What is allowed, in words: "0.01 or more". */
+/* Appends the allowed values: "0.01 or more". */
 void config_append_allowed(struct text *out, const struct config_key *key);
 
-/* The largest value of a number, whatever its range, and how to say it. */
+/* The general upper limit of a number, independent of its range; and the same as text. */
 double config_number_limit(const struct config_key *key);
 void config_append_limit(struct text *out, const struct config_key *key);
 
-/* The shortest text that reads back as the same number. */
+/* Appends the shortest text that parses to the same number. */
 void config_append_number(struct text *out, double value);

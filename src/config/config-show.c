@@ -1,4 +1,4 @@
-/* The configuration in force, and the schema, as people and programs read them. */
+/* Prints the configuration in force, the changes between two configurations, and the schema. */
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -18,8 +18,8 @@ static const char *last_name(const char *path)
     return strrchr(path, '.') + 1;
 }
 
-/* Whether YAML reads the text as itself without quotes, for any reader: no indicators, no number,
- * no word that elsewhere is a boolean or null. */
+/* Returns whether any YAML reader parses the unquoted text as the same text: no indicators, no
+ * number, no word that is a boolean or null in some version of YAML. */
 static bool is_plain(const char *text)
 {
     static const char *const special[] = {"null", "true", "false", "yes", "no",
@@ -34,7 +34,7 @@ static bool is_plain(const char *text)
     return true;
 }
 
-/* JSON's quoting is one that YAML reads as well. */
+/* JSON quoting is valid YAML. */
 static void append_yaml_text(struct text *out, const char *text)
 {
     struct json_writer quoted = {.out = out};
@@ -93,7 +93,7 @@ static double int_as_real(int64_t value)
     return int_is_known(value) ? (double)value : REAL_UNKNOWN;
 }
 
-/* What stands behind the key; rules stand below it. */
+/* Appends the value after the key; rules follow on their own lines. */
 static void append_yaml_value(struct text *out, const struct config_key *key, const void *member)
 {
     if (key->type == CONFIG_RULES) {
@@ -158,7 +158,7 @@ static void append_yaml_origin(struct text *out, const struct config *config,
         out->error = origin.error;
 }
 
-/* The name of the key's section number `depth`, from 0. */
+/* Returns the name of the key's section number `depth`, from 0. */
 static const char *section_name(const char *path, size_t depth, size_t *ret_length)
 {
     while (depth--)
@@ -175,7 +175,7 @@ static void show_key(const struct config *config, const struct config_key *key, 
 
     text_append_repeated(out, ' ', indent);
     if (key->type == CONFIG_PATH && !*(const char *const *)member) {
-        /* Nothing that could be written there means "derived", so that it is a comment. */
+        /* No value means "derived from the state directory", so this line is a comment. */
         text_printf(out, "# %s: %s  # default\n", name, key->fallback_note);
         return;
     }
@@ -340,7 +340,7 @@ void config_schema_markdown(struct text *out)
     }
 }
 
-/* ---- what differs ---- */
+/* ---- differences ---- */
 
 static void append_value(struct text *out, const struct config *config,
                          const struct config_key *key)
@@ -350,7 +350,7 @@ static void append_value(struct text *out, const struct config *config,
         append_yaml_rules(out, member_of(config, key), 0);
 }
 
-/* Without the blank that parts it from its key. */
+/* Skips the blank between the key and the value. */
 static const char *value_text(const struct text *value)
 {
     const char *text = text_string(value);

@@ -1,4 +1,4 @@
-/* One scalar to one member: numbers, words and paths, strictly. */
+/* Parses one scalar strictly into one member: numbers, words and paths. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "config/config-load.h"
 
-/* The longest name that group databases take is shorter. */
+/* Longer than any name that group databases accept. */
 #define GROUP_MAX_BYTES 64
 
 static bool is_word(const struct config_node *node, const char *word)
@@ -38,7 +38,7 @@ const char *config_text_problem(const struct config_node *node, size_t max_bytes
     for (size_t i = 0; i < node->length;) {
         uint32_t character;
         size_t size = utf8_decode(node->text + i, node->length - i, &character);
-        /* The last three are no controls, but YAML takes them only as escapes. */
+        /* The last three are not control characters, but YAML accepts them only as escapes. */
         if (!size || utf8_is_control(character) || character == 0xFEFF || character == 0xFFFE ||
             character == 0xFFFF)
             return "contains a control character";
@@ -47,7 +47,7 @@ const char *config_text_problem(const struct config_node *node, size_t max_bytes
     return NULL;
 }
 
-/* What a boolean of other languages would be here, or NULL. */
+/* Returns `true` or `false` for a boolean of another language (`yes`, `off`), or NULL. */
 static const char *meant_boolean(const struct config_node *node)
 {
     static const char *const words[][2] = {
@@ -138,7 +138,7 @@ static int check_range(const struct config_key *key, double value, struct text *
     return 0;
 }
 
-/* Numbers end where their text ends: a NUL in it would hide the rest. */
+/* Checks the length too, because a NUL in the text would hide the rest. */
 static bool is_number_text(const struct config_node *node)
 {
     return !node->quoted && strlen(node->text) == node->length;
@@ -188,11 +188,12 @@ static int set_real(double *member, const struct config_key *key, const struct c
     int r = check_range(key, value, problem);
     if (r < 0)
         return r;
-    *member = value + 0.0; /* makes 0 of -0 */
+    *member = value + 0.0; /* turns -0 into 0 */
     return 0;
 }
 
-/* The text with `~` as $HOME; NULL if memory is short or, with a reason, if there is no home. */
+/* Returns the text with `~` replaced by $HOME. Returns NULL if out of memory, or with a reason if
+ * there is no home directory. */
 static const char *expand_home(struct arena *arena, const struct config_node *node,
                                struct text *problem)
 {

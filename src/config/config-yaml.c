@@ -1,8 +1,8 @@
-/* YAML to a tree of nodes with their places: the only code that knows libyaml.
+/* Parses YAML into a tree of nodes with their positions. This is the only code that uses libyaml.
  *
- * What sonde takes is YAML without its traps: one document, no anchors, aliases or tags; scalars
- * stay text here, and what they mean is decided by the schema. Depth and number of nodes are
- * bounded, so that no file costs more than its size. */
+ * sonde accepts a subset of YAML: one document, no anchors, aliases or tags. Scalars stay text
+ * here; the schema decides their types. The depth and the number of nodes are bounded, so memory
+ * use stays proportional to the file size. */
 #include <errno.h>
 #include <string.h>
 #include <yaml.h>
@@ -38,7 +38,8 @@ static int fail_limit(struct reader *reader, const yaml_event_t *event, const ch
     return fail_at(reader, event->start_mark, message);
 }
 
-/* libyaml's reader gives only a byte offset: counts lines and characters up to there. */
+/* libyaml's reader reports only a byte offset. This function counts lines and characters up to it.
+ */
 static yaml_mark_t mark_of_offset(const struct reader *reader, size_t offset)
 {
     yaml_mark_t mark = {0};
@@ -54,7 +55,8 @@ static yaml_mark_t mark_of_offset(const struct reader *reader, size_t offset)
     return mark;
 }
 
-/* Whether the line is indented with a tab up to the mark: libyaml's own words for it are dark. */
+/* Returns whether the line is indented with a tab up to the mark. libyaml's own message for this
+ * case is unclear. */
 static bool is_tab_at(const struct reader *reader, yaml_mark_t mark)
 {
     const char *at = reader->bytes, *end = reader->bytes + reader->length;
@@ -195,7 +197,7 @@ static int read_node(struct reader *reader, const yaml_event_t *event, struct co
     return 0;
 }
 
-/* Start of the stream, at most one document, end of the stream. */
+/* Reads the start of the stream, at most one document, and the end of the stream. */
 static int read_stream(struct reader *reader, struct config_node **ret_root)
 {
     struct config_node *root = NULL;

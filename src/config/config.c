@@ -6,8 +6,8 @@
 
 #include "config/config-load.h"
 
-/* Sets one key from the schema's own text, by the code that reads files: a default that its own
- * range refuses cannot hide. */
+/* Sets one key to its default with the code that reads files, so that a default outside its own
+ * range is detected. */
 static int apply_fallback(struct config_apply *apply, const struct config_key *key)
 {
     _cleanup_(arena_done) struct arena nodes = {0};
@@ -16,7 +16,7 @@ static int apply_fallback(struct config_apply *apply, const struct config_key *k
     int r = 0;
 
     if (!key->fallback)
-        return 0; /* a path that waits for the state directory */
+        return 0; /* a path that depends on the state directory */
     scalar.length = strlen(key->fallback);
     if (key->type == CONFIG_WORDS || key->type == CONFIG_RULES)
         r = config_yaml_parse(apply->file, key->fallback, scalar.length, &nodes, &node,

@@ -1,9 +1,9 @@
 /* The configuration: one plain struct, filled from the defaults of the schema table
  * (config-schema.c) and then from a YAML file.
  *
- * A file that is not entirely right gives no configuration at all but a list of errors, each with
- * file, line and column. All text lives in the configuration's own arena. A loaded configuration
- * does not change any more and may be shared between threads. */
+ * A file with an error gives no configuration, only a list of errors, each with file, line and
+ * column. The configuration's own arena owns all text. A loaded configuration is immutable and may
+ * be shared between threads. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,20 +13,20 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "config/paths.h"
 #include "model/field.h"
 #include "model/job-rule.h"
-#include "config/paths.h"
 
-/* Limits of what a file may hold. A hand-written configuration is a few kilobytes. */
+/* Limits of a file. A hand-written configuration has a few kilobytes. */
 #define CONFIG_FILE_MAX_BYTES (1024 * 1024)
-#define CONFIG_NODES_MAX      10000 /* keys, values and lists in all */
+#define CONFIG_NODES_MAX      10000 /* total number of keys, values and lists */
 #define CONFIG_DEPTH_MAX      16    /* the schema needs 5 */
 #define CONFIG_ERRORS_MAX     20
 #define CONFIG_WORDS_MAX      256 /* items of `redact` and of a rule's `env` */
 #define CONFIG_WORD_MAX_BYTES 128
 #define CONFIG_RULES_MAX      256
-/* Numbers end here, so that nobody's arithmetic on them overflows: nanoseconds in 64 bits for
- * times, bytes in 64 bits for MiB. */
+/* Upper limits of numbers, so that arithmetic does not overflow: times as nanoseconds in 64 bits,
+ * MiB as bytes in 64 bits. */
 #define CONFIG_TIME_MAX_YEARS 100
 #define CONFIG_NUMBER_MAX     1e12
 
@@ -103,8 +103,9 @@ struct config {
     bool strace_full_on_demand;
     enum syscalls_choice syscalls;
     enum auto_switch gpu_enabled;
-    const char *storage_path; /* NULL until config_resolve_paths(): derived from the state dir */
-    const char *jsonl_path;   /* the same; empty: none is written */
+    const char *storage_path; /* NULL before config_resolve_paths(), which derives it from the state
+                                 directory */
+    const char *jsonl_path;   /* the same; empty: no log */
     int64_t jsonl_max_bytes;
     struct text_list redact;
     struct retention_config retention;
@@ -118,33 +119,34 @@ struct config {
         struct job_rule_list rules;
     } jobs;
 
-    const char *file;       /* where it was read from; NULL: built-in defaults */
+    const char *file;       /* path of the file; NULL: built-in defaults */
     unsigned *origin_lines; /* by index into config_keys; 0: default */
     struct arena arena;
 };
 
-/* Whether `strace -c` is attached to new processes of jobs. */
+/* Returns whether `strace -c` is attached to new processes of jobs. */
 static inline bool config_traces_members(const struct config *config)
 {
     return config->strace_enabled || config->syscalls == SYSCALLS_CHOICE_STRACE;
 }
 
-/* What was wrong, one line of text each, as `sonde.yaml:7:23: profiler.scope: …`. Zero-initialised
- * is empty and valid. */
+/* Errors, one line of text each: `sonde.yaml:7:23: profiler.scope: …`. Zero-initialised means
+ * empty. */
 struct config_errors {
     const char *lines[CONFIG_ERRORS_MAX];
     size_t count;
-    size_t left_out; /* found beyond CONFIG_ERRORS_MAX */
-    int error;       /* 0, or -ENOMEM: some could not be kept */
+    size_t left_out; /* number of errors beyond CONFIG_ERRORS_MAX */
+    int error;       /* 0, or -ENOMEM: some errors could not be stored */
     struct arena arena;
 };
 
 void config_errors_done(struct config_errors *errors);
-/* A value that is well formed, and cannot be on this machine: `problem` names it, escaped. */
+/* Adds an error for a value that is well formed but not valid on this machine. `problem` contains
+ * the value, escaped. */
 void config_errors_add_key(struct config_errors *errors, const struct config *config,
                            const char *key, const char *problem);
 
-/* The built-in defaults; NULL if memory is short. */
+/* Returns the built-in defaults, or NULL if out of memory. */
 struct config *config_new(void);
 void config_free(struct config *config);
 DEFINE_CLEANUP(struct config *, config_free);
@@ -152,39 +154,41 @@ DEFINE_CLEANUP(struct config *, config_free);
 #define _cleanup_config_        _cleanup_(config_freep)
 #define _cleanup_config_errors_ _cleanup_(config_errors_done)
 
-/* Reads `path`. 0, or a negative errno: with lines in `errors`, except for -ENOMEM, which may come
- * without. `~` in paths is $HOME. */
+/* Reads `path`. Returns 0, or a negative errno with lines in `errors` (-ENOMEM may come without
+ * lines). `~` in paths is $HOME. */
 int config_load(const char *path, struct config **ret, struct config_errors *errors);
-/* The same for whoever must not be kept waiting: a pipe, which gives what it has once, and then
- * only when somebody writes into it, is an error. */
+/* The same without blocking, for a reload. A pipe is an error, because it can be read only once and
+ * a second read could block. */
 int config_load_again(const char *path, struct config **ret, struct config_errors *errors);
 
-/* The same from memory; `name` stands for the file in errors and origins. */
+/* The same from memory; errors and origins show `name` as the file. */
 int config_load_bytes(const char *name, const char *bytes, size_t length, struct config **ret,
                       struct config_errors *errors);
 
-/* Where the configuration is: `option` (--config, or NULL), $SONDE_CONFIG,
+/* Finds the configuration file: `option` (--config, or NULL), $SONDE_CONFIG,
  * $XDG_CONFIG_HOME/sonde/sonde.yaml (~/.config without that variable), /etc/sonde/sonde.yaml. The
- * first two must exist. *ret_path is the caller's to free, and NULL if there is no file. */
+ * first two must exist. The caller frees *ret_path, which is NULL if there is no file. */
 int config_find_file(const char *option, environment_getter *get, char **ret_path,
                      struct config_errors *errors);
 
-/* Puts monitor.db and monitor.jsonl below `state_dir` where the file names no paths. 0 or -ENOMEM.
- */
+/* Sets the paths that the file does not name to monitor.db and monitor.jsonl in `state_dir`.
+ * Returns 0 or -ENOMEM. */
 int config_resolve_paths(struct config *config, const char *state_dir);
 
-/* The line of the file that set a key (such as `profiler.scope`), 0 if it has its default. */
+/* Returns the line of the file that set a key (such as `profiler.scope`), 0 if it has its default.
+ */
 unsigned config_origin_line(const struct config *config, const char *key);
 
-/* The configuration in force with the origin of each value: as YAML that loads again, or as JSON.
- * Errors are the buffer's. */
+/* Append the configuration in force with the origin of each value, as YAML that can be loaded
+ * again, or as JSON. `out` records errors. */
 void config_show(const struct config *config, struct text *out);
 void config_show_json(const struct config *config, struct text *out);
 
-/* Names every key whose value differs, with both values as YAML. 0 or -ENOMEM. */
+/* Calls the function for every key whose value differs, with both values as YAML. Returns 0 or
+ * -ENOMEM. */
 typedef void (*config_change_fn)(void *context, const char *key, const char *from, const char *to);
 int config_compare(const struct config *from, const struct config *to, config_change_fn on_change,
                    void *context);
 
-/* The table of keys for docs/CONFIGURATION.md. */
+/* Appends the table of keys for docs/CONFIGURATION.md. */
 void config_schema_markdown(struct text *out);

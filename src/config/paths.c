@@ -27,14 +27,14 @@ static int format_path(char **ret, const char *format, ...)
     return 0;
 }
 
-/* The variable's value, or NULL if it is unset or empty. */
+/* Returns the variable's value, or NULL if it is unset or empty. */
 static const char *get_set(environment_getter *get, const char *name)
 {
     const char *value = get(name);
     return value && *value ? value : NULL;
 }
 
-/* As the XDG specification has it: a relative path is to be ignored. */
+/* The XDG specification requires that relative paths are ignored. */
 static const char *get_absolute(environment_getter *get, const char *name)
 {
     const char *value = get(name);
@@ -54,7 +54,7 @@ int paths_xdg(environment_getter *get, const char *variable, const char *fallbac
     return -ENOENT;
 }
 
-/* What was named for this one call or this one shell: the user means that, and nothing else. */
+/* Returns the socket that the option or the environment names explicitly, or NULL. */
 static const char *named_socket(const char *option, environment_getter *get)
 {
     return option ? option : get_set(get, "SONDE_SOCKET");
@@ -71,7 +71,7 @@ int paths_state_dir(const char *option, environment_getter *get, uid_t uid, char
     if (named)
         return format_path(ret, "%s", named);
 
-    /* systemd lists all directories of a unit there, with colons between them. */
+    /* systemd lists all directories of a unit, separated by colons. */
     const char *unit = get_absolute(get, "STATE_DIRECTORY");
     if (unit)
         return format_path(ret, "%.*s", (int)strcspn(unit, ":"), unit);

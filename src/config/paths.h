@@ -1,5 +1,5 @@
-/* Where sonde keeps its files and its socket: pure functions of the options, the environment and
- * the user. Nothing is created or looked at. */
+/* Paths of sonde's files and sockets: pure functions of the options, the environment and the user.
+ * They do not access the filesystem. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,44 +10,44 @@
 
 #define PATHS_SYSTEM_STATE_DIR "/var/lib/sonde"
 #define PATHS_SYSTEM_SOCKET    "/run/sonde/sonde.sock"
-/* The kernel has room for so many bytes and a NUL in the address of a socket (sun_path). */
+/* The kernel's limit of a socket address (sun_path), without the NUL. */
 #define PATHS_SOCKET_MAX_BYTES 107
 
-/* Such as getenv(). An empty variable counts as unset. */
+/* For example getenv(). An empty variable counts as unset. */
 typedef char *environment_getter(const char *name);
 
-/* The directory of `name` below an XDG base directory: `$variable/name`, or `~/fallback/name`
- * where the variable is unset or relative. 0, -ENOENT (no $HOME either) or -ENOMEM. */
+/* Returns the directory of `name` in an XDG base directory: `$variable/name`, or `~/fallback/name`
+ * if the variable is unset or relative. Returns 0, -ENOENT ($HOME is unset too) or -ENOMEM. */
 int paths_xdg(environment_getter *get, const char *variable, const char *fallback, const char *name,
               char **ret);
 
-/* `option` (--state-dir, or NULL), $SONDE_STATE_DIR, $STATE_DIRECTORY, /var/lib/sonde for root,
- * $XDG_STATE_HOME/sonde, ~/.local/state/sonde. 0, -ENOENT (none of these) or -ENOMEM; *ret is the
- * caller's to free. */
+/* Returns the first of `option` (--state-dir, or NULL), $SONDE_STATE_DIR, $STATE_DIRECTORY,
+ * /var/lib/sonde for root, $XDG_STATE_HOME/sonde, ~/.local/state/sonde. Returns 0, -ENOENT (none of
+ * these) or -ENOMEM. The caller frees *ret. */
 int paths_state_dir(const char *option, environment_getter *get, uid_t uid, char **ret);
 
-/* Where this user's daemon listens: `option` (--socket, or NULL), $SONDE_SOCKET, sonde.sock in the
- * state directory that `state_dir_option` (--state-dir, or NULL) or $SONDE_STATE_DIR names,
- * /run/sonde/sonde.sock for root, $XDG_RUNTIME_DIR/sonde/sonde.sock, sonde.sock in the state
- * directory. Returns as above. */
+/* Returns the socket of this user's daemon, the first of: `option` (--socket, or NULL),
+ * $SONDE_SOCKET, sonde.sock in the state directory that `state_dir_option` (--state-dir, or NULL)
+ * or $SONDE_STATE_DIR names, /run/sonde/sonde.sock for root, $XDG_RUNTIME_DIR/sonde/sonde.sock,
+ * sonde.sock in the state directory. Returns the same errors as above. */
 int paths_socket(const char *option, const char *state_dir_option, environment_getter *get,
                  uid_t uid, char **ret);
 
 #define PATHS_SOCKETS_MAX 2
 
-/* Where daemons may be that a client asks, in the order in which they are tried. */
+/* Sockets that a client tries, in this order. */
 struct socket_paths {
-    char *items[PATHS_SOCKETS_MAX + 1]; /* NULL ends it */
-    bool is_named;                      /* by --socket or $SONDE_SOCKET: that one is meant */
+    char *items[PATHS_SOCKETS_MAX + 1]; /* terminated by NULL */
+    bool is_named;                      /* by --socket or $SONDE_SOCKET: no other is tried */
 };
 
-/* This user's daemon, then the system's; that of a named socket or state directory alone: a private
- * sonde is private. 0 or -ENOMEM. */
+/* Returns this user's socket, then the system's. If a socket or a state directory is named, returns
+ * only that one. Returns 0 or -ENOMEM. */
 int paths_sockets(const char *option, const char *state_dir_option, environment_getter *get,
                   uid_t uid, struct socket_paths *ret);
 void socket_paths_done(struct socket_paths *paths);
 
 #define _cleanup_socket_paths_ __attribute__((cleanup(socket_paths_done)))
 
-/* Whether it fits into the address of a socket. */
+/* Returns whether the path fits into a socket address. */
 bool paths_socket_fits(const char *path);
