@@ -359,7 +359,7 @@ static bool find_url_password(struct scan *scan, struct span *ret)
 /* ---- the text ---- */
 
 /* Reads the name at scan->at, and finds its value if it is a secret. */
-static bool take_name(struct scan *scan, struct span *ret)
+static bool read_name(struct scan *scan, struct span *ret)
 {
     struct name name = {.start = scan->at, .before = scan->at ? scan->text[scan->at - 1] : '\0'};
 
@@ -378,7 +378,7 @@ static bool find_next(struct scan *scan, struct span *ret)
 
     while (!is_found && scan->text[scan->at]) {
         if (is_name_char(scan->text[scan->at]))
-            is_found = take_name(scan, ret);
+            is_found = read_name(scan, ret);
         else if (strncmp(scan->text + scan->at, "://", 3) == 0 && find_url_password(scan, ret))
             is_found = true;
         else

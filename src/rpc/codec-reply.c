@@ -46,8 +46,8 @@ static int parse_answer(const json_t *json, struct arena *arena, struct rpc_repl
     return error ? parse_error(error, arena, reply) : 0;
 }
 
-/* Events of our own daemon are told by how they begin and end, so that a snapshot of thousands of
- * processes is not parsed twice: whoever decodes it finds out whether it is JSON. */
+/* Recognises events by their prefix and suffix, so that a snapshot of thousands of processes is not
+ * parsed twice. The decoder of the event checks whether it is JSON. */
 static bool find_event(const char *line, size_t length, struct rpc_reply *reply)
 {
     const size_t prefix = strlen(RPC_EVENT_PREFIX), suffix = strlen(RPC_EVENT_SUFFIX);

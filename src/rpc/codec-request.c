@@ -1,6 +1,6 @@
-/* A line to requests. What is wrong with the line as a whole is one request with an error and id
- * null; what is wrong with one item of a batch is that item's. Nothing is built of a line before
- * its shape is known to be harmless. */
+/* Parses a line into requests. An error of the whole line becomes one request with an error and the
+ * id null; an error of a batch item belongs to that item. The line is parsed only after its depth
+ * and number of values are checked. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* ---- errors ---- */
 
-/* The text is copied out of `problem`. 0 or -ENOMEM. */
+/* Copies the text of `problem`. Returns 0 or -ENOMEM. */
 static int set_error(struct rpc_request *request, struct arena *arena, int code,
                      const struct text *problem)
 {
@@ -27,7 +27,7 @@ static int set_error(struct rpc_request *request, struct arena *arena, int code,
     return 0;
 }
 
-/* What is no request at all is answered even if it has no id. */
+/* Input that is not a request gets a response even without an id. */
 static int set_invalid(struct rpc_request *request, const char *text)
 {
     request->error = RPC_INVALID_REQUEST;
@@ -42,8 +42,8 @@ static int set_invalid(struct rpc_request *request, const char *text)
 
 static_assert(RPC_ID_MAX_BYTES == 256, "as the message below says");
 
-/* Text with a NUL in it is no id: it would be given back, and JSON parsers refuse it by default.
- * 0, 1 (it is no id) or -ENOMEM. */
+/* Text that contains a NUL is not a valid id, because the response would repeat it and JSON parsers
+ * reject it by default. Returns 0, 1 (not a valid id) or -ENOMEM. */
 static int parse_id(json_t *json, struct rpc_span text, struct arena *arena, const char **ret)
 {
     const json_t *id = json_object_get(json, "id");
@@ -90,7 +90,7 @@ static int parse_params(struct rpc_request *request, json_t *params, struct aren
     return r == -EINVAL ? set_error(request, arena, RPC_INVALID_PARAMS, &problem) : r;
 }
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 static int parse_request(json_t *json, struct rpc_span text, struct arena *arena,
                          struct rpc_request *ret)
 {
@@ -123,7 +123,7 @@ static int parse_request(json_t *json, struct rpc_span text, struct arena *arena
 
 /* ---- one line ---- */
 
-/* A message of one request, still to be filled. */
+/* Creates a message of one empty request. */
 static struct rpc_request *only_item(struct arena *arena, struct rpc_message *message)
 {
     *message =
@@ -133,8 +133,8 @@ static struct rpc_request *only_item(struct arena *arena, struct rpc_message *me
     return message->items;
 }
 
-/* The line as a whole is refused. */
-static int refuse_line(struct arena *arena, int code, const struct text *problem,
+/* Rejects the whole line. */
+static int reject_line(struct arena *arena, int code, const struct text *problem,
                        struct rpc_message *ret)
 {
     struct rpc_request *request = only_item(arena, ret);
@@ -145,7 +145,7 @@ static int refuse_line(struct arena *arena, int code, const struct text *problem
     return set_error(request, arena, code, problem);
 }
 
-static int refuse_shape(struct arena *arena, enum rpc_shape shape, struct rpc_message *ret)
+static int reject_shape(struct arena *arena, enum rpc_shape shape, struct rpc_message *ret)
 {
     _cleanup_text_ struct text problem = {0};
 
@@ -153,23 +153,23 @@ static int refuse_shape(struct arena *arena, enum rpc_shape shape, struct rpc_me
         text_printf(&problem, "nested deeper than %d levels", RPC_DEPTH_MAX);
     else
         text_printf(&problem, "more than %d values", RPC_VALUES_MAX);
-    return refuse_line(arena, RPC_PARSE_ERROR, &problem, ret);
+    return reject_line(arena, RPC_PARSE_ERROR, &problem, ret);
 }
 
-static int refuse_syntax(struct arena *arena, const json_error_t *error, struct rpc_message *ret)
+static int reject_syntax(struct arena *arena, const json_error_t *error, struct rpc_message *ret)
 {
     _cleanup_text_ struct text problem = {0};
 
-    /* The parser says nothing when it has no memory for its tree. When it has none for a text, it
-     * takes that for a bad token, which cannot be told from one. */
+    /* jansson sets no message if it has no memory for its tree. If it has none for a text, it
+     * reports an invalid token, which is indistinguishable from a real one. */
     if (!*error->text || json_error_code(error) == json_error_out_of_memory)
         return -ENOMEM;
     text_printf(&problem, "not valid JSON: column %d: ", error->column);
     text_append_visible(&problem, error->text, strlen(error->text), 2 * RPC_FOUND_COLUMNS);
-    return refuse_line(arena, RPC_PARSE_ERROR, &problem, ret);
+    return reject_line(arena, RPC_PARSE_ERROR, &problem, ret);
 }
 
-static int refuse_batch(struct arena *arena, size_t count, struct rpc_message *ret)
+static int reject_batch(struct arena *arena, size_t count, struct rpc_message *ret)
 {
     _cleanup_text_ struct text problem = {0};
 
@@ -178,7 +178,7 @@ static int refuse_batch(struct arena *arena, size_t count, struct rpc_message *r
     else
         text_printf(&problem, "a batch of %zu requests; at most %d are allowed", count,
                     RPC_BATCH_MAX);
-    return refuse_line(arena, RPC_INVALID_REQUEST, &problem, ret);
+    return reject_line(arena, RPC_INVALID_REQUEST, &problem, ret);
 }
 
 static int parse_batch(const json_t *json, const char *line, size_t length, struct arena *arena,
@@ -187,7 +187,7 @@ static int parse_batch(const json_t *json, const char *line, size_t length, stru
     size_t count = json_array_size(json);
 
     if (count == 0 || count > RPC_BATCH_MAX)
-        return refuse_batch(arena, count, ret);
+        return reject_batch(arena, count, ret);
     struct rpc_request *items = arena_alloc(arena, count * sizeof(*items));
     if (!items)
         return -ENOMEM;
@@ -221,12 +221,12 @@ int rpc_message_parse(const char *line, size_t length, struct arena *arena, stru
     int r;
 
     if (shape != RPC_SHAPE_FINE) {
-        r = refuse_shape(arena, shape, &message);
+        r = reject_shape(arena, shape, &message);
     } else {
         _cleanup_(json_decrefp) json_t *json = json_loadb(
             line, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
         if (!json)
-            r = refuse_syntax(arena, &error, &message);
+            r = reject_syntax(arena, &error, &message);
         else if (json_is_array(json))
             r = parse_batch(json, line, length, arena, &message);
         else

@@ -1,4 +1,4 @@
-/* A request's parameters, for its handler. */
+/* Access to the parameters of a request, for handlers. */
 #include <string.h>
 
 #include "rpc/codec.h"

@@ -1,14 +1,15 @@
-/* Invariants: taken ≤ whole ≤ buffer.length; buffer[whole..] has no newline. Each byte is looked at
- * once when it is fed and once when its line is given out, and moved at most once on average. */
+/* Invariants: taken ≤ whole ≤ buffer.length; buffer[whole..] has no newline. Each byte is examined
+ * once when it is fed and once when its line is returned, and moved at most once on average. */
 #include <errno.h>
 #include <string.h>
 
 #include "rpc/codec.h"
 
-/* A connection that has sent one large request does not keep its memory for good. */
+/* A larger buffer is freed, so that one large request does not occupy memory for the life of a
+ * connection. */
 #define KEPT_MAX_BYTES (64 * 1024)
 
-/* Drops what was given out, once that is half of it. */
+/* Drops the returned lines when they are half of the buffer. */
 static void drop_taken(struct rpc_framer *framer)
 {
     struct text *buffer = &framer->buffer;
@@ -27,8 +28,8 @@ static void drop_taken(struct rpc_framer *framer)
     framer->taken = 0;
 }
 
-/* Whether bytes up to a newline, or up to where the stream has come, are more than a line may have.
- * A carriage return at their end may belong to the newline. */
+/* Returns whether the bytes up to a newline, or up to the current end of the stream, exceed the
+ * limit of a line. A carriage return at their end may belong to the newline. */
 static bool is_too_long(const struct rpc_framer *framer, size_t length, char last)
 {
     size_t max = framer->max_bytes ? framer->max_bytes : RPC_REQUEST_MAX_BYTES;

@@ -111,8 +111,8 @@ static const struct rpc_param job_start_params[] = {
                     "at either end, not a UUID"),
     JOB_TYPE("job_type",
              .meaning = "name that runs of the same work share; estimates are per type"),
-    TEXT("command", COMMAND_MAX_BYTES, .takes_controls = true, .meaning = "its command line"),
-    TEXT("cwd", RPC_TEXT_MAX_BYTES, .takes_controls = true, .meaning = "the working directory"),
+    TEXT("command", COMMAND_MAX_BYTES, .allows_controls = true, .meaning = "its command line"),
+    TEXT("cwd", RPC_TEXT_MAX_BYTES, .allows_controls = true, .meaning = "the working directory"),
     INT("total_sheets", 1, RPC_NUMBER_MAX, .meaning = "the number of steps"),
     PID("pid", .meaning = "its first process, which must belong to the caller's user; its later "
                           "descendants belong to the job"),
@@ -122,7 +122,7 @@ static const struct rpc_param job_start_params[] = {
     BOOL("adopts_orphans", .meaning = "the connected process is the run's parent and subreaper"),
     BOOL("again",
          .meaning = "the run was recorded elsewhere until now; suppresses the start event"),
-    TEXT("stores_in", RPC_PATH_MAX_BYTES, .takes_controls = true,
+    TEXT("stores_in", RPC_PATH_MAX_BYTES, .allows_controls = true,
          .meaning = "the caller's database. `offers_events` and `keeps_events` apply only if it is "
                     "also the daemon's database and the caller is the daemon's user"),
     BOOL("offers_events",
@@ -136,7 +136,7 @@ static const struct rpc_param job_start_params[] = {
 
 static const struct rpc_param job_leave_params[] = {
     WHICH_RUN("job_id", .is_required = true, .meaning = "the job, or a run_id"),
-    TEXT("stores_in", RPC_PATH_MAX_BYTES, .takes_controls = true,
+    TEXT("stores_in", RPC_PATH_MAX_BYTES, .allows_controls = true,
          .meaning = "the caller's database. If it is not the daemon's, the run ends here with an "
                     "unknown outcome"),
 };
@@ -154,7 +154,7 @@ static const struct rpc_param job_finish_params[] = {
     WORD("outcome", end_words, .is_required = true, .meaning = "how it ended"),
     INT("exit_code", 0, 255, .meaning = "exit status, if no signal ended it"),
     INT("signal_num", 1, 64, .meaning = "the signal that ended it"),
-    TEXT("cause", RPC_WORDS_MAX_BYTES, .takes_controls = true, .meaning = "why it ended, as text"),
+    TEXT("cause", RPC_WORDS_MAX_BYTES, .allows_controls = true, .meaning = "why it ended, as text"),
     BOOL("cause_is_derived",
          .meaning = "`cause` only states how the first process ended; the daemon may replace it "
                     "with what it knows of the other processes"),
@@ -197,9 +197,9 @@ static const struct rpc_param job_signal_params[] = {
     PID("pid", .is_required = true, .meaning = "the process that receives it"),
     INT("signal_num", 1, 64, .is_required = true, .meaning = "the signal"),
     INT("sender_pid", 0, RPC_PID_MAX, .meaning = "the sender; 0: the kernel"),
-    TEXT("sender_command", COMMAND_MAX_BYTES, .takes_controls = true,
+    TEXT("sender_command", COMMAND_MAX_BYTES, .allows_controls = true,
          .meaning = "the sender's command line"),
-    TEXT("details", RPC_WORDS_MAX_BYTES, .takes_controls = true,
+    TEXT("details", RPC_WORDS_MAX_BYTES, .allows_controls = true,
          .meaning = "more details, as text"),
 };
 
@@ -294,7 +294,7 @@ static const struct rpc_param strace_trace_params[] = {
 
 /* ---- methods ---- */
 
-#define TAKES(list) .params = (list), .param_count = ARRAY_SIZE(list)
+#define PARAMS(list) .params = (list), .param_count = ARRAY_SIZE(list)
 
 #define CONTEXT_ANSWER                                                                             \
     "{`resource_context`}: the figures of the step's process as in `resource.context`, read "      \
@@ -312,101 +312,101 @@ const struct rpc_method rpc_methods[RPC_METHOD_COUNT] = {
         {"daemon.status", "Returns the state of the daemon.",
          .answer = "a DaemonStatus: version, pid, uptime, the collector and which figures are "
                    "exact with it, tracers, availability of strace and GPUs, lost data, gaps"},
-    [RPC_DAEMON_TOP] = {"daemon.top", "Returns the latest snapshot.", TAKES(top_params),
+    [RPC_DAEMON_TOP] = {"daemon.top", "Returns the latest snapshot.", PARAMS(top_params),
                         .answer = "a SystemSnapshot; null before the first snapshot"},
     [RPC_DAEMON_TOP_STREAM] = {"daemon.top.stream", "Sends a snapshot at each tick from now on.",
-                               TAKES(top_stream_params),
+                               PARAMS(top_stream_params),
                                .answer = "{`jsonl_path`}, then a notification for each tick"},
     [RPC_DAEMON_EVENTS] =
         {"daemon.events", "Returns the latest events from the daemon's memory.",
-         TAKES(daemon_events_params),
+         PARAMS(daemon_events_params),
          .answer = "a list of ProcessEvent, oldest first; the daemon keeps the last 200"},
     [RPC_DAEMON_MONITOR_STREAM] = {"daemon.monitor.stream",
                                    "Sends events as they happen, from now on.",
-                                   TAKES(monitor_stream_params),
+                                   PARAMS(monitor_stream_params),
                                    .answer = "{`events`}, then a notification for each event"},
     [RPC_DAEMON_RELOAD] = {"daemon.reload", "Reads the configuration again, like SIGHUP.",
                            .answer = "{`changed`: [{`key`, `from`, `to`}]}; after an error the old "
                                      "configuration stays in force"},
-    [RPC_JOB_START] = {"job.start", "Registers the start of a job.", TAKES(job_start_params),
+    [RPC_JOB_START] = {"job.start", "Registers the start of a job.", PARAMS(job_start_params),
                        .answer = "{`run_id`, `job_id`}; with `stores_in` also `has_events`: "
                                  "whether the daemon stores spawns, execs and exits of the run"},
     [RPC_JOB_PROGRESS] = {"job.progress", "Reports the progress of a job.",
-                          TAKES(job_progress_params), .answer = "{}"},
+                          PARAMS(job_progress_params), .answer = "{}"},
     [RPC_JOB_FINISH] =
         {"job.finish",
          "Reports the end of a job. Figures that its parent measured replace sampled ones.",
-         TAKES(job_finish_params),
+         PARAMS(job_finish_params),
          .answer = "{`run_id`, `job_id`}, plus `cause` and `chain` (as in Job) if the daemon knows "
                    "more than the request contains"},
     [RPC_JOB_SIGNAL] = {"job.signal",
                         "Reports a signal that the caller, the parent of the run, is sending to "
                         "one of its processes.",
-                        TAKES(job_signal_params), .answer = "{}"},
+                        PARAMS(job_signal_params), .answer = "{}"},
     [RPC_JOB_LEAVE] = {"job.leave",
                        "Hands the run over to the caller, which stores it from now on. If both use "
                        "the same database, the daemon drops the run without recording an end.",
-                       TAKES(job_leave_params), .answer = "{}"},
-    [RPC_JOB_LIST] = {"job.list", "Returns the stored runs.", TAKES(job_list_params),
+                       PARAMS(job_leave_params), .answer = "{}"},
+    [RPC_JOB_LIST] = {"job.list", "Returns the stored runs.", PARAMS(job_list_params),
                       .answer = "a list of Job, latest first"},
     [RPC_SHEET_STARTED] = {"sheet.started", "Reports the start of a step.",
-                           TAKES(sheet_started_params), .answer = CONTEXT_ANSWER},
+                           PARAMS(sheet_started_params), .answer = CONTEXT_ANSWER},
     [RPC_SHEET_COMPLETED] = {"sheet.completed", "Reports the successful end of a step.",
-                             TAKES(sheet_ended_params), .answer = CONTEXT_ANSWER},
+                             PARAMS(sheet_ended_params), .answer = CONTEXT_ANSWER},
     [RPC_SHEET_FAILED] = {"sheet.failed", "Reports the failure of a step.",
-                          TAKES(sheet_ended_params), .answer = CONTEXT_ANSWER},
+                          PARAMS(sheet_ended_params), .answer = CONTEXT_ANSWER},
     [RPC_RESOURCE_CONTEXT] = {"resource.context",
                               "Returns the current resource use of a process in a few figures.",
-                              TAKES(context_params),
+                              PARAMS(context_params),
                               .answer =
                                   "{`rss_mb`, `cpu_pct`, `syscall_hotspot` (\"write 40%\"), "
                                   "`anomalies_active`, `daemon_rss_mb`}, without a pid also "
                                   "`pressure_level`, `running_jobs`, `active_sheets`; nulls for an "
                                   "unknown pid; before the first snapshot only the first four"},
     [RPC_PRESSURE_CURRENT] = {"pressure.current", "Returns how much of the machine the jobs use.",
-                              TAKES(pressure_params),
+                              PARAMS(pressure_params),
                               .answer = "the level: none, low, medium, high or critical"},
     [RPC_PRESSURE_CAN_START_SHEET] = {"pressure.can_start_sheet",
                                       "Returns whether the next step may start.",
-                                      TAKES(pressure_params), .answer = ADMISSION_ANSWER},
+                                      PARAMS(pressure_params), .answer = ADMISSION_ANSWER},
     [RPC_PRESSURE_SHOULD_ACCEPT_JOB] = {"pressure.should_accept_job",
                                         "Returns whether a new job may start.",
-                                        TAKES(pressure_params), .answer = ADMISSION_ANSWER},
+                                        PARAMS(pressure_params), .answer = ADMISSION_ANSWER},
     [RPC_PRESSURE_REPORT_RATE_LIMIT] =
         {"pressure.report_rate_limit",
          "Reports that a service limits its clients: the pressure is high for that time.",
-         TAKES(rate_limit_params), .answer = "{}"},
+         PARAMS(rate_limit_params), .answer = "{}"},
     [RPC_ESTIMATE_JOB] = {"estimate.job", "Estimates what the next run of a type will need.",
-                          TAKES(estimate_params),
+                          PARAMS(estimate_params),
                           .answer = "a ResourceEstimate; null without a finished run"},
     [RPC_ESTIMATE_CALIBRATION] =
         {"estimate.calibration",
          "Returns how often such estimates were right for the caller's own runs.",
-         TAKES(calibration_params),
+         PARAMS(calibration_params),
          .answer = "a list of Calibration, the types with the most runs first"},
     [RPC_ANALYZE_RUN] =
         {"analyze.run",
          "Finds resource use that correlates with failure in the runs of the last 7 days. For root "
          "and the daemon's owner it covers all runs, for others their own.",
-         TAKES(analyze_params),
+         PARAMS(analyze_params),
          .answer = "an Analysis; results over all runs are stored as patterns"},
-    [RPC_REPORT_JOB] = {"report.job", "Returns the report of one run.", TAKES(report_job_params),
+    [RPC_REPORT_JOB] = {"report.job", "Returns the report of one run.", PARAMS(report_job_params),
                         .answer = "a JobReport"},
     [RPC_REPORT_MACHINE] = {"report.machine", "Returns a report of the machine over a period.",
-                            TAKES(report_machine_params), .answer = "a MachineReport"},
-    [RPC_EVENTS_LIST] = {"events.list", "Returns the stored events.", TAKES(events_list_params),
+                            PARAMS(report_machine_params), .answer = "a MachineReport"},
+    [RPC_EVENTS_LIST] = {"events.list", "Returns the stored events.", PARAMS(events_list_params),
                          .answer = "a list of ProcessEvent, oldest first"},
     [RPC_STRACE_ATTACH] =
         {"strace.attach",
          "Counts the system calls of a process and its descendants with `strace -c -w -f`. This "
          "slows them down a lot, and setuid programs get no more rights than their user. If the "
          "process or one of its ancestors is already traced, the request succeeds.",
-         TAKES(strace_params), .answer = TRACER_ANSWER},
+         PARAMS(strace_params), .answer = TRACER_ANSWER},
     [RPC_STRACE_DETACH] =
         {"strace.detach",
          "Detaches the strace that `strace.attach` or `strace.trace` attached to a process. "
          "Without it, tracing ends with the process, or with its step or run.",
-         TAKES(strace_params),
+         PARAMS(strace_params),
          .answer =
              "{`syscall_counts`, `syscall_time_pct`, `file`, `reason`}: the counts, or the reason "
              "why there are none; null if no tracer was attached to exactly this process"},
@@ -414,7 +414,7 @@ const struct rpc_method rpc_methods[RPC_METHOD_COUNT] = {
                           "Writes every system call of a process and its descendants to a file "
                           "with `strace -f -tt`, until `strace.detach`, the end of the process, or "
                           "a file size of 1 GiB (`profiler.strace_full_on_demand`).",
-                          TAKES(strace_trace_params), .answer = TRACER_ANSWER},
+                          PARAMS(strace_trace_params), .answer = TRACER_ANSWER},
 };
 
 static_assert(ARRAY_SIZE(job_finish_params) <= RPC_PARAMS_MAX &&

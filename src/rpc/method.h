@@ -1,5 +1,5 @@
-/* The method table: what can be asked of the daemon, with what, and what comes back. Parameters are
- * checked against it before any handler runs; docs/RPC.md comes from it. */
+/* The method table: the daemon's methods with their parameters and results. Parameters are checked
+ * against it before a handler runs; docs/RPC.md is generated from it. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,31 +15,32 @@ enum rpc_type {
     RPC_TEXT,    /* at most max bytes, not empty; valid UTF-8 without control characters */
     RPC_WORD,    /* one of `words` */
     RPC_TEXTS,   /* a list of at most max texts, each of at most RPC_TEXT_MAX_BYTES; not empty */
-    RPC_TALLY,   /* {name: number from 0 on}, at most max names of at most RPC_NAME_MAX_BYTES */
+    RPC_TALLY,   /* {name: number >= 0}, at most max names of at most RPC_NAME_MAX_BYTES */
     RPC_RECORDS, /* a list of at most max of `record`, each of at most RPC_RECORD_MAX_BYTES */
 };
 
 #define RPC_TEXT_MAX_BYTES 4096
 #define RPC_PARAMS_MAX     32
 
-/* A run that is meant: a job_id, with `-2` where it has one, with `~1` behind it, or a run_id. */
+/* The name of a run: a job_id, optionally with `-2` and `~1` appended, or a run_id. */
 #define RPC_JOB_NAME_MAX_BYTES 160
 #define RPC_STATUS_MAX_BYTES   64
 #define RPC_WORDS_MAX_BYTES    500 /* of a cause, or details */
 #define RPC_PATH_MAX_BYTES     4095
-#define RPC_NAME_MAX_BYTES     128 /* of a step, or of who sets a rate limit */
+#define RPC_NAME_MAX_BYTES     128 /* of a step, or of a rate limit */
 #define RPC_PATTERNS_MAX       32
 #define RPC_TALLY_MAX          1024
-#define RPC_CHAIN_MAX          16 /* links of the failures that led to an end */
-/* As JSON: three texts of a command's length, in which every byte may be escaped. */
+#define RPC_CHAIN_MAX          16 /* links of a failure chain */
+/* As JSON: three texts of the length of a command, with every byte escaped. */
 #define RPC_RECORD_MAX_BYTES (16 * 1024)
-/* Up to here a double, which is all that many clients have, counts exactly: "no limit". */
+/* The largest integer that a double represents exactly (many clients have only doubles): "no
+ * limit". */
 #define RPC_NUMBER_MAX 9007199254740991.0
-/* 64 TiB, the memory of the largest machines that the kernel knows. */
+/* 64 TiB, the most memory that the kernel supports. */
 #define RPC_MEMORY_MAX_MB (64.0 * 1024 * 1024)
 /* Unix seconds, to the end of the year 9999. */
 #define RPC_TIME_MAX 253402300799.0
-/* The kernel's own, on 64 bits. */
+/* The kernel's limit on 64-bit machines. */
 #define RPC_PID_MAX 4194304
 
 struct rpc_param {
@@ -47,16 +48,16 @@ struct rpc_param {
     enum rpc_type type;
     bool is_required;
     double min, max;
-    const char *const *words; /* NULL-terminated; its index is the value */
+    const char *const *words; /* NULL-terminated; the index is the value */
     const struct record *record;
     const char *meaning;
 
-    bool min_excluded; /* of a number: more than min */
-    double fallback;   /* of a number: what stands for it when it is not given; 0: nothing does */
-    /* Of a text: control characters stay in it, as in the command lines that are read from /proc.
-     * They are escaped where it is shown. */
-    bool takes_controls;
-    /* Of a text: what else is asked of it; NULL: nothing. 0, or -EINVAL with the reason. */
+    bool min_excluded; /* of a number: must be greater than min */
+    double fallback;   /* of a number: default value; 0: none */
+    /* Of a text: control characters are allowed, as in command lines from /proc. They are escaped
+     * on output. */
+    bool allows_controls;
+    /* Of a text: an additional check, or NULL. It returns 0, or -EINVAL with the reason. */
     int (*check)(const char *text, const char **ret_reason);
 };
 
@@ -93,7 +94,7 @@ enum rpc_method_id {
     RPC_METHOD_COUNT,
 };
 
-/* Words stand in the order of the enumerators that they name, which do not all begin at 0:
+/* Words are in the order of their enumerators, which do not all begin at 0:
  *   `outcome` of job.finish and sheet.*   success, failure, unknown: OUTCOME_SUCCESS + its index
  *   `outcome` of job.list                 running, …: OUTCOME_RUNNING + its index
  *   `…_exactness`                         exact, sampled, lower_bound: EXACT + its index
@@ -105,18 +106,18 @@ struct rpc_method {
     const char *summary;
     const struct rpc_param *params;
     size_t param_count;
-    const char *answer; /* in words */
+    const char *answer; /* description of the result */
 };
 
-/* By enum rpc_method_id. */
+/* Indexed by enum rpc_method_id. */
 extern const struct rpc_method rpc_methods[RPC_METHOD_COUNT];
 
-/* -1: there is none. */
+/* Returns the enum rpc_method_id of a name, or -1. */
 int rpc_method_find(const char *name);
 
-/* What may be given, in words: "a whole number from 1 to 200". */
+/* Appends the allowed values: "a whole number from 1 to 200". */
 struct text;
 void rpc_param_describe(const struct rpc_param *param, struct text *out);
 
-/* The chapter of docs/RPC.md that lists them. */
+/* Appends the chapter of docs/RPC.md that lists the methods. */
 void rpc_methods_markdown(struct text *out);

@@ -13,12 +13,12 @@
 struct check {
     const struct rpc_method *method;
     const struct rpc_param *param;
-    const char *name; /* of the parameter, or of an item in its list: `events[3]` */
+    const char *name; /* name of the parameter, or of an item in its list: `events[3]` */
     struct arena *arena;
     struct text *problem;
 };
 
-/* Cut, and with nothing in it that a terminal would act on. */
+/* Appends the value, truncated and with control characters escaped. */
 static void append_found(struct text *out, const json_t *found)
 {
     char number[40];
@@ -51,7 +51,7 @@ static void begin_problem(const struct check *check)
 }
 
 /* "job.list: 'limit' is 0, but must be a whole number from 1 to 10000" */
-static int refuse(const struct check *check, const json_t *found)
+static int reject_value(const struct check *check, const json_t *found)
 {
     begin_problem(check);
     text_append_string(check->problem, "is ");
@@ -61,14 +61,14 @@ static int refuse(const struct check *check, const json_t *found)
         append_found(check->problem, found);
     text_append_string(check->problem, ", but must be ");
     rpc_param_describe(check->param, check->problem);
-    /* What counts as no limit is not told to others. */
+    /* RPC_NUMBER_MAX means "no limit", so the description does not mention it. */
     if (check->param->max == RPC_NUMBER_MAX && json_number_value(found) > RPC_NUMBER_MAX)
         text_printf(check->problem, ", at most %.0f", RPC_NUMBER_MAX);
     return -EINVAL;
 }
 
-/* `reason` is a verb with what belongs to it. */
-static int refuse_for(const struct check *check, const json_t *found, const char *reason)
+/* `reason` begins with a verb: "is empty". */
+static int reject_with_reason(const struct check *check, const json_t *found, const char *reason)
 {
     begin_problem(check);
     append_found(check->problem, found);
@@ -76,7 +76,7 @@ static int refuse_for(const struct check *check, const json_t *found, const char
     return -EINVAL;
 }
 
-static int refuse_length(const struct check *check, size_t length, size_t max_bytes)
+static int reject_length(const struct check *check, size_t length, size_t max_bytes)
 {
     begin_problem(check);
     text_printf(check->problem, "has %zu bytes, but at most %zu are allowed", length, max_bytes);
@@ -93,7 +93,7 @@ static bool is_in_range(const struct rpc_param *param, double value)
 static int decode_bool(const struct check *check, const json_t *json, struct rpc_value *ret)
 {
     if (!json_is_boolean(json))
-        return refuse(check, json);
+        return reject_value(check, json);
     ret->boolean = json_is_true(json);
     return 0;
 }
@@ -101,7 +101,7 @@ static int decode_bool(const struct check *check, const json_t *json, struct rpc
 static int decode_int(const struct check *check, const json_t *json, struct rpc_value *ret)
 {
     if (!json_is_integer(json) || !is_in_range(check->param, (double)json_integer_value(json)))
-        return refuse(check, json);
+        return reject_value(check, json);
     ret->integer = json_integer_value(json);
     return 0;
 }
@@ -109,7 +109,7 @@ static int decode_int(const struct check *check, const json_t *json, struct rpc_
 static int decode_real(const struct check *check, const json_t *json, struct rpc_value *ret)
 {
     if (!json_is_number(json) || !is_in_range(check->param, json_number_value(json)))
-        return refuse(check, json);
+        return reject_value(check, json);
     ret->real = json_number_value(json);
     return 0;
 }
@@ -132,7 +132,7 @@ static int decode_word(const struct check *check, const json_t *json, struct rpc
         suggestion_consider(&nearest, json_string_value(json), json_string_length(json), words[i],
                             strlen(words[i]));
     }
-    refuse(check, json);
+    reject_value(check, json);
     if (nearest.name)
         text_printf(check->problem, "; did you mean '%s'?", nearest.name);
     return -EINVAL;
@@ -156,31 +156,31 @@ static int decode_text(const struct check *check, const json_t *json, size_t max
                        const char **ret)
 {
     if (!json_is_string(json))
-        return refuse(check, json);
+        return reject_value(check, json);
 
     const char *text = json_string_value(json), *reason;
     size_t length = json_string_length(json);
     if (length == 0)
-        return refuse_for(check, json, "is empty");
+        return reject_with_reason(check, json, "is empty");
     if (length > max_bytes)
-        return refuse_length(check, length, max_bytes);
+        return reject_length(check, length, max_bytes);
     if (has_nul(json))
-        return refuse_for(check, json, "contains a NUL");
-    if (!check->param->takes_controls && has_control(text, length))
-        return refuse_for(check, json, "contains a control character");
+        return reject_with_reason(check, json, "contains a NUL");
+    if (!check->param->allows_controls && has_control(text, length))
+        return reject_with_reason(check, json, "contains a control character");
     if (check->param->check && check->param->check(text, &reason) < 0)
-        return refuse_for(check, json, reason);
+        return reject_with_reason(check, json, reason);
     *ret = arena_copy(check->arena, text, length);
     return *ret ? 0 : -ENOMEM;
 }
 
 static int decode_texts(struct check check, const json_t *json, struct text_list *ret)
 {
-    size_t count = json_array_size(json); /* 0 for what is no list */
+    size_t count = json_array_size(json); /* 0 if it is not a list */
     char name[80];
 
     if (count == 0 || (double)count > check.param->max) {
-        refuse(&check, json);
+        reject_value(&check, json);
         if (json_is_array(json))
             text_printf(check.problem, "; it has %zu", count);
         return -EINVAL;
@@ -201,13 +201,13 @@ static int decode_texts(struct check check, const json_t *json, struct text_list
 
 static int decode_tally(const struct check *check, json_t *json, struct tally_list *ret)
 {
-    size_t count = json_object_size(json); /* 0 for what is no object */
+    size_t count = json_object_size(json); /* 0 if it is not an object */
     struct tally_list tally = {0};
     const char *name;
     json_t *number;
 
     if (!json_is_object(json) || (double)count > check->param->max) {
-        refuse(check, json);
+        reject_value(check, json);
         if (json_is_object(json))
             text_printf(check->problem, "; it has %zu", count);
         return -EINVAL;
@@ -218,10 +218,10 @@ static int decode_tally(const struct check *check, json_t *json, struct tally_li
     json_object_foreach (json, name, number) {
         size_t length = strlen(name);
         if (!length || length > RPC_NAME_MAX_BYTES || has_control(name, length))
-            return refuse_for(check, json, "has a name that is none");
+            return reject_with_reason(check, json, "has a name that is none");
         if (!json_is_number(number) || !(json_number_value(number) >= 0) ||
             json_number_value(number) > RPC_NUMBER_MAX)
-            return refuse_for(check, json, "holds what is no number from 0 on");
+            return reject_with_reason(check, json, "holds what is no number from 0 on");
         struct tally *item = &tally.items[tally.count++];
         *item = (struct tally){.name = arena_copy(check->arena, name, length),
                                .value = json_number_value(number)};
@@ -241,7 +241,7 @@ static int decode_record(const struct check *check, const json_t *json, void *in
 
     size_t length = strlen(text);
     if (length > RPC_RECORD_MAX_BYTES)
-        return refuse_length(check, length, RPC_RECORD_MAX_BYTES);
+        return reject_length(check, length, RPC_RECORD_MAX_BYTES);
     int r = record_decode(check->param->record, text, length, check->arena, into, &error);
     if (r != -EBADMSG)
         return r;
@@ -256,7 +256,7 @@ static int decode_records(struct check check, const json_t *json, struct any_lis
     char name[80];
 
     if (!json_is_array(json) || (double)count > check.param->max) {
-        refuse(&check, json);
+        reject_value(&check, json);
         if (json_is_array(json))
             text_printf(check.problem, "; it has %zu", count);
         return -EINVAL;
@@ -292,7 +292,7 @@ static int decode_value(const struct check *check, json_t *json, struct rpc_valu
     return -EINVAL;
 }
 
-static int refuse_unknown(const struct rpc_method *method, const char *name, struct text *problem)
+static int reject_unknown(const struct rpc_method *method, const char *name, struct text *problem)
 {
     struct suggestion nearest = {0};
 
@@ -315,8 +315,9 @@ static const struct rpc_param *find_param(const struct rpc_method *method, const
     return NULL;
 }
 
-/* What is not there: an error, or its fallback. */
-static int fill_in(const struct rpc_method *method, struct rpc_value *values, struct text *problem)
+/* Sets the fallbacks of parameters that are not given, and reports missing required ones. */
+static int set_missing(const struct rpc_method *method, struct rpc_value *values,
+                       struct text *problem)
 {
     for (size_t i = 0; i < method->param_count; i++) {
         const struct rpc_param *param = &method->params[i];
@@ -348,7 +349,7 @@ int rpc_params_decode(const struct rpc_method *method, json_t *params, struct ar
     json_object_foreach (params, name, json) {
         const struct rpc_param *param = find_param(method, name);
         if (!param)
-            return refuse_unknown(method, name, problem);
+            return reject_unknown(method, name, problem);
         if (json_is_null(json))
             continue;
 
@@ -359,5 +360,5 @@ int rpc_params_decode(const struct rpc_method *method, json_t *params, struct ar
             return r;
         value->is_given = true;
     }
-    return fill_in(method, values, problem);
+    return set_missing(method, values, problem);
 }

@@ -1,4 +1,4 @@
-/* Parameters as they came, checked against the table of their method. */
+/* Decodes the parameters of a request and checks them against the method's table. */
 #pragma once
 
 #include <jansson.h>
@@ -7,10 +7,10 @@
 #include "base/text.h"
 #include "rpc/codec.h"
 
-/* Of what came, an error message shows this much. */
+/* Width of a value in an error message. */
 #define RPC_FOUND_COLUMNS 60
 
-/* `params` is an object, or NULL. `values` holds as many as the method has parameters, none given.
- * 0, -EINVAL with the problem in words, or -ENOMEM. */
+/* `params` is an object, or NULL. `values` has an entry for each parameter of the method, all
+ * marked as not given. Returns 0, -EINVAL with the problem as text, or -ENOMEM. */
 int rpc_params_decode(const struct rpc_method *method, json_t *params, struct arena *arena,
                       struct rpc_value *values, struct text *problem);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* `at` is at the opening quote; returns what follows the closing one. */
+/* `at` is at the opening quote; returns the position after the closing one. */
 static const char *skip_string(const char *at, const char *end)
 {
     for (at++; at < end && *at != '"'; at++)
@@ -34,7 +34,7 @@ static const char *skip_separators(const char *at, const char *end)
     return at;
 }
 
-/* A number, true, false or null; at least one byte. */
+/* Skips a number, true, false or null; at least one byte. */
 static const char *skip_plain(const char *at, const char *end)
 {
     do
@@ -85,7 +85,7 @@ struct rpc_span rpc_span_member(json_t *object, const char *name, struct rpc_spa
 {
     struct rpc_span rest = rpc_span_within(text.at, (size_t)(text.end - text.at)), value;
 
-    /* jansson steps through members in the order in which they came. */
+    /* jansson iterates over members in their original order. */
     for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at))
         if (rpc_span_next(&rest, true, &value) && strcmp(json_object_iter_key(at), name) == 0)
             return value;

@@ -1,6 +1,6 @@
-/* Pieces of JSON text as they stand, for text that a parser has accepted: an id is given back as it
- * came, a result is handed on without a copy. On other text they find nonsense, but nothing outside
- * of it. */
+/* Finds parts of JSON text that a parser has accepted, so that an id is repeated unchanged and a
+ * result is used without a copy. On invalid text the results are meaningless, but stay within the
+ * text. */
 #pragma once
 
 #include <jansson.h>
@@ -12,17 +12,17 @@ struct rpc_span {
     const char *end;
 };
 
-/* What is between the brackets of a list or an object, and behind them. */
+/* Returns the text after the opening bracket of a list or an object. */
 struct rpc_span rpc_span_within(const char *json, size_t length);
-/* The next value in there, in an object without its key; false: there are no more. */
+/* Returns the next value in it, in an object without its key; false if there are no more. */
 bool rpc_span_next(struct rpc_span *rest, bool has_keys, struct rpc_span *ret);
 
-/* A member of an object that was parsed out of `text`: the value that stands where the parser found
- * it, however its key was escaped. Empty: there is none. */
+/* Returns the value of a member of an object that was parsed from `text`, for any escaping of its
+ * key. Empty if there is none. */
 struct rpc_span rpc_span_member(json_t *object, const char *name, struct rpc_span text);
 
-/* What makes a text too costly to parse at all, before anything is built: deeper than `max_depth`,
- * more than `max_values`. */
+/* Checks before parsing whether a text is too expensive to parse: deeper than `max_depth`, or more
+ * values than `max_values`. */
 enum rpc_shape {
     RPC_SHAPE_FINE,
     RPC_SHAPE_TOO_DEEP,
