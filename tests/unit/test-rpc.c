@@ -62,7 +62,7 @@ static void test_documentation_has_every_parameter(void **state _unused_)
             assert_non_null(strstr(chapter, wanted));
         }
     }
-    assert_non_null(strstr(text_string(&out), "a whole number from 1 to 200; otherwise 50"));
+    assert_non_null(strstr(text_string(&out), "a whole number from 1 to 200; default 50"));
     assert_non_null(strstr(text_string(&out), "a number more than 0, at most 86400"));
     assert_non_null(strstr(text_string(&out), "one of success, failure, unknown | yes |"));
     assert_non_null(strstr(text_string(&out), "| `sheet_num` | a whole number, 0 or more | yes |"));
@@ -352,13 +352,13 @@ static void test_refused_parameters(void **state _unused_)
         REFUSED("job.start", "{\"job_id\":\"a\\u0000b\"}", "contains a NUL"),
         REFUSED("job.start", "{\"job_id\":\"a\",\"job_type\":\"a\\nb\"}",
                 "'job_type' \"a\\nb\" contains a control"),
-        REFUSED("job.start", "{\"job_id\":\"a\",\"run_id\":\"x\"}", "'run_id' \"x\" is no UUID"),
+        REFUSED("job.start", "{\"job_id\":\"a\",\"run_id\":\"x\"}", "'run_id' \"x\" is not a UUID"),
         REFUSED("job.start",
                 "{\"job_id\":\"a\",\"run_id\":\"0190A1B2-c3d4-7e5f-8a9b-0c1d2e3f4a5b\"}",
-                "is no UUID"),
+                "is not a UUID"),
         REFUSED("job.start",
                 "{\"job_id\":\"a\",\"run_id\":\"0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5\"}",
-                "is no UUID"),
+                "is not a UUID"),
         REFUSED("job.start", "{\"job_id\":\"a\",\"unique\":1}",
                 "'unique' is 1, but must be true or false"),
         REFUSED("job.start", "{\"job_id\":\"a\",\"total_sheets\":0}",
