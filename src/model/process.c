@@ -44,7 +44,7 @@ static const struct field process_metric_fields[] = {
           .resolution = 0.01, .title = "AGE", .width = 9, .meaning = "time since it started"),
     FIELD(job_id, FIELD_TEXT, .origin = "jobs", .title = "JOB", .width = 16,
           .meaning = "job of the process"),
-    FIELD(sheet_num, FIELD_INT, .origin = "jobs", .title = "SHEET", .width = 5,
+    FIELD(sheet_num, FIELD_INT, .origin = "jobs", .title = "STEP", .width = 5,
           .meaning = "step of the job"),
     FIELD(syscall_counts, FIELD_TALLY, .unit = UNIT_COUNT, .cost = COST_TRACED, .origin = "kernel",
           .meaning = "number of system calls by name, if they are counted"),
