@@ -76,7 +76,7 @@ bool config_apply_expect(struct config_apply *apply, const struct config_node *n
     if (report_refused(apply, node, path))
         return false;
     if (config_node_is_null(node))
-        config_report(apply, node, path, "no value where %s is wanted", noun);
+        config_report(apply, node, path, "no value; expected %s", noun);
     else if (node->kind != kind)
         config_report_value(apply, node, path, "is not %s", noun);
     return node->kind == kind && !config_node_is_null(node);

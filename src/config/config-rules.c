@@ -111,9 +111,9 @@ static bool check_template(struct config_apply *apply, const struct config_node 
     if (r == -ENOMEM)
         apply->error = r;
     else if (r == -EINVAL)
-        config_report_value(apply, node, path, "has a brace without its partner or a name");
+        config_report_value(apply, node, path, "has an unmatched brace or an empty placeholder");
     else if (r == -ENOENT)
-        config_report_value(apply, node, path, "uses {%.*s}, which '%s' does not supply",
+        config_report_value(apply, node, path, "uses {%.*s}, which '%s' does not define",
                             (int)supply->missing_length, supply->missing,
                             job_rule_kind_name(supply->rule->kind));
     return r == 0;
@@ -215,7 +215,7 @@ static bool set_variables(struct config_apply *apply, const struct config_node *
     if (!config_apply_expect(apply, node, NODE_LIST, path, "a list of variables"))
         return false;
     if (!node->first) {
-        config_report(apply, node, path, "names no variable");
+        config_report(apply, node, path, "lists no variable");
         return false;
     }
     return config_apply_words(apply, path, "the name of a variable", node, check_variable,

@@ -242,7 +242,7 @@ static int set_path(struct config *config, const char **member, const struct con
     }
     const char *path = config_value_path(&config->arena, node, problem);
     if (path && path[strlen(path) - 1] == '/') {
-        text_append_string(problem, "ends in '/', so it is no file");
+        text_append_string(problem, "ends in '/', so it is not a file");
         path = NULL;
     }
     if (!path)

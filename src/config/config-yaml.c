@@ -81,7 +81,7 @@ static int fail_parser(struct reader *reader)
 
     text_append_string(&message, "not valid YAML: ");
     if (is_tab_at(reader, mark)) {
-        text_append_string(&message, "a tab where spaces are wanted");
+        text_append_string(&message, "a tab instead of spaces");
     } else {
         text_append_string(&message, parser->problem ? parser->problem : "unknown problem");
         if (parser->context)

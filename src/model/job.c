@@ -276,7 +276,7 @@ static const char *check_characters(const char *text, size_t length)
         if (utf8_is_control(character))
             return "contains a control character";
         if (is_invisible(character))
-            return "contains a character that cannot be seen";
+            return "contains an invisible character";
         if (i == 0 && is_blank(character))
             return "begins with a blank";
     }

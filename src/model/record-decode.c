@@ -33,8 +33,8 @@ static size_t format_place(const struct place *place, char *into, size_t size)
     return used + (size_t)n;
 }
 
-static int refuse(struct decoder *decoder, const struct place *place, const char *expected,
-                  const json_t *found)
+static int fail_expected(struct decoder *decoder, const struct place *place, const char *expected,
+                         const json_t *found)
 {
     static const char *const kinds[] = {
         [JSON_OBJECT] = "an object",   [JSON_ARRAY] = "an array",  [JSON_STRING] = "text",
@@ -57,9 +57,9 @@ static int decode_int(struct decoder *decoder, const struct place *place, const 
                       int64_t *ret)
 {
     if (!json_is_integer(json))
-        return refuse(decoder, place, "an integer", json);
+        return fail_expected(decoder, place, "an integer", json);
     if (!int_is_known(json_integer_value(json)))
-        return refuse(decoder, place, "a larger integer", json);
+        return fail_expected(decoder, place, "a larger integer", json);
     *ret = json_integer_value(json);
     return 0;
 }
@@ -68,7 +68,7 @@ static int decode_real(struct decoder *decoder, const struct place *place, const
                        double *ret)
 {
     if (!json_is_number(json))
-        return refuse(decoder, place, "a number", json);
+        return fail_expected(decoder, place, "a number", json);
     *ret = json_number_value(json);
     return 0;
 }
@@ -77,7 +77,7 @@ static int decode_text(struct decoder *decoder, const struct place *place, const
                        const char **ret)
 {
     if (!json_is_string(json))
-        return refuse(decoder, place, "text", json);
+        return fail_expected(decoder, place, "text", json);
     *ret = arena_copy(decoder->arena, json_string_value(json), json_string_length(json));
     return *ret ? 0 : -ENOMEM;
 }
@@ -87,7 +87,7 @@ static int decode_char(struct decoder *decoder, const struct place *place, const
 {
     if (!json_is_string(json) || json_string_length(json) != 1 ||
         (unsigned char)json_string_value(json)[0] >= 0x80)
-        return refuse(decoder, place, "one character", json);
+        return fail_expected(decoder, place, "one character", json);
     *ret = json_string_value(json)[0];
     return 0;
 }
@@ -100,14 +100,14 @@ static int decode_enum(struct decoder *decoder, const struct place *place,
             *ret = (int)i;
             return 0;
         }
-    return refuse(decoder, place, "a known word", json);
+    return fail_expected(decoder, place, "a known word", json);
 }
 
 static int decode_bool(struct decoder *decoder, const struct place *place, const json_t *json,
                        int *ret)
 {
     if (!json_is_boolean(json))
-        return refuse(decoder, place, "true or false", json);
+        return fail_expected(decoder, place, "true or false", json);
     *ret = truth_of(json_is_true(json));
     return 0;
 }
@@ -127,7 +127,7 @@ static int decode_array(struct decoder *decoder, const struct place *place, cons
                         struct any_list *ret)
 {
     if (!json_is_array(json))
-        return refuse(decoder, place, "an array", json);
+        return fail_expected(decoder, place, "an array", json);
 
     size_t count = json_array_size(json);
     struct any_list list = {.items = list_room(decoder, count, item_size), .count = count};
@@ -162,7 +162,7 @@ static int decode_keyed(struct decoder *decoder, const struct place *place,
     const struct record rest = {
         .size = record->size, .fields = record->fields + 1, .field_count = record->field_count - 1};
     if (!json_is_object(json))
-        return refuse(decoder, place, "an object", json);
+        return fail_expected(decoder, place, "an object", json);
 
     struct any_list list = {.items = list_room(decoder, json_object_size(json), record->size)};
     if (!list.items)
@@ -175,7 +175,7 @@ static int decode_keyed(struct decoder *decoder, const struct place *place,
         char *item = (char *)list.items + list.count++ * record->size;
         int64_t *item_key = (int64_t *)(item + record->fields[0].offset);
         if (number_parse_int(key, item_key) < 0 || !int_is_known(*item_key))
-            return refuse(decoder, &item_place, "a number as key", NULL);
+            return fail_expected(decoder, &item_place, "a number as key", NULL);
         int r = decode_object(decoder, &item_place, &rest, value, item);
         if (r < 0)
             return r;
@@ -188,7 +188,7 @@ static int decode_tally(struct decoder *decoder, const struct place *place, json
                         struct tally_list *ret)
 {
     if (!json_is_object(json))
-        return refuse(decoder, place, "an object", json);
+        return fail_expected(decoder, place, "an object", json);
 
     struct tally_list list = {.items =
                                   list_room(decoder, json_object_size(json), sizeof(struct tally))};
@@ -240,7 +240,7 @@ static int decode_object(struct decoder *decoder, const struct place *place,
 {
     record_init(record, object);
     if (!json_is_object(json))
-        return refuse(decoder, place, "an object", json);
+        return fail_expected(decoder, place, "an object", json);
 
     for (size_t i = 0; i < record->field_count; i++) {
         const struct field *field = &record->fields[i];
@@ -249,7 +249,7 @@ static int decode_object(struct decoder *decoder, const struct place *place,
 
         if (!value || json_is_null(value)) {
             if (field->required || (field->is_announced && !value))
-                return refuse(decoder, &field_place, field_type_name(field->type), value);
+                return fail_expected(decoder, &field_place, field_type_name(field->type), value);
             continue;
         }
         int r = decode_field(decoder, &field_place, field, value, (char *)object + field->offset);

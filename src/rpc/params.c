@@ -218,10 +218,11 @@ static int decode_tally(const struct check *check, json_t *json, struct tally_li
     json_object_foreach (json, name, number) {
         size_t length = strlen(name);
         if (!length || length > RPC_NAME_MAX_BYTES || has_control(name, length))
-            return reject_with_reason(check, json, "has a name that is none");
+            return reject_with_reason(check, json, "contains an invalid name");
         if (!json_is_number(number) || !(json_number_value(number) >= 0) ||
             json_number_value(number) > RPC_NUMBER_MAX)
-            return reject_with_reason(check, json, "holds what is no number from 0 on");
+            return reject_with_reason(check, json,
+                                      "contains a value that is not a number of at least 0");
         struct tally *item = &tally.items[tally.count++];
         *item = (struct tally){.name = arena_copy(check->arena, name, length),
                                .value = json_number_value(number)};

@@ -128,7 +128,7 @@ static void test_error_yaml(void **state)
     expect_error("&a profiler: {}\n", "sonde.yaml:1:1: anchors are not allowed");
     expect_error("limits: {}\n---\ndaemon: {}\n", "sonde.yaml:2:1: more than one document");
     expect_error("profiler:\n\tscope: all\n",
-                 "sonde.yaml:2:1: not valid YAML: a tab where spaces are wanted");
+                 "sonde.yaml:2:1: not valid YAML: a tab instead of spaces");
     expect_error("profiler:\n  scope: all\n oops\n",
                  "sonde.yaml:3:2: not valid YAML: did not find expected key while parsing a block "
                  "mapping");
@@ -253,7 +253,7 @@ static void test_error_paths(void **state)
                  "sonde.yaml:1:26: profiler.storage_path: 'db' is not an absolute path "
                  "(allowed: a path that begins with / or ~/)");
     expect_error("profiler: {jsonl_path: /var/}",
-                 "sonde.yaml:1:24: profiler.jsonl_path: '/var/' ends in '/', so it is no file "
+                 "sonde.yaml:1:24: profiler.jsonl_path: '/var/' ends in '/', so it is not a file "
                  "(allowed: a path that begins with / or ~/, or empty)");
     expect_error("profiler: {storage_path: \"\"}",
                  "sonde.yaml:1:26: profiler.storage_path: '' is empty "
@@ -290,12 +290,13 @@ static void test_rule_errors(void **state)
                       "17: jobs.rules.jobid: unknown key; did you mean 'job_id'?");
     expect_rule_error("{job_id: a, job_id: b, env: [A]}",
                       "28: jobs.rules.job_id: duplicate key; first on line 1");
-    expect_rule_error("{job_id: 'a{B', env: [B]}", "25: jobs.rules.job_id: 'a{B' has a brace "
-                                                   "without its partner or a name");
+    expect_rule_error(
+        "{job_id: 'a{B', env: [B]}",
+        "25: jobs.rules.job_id: 'a{B' has an unmatched brace or an empty placeholder");
     expect_rule_error("{job_id: 'a{C}', env: [B]}",
-                      "25: jobs.rules.job_id: 'a{C}' uses {C}, which 'env' does not supply");
+                      "25: jobs.rules.job_id: 'a{C}' uses {C}, which 'env' does not define");
     expect_rule_error("{job_id: 'a{2}', cgroup: '(b)'}",
-                      "25: jobs.rules.job_id: 'a{2}' uses {2}, which 'cgroup' does not supply");
+                      "25: jobs.rules.job_id: 'a{2}' uses {2}, which 'cgroup' does not define");
     expect_rule_error("{job_id: 'a~', command: b}", "25: jobs.rules.job_id: 'a~' contains '~', "
                                                     "which names earlier runs (JOB~1)");
     expect_rule_error("{job_id: a, cgroup: '(b'}",
@@ -311,7 +312,7 @@ static void test_rule_errors(void **state)
                       "back-reference");
     expect_rule_error("{job_id: a, cgroup: ''}",
                       "36: jobs.rules.cgroup: '' is not a usable pattern: is empty");
-    expect_rule_error("{job_id: a, env: []}", "33: jobs.rules.env: names no variable");
+    expect_rule_error("{job_id: a, env: []}", "33: jobs.rules.env: lists no variable");
     expect_rule_error("{job_id: a, env: A}", "33: jobs.rules.env: 'A' is not a list of variables");
     expect_rule_error("{job_id: a, env: [A-B]}",
                       "34: jobs.rules.env: 'A-B' is not the name of a variable");
