@@ -14,7 +14,7 @@
  * runs; if that dies, the last of it is in the samples (session_lose_jobs()). For a run that was
  * taken over, these alone would not tell: it is written with every snapshot.
  *
- * run-told.c has what is told of runs, run-table.c what samples give. */
+ * run-table-lifecycle.c has what is told of runs, run-table.c what samples give. */
 #pragma once
 
 #include "base/map.h"
@@ -106,7 +106,7 @@ int run_table_begin_job(struct run_table *table, const struct job *job, double n
 int run_table_finish_job(struct run_table *table, const struct job *job);
 int run_table_put_sheet(struct run_table *table, const struct sheet *sheet);
 
-/* For run-told.c: a row of `jobs` that is not there yet, 1, or 0 if it is; a sheet, made or brought
+/* For run-table-lifecycle.c: a row of `jobs` that is not there yet, 1, or 0 if it is; a sheet, made or brought
  * up to date; all that is in memory of a run, written, and forgotten with the transaction: what
  * others tell of it goes on top of what samples have given, and is read again when it turns up. */
 int run_table_insert_job(struct run_table *table, const struct job *job);
