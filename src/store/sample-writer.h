@@ -58,6 +58,6 @@ void sample_writer_reset(struct sample_writer *writer);
 /* The last of it: folds, rolls up and ends all processes. Within a transaction. */
 int sample_writer_end(struct sample_writer *writer);
 
-/* For sample-writer.c, in part-writer.c: what belongs to the snapshot that is being written. */
+/* For sample-writer.c, in gpu-job-writer.c: what belongs to the snapshot that is being written. */
 int sample_writer_add_gpu(struct sample_writer *writer, const struct gpu_metric *gpu);
 int sample_writer_add_usage(struct sample_writer *writer, const struct job_usage *usage);
