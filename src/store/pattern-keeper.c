@@ -1,5 +1,5 @@
 /* Patterns written by whoever is no writer otherwise. */
-#include "store/findings.h"
+#include "store/anomaly-table.h"
 #include "store/place.h"
 #include "store/store.h"
 
@@ -7,7 +7,7 @@ static int renew(struct database *database, const char *pattern_type,
                  const struct pattern_list *patterns)
 {
     struct schema schema;
-    struct findings findings;
+    struct anomaly_table table;
 
     schema_init(&schema);
     int r = schema_bring_up(&schema, database);
@@ -15,9 +15,9 @@ static int renew(struct database *database, const char *pattern_type,
         r = database_begin(database);
     if (r < 0)
         return r;
-    findings_init(&findings, database, &schema, 0);
-    r = database_end(database, findings_renew_patterns(&findings, pattern_type, patterns));
-    findings_done(&findings);
+    anomaly_table_init(&table, database, &schema, 0);
+    r = database_end(database, anomaly_table_renew_patterns(&table, pattern_type, patterns));
+    anomaly_table_done(&table);
     return r;
 }
 

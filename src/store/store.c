@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "model/record-json.h"
 #include "model/redact.h"
+#include "store/anomaly-table.h"
 #include "store/ballast.h"
-#include "store/findings.h"
 #include "store/folds.h"
 #include "store/jsonl.h"
 #include "store/place.h"
@@ -35,7 +35,7 @@ struct store {
     struct text_pool texts;
     struct run_table runs;
     struct sample_writer samples;
-    struct findings findings;
+    struct anomaly_table anomalies;
     struct folds folds;
     sqlite3_stmt *insert_event;
     sqlite3_stmt *insert_gap;
@@ -97,7 +97,7 @@ static int open_session(struct store *store, const struct store_options *options
     if (r == 0)
         r = run_table_init(&store->runs, database, &store->schema, store->session.id);
     store->runs.patience = store->stays ? GROWTH_SNAPSHOTS : 1;
-    findings_init(&store->findings, database, &store->schema, store->session.id);
+    anomaly_table_init(&store->anomalies, database, &store->schema, store->session.id);
     folds_init(&store->folds, database, store->session.id, store->redact);
     if (r == 0)
         r = sample_writer_init(&store->samples, database, &store->schema, &store->texts,
@@ -113,7 +113,7 @@ static void release(struct store *store)
     sqlite3_finalize(store->insert_event);
     sqlite3_finalize(store->insert_gap);
     sqlite3_finalize(store->insert_turn);
-    findings_done(&store->findings);
+    anomaly_table_done(&store->anomalies);
     folds_done(&store->folds);
     sample_writer_done(&store->samples);
     run_table_done(&store->runs);
@@ -280,7 +280,7 @@ static int end_session(struct store *store)
     r = sample_writer_end(&store->samples);
     if (r == 0)
         r = session_lose_jobs(&store->database, store->session.id);
-    if (r == 0 && findings_have_anomalies(&store->findings))
+    if (r == 0 && anomaly_table_is_used(&store->anomalies))
         r = session_clear_anomalies(&store->database, store->session.id);
     if (r == 0)
         r = session_note_end(&store->session, now_sec());
@@ -462,7 +462,7 @@ static int write_anomaly(struct store *store, const struct tick *tick,
         r = find_command(store, tick, anomaly->pid, &command);
     if (r < 0)
         return database_fail_with(&store->database, r, "no memory left");
-    return findings_write_anomaly(&store->findings, &shown, command, &store->arena);
+    return anomaly_table_write(&store->anomalies, &shown, command, &store->arena);
 }
 
 /* A process that is in the snapshot shows it there. */
@@ -648,15 +648,16 @@ int store_write_anomaly(struct store *store, const struct anomaly *anomaly)
 int store_write_pattern(struct store *store, const struct pattern *pattern)
 {
     int r = begin_transaction(store);
-    return r < 0 ? r : end_transaction(store, findings_put_pattern(&store->findings, pattern));
+    return r < 0 ? r
+                 : end_transaction(store, anomaly_table_put_pattern(&store->anomalies, pattern));
 }
 
 int store_delete_pattern(struct store *store, const char *pattern_type, const char *pattern_name)
 {
     int r = begin_transaction(store);
     return r < 0 ? r
-                 : end_transaction(store, findings_delete_pattern(&store->findings, pattern_type,
-                                                                  pattern_name));
+                 : end_transaction(store, anomaly_table_delete_pattern(&store->anomalies,
+                                                                       pattern_type, pattern_name));
 }
 
 int store_renew_patterns(struct store *store, const char *pattern_type,
@@ -664,8 +665,8 @@ int store_renew_patterns(struct store *store, const char *pattern_type,
 {
     int r = begin_transaction(store);
     return r < 0 ? r
-                 : end_transaction(
-                       store, findings_renew_patterns(&store->findings, pattern_type, patterns));
+                 : end_transaction(store, anomaly_table_renew_patterns(&store->anomalies,
+                                                                       pattern_type, patterns));
 }
 
 /* ---- upkeep ---- */

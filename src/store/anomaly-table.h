@@ -14,7 +14,7 @@
 #define ANOMALY_PATTERNS_MAX  1000
 #define ANOMALY_PATTERNS_REST "other"
 
-struct findings {
+struct anomaly_table {
     struct database *database;
     const struct schema *schema;
     int64_t session;
@@ -26,25 +26,25 @@ struct findings {
     sqlite3_stmt *delete_pattern;
 };
 
-void findings_init(struct findings *findings, struct database *database,
-                   const struct schema *schema, int64_t session);
-void findings_done(struct findings *findings);
+void anomaly_table_init(struct anomaly_table *table, struct database *database,
+                        const struct schema *schema, int64_t session);
+void anomaly_table_done(struct anomaly_table *table);
 
 /* Within a transaction, all of them. 0 or a negative errno. */
 
 /* By (timestamp, anomaly_type, pid, run_id): made, or brought up to date. Its pattern is kept when
  * it is made and opening. `command` is that of its process, secrets hidden; NULL: not known. Of
  * what is in `arena` nothing is needed afterwards. */
-int findings_write_anomaly(struct findings *findings, const struct anomaly *anomaly,
-                           const char *command, struct arena *arena);
+int anomaly_table_write(struct anomaly_table *table, const struct anomaly *anomaly,
+                        const char *command, struct arena *arena);
 /* Whether there may be any that this session has left open. */
-bool findings_have_anomalies(const struct findings *findings);
+bool anomaly_table_is_used(const struct anomaly_table *table);
 
 /* See store_renew_patterns(). */
-int findings_renew_patterns(struct findings *findings, const char *pattern_type,
-                            const struct pattern_list *patterns);
+int anomaly_table_renew_patterns(struct anomaly_table *table, const char *pattern_type,
+                                 const struct pattern_list *patterns);
 
 /* By (pattern_type, pattern_name). */
-int findings_put_pattern(struct findings *findings, const struct pattern *pattern);
-int findings_delete_pattern(struct findings *findings, const char *pattern_type,
-                            const char *pattern_name);
+int anomaly_table_put_pattern(struct anomaly_table *table, const struct pattern *pattern);
+int anomaly_table_delete_pattern(struct anomaly_table *table, const char *pattern_type,
+                                 const char *pattern_name);

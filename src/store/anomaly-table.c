@@ -1,4 +1,4 @@
-#include "store/findings.h"
+#include "store/anomaly-table.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,44 +14,43 @@
 #define SUBJECT_MAX_BYTES JOB_ID_MAX_BYTES
 static_assert(PROGRAM_MAX_BYTES <= SUBJECT_MAX_BYTES, "a program fits");
 
-void findings_init(struct findings *findings, struct database *database,
-                   const struct schema *schema, int64_t session)
+void anomaly_table_init(struct anomaly_table *table, struct database *database,
+                        const struct schema *schema, int64_t session)
 {
-    *findings = (struct findings){.database = database, .schema = schema, .session = session};
+    *table = (struct anomaly_table){.database = database, .schema = schema, .session = session};
 }
 
-void findings_done(struct findings *findings)
+void anomaly_table_done(struct anomaly_table *table)
 {
-    sqlite3_stmt *statements[] = {findings->update_anomaly, findings->insert_anomaly,
-                                  findings->put_pattern, findings->count_pattern,
-                                  findings->delete_pattern};
+    sqlite3_stmt *statements[] = {table->update_anomaly, table->insert_anomaly, table->put_pattern,
+                                  table->count_pattern, table->delete_pattern};
 
     for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
         sqlite3_finalize(statements[i]);
-    *findings = (struct findings){0};
+    *table = (struct anomaly_table){0};
 }
 
-static int no_memory(struct findings *findings)
+static int no_memory(struct anomaly_table *table)
 {
-    return database_fail_with(findings->database, -ENOMEM, "no memory left");
+    return database_fail_with(table->database, -ENOMEM, "no memory left");
 }
 
 /* ---- patterns ---- */
 
-static int put_pattern(struct findings *findings, const struct pattern *pattern,
+static int put_pattern(struct anomaly_table *table, const struct pattern *pattern,
                        sqlite3_stmt *statement)
 {
-    int r = columns_bind(&findings->schema->pattern, pattern, NULL, statement, 1);
+    int r = columns_bind(&table->schema->pattern, pattern, NULL, statement, 1);
 
     if (r == -ENOMEM)
-        return no_memory(findings);
-    return r < 0 ? r : database_run(findings->database, statement);
+        return no_memory(table);
+    return r < 0 ? r : database_run(table->database, statement);
 }
 
-static int prepare_put(struct findings *findings, const char *verb, const char *more,
+static int prepare_put(struct anomaly_table *table, const char *verb, const char *more,
                        sqlite3_stmt **ret)
 {
-    const struct columns *columns = &findings->schema->pattern;
+    const struct columns *columns = &table->schema->pattern;
     _cleanup_text_ struct text sql = {0};
 
     text_printf(&sql, "%s INTO patterns (", verb);
@@ -60,35 +59,35 @@ static int prepare_put(struct findings *findings, const char *verb, const char *
     for (size_t i = 0; i < columns->count; i++)
         text_append_string(&sql, i ? ", ?" : "?");
     text_printf(&sql, ")%s", more);
-    return database_prepare_text(findings->database, &sql, ret);
+    return database_prepare_text(table->database, &sql, ret);
 }
 
-int findings_put_pattern(struct findings *findings, const struct pattern *pattern)
+int anomaly_table_put_pattern(struct anomaly_table *table, const struct pattern *pattern)
 {
     sqlite3_stmt *put = NULL;
 
-    int r = prepare_put(findings, "INSERT OR REPLACE", "", &put);
+    int r = prepare_put(table, "INSERT OR REPLACE", "", &put);
     if (r == 0)
-        r = put_pattern(findings, pattern, put);
+        r = put_pattern(table, pattern, put);
     sqlite3_finalize(put);
     return r;
 }
 
-int findings_delete_pattern(struct findings *findings, const char *pattern_type,
-                            const char *pattern_name)
+int anomaly_table_delete_pattern(struct anomaly_table *table, const char *pattern_type,
+                                 const char *pattern_name)
 {
     int r =
-        findings->delete_pattern
+        table->delete_pattern
             ? 0
-            : database_prepare(findings->database,
+            : database_prepare(table->database,
                                "DELETE FROM patterns WHERE pattern_type = ?1 AND pattern_name = ?2",
-                               &findings->delete_pattern);
+                               &table->delete_pattern);
 
     if (r < 0)
         return r;
-    sqlite3_bind_text(findings->delete_pattern, 1, pattern_type, -1, SQLITE_STATIC);
-    sqlite3_bind_text(findings->delete_pattern, 2, pattern_name, -1, SQLITE_STATIC);
-    return database_run(findings->database, findings->delete_pattern);
+    sqlite3_bind_text(table->delete_pattern, 1, pattern_type, -1, SQLITE_STATIC);
+    sqlite3_bind_text(table->delete_pattern, 2, pattern_name, -1, SQLITE_STATIC);
+    return database_run(table->database, table->delete_pattern);
 }
 
 /* ---- the pattern of an anomaly ---- */
@@ -126,24 +125,24 @@ static double confidence_of(int severity)
     }
 }
 
-static int find_job_type(struct findings *findings, const char *run_id,
+static int find_job_type(struct anomaly_table *table, const char *run_id,
                          char into[static SUBJECT_MAX_BYTES + 1])
 {
     sqlite3_stmt *ask = NULL;
 
-    int r = database_prepare(findings->database,
+    int r = database_prepare(table->database,
                              "SELECT job_type FROM jobs WHERE run_id = ?1 AND job_type IS NOT NULL",
                              &ask);
     if (r < 0)
         return r;
     sqlite3_bind_text(ask, 1, run_id, -1, SQLITE_STATIC);
-    r = database_step(findings->database, ask);
+    r = database_step(table->database, ask);
     if (r > 0) {
         const char *type = (const char *)sqlite3_column_text(ask, 0);
         if (type)
             utf8_clean(into, SUBJECT_MAX_BYTES + 1, type, strlen(type));
         else
-            r = no_memory(findings);
+            r = no_memory(table);
     }
     sqlite3_finalize(ask);
     return r;
@@ -165,10 +164,10 @@ struct subject {
     char text[SUBJECT_MAX_BYTES + 1];
 };
 
-static int find_subject(struct findings *findings, const struct anomaly *anomaly,
+static int find_subject(struct anomaly_table *table, const struct anomaly *anomaly,
                         const char *command, struct subject *ret)
 {
-    int r = anomaly->run_id ? find_job_type(findings, anomaly->run_id, ret->text) : 0;
+    int r = anomaly->run_id ? find_job_type(table, anomaly->run_id, ret->text) : 0;
 
     if (r < 0)
         return r;
@@ -231,18 +230,18 @@ static int make_pattern(const struct anomaly *anomaly, const struct subject *sub
     return ret->pattern_name ? 0 : -ENOMEM;
 }
 
-static int prepare_patterns(struct findings *findings)
+static int prepare_patterns(struct anomaly_table *table)
 {
     int r = 0;
 
-    if (!findings->count_pattern)
-        r = database_prepare(findings->database,
+    if (!table->count_pattern)
+        r = database_prepare(table->database,
                              "SELECT EXISTS (SELECT 1 FROM patterns WHERE pattern_type = ?1"
                              " AND pattern_name = ?2)"
                              " OR (SELECT count(*) FROM patterns WHERE pattern_type = ?1) < ?3",
-                             &findings->count_pattern);
-    if (r == 0 && !findings->put_pattern)
-        r = prepare_put(findings, "INSERT",
+                             &table->count_pattern);
+    if (r == 0 && !table->put_pattern)
+        r = prepare_put(table, "INSERT",
                         " ON CONFLICT DO UPDATE SET description = excluded.description,"
                         " context_tags = excluded.context_tags,"
                         " suggested_action = excluded.suggested_action,"
@@ -250,48 +249,48 @@ static int prepare_patterns(struct findings *findings)
                         " first_seen = COALESCE(first_seen, excluded.first_seen),"
                         " last_seen = max(COALESCE(last_seen, 0), excluded.last_seen),"
                         " occurrences = COALESCE(occurrences, 0) + 1",
-                        &findings->put_pattern);
+                        &table->put_pattern);
     return r;
 }
 
 /* Whether the pattern is there, or there is room for one more. */
-static int has_place(struct findings *findings, const struct pattern *pattern, int64_t *ret)
+static int has_place(struct anomaly_table *table, const struct pattern *pattern, int64_t *ret)
 {
-    sqlite3_stmt *ask = findings->count_pattern;
+    sqlite3_stmt *ask = table->count_pattern;
 
     sqlite3_bind_text(ask, 1, pattern->pattern_type, -1, SQLITE_STATIC);
     sqlite3_bind_text(ask, 2, pattern->pattern_name, -1, SQLITE_STATIC);
     sqlite3_bind_int64(ask, 3, ANOMALY_PATTERNS_MAX);
-    return MIN(database_step_int(findings->database, ask, ret), 0);
+    return MIN(database_step_int(table->database, ask, ret), 0);
 }
 
-static int keep_pattern(struct findings *findings, const struct anomaly *anomaly,
+static int keep_pattern(struct anomaly_table *table, const struct anomaly *anomaly,
                         const char *command, struct arena *arena)
 {
     struct subject subject = {0};
     struct pattern pattern;
     int64_t is_placed = 0;
 
-    int r = prepare_patterns(findings);
+    int r = prepare_patterns(table);
     if (r == 0)
-        r = find_subject(findings, anomaly, command, &subject);
+        r = find_subject(table, anomaly, command, &subject);
     if (r < 0)
         return r;
     if (make_pattern(anomaly, &subject, arena, &pattern) < 0)
-        return no_memory(findings);
-    r = has_place(findings, &pattern, &is_placed);
+        return no_memory(table);
+    r = has_place(table, &pattern, &is_placed);
     if (r == 0 && !is_placed) {
         const struct subject rest = {.text = ANOMALY_PATTERNS_REST};
         if (make_pattern(anomaly, &rest, arena, &pattern) < 0)
-            return no_memory(findings);
+            return no_memory(table);
     }
-    return r < 0 ? r : put_pattern(findings, &pattern, findings->put_pattern);
+    return r < 0 ? r : put_pattern(table, &pattern, table->put_pattern);
 }
 
 /* ---- the patterns of an analysis ---- */
 
 /* Of the type, all that are not in the list. */
-static int delete_others(struct findings *findings, const char *pattern_type,
+static int delete_others(struct anomaly_table *table, const char *pattern_type,
                          const struct pattern_list *patterns)
 {
     _cleanup_text_ struct text sql = {0};
@@ -302,53 +301,53 @@ static int delete_others(struct findings *findings, const char *pattern_type,
     for (size_t i = 0; i < patterns->count; i++)
         text_append_string(&sql, i ? ", ?" : "?");
     text_append_char(&sql, ')');
-    int r = database_prepare_text(findings->database, &sql, &delete);
+    int r = database_prepare_text(table->database, &sql, &delete);
     if (r < 0)
         return r;
     sqlite3_bind_text(delete, 1, pattern_type, -1, SQLITE_STATIC);
     for (size_t i = 0; i < patterns->count; i++)
         sqlite3_bind_text(delete, (int)i + 2, patterns->items[i].pattern_name, -1, SQLITE_STATIC);
-    r = database_run(findings->database, delete);
+    r = database_run(table->database, delete);
     sqlite3_finalize(delete);
     return r;
 }
 
-int findings_renew_patterns(struct findings *findings, const char *pattern_type,
-                            const struct pattern_list *patterns)
+int anomaly_table_renew_patterns(struct anomaly_table *table, const char *pattern_type,
+                                 const struct pattern_list *patterns)
 {
-    int r = prepare_patterns(findings);
+    int r = prepare_patterns(table);
 
     for (size_t i = 0; i < patterns->count && r == 0; i++)
-        r = put_pattern(findings, &patterns->items[i], findings->put_pattern);
-    return r < 0 ? r : delete_others(findings, pattern_type, patterns);
+        r = put_pattern(table, &patterns->items[i], table->put_pattern);
+    return r < 0 ? r : delete_others(table, pattern_type, patterns);
 }
 
 /* ---- anomalies ---- */
 
-static int prepare_anomalies(struct findings *findings)
+static int prepare_anomalies(struct anomaly_table *table)
 {
     int r = 0;
 
-    if (!findings->update_anomaly)
-        r = database_prepare(findings->database,
+    if (!table->update_anomaly)
+        r = database_prepare(table->database,
                              "UPDATE anomalies SET cleared_at = ?1, description = ?2,"
                              " metric_value = ?3, threshold = ?4, severity = ?5"
                              " WHERE timestamp = ?6 AND anomaly_type = ?7 AND pid IS ?8"
                              " AND run_id IS ?9",
-                             &findings->update_anomaly);
-    if (r == 0 && !findings->insert_anomaly)
-        r = schema_prepare_insert(findings->database, "INSERT", "anomalies", "session, uid", 2,
-                                  &findings->schema->anomaly, &findings->insert_anomaly);
+                             &table->update_anomaly);
+    if (r == 0 && !table->insert_anomaly)
+        r = schema_prepare_insert(table->database, "INSERT", "anomalies", "session, uid", 2,
+                                  &table->schema->anomaly, &table->insert_anomaly);
     return r;
 }
 
-bool findings_have_anomalies(const struct findings *findings)
+bool anomaly_table_is_used(const struct anomaly_table *table)
 {
-    return findings->insert_anomaly;
+    return table->insert_anomaly;
 }
 
 /* 1 if there was one to be brought up to date. */
-static int update_anomaly(struct findings *findings, const struct anomaly *anomaly)
+static int update_anomaly(struct anomaly_table *table, const struct anomaly *anomaly)
 {
     static const char *const names[] = {"cleared_at",   "description", "metric_value",
                                         "threshold",    "severity",    "timestamp",
@@ -356,36 +355,36 @@ static int update_anomaly(struct findings *findings, const struct anomaly *anoma
     int r = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(names) && r == 0; i++)
-        r = column_bind(columns_find(&findings->schema->anomaly, names[i]), anomaly, NULL,
-                        findings->update_anomaly, (int)i + 1);
+        r = column_bind(columns_find(&table->schema->anomaly, names[i]), anomaly, NULL,
+                        table->update_anomaly, (int)i + 1);
     if (r == -ENOMEM)
-        return no_memory(findings);
+        return no_memory(table);
     if (r == 0)
-        r = database_run(findings->database, findings->update_anomaly);
-    return r < 0 ? r : sqlite3_changes(findings->database->handle) > 0;
+        r = database_run(table->database, table->update_anomaly);
+    return r < 0 ? r : sqlite3_changes(table->database->handle) > 0;
 }
 
-static int insert_anomaly(struct findings *findings, const struct anomaly *anomaly)
+static int insert_anomaly(struct anomaly_table *table, const struct anomaly *anomaly)
 {
-    sqlite3_stmt *insert = findings->insert_anomaly;
+    sqlite3_stmt *insert = table->insert_anomaly;
 
-    sqlite3_bind_int64(insert, 1, findings->session);
+    sqlite3_bind_int64(insert, 1, table->session);
     column_bind_code(insert, 2, anomaly->uid);
-    int r = columns_bind(&findings->schema->anomaly, anomaly, NULL, insert, 3);
+    int r = columns_bind(&table->schema->anomaly, anomaly, NULL, insert, 3);
     if (r == -ENOMEM)
-        return no_memory(findings);
-    return r < 0 ? r : database_run(findings->database, insert);
+        return no_memory(table);
+    return r < 0 ? r : database_run(table->database, insert);
 }
 
-int findings_write_anomaly(struct findings *findings, const struct anomaly *anomaly,
-                           const char *command, struct arena *arena)
+int anomaly_table_write(struct anomaly_table *table, const struct anomaly *anomaly,
+                        const char *command, struct arena *arena)
 {
-    int r = prepare_anomalies(findings);
+    int r = prepare_anomalies(table);
     if (r == 0)
-        r = update_anomaly(findings, anomaly);
+        r = update_anomaly(table, anomaly);
     if (r != 0)
         return MIN(r, 0);
-    r = insert_anomaly(findings, anomaly);
+    r = insert_anomaly(table, anomaly);
     /* What was stored before was counted before, whatever is told of it again. */
-    return r == 0 && anomaly->is_opening ? keep_pattern(findings, anomaly, command, arena) : r;
+    return r == 0 && anomaly->is_opening ? keep_pattern(table, anomaly, command, arena) : r;
 }
