@@ -127,7 +127,7 @@ int schema_prepare_insert(struct database *database, const char *verb, const cha
 #define TURNS_TABLE                                                                                \
     "CREATE TABLE turns (run INTEGER, session INTEGER, figures_tick INTEGER,"                      \
     " PRIMARY KEY (run, session)) WITHOUT ROWID;\n"
-/* Storms of events: see folds.h. */
+/* Storms of events: see folded-events.h. */
 #define FOLDS_TABLE                                                                                \
     "CREATE TABLE folded_events (run INTEGER, minute INTEGER, session INTEGER, program TEXT,"      \
     " event_type TEXT, code INTEGER, count INTEGER, first REAL, last REAL, cpu_seconds REAL,"      \

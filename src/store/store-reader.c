@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/number.h"
 #include "store/ballast.h"
-#include "store/folds.h"
+#include "store/folded-events.h"
 #include "store/machine-query.h"
 #include "store/orphans.h"
 #include "store/place.h"

@@ -12,7 +12,7 @@
 #include "model/redact.h"
 #include "store/anomaly-table.h"
 #include "store/ballast.h"
-#include "store/folds.h"
+#include "store/folded-events.h"
 #include "store/jsonl.h"
 #include "store/place.h"
 #include "store/retention.h"
@@ -36,7 +36,7 @@ struct store {
     struct run_table runs;
     struct sample_writer samples;
     struct anomaly_table anomalies;
-    struct folds folds;
+    struct folded_events folded;
     sqlite3_stmt *insert_event;
     sqlite3_stmt *insert_gap;
     sqlite3_stmt *insert_turn;
@@ -98,7 +98,7 @@ static int open_session(struct store *store, const struct store_options *options
         r = run_table_init(&store->runs, database, &store->schema, store->session.id);
     store->runs.patience = store->stays ? GROWTH_SNAPSHOTS : 1;
     anomaly_table_init(&store->anomalies, database, &store->schema, store->session.id);
-    folds_init(&store->folds, database, store->session.id, store->redact);
+    folded_events_init(&store->folded, database, store->session.id, store->redact);
     if (r == 0)
         r = sample_writer_init(&store->samples, database, &store->schema, &store->texts,
                                &store->runs, store->redact, store->session.id);
@@ -114,7 +114,7 @@ static void release(struct store *store)
     sqlite3_finalize(store->insert_gap);
     sqlite3_finalize(store->insert_turn);
     anomaly_table_done(&store->anomalies);
-    folds_done(&store->folds);
+    folded_events_done(&store->folded);
     sample_writer_done(&store->samples);
     run_table_done(&store->runs);
     text_pool_done(&store->texts);
@@ -308,12 +308,12 @@ static int end_transaction(struct store *store, int result)
     if (r < 0) {
         sample_writer_reset(&store->samples);
         run_table_reset(&store->runs);
-        folds_reset(&store->folds);
+        folded_events_reset(&store->folded);
         text_pool_forget_list(&store->texts);
     } else {
         sample_writer_commit(&store->samples);
         run_table_commit(&store->runs);
-        folds_commit(&store->folds);
+        folded_events_commit(&store->folded);
         store->session.was_unlocked = false;
     }
     arena_reset(&store->arena);
@@ -394,10 +394,11 @@ static int write_event(struct store *store, const struct process_event *event)
     if (r != 0)
         return MIN(r, 0);
     if (run && !event->is_step)
-        is_of_storm = folds_wants(&store->folds, run->id, event);
+        is_of_storm = folded_events_must_fold(&store->folded, run->id, event);
     if (is_of_storm < 0)
         return is_of_storm;
-    r = is_of_storm ? folds_add(&store->folds, run->id, event) : insert_event(store, run, event);
+    r = is_of_storm ? folded_events_add(&store->folded, run->id, event)
+                    : insert_event(store, run, event);
     if (r == 0 && run)
         run_table_add_event(run, event);
     return r;
@@ -493,10 +494,10 @@ static int write_events(struct store *store, const struct process_event_list *ev
 {
     int r = 0;
 
-    folds_begin(&store->folds, events);
+    folded_events_begin(&store->folded, events);
     for (size_t i = 0; i < events->count && r == 0; i++)
         r = write_event(store, &events->items[i]);
-    return r < 0 ? r : folds_write(&store->folds);
+    return r < 0 ? r : folded_events_write(&store->folded);
 }
 
 static int write_tick(struct store *store, struct tick *tick)
@@ -675,7 +676,7 @@ void store_configure(struct store *store, const struct text_list *redact,
                      const struct retention_config *retention)
 {
     store->redact = redact;
-    store->folds.redact = redact;
+    store->folded.redact = redact;
     store->retention = *retention;
     sample_writer_configure(&store->samples, redact);
 }

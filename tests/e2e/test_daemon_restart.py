@@ -307,7 +307,7 @@ class Late(Restarting):
     """A daemon that comes to know of a run some time after its first process was born: every birth,
     program and end is stored once, by the daemon or by the run."""
 
-    # Of short ones; fewer than are folded (src/store/folds.h).
+    # Of short ones; fewer than are folded (src/store/folded-events.h).
     CHILDREN = 200
 
     def spawning(self):

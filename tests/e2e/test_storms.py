@@ -10,7 +10,7 @@ import harness
 
 # Three times what one run may store one by one, so that most is folded; `make release-check` has more.
 COUNT = int(os.environ.get("SONDE_STORM_PROCESSES", "3000"))
-# The budget of one run, and how it is filled up: src/store/folds.h.
+# The budget of one run, and how it is filled up: src/store/folded-events.h.
 BURST = 1000
 PER_SECOND = 100
 FAILED = 40

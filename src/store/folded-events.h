@@ -33,7 +33,7 @@
 
 #define FOLD_SECONDS 60
 
-struct folds {
+struct folded_events {
     struct database *database;
     int64_t session;
     const struct text_list *redact;
@@ -52,19 +52,20 @@ struct folds {
     struct arena arena; /* holds them */
 };
 
-void folds_init(struct folds *folds, struct database *database, int64_t session,
-                const struct text_list *redact);
-void folds_done(struct folds *folds);
+void folded_events_init(struct folded_events *folded, struct database *database, int64_t session,
+                        const struct text_list *redact);
+void folded_events_done(struct folded_events *folded);
 
-/* A tick begins; its events must outlive folds_write(). */
-void folds_begin(struct folds *folds, const struct process_event_list *events);
+/* A tick begins; its events must outlive folded_events_write(). */
+void folded_events_begin(struct folded_events *folded, const struct process_event_list *events);
 /* Whether the event, one of those of the tick, is to be folded: the budget of its run is spent. 1,
  * 0 or a negative errno. */
-int folds_wants(struct folds *folds, int64_t run, const struct process_event *event);
-int folds_add(struct folds *folds, int64_t run, const struct process_event *event);
+int folded_events_must_fold(struct folded_events *folded, int64_t run,
+                            const struct process_event *event);
+int folded_events_add(struct folded_events *folded, int64_t run, const struct process_event *event);
 /* Brings what was folded to the table. */
-int folds_write(struct folds *folds);
+int folded_events_write(struct folded_events *folded);
 
 /* The transaction is in the database; or it is not, and budgets go back to where they were. */
-void folds_commit(struct folds *folds);
-void folds_reset(struct folds *folds);
+void folded_events_commit(struct folded_events *folded);
+void folded_events_reset(struct folded_events *folded);

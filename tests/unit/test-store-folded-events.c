@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/macros.h"
 #include "store-world.h"
-#include "store/folds.h"
+#include "store/folded-events.h"
 
 #define RUN   "01a1e3e1-45ae-78cc-abb3-504d935c0c4a"
 #define OTHER "01a1e3e1-45ae-78cc-abb3-504d935c0c4b"
@@ -555,26 +555,26 @@ static void test_budgets_of_ended_runs_are_dropped(void **state _unused_)
 {
     enum { STORM = 7, RUNS = 100 };
     struct process_event event;
-    struct folds folds;
+    struct folded_events folded;
 
-    folds_init(&folds, NULL, 1, NULL);
+    folded_events_init(&folded, NULL, 1, NULL);
     init_event(&event);
     event.event_type = EVENT_SPAWN;
     event.timestamp = now;
     for (int64_t run = 0; run < RUNS; run++)
-        assert_int_equal(folds_wants(&folds, run, &event), 0);
+        assert_int_equal(folded_events_must_fold(&folded, run, &event), 0);
     for (int i = 0; i < FOLD_BURST - 1; i++)
-        assert_int_equal(folds_wants(&folds, STORM, &event), 0);
-    assert_int_equal(folds_wants(&folds, STORM, &event), 1);
-    folds_commit(&folds);
-    assert_int_equal(folds.budgets.count, RUNS); /* none is full at the same moment */
+        assert_int_equal(folded_events_must_fold(&folded, STORM, &event), 0);
+    assert_int_equal(folded_events_must_fold(&folded, STORM, &event), 1);
+    folded_events_commit(&folded);
+    assert_int_equal(folded.budgets.count, RUNS); /* none is full at the same moment */
 
     event.timestamp += 1;
-    assert_int_equal(folds_wants(&folds, STORM, &event), 1);
-    folds_commit(&folds);
-    assert_int_equal(folds.budgets.count, 1);
-    assert_int_equal(folds_wants(&folds, STORM, &event), 1);
-    folds_done(&folds);
+    assert_int_equal(folded_events_must_fold(&folded, STORM, &event), 1);
+    folded_events_commit(&folded);
+    assert_int_equal(folded.budgets.count, 1);
+    assert_int_equal(folded_events_must_fold(&folded, STORM, &event), 1);
+    folded_events_done(&folded);
 }
 
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, store_fixture_tear_down)

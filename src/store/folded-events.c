@@ -1,4 +1,4 @@
-#include "store/folds.h"
+#include "store/folded-events.h"
 
 #include <errno.h>
 #include <math.h>
@@ -54,37 +54,37 @@ struct fold {
     double peak_rss_mb;
 };
 
-static int no_memory(struct folds *folds)
+static int no_memory(struct folded_events *folded)
 {
-    return database_fail_with(folds->database, -ENOMEM, "no memory left");
+    return database_fail_with(folded->database, -ENOMEM, "no memory left");
 }
 
-void folds_init(struct folds *folds, struct database *database, int64_t session,
-                const struct text_list *redact)
+void folded_events_init(struct folded_events *folded, struct database *database, int64_t session,
+                        const struct text_list *redact)
 {
-    *folds = (struct folds){.database = database, .session = session, .redact = redact};
+    *folded = (struct folded_events){.database = database, .session = session, .redact = redact};
 }
 
-static void drop_budgets(struct folds *folds)
+static void drop_budgets(struct folded_events *folded)
 {
     size_t position = 0;
 
-    for (struct fold_budget *budget; (budget = map_next(&folds->budgets, &position));)
+    for (struct fold_budget *budget; (budget = map_next(&folded->budgets, &position));)
         free(budget);
-    map_clear(&folds->budgets);
+    map_clear(&folded->budgets);
 }
 
-void folds_done(struct folds *folds)
+void folded_events_done(struct folded_events *folded)
 {
-    drop_budgets(folds);
-    map_done(&folds->budgets);
-    map_done(&folds->by_hash);
-    VEC_DONE(&folds->commands);
-    VEC_DONE(&folds->rows);
-    arena_done(&folds->arena);
-    sqlite3_finalize(folds->put);
-    sqlite3_finalize(folds->count);
-    *folds = (struct folds){0};
+    drop_budgets(folded);
+    map_done(&folded->budgets);
+    map_done(&folded->by_hash);
+    VEC_DONE(&folded->commands);
+    VEC_DONE(&folded->rows);
+    arena_done(&folded->arena);
+    sqlite3_finalize(folded->put);
+    sqlite3_finalize(folded->count);
+    *folded = (struct folded_events){0};
 }
 
 /* ---- budgets ---- */
@@ -123,14 +123,14 @@ static bool is_full(const struct budget *budget)
     return budget->left[ORDINARY] >= FOLD_BURST && budget->left[NOTABLE] >= FOLD_NOTABLE_BURST;
 }
 
-static struct fold_budget *get_budget(struct folds *folds, int64_t run, double now)
+static struct fold_budget *get_budget(struct folded_events *folded, int64_t run, double now)
 {
-    struct fold_budget *budget = map_get(&folds->budgets, (uint64_t)run);
+    struct fold_budget *budget = map_get(&folded->budgets, (uint64_t)run);
 
     if (budget)
         return budget;
     budget = malloc(sizeof(*budget));
-    if (!budget || map_put(&folds->budgets, (uint64_t)run, budget) < 0) {
+    if (!budget || map_put(&folded->budgets, (uint64_t)run, budget) < 0) {
         free(budget);
         return NULL;
     }
@@ -139,51 +139,52 @@ static struct fold_budget *get_budget(struct folds *folds, int64_t run, double n
     return budget;
 }
 
-int folds_wants(struct folds *folds, int64_t run, const struct process_event *event)
+int folded_events_must_fold(struct folded_events *folded, int64_t run,
+                            const struct process_event *event)
 {
-    struct fold_budget *budget = get_budget(folds, run, event->timestamp);
+    struct fold_budget *budget = get_budget(folded, run, event->timestamp);
 
     if (!budget)
-        return no_memory(folds);
+        return no_memory(folded);
     refill(&budget->now, event->timestamp);
     return spend(&budget->now, is_notable(event) ? NOTABLE : ORDINARY);
 }
 
 /* Runs end without a word to us: what is full again is as good as new. */
-static void drop_full(struct folds *folds)
+static void drop_full(struct folded_events *folded)
 {
     size_t position = 0;
     double latest = 0;
 
-    for (struct fold_budget *budget; (budget = map_next(&folds->budgets, &position));)
+    for (struct fold_budget *budget; (budget = map_next(&folded->budgets, &position));)
         latest = fmax(latest, budget->now.at);
     position = 0;
-    for (struct fold_budget *budget; (budget = map_next(&folds->budgets, &position));) {
+    for (struct fold_budget *budget; (budget = map_next(&folded->budgets, &position));) {
         struct budget then = budget->now;
         refill(&then, latest);
         if (!is_full(&then))
             continue;
-        map_remove(&folds->budgets, (uint64_t)budget->run);
+        map_remove(&folded->budgets, (uint64_t)budget->run);
         free(budget);
         position--; /* another may have moved into its place */
     }
 }
 
-void folds_commit(struct folds *folds)
+void folded_events_commit(struct folded_events *folded)
 {
     size_t position = 0;
 
-    if (folds->budgets.count > BUDGETS_KEPT)
-        drop_full(folds);
-    for (struct fold_budget *budget; (budget = map_next(&folds->budgets, &position));)
+    if (folded->budgets.count > BUDGETS_KEPT)
+        drop_full(folded);
+    for (struct fold_budget *budget; (budget = map_next(&folded->budgets, &position));)
         budget->stored = budget->now;
 }
 
-void folds_reset(struct folds *folds)
+void folded_events_reset(struct folded_events *folded)
 {
     size_t position = 0;
 
-    for (struct fold_budget *budget; (budget = map_next(&folds->budgets, &position));)
+    for (struct fold_budget *budget; (budget = map_next(&folded->budgets, &position));)
         budget->now = budget->stored;
 }
 
@@ -208,27 +209,27 @@ static int name_event(struct map *ended_as, const struct process_event *event, c
     return later ? 0 : map_put(ended_as, (uint64_t)event->pid, (void *)(uintptr_t)*ret);
 }
 
-static int name_events(struct folds *folds)
+static int name_events(struct folded_events *folded)
 {
-    const struct process_event_list *events = folds->events;
+    const struct process_event_list *events = folded->events;
     struct map ended_as = {0};
 
-    int r = VEC_RESERVE(&folds->commands, events->count);
+    int r = VEC_RESERVE(&folded->commands, events->count);
     for (size_t i = events->count; i > 0 && r == 0; i--)
-        r = name_event(&ended_as, &events->items[i - 1], &folds->commands.items[i - 1]);
+        r = name_event(&ended_as, &events->items[i - 1], &folded->commands.items[i - 1]);
     map_done(&ended_as);
     if (r == 0)
-        folds->commands.count = events->count;
+        folded->commands.count = events->count;
     return r;
 }
 
-void folds_begin(struct folds *folds, const struct process_event_list *events)
+void folded_events_begin(struct folded_events *folded, const struct process_event_list *events)
 {
-    folds->events = events;
-    folds->commands.count = folds->rows.count = 0;
-    folds->last_command = NULL;
-    map_clear(&folds->by_hash);
-    arena_reset(&folds->arena);
+    folded->events = events;
+    folded->commands.count = folded->rows.count = 0;
+    folded->last_command = NULL;
+    map_clear(&folded->by_hash);
+    arena_reset(&folded->arena);
 }
 
 /* ---- rows ---- */
@@ -263,11 +264,11 @@ static uint64_t hash_of(const struct fold *fold)
            UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static int make_row(struct folds *folds, const struct fold *wanted, uint64_t hash,
+static int make_row(struct folded_events *folded, const struct fold *wanted, uint64_t hash,
                     struct fold **ret)
 {
-    struct fold *fold = arena_alloc(&folds->arena, sizeof(*fold));
-    const char *program = arena_strdup(&folds->arena, wanted->program);
+    struct fold *fold = arena_alloc(&folded->arena, sizeof(*fold));
+    const char *program = arena_strdup(&folded->arena, wanted->program);
 
     if (!fold || !program)
         return -ENOMEM;
@@ -276,45 +277,45 @@ static int make_row(struct folds *folds, const struct fold *wanted, uint64_t has
     fold->first = HUGE_VAL;
     fold->last = -HUGE_VAL;
     fold->cpu_seconds = fold->peak_rss_mb = REAL_UNKNOWN;
-    int r = VEC_PUSH(&folds->rows, fold);
+    int r = VEC_PUSH(&folded->rows, fold);
     if (r == 0)
-        r = map_put(&folds->by_hash, hash, fold);
+        r = map_put(&folded->by_hash, hash, fold);
     *ret = fold;
     return r;
 }
 
 /* The row of the tick; that of the others, if there are too many. */
-static int find_row(struct folds *folds, struct fold *wanted, struct fold **ret)
+static int find_row(struct folded_events *folded, struct fold *wanted, struct fold **ret)
 {
     uint64_t hash = hash_of(wanted);
-    struct fold *fold = map_get(&folds->by_hash, hash);
+    struct fold *fold = map_get(&folded->by_hash, hash);
 
     if (fold && is_same(fold, wanted)) {
         *ret = fold;
         return 0;
     }
-    if (folds->rows.count >= FOLD_ROWS_MAX && strcmp(wanted->program, FOLD_OTHERS) != 0) {
+    if (folded->rows.count >= FOLD_ROWS_MAX && strcmp(wanted->program, FOLD_OTHERS) != 0) {
         wanted->program = FOLD_OTHERS;
-        return find_row(folds, wanted, ret);
+        return find_row(folded, wanted, ret);
     }
-    return make_row(folds, wanted, hash, ret);
+    return make_row(folded, wanted, hash, ret);
 }
 
 /* Secrets are hidden in the whole command line, where they can be told from other words. Mostly it
  * is the same one again. */
-static int find_program(struct folds *folds, const char *command, const char **ret)
+static int find_program(struct folded_events *folded, const char *command, const char **ret)
 {
-    const char *last = folds->last_command, *shown = command ? command : "";
+    const char *last = folded->last_command, *shown = command ? command : "";
 
-    *ret = folds->last_program;
+    *ret = folded->last_program;
     if (last && command && strcmp(last, command) == 0)
         return 0;
-    int r = redact_replace(folds->redact, &folds->arena, &shown);
+    int r = redact_replace(folded->redact, &folded->arena, &shown);
     if (r < 0)
         return r;
-    if (!command_program(shown, folds->last_program))
-        folds->last_program[0] = '\0';
-    folds->last_command = command;
+    if (!command_program(shown, folded->last_program))
+        folded->last_program[0] = '\0';
+    folded->last_command = command;
     return 0;
 }
 
@@ -331,7 +332,7 @@ static void add(struct fold *fold, const struct process_event *event)
     fold->cpu_count++;
 }
 
-int folds_add(struct folds *folds, int64_t run, const struct process_event *event)
+int folded_events_add(struct folded_events *folded, int64_t run, const struct process_event *event)
 {
     struct fold wanted = {.run = run,
                           .minute = minute_of(event->timestamp),
@@ -339,53 +340,54 @@ int folds_add(struct folds *folds, int64_t run, const struct process_event *even
                           .code = code_of(event)};
     struct fold *fold = NULL;
 
-    int r = folds->commands.count ? 0 : name_events(folds);
+    int r = folded->commands.count ? 0 : name_events(folded);
     if (r == 0)
-        r = find_program(folds, folds->commands.items[event - folds->events->items],
+        r = find_program(folded, folded->commands.items[event - folded->events->items],
                          &wanted.program);
     if (r == 0)
-        r = find_row(folds, &wanted, &fold);
+        r = find_row(folded, &wanted, &fold);
     if (r < 0)
-        return no_memory(folds);
+        return no_memory(folded);
     add(fold, event);
     return 0;
 }
 
 /* ---- the table ---- */
 
-static int prepare(struct folds *folds)
+static int prepare(struct folded_events *folded)
 {
-    if (folds->count)
+    if (folded->count)
         return 0;
-    int r = folds->put ? 0
-                       : database_prepare(
-                             folds->database,
-                             "INSERT INTO folded_events (run, minute, session, program, event_type,"
-                             " code, count, first, last, cpu_seconds, cpu_count, peak_rss_mb)"
-                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, round(?8, 6), round(?9, 6),"
-                             " round(?10, 6), ?11, round(?12, 3)) ON CONFLICT DO UPDATE SET"
-                             " count = count + excluded.count, first = min(first, excluded.first),"
-                             " last = max(last, excluded.last), cpu_seconds ="
-                             " COALESCE(cpu_seconds + excluded.cpu_seconds, cpu_seconds,"
-                             " excluded.cpu_seconds), cpu_count = cpu_count + excluded.cpu_count,"
-                             " peak_rss_mb = COALESCE(max(peak_rss_mb, excluded.peak_rss_mb),"
-                             " peak_rss_mb, excluded.peak_rss_mb)",
-                             &folds->put);
+    int r = folded->put
+                ? 0
+                : database_prepare(
+                      folded->database,
+                      "INSERT INTO folded_events (run, minute, session, program, event_type,"
+                      " code, count, first, last, cpu_seconds, cpu_count, peak_rss_mb)"
+                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, round(?8, 6), round(?9, 6),"
+                      " round(?10, 6), ?11, round(?12, 3)) ON CONFLICT DO UPDATE SET"
+                      " count = count + excluded.count, first = min(first, excluded.first),"
+                      " last = max(last, excluded.last), cpu_seconds ="
+                      " COALESCE(cpu_seconds + excluded.cpu_seconds, cpu_seconds,"
+                      " excluded.cpu_seconds), cpu_count = cpu_count + excluded.cpu_count,"
+                      " peak_rss_mb = COALESCE(max(peak_rss_mb, excluded.peak_rss_mb),"
+                      " peak_rss_mb, excluded.peak_rss_mb)",
+                      &folded->put);
     if (r < 0)
         return r;
-    return database_prepare(folds->database,
+    return database_prepare(folded->database,
                             "SELECT count(*) FROM folded_events WHERE run = ?1 AND minute = ?2",
-                            &folds->count);
+                            &folded->count);
 }
 
 /* Whether there is no room for more programs in that minute: those that are there are few then. */
-static int is_crowded(struct folds *folds, const struct fold *fold)
+static int is_crowded(struct folded_events *folded, const struct fold *fold)
 {
     int64_t rows = 0;
 
-    sqlite3_bind_int64(folds->count, 1, fold->run);
-    sqlite3_bind_int64(folds->count, 2, fold->minute);
-    int r = database_step_int(folds->database, folds->count, &rows);
+    sqlite3_bind_int64(folded->count, 1, fold->run);
+    sqlite3_bind_int64(folded->count, 2, fold->minute);
+    int r = database_step_int(folded->database, folded->count, &rows);
     return r < 0 ? r : rows >= FOLD_MINUTE_MAX;
 }
 
@@ -397,33 +399,33 @@ static void bind_real(sqlite3_stmt *statement, int at, double value)
         sqlite3_bind_null(statement, at);
 }
 
-static int write_row(struct folds *folds, const struct fold *fold)
+static int write_row(struct folded_events *folded, const struct fold *fold)
 {
     const struct field *type = record_find(&process_event_record, "event_type");
-    int r = is_crowded(folds, fold);
+    int r = is_crowded(folded, fold);
 
     if (r < 0)
         return r;
-    sqlite3_bind_int64(folds->put, 1, fold->run);
-    sqlite3_bind_int64(folds->put, 2, fold->minute);
-    sqlite3_bind_int64(folds->put, 3, folds->session);
-    sqlite3_bind_text(folds->put, 4, r ? FOLD_OTHERS : fold->program, -1, SQLITE_STATIC);
-    sqlite3_bind_text(folds->put, 5, field_enum_name(type, fold->event_type), -1, SQLITE_STATIC);
-    sqlite3_bind_int64(folds->put, 6, fold->code);
-    sqlite3_bind_int64(folds->put, 7, fold->count);
-    sqlite3_bind_double(folds->put, 8, fold->first);
-    sqlite3_bind_double(folds->put, 9, fold->last);
-    bind_real(folds->put, 10, fold->cpu_seconds);
-    sqlite3_bind_int64(folds->put, 11, fold->cpu_count);
-    bind_real(folds->put, 12, fold->peak_rss_mb);
-    return database_run(folds->database, folds->put);
+    sqlite3_bind_int64(folded->put, 1, fold->run);
+    sqlite3_bind_int64(folded->put, 2, fold->minute);
+    sqlite3_bind_int64(folded->put, 3, folded->session);
+    sqlite3_bind_text(folded->put, 4, r ? FOLD_OTHERS : fold->program, -1, SQLITE_STATIC);
+    sqlite3_bind_text(folded->put, 5, field_enum_name(type, fold->event_type), -1, SQLITE_STATIC);
+    sqlite3_bind_int64(folded->put, 6, fold->code);
+    sqlite3_bind_int64(folded->put, 7, fold->count);
+    sqlite3_bind_double(folded->put, 8, fold->first);
+    sqlite3_bind_double(folded->put, 9, fold->last);
+    bind_real(folded->put, 10, fold->cpu_seconds);
+    sqlite3_bind_int64(folded->put, 11, fold->cpu_count);
+    bind_real(folded->put, 12, fold->peak_rss_mb);
+    return database_run(folded->database, folded->put);
 }
 
-int folds_write(struct folds *folds)
+int folded_events_write(struct folded_events *folded)
 {
-    int r = folds->rows.count ? prepare(folds) : 0;
+    int r = folded->rows.count ? prepare(folded) : 0;
 
-    for (size_t i = 0; i < folds->rows.count && r == 0; i++)
-        r = write_row(folds, folds->rows.items[i]);
+    for (size_t i = 0; i < folded->rows.count && r == 0; i++)
+        r = write_row(folded, folded->rows.items[i]);
     return r;
 }
