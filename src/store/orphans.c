@@ -65,7 +65,7 @@ static int list_candidates(struct parts *parts, const char *host, const char *bo
 
 /* Who was there in the last snapshot of the session that saw it last: one that took the run over
  * may have died before it saw anything of it. The plus is for the few that were alive, see
- * past-lives.c. */
+ * inherited-processes.c. */
 static const char processes_sql[] =
     "SELECT p.pid, p.start_ticks, p.sheet_num FROM (SELECT q.session AS session,"
     " (SELECT s.timestamp FROM snap s WHERE s.session = q.session ORDER BY s.tick DESC LIMIT 1)"

@@ -462,7 +462,7 @@ int run_table_add_process(struct run_table *table, struct run_row *run,
     raise_real(&profile->peak_rss_mb, peak, &run->is_changed);
     if (real_is_known(process->rss_mb))
         run->rss_now += process->rss_mb;
-    run->zombies_now += delta->is_left_dead;
+    run->zombies_now += delta->is_left_zombie;
     if (delta->is_new)
         add_int(&profile->unique_pid_count, 1, &run->is_changed);
     add_int(&profile->read_bytes, delta->read_bytes, &run->has_grown);

@@ -106,9 +106,10 @@ int run_table_begin_job(struct run_table *table, const struct job *job, double n
 int run_table_finish_job(struct run_table *table, const struct job *job);
 int run_table_put_sheet(struct run_table *table, const struct sheet *sheet);
 
-/* For run-table-lifecycle.c: a row of `jobs` that is not there yet, 1, or 0 if it is; a sheet, made or brought
- * up to date; all that is in memory of a run, written, and forgotten with the transaction: what
- * others tell of it goes on top of what samples have given, and is read again when it turns up. */
+/* For run-table-lifecycle.c: a row of `jobs` that is not there yet, 1, or 0 if it is; a sheet, made
+ * or brought up to date; all that is in memory of a run, written, and forgotten with the
+ * transaction: what others tell of it goes on top of what samples have given, and is read again
+ * when it turns up. */
 int run_table_insert_job(struct run_table *table, const struct job *job);
 int run_table_write_sheet(struct run_table *table, const struct sheet *sheet);
 int run_table_write_and_forget(struct run_table *table, const char *run_id);
@@ -116,8 +117,8 @@ uint64_t run_hash(const char *run_id);
 
 /* What a process adds to its run and its sheet: between two of its samples. */
 struct process_delta {
-    bool is_new;       /* the first sight of it */
-    bool is_left_dead; /* a zombie, and was one before: not just one that ends */
+    bool is_new;         /* the first sight of it */
+    bool is_left_zombie; /* a zombie, and was one before: not just one that ends */
     double cpu_seconds;
     int64_t read_bytes; /* INT_UNKNOWN: not known */
     int64_t write_bytes;

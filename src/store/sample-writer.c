@@ -16,12 +16,12 @@ struct life {
     uint64_t start_ticks;
     int64_t run; /* row of `jobs`; INT_UNKNOWN: none */
     int64_t seen_tick;
-    struct past past;
-    struct past stored_past;    /* as of the last transaction that is in the database */
-    bool is_outdated;           /* its command line is to be redacted otherwise */
-    char *command;              /* as it came; NULL: unknown */
-    char *redacted;             /* as it is stored; NULL: the same */
-    struct process_metric last; /* as it came, see without_texts() */
+    struct counted_process counted;
+    struct counted_process stored_counted; /* as of the last transaction that is in the database */
+    bool is_outdated;                      /* its command line is to be redacted otherwise */
+    char *command;                         /* as it came; NULL: unknown */
+    char *redacted;                        /* as it is stored; NULL: the same */
+    struct process_metric last;            /* as it came, see without_texts() */
     int64_t codes[]; /* of the columns of a life, then of the last sample that was written */
 };
 
@@ -102,7 +102,7 @@ void sample_writer_done(struct sample_writer *writer)
 
     clear_lives(writer);
     map_done(&writer->lives);
-    past_lives_done(&writer->past_lives);
+    inherited_processes_done(&writer->inherited);
     minute_roller_done(&writer->roller);
     for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
         sqlite3_finalize(statements[i]);
@@ -326,20 +326,20 @@ static struct process_delta take_delta(const struct sample_writer *writer, struc
                                        const int64_t *codes)
 {
     const struct column *cpu = &writer->schema->sample.items[writer->counter_at[COUNTER_CPU]];
-    struct past *past = &life->past;
+    struct counted_process *counted = &life->counted;
     bool is_dead = codes[writer->state_at] == 'Z',
-         is_new = !past->is_there || past->run != life->run;
-    bool is_left_dead = !is_new && past->was_dead && is_dead;
+         is_new = !counted->is_counted || counted->run != life->run;
+    bool is_left_zombie = !is_new && counted->was_zombie && is_dead;
     int64_t more[COUNTERS];
 
     for (size_t i = 0; i < COUNTERS; i++)
-        more[i] = grow(&past->counters[i], codes[writer->counter_at[i]]);
-    past->is_there = true;
-    past->was_dead = is_dead;
-    past->run = life->run;
+        more[i] = grow(&counted->counters[i], codes[writer->counter_at[i]]);
+    counted->is_counted = true;
+    counted->was_zombie = is_dead;
+    counted->run = life->run;
     return (struct process_delta){
         .is_new = is_new,
-        .is_left_dead = is_left_dead,
+        .is_left_zombie = is_left_zombie,
         .cpu_seconds =
             int_is_known(more[COUNTER_CPU]) ? (double)more[COUNTER_CPU] / cpu->steps_per_unit : 0,
         .read_bytes = more[COUNTER_READ],
@@ -381,27 +381,27 @@ static int take_up_life(struct sample_writer *writer, const struct process_metri
                         int64_t run, struct life **ret)
 {
     struct life *life = map_get(&writer->lives, (uint64_t)process->pid);
-    struct past past = {.is_there = false}, stored_past = past;
+    struct counted_process counted = {.is_counted = false}, stored_counted = counted;
 
     *ret = life;
     if (life && is_same_life(writer, life, process, run))
         return 0;
     if (life && is_same_process(life, process)) {
-        past = life->past;
-        stored_past = life->stored_past;
+        counted = life->counted;
+        stored_counted = life->stored_counted;
     }
-    const struct past *known =
-        past_lives_find(&writer->past_lives, process->pid, process->start_ticks);
+    const struct counted_process *known =
+        inherited_processes_find(&writer->inherited, process->pid, process->start_ticks);
     if (known && known->run == run) {
-        past_add(&past, known);
-        past_add(&stored_past, known);
+        counted_process_merge(&counted, known);
+        counted_process_merge(&stored_counted, known);
     }
     int r = life ? end_life(writer, life) : 0;
     if (r == 0)
         r = begin_life(writer, process, run, ret);
     if (r == 0) {
-        (*ret)->past = past;
-        (*ret)->stored_past = stored_past;
+        (*ret)->counted = counted;
+        (*ret)->stored_counted = stored_counted;
     }
     return r;
 }
@@ -468,16 +468,16 @@ void sample_writer_configure(struct sample_writer *writer, const struct text_lis
 int sample_writer_expect(struct sample_writer *writer, int64_t run)
 {
     size_t position = 0;
-    struct past_life *known;
+    struct inherited_process *known;
 
-    int r = past_lives_load(&writer->past_lives, writer->database, run, writer->session);
+    int r = inherited_processes_load(&writer->inherited, writer->database, run, writer->session);
     /* Those that this session sees, too, have been counted since by the other. */
-    while (r == 0 && (known = past_lives_next(&writer->past_lives, &position))) {
+    while (r == 0 && (known = inherited_processes_next(&writer->inherited, &position))) {
         struct life *life = map_get(&writer->lives, (uint64_t)known->pid);
-        if (known->past.run != run || !life || life->start_ticks != known->start_ticks)
+        if (known->counted.run != run || !life || life->start_ticks != known->start_ticks)
             continue;
-        past_add(&life->past, &known->past);
-        past_add(&life->stored_past, &known->past);
+        counted_process_merge(&life->counted, &known->counted);
+        counted_process_merge(&life->stored_counted, &known->counted);
     }
     return r;
 }
@@ -591,8 +591,8 @@ void sample_writer_commit(struct sample_writer *writer)
     struct life *life;
 
     while ((life = map_next(&writer->lives, &position)))
-        life->stored_past = life->past;
-    past_lives_commit(&writer->past_lives);
+        life->stored_counted = life->counted;
+    inherited_processes_commit(&writer->inherited);
 }
 
 void sample_writer_reset(struct sample_writer *writer)
@@ -604,9 +604,9 @@ void sample_writer_reset(struct sample_writer *writer)
     while ((life = map_next(&writer->lives, &position))) {
         life->proc = 0;
         life->seen_tick = 0;
-        life->past = life->stored_past;
+        life->counted = life->stored_counted;
     }
-    past_lives_reset(&writer->past_lives);
+    inherited_processes_reset(&writer->inherited);
     minute_roller_reset(&writer->roller);
     writer->keyframe_tick = 0;
     writer->must_begin_anew = true;

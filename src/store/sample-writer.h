@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/map.h"
+#include "store/inherited-processes.h"
 #include "store/minute-roller.h"
-#include "store/past-lives.h"
 #include "store/run-table.h"
 #include "store/schema.h"
 #include "store/text-pool.h"
@@ -27,7 +27,7 @@ struct sample_writer {
     int64_t age_clock;     /* of that snapshot */
     bool must_begin_anew;
     struct map lives; /* struct life, by pid */
-    struct past_lives past_lives;
+    struct inherited_processes inherited;
     struct minute_roller roller;
     int counter_at[COUNTERS]; /* columns of a sample */
     int age_at, state_at;
