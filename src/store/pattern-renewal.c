@@ -1,6 +1,6 @@
 /* Patterns written by whoever is no writer otherwise. */
 #include "store/anomaly-table.h"
-#include "store/place.h"
+#include "store/database-path.h"
 #include "store/store.h"
 
 static int renew(struct database *database, const char *pattern_type,
@@ -24,16 +24,16 @@ static int renew(struct database *database, const char *pattern_type,
 int store_renew_patterns_at(const char *path, const char *pattern_type,
                             const struct pattern_list *patterns, struct store_error *error)
 {
-    const struct place_options wanted = {.path = path};
-    _cleanup_place_ struct place place = {0};
-    struct place_error place_error;
+    const struct database_path_options wanted = {.path = path};
+    _cleanup_database_path_ struct database_path found = {0};
+    struct database_path_error path_error;
     struct database database = {0};
 
-    int r = place_prepare(&wanted, &place, &place_error);
+    int r = database_path_prepare(&wanted, &found, &path_error);
     if (r < 0)
-        database_fail_with(&database, r, "%s", place_error.text);
+        database_fail_with(&database, r, "%s", path_error.text);
     else
-        r = database_open(place.path, DATABASE_WRITE, &database);
+        r = database_open(found.path, DATABASE_WRITE, &database);
     if (r == 0)
         r = renew(&database, pattern_type, patterns);
     *error = database.error;

@@ -8,10 +8,10 @@
 #include "base/cleanup.h"
 #include "base/number.h"
 #include "store/ballast.h"
+#include "store/database-path.h"
 #include "store/folded-events.h"
 #include "store/machine-query.h"
 #include "store/orphans.h"
-#include "store/place.h"
 #include "store/rows.h"
 #include "store/run-digests.h"
 #include "store/sample-reader.h"
@@ -50,14 +50,14 @@ static int check_version(struct store_reader *reader)
 
 static int open_reader(struct store_reader *reader, const char *wanted_path)
 {
-    const struct place_options wanted = {.path = wanted_path};
-    _cleanup_place_ struct place place = {0};
-    struct place_error error;
+    const struct database_path_options wanted = {.path = wanted_path};
+    _cleanup_database_path_ struct database_path found = {0};
+    struct database_path_error error;
 
-    int r = place_prepare(&wanted, &place, &error);
+    int r = database_path_prepare(&wanted, &found, &error);
     if (r < 0)
         return database_fail_with(&reader->database, r, "%s", error.text);
-    const char *path = place.path;
+    const char *path = found.path;
     reader->lock_fd = session_open_locks(path, false);
     if (ballast_check_room(path) < 0)
         return database_fail_with(

@@ -12,9 +12,9 @@
 #include "model/redact.h"
 #include "store/anomaly-table.h"
 #include "store/ballast.h"
+#include "store/database-path.h"
 #include "store/folded-events.h"
 #include "store/jsonl.h"
-#include "store/place.h"
 #include "store/retention.h"
 #include "store/run-table.h"
 #include "store/sample-writer.h"
@@ -182,19 +182,19 @@ static int open_session_with_room(struct store *store, const struct store_option
 
 static int open_at(struct store *store, const struct store_options *options)
 {
-    const struct place_options wanted = {.path = options->path, .create = true};
-    _cleanup_place_ struct place place = {0};
-    struct place_error error;
+    const struct database_path_options wanted = {.path = options->path, .create = true};
+    _cleanup_database_path_ struct database_path found = {0};
+    struct database_path_error error;
 
-    int r = place_prepare(&wanted, &place, &error);
+    int r = database_path_prepare(&wanted, &found, &error);
     if (r < 0)
         return database_fail_with(&store->database, r, "%s", error.text);
-    r = open_database(store, place.path);
+    r = open_database(store, found.path);
     if (r == 0)
         r = open_session_with_room(store, options);
     if (r == 0)
-        ballast_keep(place.path);
-    store->moved_from = TAKE_PTR(place.moved_from);
+        ballast_keep(found.path);
+    store->moved_from = TAKE_PTR(found.moved_from);
     if (store->stays)
         store->database.checkpoint_pages = CHECKPOINT_PAGES_STAYS;
     return r;

@@ -8,23 +8,23 @@
 #include <stdbool.h>
 
 /* The f_type of statfs() for the filesystem of a directory. 0 or a negative errno. */
-typedef int place_filesystem(int dir_fd, long *ret_type);
+typedef int filesystem_fn(int dir_fd, long *ret_type);
 
-struct place_options {
+struct database_path_options {
     const char *path;
     bool create; /* make the file and its directories where they are missing */
     /* What stands in for a network filesystem; NULL: /var/tmp/sonde-UID. */
     const char *local_dir;
-    place_filesystem *filesystem; /* NULL: as it is */
+    filesystem_fn *filesystem; /* NULL: as it is */
 };
 
-struct place {
+struct database_path {
     char *path;       /* for SQLite */
     char *moved_from; /* the path that was asked for, if that is on a network; else NULL */
 };
 
 /* Why not, in one line that names the file, the cause and the fix. */
-struct place_error {
+struct database_path_error {
     char text[512];
 };
 
@@ -35,11 +35,11 @@ struct place_error {
  * can write the directory, or the file is somebody else's), -ELOOP (a link that others may have
  * planted), -EINVAL (not a regular file), -EREMOTE (the local directory is on a network too) or
  * what a system call said. */
-int place_prepare(const struct place_options *options, struct place *ret,
-                  struct place_error *error);
-void place_done(struct place *place);
+int database_path_prepare(const struct database_path_options *options, struct database_path *ret,
+                          struct database_path_error *error);
+void database_path_done(struct database_path *path);
 
-#define _cleanup_place_ __attribute__((cleanup(place_done)))
+#define _cleanup_database_path_ __attribute__((cleanup(database_path_done)))
 
 /* Whether a filesystem is shared between machines. */
-bool place_is_network(long f_type);
+bool database_path_is_network(long f_type);

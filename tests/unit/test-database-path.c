@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/fd-io.h"
 #include "base/macros.h"
-#include "store/place.h"
+#include "store/database-path.h"
 
 #define SOMEBODY_ELSE 1234
 
@@ -93,36 +93,36 @@ static int unknown_filesystem(int dir_fd _unused_, long *ret_type _unused_)
 
 static void expect(const char *path, bool create)
 {
-    const struct place_options options = {.path = path, .create = create};
-    _cleanup_place_ struct place place = {0};
-    struct place_error error = {"nothing"};
+    const struct database_path_options options = {.path = path, .create = create};
+    _cleanup_database_path_ struct database_path found = {0};
+    struct database_path_error error = {"nothing"};
 
-    if (place_prepare(&options, &place, &error) != 0)
+    if (database_path_prepare(&options, &found, &error) != 0)
         fail_msg("%s", error.text);
     /* without links and dots */
     _cleanup_free_ char *real = realpath(path, NULL);
-    assert_string_equal(place.path, real);
-    assert_null(place.moved_from);
+    assert_string_equal(found.path, real);
+    assert_null(found.moved_from);
     assert_int_equal(access(path, R_OK | W_OK), 0);
 }
 
 /* Refused, in one line that has each of the words. */
-static void expect_refused_with(const struct place_options *options, int code, const char *word,
-                                const char *another)
+static void expect_refused_with(const struct database_path_options *options, int code,
+                                const char *word, const char *another)
 {
-    struct place place = {.path = NULL};
-    struct place_error error = {""};
+    struct database_path found = {.path = NULL};
+    struct database_path_error error = {""};
 
-    int r = place_prepare(options, &place, &error);
+    int r = database_path_prepare(options, &found, &error);
     if (r != code || !strstr(error.text, word) || !strstr(error.text, another) ||
         strchr(error.text, '\n'))
         fail_msg("%s gave %d, not %d: %s", options->path, r, code, error.text);
-    assert_null(place.path);
+    assert_null(found.path);
 }
 
 static void expect_refused(const char *path, int code, const char *word, const char *another)
 {
-    const struct place_options options = {.path = path, .create = true};
+    const struct database_path_options options = {.path = path, .create = true};
     expect_refused_with(&options, code, word, another);
 }
 
@@ -139,11 +139,11 @@ static void test_network_filesystems(void **state _unused_)
                                0x2FC12FC1 /* ZFS */,     0};
 
     for (size_t i = 0; i < ARRAY_SIZE(network); i++)
-        assert_true(place_is_network(network[i]));
+        assert_true(database_path_is_network(network[i]));
     for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-        assert_false(place_is_network(own[i]));
+        assert_false(database_path_is_network(own[i]));
     /* As a long of 32 bits shows it. */
-    assert_true(place_is_network((long)(int32_t)0xFF534D42));
+    assert_true(database_path_is_network((long)(int32_t)0xFF534D42));
 }
 
 static void test_what_is_missing_is_made(void **state _unused_)
@@ -177,8 +177,8 @@ static void test_what_is_there_stays(void **state _unused_)
 
 static void test_nothing_is_made_unasked(void **state _unused_)
 {
-    const struct place_options missing = {.path = BELOW("x.db")};
-    const struct place_options deep = {.path = BELOW("a/b/x.db")};
+    const struct database_path_options missing = {.path = BELOW("x.db")};
+    const struct database_path_options deep = {.path = BELOW("a/b/x.db")};
 
     expect_refused_with(&missing, -ENOENT, "x.db", "no database");
     expect_refused_with(&deep, -ENOENT, "a/b/x.db", "no database");
@@ -259,7 +259,7 @@ static void test_errors_are_one_line(void **state _unused_)
     memcpy(name, "é", strlen("é"));
     name[sizeof(name) - 1] = '\0';
     snprintf(path, sizeof(path), "%s/%s/%s/%s", base, name, name, name);
-    expect_refused_with(&(struct place_options){.path = path}, -ENOENT, "…", "--state-dir");
+    expect_refused_with(&(struct database_path_options){.path = path}, -ENOENT, "…", "--state-dir");
 }
 
 static void test_somebody_elses(void **state _unused_)
@@ -294,12 +294,12 @@ static int as_user(uid_t uid, gid_t gid, int (*body)(void))
 static int prepare_at_base(void)
 {
     char path[256];
-    const struct place_options options = {.path = below(path, "x.db"), .create = true};
-    struct place place = {0};
-    struct place_error error;
+    const struct database_path_options options = {.path = below(path, "x.db"), .create = true};
+    struct database_path found = {0};
+    struct database_path_error error;
 
-    int r = place_prepare(&options, &place, &error);
-    place_done(&place);
+    int r = database_path_prepare(&options, &found, &error);
+    database_path_done(&found);
     return -r;
 }
 
@@ -331,21 +331,21 @@ static void test_a_private_group(void **state _unused_)
 
 static void test_a_network_filesystem(void **state _unused_)
 {
-    const struct place_options options = {.path = BELOW("home/state/x.db"),
-                                          .create = true,
-                                          .local_dir = local,
-                                          .filesystem = network_but_for_local};
-    const struct place_options reading = {
+    const struct database_path_options options = {.path = BELOW("home/state/x.db"),
+                                                  .create = true,
+                                                  .local_dir = local,
+                                                  .filesystem = network_but_for_local};
+    const struct database_path_options reading = {
         .path = options.path, .local_dir = local, .filesystem = network_but_for_local};
-    struct place_error error = {"nothing"};
+    struct database_path_error error = {"nothing"};
 
     expect_refused_with(&reading, -ENOENT, "x.db", "no database");
     for (int round = 0; round < 2; round++) {
-        _cleanup_place_ struct place place = {0};
-        if (place_prepare(round ? &reading : &options, &place, &error) != 0)
+        _cleanup_database_path_ struct database_path found = {0};
+        if (database_path_prepare(round ? &reading : &options, &found, &error) != 0)
             fail_msg("%s", error.text);
-        assert_string_equal(place.path, BELOW("local/x.db"));
-        assert_string_equal(place.moved_from, options.path);
+        assert_string_equal(found.path, BELOW("local/x.db"));
+        assert_string_equal(found.moved_from, options.path);
     }
     assert_int_equal(mode_of(local), 0700);
     assert_int_equal(mode_of(BELOW("local/x.db")), 0600);
@@ -362,10 +362,10 @@ static void test_a_network_filesystem(void **state _unused_)
 
 static void test_a_local_directory_that_is_a_link(void **state _unused_)
 {
-    const struct place_options options = {.path = BELOW("x.db"),
-                                          .create = true,
-                                          .local_dir = local,
-                                          .filesystem = network_but_for_local};
+    const struct database_path_options options = {.path = BELOW("x.db"),
+                                                  .create = true,
+                                                  .local_dir = local,
+                                                  .filesystem = network_but_for_local};
 
     make_dir(BELOW("target"), 0700);
     assert_int_equal(chmod(base, 01777), 0); /* as /var/tmp is */
@@ -376,11 +376,11 @@ static void test_a_local_directory_that_is_a_link(void **state _unused_)
 
 static void test_network_everywhere(void **state _unused_)
 {
-    const struct place_options options = {.path = BELOW("x.db"),
-                                          .create = true,
-                                          .local_dir = local,
-                                          .filesystem = everywhere_network};
-    const struct place_options broken = {
+    const struct database_path_options options = {.path = BELOW("x.db"),
+                                                  .create = true,
+                                                  .local_dir = local,
+                                                  .filesystem = everywhere_network};
+    const struct database_path_options broken = {
         .path = BELOW("x.db"), .create = true, .filesystem = unknown_filesystem};
 
     expect_refused_with(&options, -EREMOTE, "x.db", "network");

@@ -1,4 +1,4 @@
-#include "store/place.h"
+#include "store/database-path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 /* ---- filesystems ---- */
 
-bool place_is_network(long f_type)
+bool database_path_is_network(long f_type)
 {
     /* From linux/magic.h and, for those outside the kernel, coreutils' stat. FUSE is not among
      * them: its number does not tell sshfs from a local disk. */
@@ -65,13 +65,13 @@ static int actual_filesystem(int dir_fd, long *ret_type)
     return 0;
 }
 
-static int is_on_network(const struct place_options *options, int dir_fd)
+static int is_on_network(const struct database_path_options *options, int dir_fd)
 {
-    place_filesystem *filesystem = options->filesystem ? options->filesystem : actual_filesystem;
+    filesystem_fn *filesystem = options->filesystem ? options->filesystem : actual_filesystem;
     long type;
 
     int r = filesystem(dir_fd, &type);
-    return r < 0 ? r : place_is_network(type);
+    return r < 0 ? r : database_path_is_network(type);
 }
 
 /* ---- errors in words ---- */
@@ -101,9 +101,10 @@ static const char *show_dir(struct shown *buffer, int dir_fd)
     return show(buffer, length > 0 ? name : "its directory");
 }
 
-static int refuse(struct place_error *error, int code, const char *format, ...) _printf_(3, 4);
+static int refuse(struct database_path_error *error, int code, const char *format, ...)
+    _printf_(3, 4);
 
-static int refuse(struct place_error *error, int code, const char *format, ...)
+static int refuse(struct database_path_error *error, int code, const char *format, ...)
 {
     char text[1024];
     va_list arguments;
@@ -116,7 +117,7 @@ static int refuse(struct place_error *error, int code, const char *format, ...)
 }
 
 /* For what a system call said about the way to the file. */
-static int refuse_path(struct place_error *error, int code, const char *path)
+static int refuse_path(struct database_path_error *error, int code, const char *path)
 {
     struct shown shown;
 
@@ -136,7 +137,7 @@ static int refuse_path(struct place_error *error, int code, const char *path)
     }
 }
 
-static int refuse_missing(struct place_error *error, const char *path)
+static int refuse_missing(struct database_path_error *error, const char *path)
 {
     struct shown shown;
 
@@ -160,7 +161,8 @@ static int create_file(const struct fd_location *where)
     return fchmod(fd, 0600) < 0 ? -errno : 0; /* a strange umask may have taken bits */
 }
 
-static int check_file(const struct fd_location *where, const char *path, struct place_error *error)
+static int check_file(const struct fd_location *where, const char *path,
+                      struct database_path_error *error)
 {
     struct shown shown;
     struct stat st;
@@ -180,7 +182,8 @@ static int check_file(const struct fd_location *where, const char *path, struct 
     return 0;
 }
 
-static int check_dir(const struct fd_location *where, const char *path, struct place_error *error)
+static int check_dir(const struct fd_location *where, const char *path,
+                     struct database_path_error *error)
 {
     struct shown shown, shown_dir;
 
@@ -195,7 +198,7 @@ static int check_dir(const struct fd_location *where, const char *path, struct p
 
 /* Makes what is missing and may be made, and judges what is there then. */
 static int prepare_file(struct fd_location *where, const char *path, bool create,
-                        struct place_error *error)
+                        struct database_path_error *error)
 {
     if (!create && fd_location_lacks_dirs(where))
         return refuse_missing(error, path);
@@ -214,7 +217,7 @@ static int prepare_file(struct fd_location *where, const char *path, bool create
 
 /* ---- the local directory ---- */
 
-static int format_local_path(const struct place_options *options, char **ret)
+static int format_local_path(const struct database_path_options *options, char **ret)
 {
     const char *slash = strrchr(options->path, '/');
     const char *name = slash ? slash + 1 : options->path;
@@ -229,7 +232,7 @@ static int format_local_path(const struct place_options *options, char **ret)
 }
 
 /* Its name is known to everybody, and anybody may have made it. */
-static int check_local_dir(int dir_fd, const char *asked_for, struct place_error *error)
+static int check_local_dir(int dir_fd, const char *asked_for, struct database_path_error *error)
 {
     struct shown shown, shown_dir;
     struct stat st;
@@ -245,8 +248,8 @@ static int check_local_dir(int dir_fd, const char *asked_for, struct place_error
                   show(&shown, asked_for), show_dir(&shown_dir, dir_fd));
 }
 
-static int prepare_locally(const struct place_options *options, struct place *ret,
-                           struct place_error *error)
+static int prepare_locally(const struct database_path_options *options, struct database_path *ret,
+                           struct database_path_error *error)
 {
     _cleanup_fd_location_ struct fd_location where = {.dir_fd = -1};
     _cleanup_free_ char *path = NULL, *moved_from = strdup(options->path);
@@ -274,7 +277,7 @@ static int prepare_locally(const struct place_options *options, struct place *re
     r = prepare_file(&where, path, options->create, error);
     if (r < 0)
         return r;
-    *ret = (struct place){.path = TAKE_PTR(path), .moved_from = TAKE_PTR(moved_from)};
+    *ret = (struct database_path){.path = TAKE_PTR(path), .moved_from = TAKE_PTR(moved_from)};
     return 0;
 }
 
@@ -310,7 +313,7 @@ static bool others_can_rename_in(int dir_fd)
 
 /* SQLite opens its files by their path, again and again: nobody else must be able to lead that
  * elsewhere meanwhile. `path` has no links in it. */
-static int check_way(const char *path, struct place_error *error)
+static int check_way(const char *path, struct database_path_error *error)
 {
     _cleanup_free_ char *way = strdup(path);
     struct shown shown;
@@ -333,7 +336,8 @@ static int check_way(const char *path, struct place_error *error)
     return 0;
 }
 
-int place_prepare(const struct place_options *options, struct place *ret, struct place_error *error)
+int database_path_prepare(const struct database_path_options *options, struct database_path *ret,
+                          struct database_path_error *error)
 {
     _cleanup_fd_location_ struct fd_location where = {.dir_fd = -1};
 
@@ -356,13 +360,13 @@ int place_prepare(const struct place_options *options, struct place *ret, struct
         return refuse_path(error, -errno, options->path);
     r = check_way(path, error);
     if (r == 0)
-        *ret = (struct place){.path = TAKE_PTR(path)};
+        *ret = (struct database_path){.path = TAKE_PTR(path)};
     return r;
 }
 
-void place_done(struct place *place)
+void database_path_done(struct database_path *path)
 {
-    free(place->path);
-    free(place->moved_from);
-    *place = (struct place){.path = NULL};
+    free(path->path);
+    free(path->moved_from);
+    *path = (struct database_path){.path = NULL};
 }
