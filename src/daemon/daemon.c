@@ -395,7 +395,7 @@ static int start_store(struct daemon *daemon)
                   .jsonl_max_bytes = config->jsonl_max_bytes,
                   .redact = &config->redact,
                   .retention = config->retention,
-                  .stays = true},
+                  .is_long_lived = true},
         .pace = {.stop_ns = STOP_STORING_NS},
         .on_notice = on_store_notice,
     };

@@ -24,7 +24,7 @@ struct tick {
     struct process_event_list events;
     struct gap_list gaps;
     struct process_trace_list traces; /* of processes that are stored already, some of them gone */
-    struct anomaly_list anomalies; /* that opened, changed or cleared; see store_write_anomaly() */
+    struct anomaly_list anomalies; /* that opened, changed or cleared; see store_write_tick() */
     /* The run that another session stores, with its snapshots, while this one stores its events:
      * the snapshot of the tick is not stored, it only holds texts of the rest. "": none. */
     char beside_run[UUID_TEXT_SIZE];

@@ -10,9 +10,9 @@
 #include "model/job.h"
 #include "model/process.h"
 
-/* What a pattern is about: the type of a job, or the name of a program. */
+/* The subject of a pattern: the type of a job, or the name of a program. */
 #define SUBJECT_MAX_BYTES JOB_ID_MAX_BYTES
-static_assert(PROGRAM_MAX_BYTES <= SUBJECT_MAX_BYTES, "a program fits");
+static_assert(PROGRAM_MAX_BYTES <= SUBJECT_MAX_BYTES, "the name of a program fits");
 
 void anomaly_table_init(struct anomaly_table *table, struct database *database,
                         const struct schema *schema, int64_t session)
@@ -23,71 +23,42 @@ void anomaly_table_init(struct anomaly_table *table, struct database *database,
 void anomaly_table_done(struct anomaly_table *table)
 {
     sqlite3_stmt *statements[] = {table->update_anomaly, table->insert_anomaly, table->put_pattern,
-                                  table->count_pattern, table->delete_pattern};
+                                  table->count_pattern};
 
     for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
         sqlite3_finalize(statements[i]);
     *table = (struct anomaly_table){0};
 }
 
-static int no_memory(struct anomaly_table *table)
-{
-    return database_fail_with(table->database, -ENOMEM, "no memory left");
-}
-
 /* ---- patterns ---- */
 
-static int put_pattern(struct anomaly_table *table, const struct pattern *pattern,
-                       sqlite3_stmt *statement)
+static int put_pattern(struct anomaly_table *table, const struct pattern *pattern)
 {
-    int r = columns_bind(&table->schema->pattern, pattern, NULL, statement, 1);
+    int r = columns_bind(&table->schema->pattern, pattern, NULL, table->put_pattern, 1);
 
     if (r == -ENOMEM)
-        return no_memory(table);
-    return r < 0 ? r : database_run(table->database, statement);
+        return database_fail_errno(table->database, -ENOMEM);
+    return r < 0 ? r : database_run(table->database, table->put_pattern);
 }
 
-static int prepare_put(struct anomaly_table *table, const char *verb, const char *more,
-                       sqlite3_stmt **ret)
+static int prepare_put(struct anomaly_table *table)
 {
     const struct columns *columns = &table->schema->pattern;
     _cleanup_text_ struct text sql = {0};
 
-    text_printf(&sql, "%s INTO patterns (", verb);
+    text_append_string(&sql, "INSERT INTO patterns (");
     columns_list(columns, &sql, column_name, "");
     text_append_string(&sql, ") VALUES (");
     for (size_t i = 0; i < columns->count; i++)
         text_append_string(&sql, i ? ", ?" : "?");
-    text_printf(&sql, ")%s", more);
-    return database_prepare_text(table->database, &sql, ret);
-}
-
-int anomaly_table_put_pattern(struct anomaly_table *table, const struct pattern *pattern)
-{
-    sqlite3_stmt *put = NULL;
-
-    int r = prepare_put(table, "INSERT OR REPLACE", "", &put);
-    if (r == 0)
-        r = put_pattern(table, pattern, put);
-    sqlite3_finalize(put);
-    return r;
-}
-
-int anomaly_table_delete_pattern(struct anomaly_table *table, const char *pattern_type,
-                                 const char *pattern_name)
-{
-    int r =
-        table->delete_pattern
-            ? 0
-            : database_prepare(table->database,
-                               "DELETE FROM patterns WHERE pattern_type = ?1 AND pattern_name = ?2",
-                               &table->delete_pattern);
-
-    if (r < 0)
-        return r;
-    sqlite3_bind_text(table->delete_pattern, 1, pattern_type, -1, SQLITE_STATIC);
-    sqlite3_bind_text(table->delete_pattern, 2, pattern_name, -1, SQLITE_STATIC);
-    return database_run(table->database, table->delete_pattern);
+    text_append_string(&sql, ") ON CONFLICT DO UPDATE SET description = excluded.description,"
+                             " context_tags = excluded.context_tags,"
+                             " suggested_action = excluded.suggested_action,"
+                             " confidence = excluded.confidence,"
+                             " first_seen = COALESCE(first_seen, excluded.first_seen),"
+                             " last_seen = max(COALESCE(last_seen, 0), excluded.last_seen),"
+                             " occurrences = COALESCE(occurrences, 0) + 1");
+    return database_prepare_text(table->database, &sql, &table->put_pattern);
 }
 
 /* ---- the pattern of an anomaly ---- */
@@ -96,14 +67,15 @@ static const struct {
     const char *anomaly_type;
     const char *action;
 } actions[] = {
-    {"memory_spike", "see what it allocates at that point; give it more memory, or less at once"},
-    {"runaway_process", "see what it computes, and stop it if nobody waits for it"},
+    {"memory_spike",
+     "check what it allocates at that point; give it more memory, or smaller units of work"},
+    {"runaway_process", "check what it computes, and stop it if its result is not needed"},
     {"zombie", "make its parent wait for its children, or restart the parent"},
     {"fd_exhaustion", "look for descriptors that are never closed, or raise its limit (ulimit -n)"},
-    {"memory_pressure", "run less at once, or give the machine more memory"},
-    {"oom_kill", "give it more memory, or run less beside it"},
-    {"memory_leak", "look for what it keeps; restart it before memory runs out"},
-    {"stuck_process", "look at the disk or the network mount that it waits for"},
+    {"memory_pressure", "run fewer jobs at once, or give the machine more memory"},
+    {"oom_kill", "give it more memory, or run fewer jobs beside it"},
+    {"memory_leak", "look for memory that it never frees; restart it before memory runs out"},
+    {"stuck_process", "check the disk or the network mount that it waits for"},
 };
 
 static const char *action_for(const char *anomaly_type)
@@ -128,27 +100,27 @@ static double confidence_of(int severity)
 static int find_job_type(struct anomaly_table *table, const char *run_id,
                          char into[static SUBJECT_MAX_BYTES + 1])
 {
-    sqlite3_stmt *ask = NULL;
+    sqlite3_stmt *query = NULL;
 
     int r = database_prepare(table->database,
                              "SELECT job_type FROM jobs WHERE run_id = ?1 AND job_type IS NOT NULL",
-                             &ask);
+                             &query);
     if (r < 0)
         return r;
-    sqlite3_bind_text(ask, 1, run_id, -1, SQLITE_STATIC);
-    r = database_step(table->database, ask);
+    sqlite3_bind_text(query, 1, run_id, -1, SQLITE_STATIC);
+    r = database_step(table->database, query);
     if (r > 0) {
-        const char *type = (const char *)sqlite3_column_text(ask, 0);
+        const char *type = (const char *)sqlite3_column_text(query, 0);
         if (type)
             utf8_clean(into, SUBJECT_MAX_BYTES + 1, type, strlen(type));
         else
-            r = no_memory(table);
+            r = database_fail_errno(table->database, -ENOMEM);
     }
-    sqlite3_finalize(ask);
+    sqlite3_finalize(query);
     return r;
 }
 
-/* What the kernel runs itself is marked as its own. */
+/* The name of a kernel thread keeps its brackets. */
 static bool find_program(const char *command, char into[static SUBJECT_MAX_BYTES + 1])
 {
     char program[PROGRAM_MAX_BYTES + 1];
@@ -160,7 +132,7 @@ static bool find_program(const char *command, char into[static SUBJECT_MAX_BYTES
 }
 
 struct subject {
-    const char *kind; /* of the tag; NULL: the machine itself */
+    const char *kind; /* of its tag; NULL: the machine */
     char text[SUBJECT_MAX_BYTES + 1];
 };
 
@@ -241,35 +213,27 @@ static int prepare_patterns(struct anomaly_table *table)
                              " OR (SELECT count(*) FROM patterns WHERE pattern_type = ?1) < ?3",
                              &table->count_pattern);
     if (r == 0 && !table->put_pattern)
-        r = prepare_put(table, "INSERT",
-                        " ON CONFLICT DO UPDATE SET description = excluded.description,"
-                        " context_tags = excluded.context_tags,"
-                        " suggested_action = excluded.suggested_action,"
-                        " confidence = excluded.confidence,"
-                        " first_seen = COALESCE(first_seen, excluded.first_seen),"
-                        " last_seen = max(COALESCE(last_seen, 0), excluded.last_seen),"
-                        " occurrences = COALESCE(occurrences, 0) + 1",
-                        &table->put_pattern);
+        r = prepare_put(table);
     return r;
 }
 
-/* Whether the pattern is there, or there is room for one more. */
-static int has_place(struct anomaly_table *table, const struct pattern *pattern, int64_t *ret)
+/* Whether the pattern exists, or the limit allows one more. */
+static int is_allowed(struct anomaly_table *table, const struct pattern *pattern, int64_t *ret)
 {
-    sqlite3_stmt *ask = table->count_pattern;
+    sqlite3_stmt *query = table->count_pattern;
 
-    sqlite3_bind_text(ask, 1, pattern->pattern_type, -1, SQLITE_STATIC);
-    sqlite3_bind_text(ask, 2, pattern->pattern_name, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(ask, 3, ANOMALY_PATTERNS_MAX);
-    return MIN(database_step_int(table->database, ask, ret), 0);
+    sqlite3_bind_text(query, 1, pattern->pattern_type, -1, SQLITE_STATIC);
+    sqlite3_bind_text(query, 2, pattern->pattern_name, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(query, 3, ANOMALY_PATTERNS_MAX);
+    return MIN(database_step_int(table->database, query, ret), 0);
 }
 
-static int keep_pattern(struct anomaly_table *table, const struct anomaly *anomaly,
-                        const char *command, struct arena *arena)
+static int store_pattern(struct anomaly_table *table, const struct anomaly *anomaly,
+                         const char *command, struct arena *arena)
 {
     struct subject subject = {0};
     struct pattern pattern;
-    int64_t is_placed = 0;
+    int64_t fits = 0;
 
     int r = prepare_patterns(table);
     if (r == 0)
@@ -277,19 +241,19 @@ static int keep_pattern(struct anomaly_table *table, const struct anomaly *anoma
     if (r < 0)
         return r;
     if (make_pattern(anomaly, &subject, arena, &pattern) < 0)
-        return no_memory(table);
-    r = has_place(table, &pattern, &is_placed);
-    if (r == 0 && !is_placed) {
+        return database_fail_errno(table->database, -ENOMEM);
+    r = is_allowed(table, &pattern, &fits);
+    if (r == 0 && !fits) {
         const struct subject rest = {.text = ANOMALY_PATTERNS_REST};
         if (make_pattern(anomaly, &rest, arena, &pattern) < 0)
-            return no_memory(table);
+            return database_fail_errno(table->database, -ENOMEM);
     }
-    return r < 0 ? r : put_pattern(table, &pattern, table->put_pattern);
+    return r < 0 ? r : put_pattern(table, &pattern);
 }
 
 /* ---- the patterns of an analysis ---- */
 
-/* Of the type, all that are not in the list. */
+/* Deletes the patterns of the type that are not in the list. */
 static int delete_others(struct anomaly_table *table, const char *pattern_type,
                          const struct pattern_list *patterns)
 {
@@ -318,7 +282,7 @@ int anomaly_table_renew_patterns(struct anomaly_table *table, const char *patter
     int r = prepare_patterns(table);
 
     for (size_t i = 0; i < patterns->count && r == 0; i++)
-        r = put_pattern(table, &patterns->items[i], table->put_pattern);
+        r = put_pattern(table, &patterns->items[i]);
     return r < 0 ? r : delete_others(table, pattern_type, patterns);
 }
 
@@ -346,7 +310,7 @@ bool anomaly_table_is_used(const struct anomaly_table *table)
     return table->insert_anomaly;
 }
 
-/* 1 if there was one to be brought up to date. */
+/* 1 if the anomaly was stored already. */
 static int update_anomaly(struct anomaly_table *table, const struct anomaly *anomaly)
 {
     static const char *const names[] = {"cleared_at",   "description", "metric_value",
@@ -358,7 +322,7 @@ static int update_anomaly(struct anomaly_table *table, const struct anomaly *ano
         r = column_bind(columns_find(&table->schema->anomaly, names[i]), anomaly, NULL,
                         table->update_anomaly, (int)i + 1);
     if (r == -ENOMEM)
-        return no_memory(table);
+        return database_fail_errno(table->database, -ENOMEM);
     if (r == 0)
         r = database_run(table->database, table->update_anomaly);
     return r < 0 ? r : sqlite3_changes(table->database->handle) > 0;
@@ -372,7 +336,7 @@ static int insert_anomaly(struct anomaly_table *table, const struct anomaly *ano
     column_bind_code(insert, 2, anomaly->uid);
     int r = columns_bind(&table->schema->anomaly, anomaly, NULL, insert, 3);
     if (r == -ENOMEM)
-        return no_memory(table);
+        return database_fail_errno(table->database, -ENOMEM);
     return r < 0 ? r : database_run(table->database, insert);
 }
 
@@ -385,6 +349,6 @@ int anomaly_table_write(struct anomaly_table *table, const struct anomaly *anoma
     if (r != 0)
         return MIN(r, 0);
     r = insert_anomaly(table, anomaly);
-    /* What was stored before was counted before, whatever is told of it again. */
-    return r == 0 && anomaly->is_opening ? keep_pattern(table, anomaly, command, arena) : r;
+    /* A repeated report of a stored anomaly does not count again in its pattern. */
+    return r == 0 && anomaly->is_opening ? store_pattern(table, anomaly, command, arena) : r;
 }

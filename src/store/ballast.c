@@ -10,9 +10,9 @@
 
 #include "base/cleanup.h"
 
-/* What a step of retention writes to the log, several times over. */
+/* Several times as much as one transaction of retention writes to the log. */
 #define BALLAST_BYTES (1 << 20)
-/* It should not be what fills the disk: as much as it takes must be left. */
+/* The ballast must not fill the disk: as much space as it takes must remain. */
 #define ROOM_FACTOR 2
 
 static int format_path(const char *database_path, char *into, size_t size)
@@ -21,17 +21,10 @@ static int format_path(const char *database_path, char *into, size_t size)
     return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
 }
 
-static int has_room(int fd)
-{
-    struct statvfs disk;
-
-    return fstatvfs(fd, &disk) == 0 &&
-           disk.f_bavail * disk.f_frsize >= (unsigned long)BALLAST_BYTES * ROOM_FACTOR;
-}
-
 void ballast_keep(const char *database_path)
 {
     char path[PATH_MAX];
+    struct statvfs disk;
     struct stat st;
 
     if (format_path(database_path, path, sizeof(path)) < 0)
@@ -40,21 +33,23 @@ void ballast_keep(const char *database_path)
         return;
     _cleanup_close_ int fd =
         open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
-    if (fd >= 0 && fchmod(fd, 0600) == 0 && has_room(fd) &&
+    if (fd >= 0 && fchmod(fd, 0600) == 0 && fstatvfs(fd, &disk) == 0 &&
+        disk.f_bavail * disk.f_frsize >= (unsigned long)BALLAST_BYTES * ROOM_FACTOR &&
         posix_fallocate(fd, 0, BALLAST_BYTES) == 0)
         return;
     if (fd >= 0)
         unlink(path);
 }
 
-int ballast_drop(const char *database_path)
+void ballast_drop(const char *database_path)
 {
     char path[PATH_MAX];
 
-    return format_path(database_path, path, sizeof(path)) == 0 && unlink(path) == 0;
+    if (format_path(database_path, path, sizeof(path)) == 0)
+        unlink(path);
 }
 
-/* One region of the shared memory, and something to write to the log. */
+/* One region of the shared memory and the first pages of the log fit in OPENING_BYTES. */
 #define SHARED_PAGE_BYTES 4096
 #define OPENING_BYTES     (64 * 1024)
 

@@ -1,14 +1,14 @@
-/* A file that takes up room, to be given up when the disk is full: even deleting needs some, for
- * the log that the deletion is written to. */
+/* The ballast: a file of 1 MiB beside the database that is deleted when the disk is full. Deleting
+ * rows needs free space, too, because SQLite writes the deletion to its log first. */
 #pragma once
 
-/* Makes it beside the database, where it is missing and the disk has room enough to spare. It is
- * a help, not a duty: a failure is not told. */
+/* Creates a missing ballast file, unless the disk has too little space. Errors are ignored: sonde
+ * works without one. */
 void ballast_keep(const char *database_path);
-/* Whether there was one to give up. */
-int ballast_drop(const char *database_path);
+/* Deletes the ballast file, if there is one. */
+void ballast_drop(const char *database_path);
 
-/* Whether SQLite may be let loose on the disk: its shared memory is a file, of which it makes sure
- * a byte in each page only. Where a page has several blocks, a full disk shows when the others are
- * touched, and by SIGBUS. 0 or -ENOSPC. */
+/* Checks that SQLite can open the database safely. SQLite allocates only one byte in each page of
+ * its shared-memory file. On a filesystem with blocks smaller than a page, a full disk would cause
+ * a SIGBUS when the other blocks are touched. 0 or -ENOSPC. */
 int ballast_check_room(const char *database_path);

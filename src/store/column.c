@@ -12,7 +12,7 @@
 #include "store/rows.h"
 #include "store/text-pool.h"
 
-/* ---- the set ---- */
+/* ---- the list ---- */
 
 bool names_have(const char *const *names, const char *name)
 {
@@ -27,7 +27,7 @@ static bool is_number_type(enum field_type type)
     return type == FIELD_INT || type == FIELD_REAL || type == FIELD_CHAR;
 }
 
-/* 1/0.01 is not quite 100: a resolution below 1 is one of a whole number of steps. */
+/* 1/0.01 is not exactly 100. A resolution below 1 divides 1 evenly. */
 static double steps_of(const struct field *field)
 {
     if (field->type != FIELD_REAL || field->resolution == 0)
@@ -127,7 +127,7 @@ void column_select(const struct column *column, const char *alias, struct text *
 
 /* ---- values ---- */
 
-/* Beyond this a double no longer fits an integer. */
+/* A larger double does not fit into int64_t. */
 #define STEPS_MAX 9.2e18
 
 static int64_t real_to_steps(double value, double steps_per_unit)
@@ -141,7 +141,8 @@ static int64_t real_to_steps(double value, double steps_per_unit)
 
 static double steps_to_real(int64_t steps, double steps_per_unit)
 {
-    /* Dividing, not multiplying by the resolution, gives the double that the decimal text names. */
+    /* Division, unlike multiplication by the resolution, gives the double nearest to the decimal.
+     */
     return int_is_known(steps) ? (double)steps / steps_per_unit : REAL_UNKNOWN;
 }
 
@@ -216,7 +217,7 @@ static void bind_real(const struct column *column, double value, sqlite3_stmt *s
         sqlite3_bind_null(statement, at);
 }
 
-/* SQLite's own copy: without one the statement would run with NULL. */
+/* SQLite copies the text. If that fails, the parameter would silently be NULL. */
 static int bind_copy(const char *bytes, int length, sqlite3_stmt *statement, int at)
 {
     int code = sqlite3_bind_text(statement, at, bytes, length, SQLITE_TRANSIENT);
@@ -245,7 +246,7 @@ static int bind_shared(const char *string, struct text_pool *pool, sqlite3_stmt 
     return r;
 }
 
-/* Lists as JSON; an empty one is NULL where the field has no difference between none and empty. */
+/* Lists as JSON. An empty list is NULL, except for a tally, where empty differs from unknown. */
 static int bind_list(const struct column *column, const struct any_list *list,
                      struct text_pool *pool, sqlite3_stmt *statement, int at)
 {
@@ -321,7 +322,7 @@ static int read_enum(const struct field *field, sqlite3_stmt *statement, int at,
     return r;
 }
 
-/* As an object of one field, which the decoder knows how to read. */
+/* Wraps the JSON in an object of one field, which record_decode() can read. */
 static int read_list(const struct column *column, sqlite3_stmt *statement, int at,
                      struct arena *arena, void *object)
 {

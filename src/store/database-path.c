@@ -21,8 +21,8 @@
 
 bool database_path_is_network(long f_type)
 {
-    /* From linux/magic.h and, for those outside the kernel, coreutils' stat. FUSE is not among
-     * them: its number does not tell sshfs from a local disk. */
+    /* From linux/magic.h and, for filesystems outside the kernel, coreutils' stat. FUSE is missing:
+     * its number is the same for sshfs and for a local disk. */
     static const uint32_t network[] = {
         0x00006969, /* NFS */
         0x0000517B, /* SMB */
@@ -74,14 +74,14 @@ static int is_on_network(const struct database_path_options *options, int dir_fd
     return r < 0 ? r : database_path_is_network(type);
 }
 
-/* ---- errors in words ---- */
+/* ---- error messages ---- */
 
-/* A path on one line, short enough to leave room for what is to be said about it. */
-struct shown {
+/* A path without control characters, shortened so that the message fits. */
+struct shown_path {
     char text[192];
 };
 
-static const char *show(struct shown *buffer, const char *path)
+static const char *show_path(struct shown_path *buffer, const char *path)
 {
     _cleanup_text_ struct text visible = {0};
 
@@ -90,21 +90,21 @@ static const char *show(struct shown *buffer, const char *path)
     return buffer->text;
 }
 
-/* The directory's real name: a link may have led there. */
-static const char *show_dir(struct shown *buffer, int dir_fd)
+/* The path of an open directory, without links. */
+static const char *show_dir(struct shown_path *buffer, int dir_fd)
 {
     char link[sizeof("/proc/self/fd/") + 3 * sizeof(dir_fd)], name[PATH_MAX];
 
     snprintf(link, sizeof(link), "/proc/self/fd/%d", dir_fd);
     ssize_t length = readlink(link, name, sizeof(name) - 1);
     name[MAX(length, 0)] = '\0';
-    return show(buffer, length > 0 ? name : "its directory");
+    return show_path(buffer, length > 0 ? name : "its directory");
 }
 
-static int refuse(struct database_path_error *error, int code, const char *format, ...)
+static int reject(struct database_path_error *error, int code, const char *format, ...)
     _printf_(3, 4);
 
-static int refuse(struct database_path_error *error, int code, const char *format, ...)
+static int reject(struct database_path_error *error, int code, const char *format, ...)
 {
     char text[1024];
     va_list arguments;
@@ -116,40 +116,40 @@ static int refuse(struct database_path_error *error, int code, const char *forma
     return code;
 }
 
-/* For what a system call said about the way to the file. */
-static int refuse_path(struct database_path_error *error, int code, const char *path)
+/* For the error of a system call on the path. */
+static int reject_path(struct database_path_error *error, int code, const char *path)
 {
-    struct shown shown;
+    struct shown_path shown;
 
     switch (code) {
     case -ELOOP:
-        return refuse(error, code,
+        return reject(error, code,
                       "%s: leads through a symbolic link in a directory that others can write, "
-                      "or through too many; name the place itself",
-                      show(&shown, path));
+                      "or through too many links; name the target itself",
+                      show_path(&shown, path));
     case -EISDIR:
-        return refuse(error, code, "%s: names a directory; add a file name, such as monitor.db",
-                      show(&shown, path));
+        return reject(error, code, "%s: names a directory; add a file name, such as monitor.db",
+                      show_path(&shown, path));
     default:
-        return refuse(error, code,
-                      "%s: %s; name another place with profiler.storage_path or --state-dir",
-                      show(&shown, path), strerror(-code));
+        return reject(error, code,
+                      "%s: %s; name another path with profiler.storage_path or --state-dir",
+                      show_path(&shown, path), strerror(-code));
     }
 }
 
-static int refuse_missing(struct database_path_error *error, const char *path)
+static int reject_missing(struct database_path_error *error, const char *path)
 {
-    struct shown shown;
+    struct shown_path shown;
 
-    return refuse(error, -ENOENT,
-                  "%s: there is no database; record something first, or name another with "
+    return reject(error, -ENOENT,
+                  "%s: there is no database; run 'sonde run' first, or name another path with "
                   "profiler.storage_path or --state-dir",
-                  show(&shown, path));
+                  show_path(&shown, path));
 }
 
 /* ---- the file ---- */
 
-/* Nothing else can come in between: nobody else can write the directory. */
+/* No other user can interfere: no other user can write the directory. */
 static int create_file(const struct fd_location *where)
 {
     _cleanup_close_ int fd =
@@ -157,61 +157,61 @@ static int create_file(const struct fd_location *where)
                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
 
     if (fd < 0)
-        return errno == EEXIST ? 0 : -errno;  /* another sonde was quicker */
-    return fchmod(fd, 0600) < 0 ? -errno : 0; /* a strange umask may have taken bits */
+        return errno == EEXIST ? 0 : -errno;  /* another sonde has created it */
+    return fchmod(fd, 0600) < 0 ? -errno : 0; /* the umask may have removed bits */
 }
 
 static int check_file(const struct fd_location *where, const char *path,
                       struct database_path_error *error)
 {
-    struct shown shown;
+    struct shown_path shown;
     struct stat st;
 
     if (fstatat(where->dir_fd, where->rest, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? refuse_missing(error, path) : refuse_path(error, -errno, path);
+        return errno == ENOENT ? reject_missing(error, path) : reject_path(error, -errno, path);
     if (!S_ISREG(st.st_mode))
-        return refuse(error, -EINVAL,
-                      "%s: is no regular file; move it away, or name another place with "
+        return reject(error, -EINVAL,
+                      "%s: is not a regular file; move it away, or name another path with "
                       "profiler.storage_path or --state-dir",
-                      show(&shown, path));
+                      show_path(&shown, path));
     if (st.st_uid != geteuid() && st.st_uid != 0)
-        return refuse(error, -EPERM,
+        return reject(error, -EPERM,
                       "%s: belongs to user %u, who could change it at any time; move it away, or "
-                      "name another place with profiler.storage_path or --state-dir",
-                      show(&shown, path), (unsigned)st.st_uid);
+                      "name another path with profiler.storage_path or --state-dir",
+                      show_path(&shown, path), (unsigned)st.st_uid);
     return 0;
 }
 
 static int check_dir(const struct fd_location *where, const char *path,
                      struct database_path_error *error)
 {
-    struct shown shown, shown_dir;
+    struct shown_path shown, shown_dir;
 
     if (!fd_others_can_write(where->dir_fd))
         return 0;
-    return refuse(error, -EPERM,
+    return reject(error, -EPERM,
                   "%s: others can write the directory %s and could plant links there; chmod go-w "
                   "it if it is yours, else name a directory of your own with "
                   "profiler.storage_path or --state-dir",
-                  show(&shown, path), show_dir(&shown_dir, where->dir_fd));
+                  show_path(&shown, path), show_dir(&shown_dir, where->dir_fd));
 }
 
-/* Makes what is missing and may be made, and judges what is there then. */
+/* Creates what is missing, if it may, and checks the directory and the file. */
 static int prepare_file(struct fd_location *where, const char *path, bool create,
                         struct database_path_error *error)
 {
     if (!create && fd_location_lacks_dirs(where))
-        return refuse_missing(error, path);
+        return reject_missing(error, path);
     int r = create ? fd_location_make_dirs(where) : 0;
     if (r < 0)
-        return refuse_path(error, r, path);
+        return reject_path(error, r, path);
 
     r = check_dir(where, path, error);
     if (r < 0)
         return r;
     r = create ? create_file(where) : 0;
     if (r < 0)
-        return refuse_path(error, r, path);
+        return reject_path(error, r, path);
     return check_file(where, path, error);
 }
 
@@ -231,29 +231,30 @@ static int format_local_path(const struct database_path_options *options, char *
     return -ENOMEM;
 }
 
-/* Its name is known to everybody, and anybody may have made it. */
+/* Its name is predictable, so that another user may have created it. */
 static int check_local_dir(int dir_fd, const char *asked_for, struct database_path_error *error)
 {
-    struct shown shown, shown_dir;
+    struct shown_path shown, shown_dir;
     struct stat st;
 
     if (fstat(dir_fd, &st) < 0)
-        return refuse_path(error, -errno, asked_for);
+        return reject_path(error, -errno, asked_for);
     if (st.st_uid == geteuid() && !(st.st_mode & 0077))
         return 0;
-    return refuse(error, -EPERM,
-                  "%s: is on a network filesystem, and %s, which would stand in for it, is not "
-                  "yours alone; run chmod 700 on it or remove it, or name a local directory with "
-                  "profiler.storage_path or --state-dir",
-                  show(&shown, asked_for), show_dir(&shown_dir, dir_fd));
+    return reject(
+        error, -EPERM,
+        "%s: is on a network filesystem, and %s, which would replace it, is open to other "
+        "users; run chmod 700 on it or remove it, or name a local directory with "
+        "profiler.storage_path or --state-dir",
+        show_path(&shown, asked_for), show_dir(&shown_dir, dir_fd));
 }
 
-static int prepare_locally(const struct database_path_options *options, struct database_path *ret,
-                           struct database_path_error *error)
+static int prepare_local(const struct database_path_options *options, struct database_path *ret,
+                         struct database_path_error *error)
 {
     _cleanup_fd_location_ struct fd_location where = {.dir_fd = -1};
     _cleanup_free_ char *path = NULL, *moved_from = strdup(options->path);
-    struct shown shown;
+    struct shown_path shown;
 
     int r = moved_from ? format_local_path(options, &path) : -ENOMEM;
     if (r == 0)
@@ -261,19 +262,20 @@ static int prepare_locally(const struct database_path_options *options, struct d
     if (r == 0 && options->create)
         r = fd_location_make_dirs(&where);
     if (r < 0)
-        return refuse_path(error, r, path ? path : options->path);
+        return reject_path(error, r, path ? path : options->path);
     if (fd_location_lacks_dirs(&where))
-        return refuse_missing(error, path);
+        return reject_missing(error, path);
 
     r = check_local_dir(where.dir_fd, options->path, error);
     if (r < 0)
         return r;
     r = is_on_network(options, where.dir_fd);
     if (r != 0)
-        return refuse(error, r < 0 ? r : -EREMOTE,
-                      "%s: is on a network filesystem, and so is what would stand in for it; name "
-                      "a local directory with profiler.storage_path or --state-dir",
-                      show(&shown, options->path));
+        return reject(
+            error, r < 0 ? r : -EREMOTE,
+            "%s: is on a network filesystem, and so is the directory that would replace it; name "
+            "a local directory with profiler.storage_path or --state-dir",
+            show_path(&shown, options->path));
     r = prepare_file(&where, path, options->create, error);
     if (r < 0)
         return r;
@@ -281,13 +283,13 @@ static int prepare_locally(const struct database_path_options *options, struct d
     return 0;
 }
 
-/* ---- the way there ---- */
+/* ---- the directories above ---- */
 
-/* In a user namespace, what belongs to users that it does not know, root among them, seems to
- * belong to this one. */
+/* In a user namespace, files of users that are not mapped, such as root, appear to belong to this
+ * user. */
 #define OVERFLOW_UID 65534
 
-static bool knows_all_users(void)
+static bool maps_all_users(void)
 {
     char map[64];
     unsigned long inside, outside, count;
@@ -296,8 +298,8 @@ static bool knows_all_users(void)
            sscanf(map, "%lu %lu %lu", &inside, &outside, &count) != 3 || count >= OVERFLOW_UID;
 }
 
-/* Whether somebody else could put another directory in the place of one of those below it. Where
- * only owners may rename (/tmp), what is below must be ours, which is looked at in its turn. */
+/* Whether another user could replace a directory below this one. In a sticky directory (/tmp) only
+ * owners can rename; the caller checks the owner of each directory below. */
 static bool others_can_rename_in(int dir_fd)
 {
     struct stat st;
@@ -307,30 +309,31 @@ static bool others_can_rename_in(int dir_fd)
     if (fstat(dir_fd, &st) < 0)
         return true;
     bool is_trusted = st.st_uid == 0 || st.st_uid == geteuid() ||
-                      (st.st_uid == OVERFLOW_UID && !knows_all_users());
+                      (st.st_uid == OVERFLOW_UID && !maps_all_users());
     return !is_trusted || ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX));
 }
 
-/* SQLite opens its files by their path, again and again: nobody else must be able to lead that
- * elsewhere meanwhile. `path` has no links in it. */
-static int check_way(const char *path, struct database_path_error *error)
+/* SQLite opens its files by path repeatedly: no other user must be able to redirect that path in
+ * the meantime. `path` contains no links. */
+static int check_parents(const char *path, struct database_path_error *error)
 {
-    _cleanup_free_ char *way = strdup(path);
-    struct shown shown;
+    _cleanup_free_ char *parent = strdup(path);
+    struct shown_path shown;
 
-    if (!way)
-        return refuse_path(error, -ENOMEM, path);
-    for (char *slash = strrchr(way, '/'); slash; slash = strrchr(way, '/')) {
-        slash[slash == way] = '\0';
-        _cleanup_close_ int fd = open(way, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (!parent)
+        return reject_path(error, -ENOMEM, path);
+    for (char *slash = strrchr(parent, '/'); slash; slash = strrchr(parent, '/')) {
+        slash[slash == parent] = '\0';
+        _cleanup_close_ int fd = open(parent, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
-            return refuse_path(error, -errno, way);
+            return reject_path(error, -errno, parent);
         if (others_can_rename_in(fd))
-            return refuse(error, -EPERM,
-                          "%s: others can change it, and with it what is below; name another place "
-                          "with profiler.storage_path or --state-dir",
-                          show(&shown, way));
-        if (slash == way)
+            return reject(
+                error, -EPERM,
+                "%s: others can change it, and so replace the directories below; name another path "
+                "with profiler.storage_path or --state-dir",
+                show_path(&shown, parent));
+        if (slash == parent)
             break;
     }
     return 0;
@@ -343,22 +346,22 @@ int database_path_prepare(const struct database_path_options *options, struct da
 
     int r = fd_locate(options->path, &where);
     if (r < 0)
-        return refuse_path(error, r, options->path);
-    /* Asked before anything is made: a full or read-only network home is no obstacle then. */
+        return reject_path(error, r, options->path);
+    /* Checked before anything is created: a full or read-only network home must not matter. */
     r = is_on_network(options, where.dir_fd);
     if (r < 0)
-        return refuse_path(error, r, options->path);
+        return reject_path(error, r, options->path);
     if (r > 0)
-        return prepare_locally(options, ret, error);
+        return prepare_local(options, ret, error);
 
     r = prepare_file(&where, options->path, options->create, error);
     if (r < 0)
         return r;
-    /* Without links: the files beside it must be the same ones by whatever path it is reached. */
+    /* Without links, so that every path to the database leads to the same files beside it. */
     _cleanup_free_ char *path = realpath(options->path, NULL);
     if (!path)
-        return refuse_path(error, -errno, options->path);
-    r = check_way(path, error);
+        return reject_path(error, -errno, options->path);
+    r = check_parents(path, error);
     if (r == 0)
         *ret = (struct database_path){.path = TAKE_PTR(path)};
     return r;

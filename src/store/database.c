@@ -16,11 +16,11 @@
 #include "base/fd-io.h"
 #include "store/schema.h"
 
-/* Longer than any transaction of ours takes; a writer that waits longer has met a stuck one. */
+/* Longer than any transaction of sonde takes: a writer that waits longer waits for a stuck one. */
 #define BUSY_MAX_NS (5 * NS_PER_SEC)
 #define BUSY_NAP_NS (2 * NS_PER_MSEC)
 
-/* A log of 16 MB is more than any checkpoint leaves that nobody hinders. */
+/* 16 MB: a log becomes this long only if readers keep checkpoints from completing. */
 #define RESTART_PAGES      4096
 #define RESTART_STEP_PAGES 512
 #define RESTART_WAIT_NS    (200 * NS_PER_MSEC)
@@ -54,22 +54,22 @@ static int errno_of(sqlite3 *handle, int code)
     case SQLITE_IOERR:
         if (code == SQLITE_IOERR_NOMEM)
             return -ENOMEM;
-        /* a quota is a full disk for those who have one */
+        /* For its user, an exceeded quota is a full disk. */
         return system_errno == ENOSPC || system_errno == EDQUOT ? -ENOSPC : -EIO;
     case SQLITE_CANTOPEN: return system_errno > 0 ? -system_errno : -EACCES;
     default: return -EINVAL;
     }
 }
 
-static const char *words_for(int error, sqlite3 *handle)
+static const char *error_text(int error, sqlite3 *handle)
 {
     switch (error) {
     case -ENOSPC: return "the disk is full";
-    case -EBUSY: return "another process holds the database; it was waited for in vain";
-    case -EBADMSG: return "the database is damaged; move the file away, and a new one will be made";
-    case -EROFS: return "it cannot be written";
-    case -ENOMEM: return "no memory left";
-    case -EINVAL: return handle ? sqlite3_errmsg(handle) : "SQLite failed";
+    case -EBUSY: return "timed out waiting for another process that has locked the database";
+    case -EBADMSG: return "the database is damaged; move the file away to start a new one";
+    case -EROFS: return "the database is read-only";
+    case -ENOMEM: return "out of memory";
+    case -EINVAL: return handle ? sqlite3_errmsg(handle) : strerror(EINVAL);
     default: return strerror(-error);
     }
 }
@@ -79,10 +79,19 @@ int database_fail(struct database *database, int code, const char *doing)
     int error = errno_of(database->handle, code);
 
     return database_fail_with(database, error, "%s in '%s': %s", doing, database->path,
-                              words_for(error, database->handle));
+                              error_text(error, database->handle));
 }
 
-/* ---- the file before SQLite sees it ---- */
+int database_fail_errno(struct database *database, int error)
+{
+    if (error == -EBADMSG)
+        return database_fail_with(database, error,
+                                  "cannot read '%s': unexpected data, not written by sonde",
+                                  database->path);
+    return database_fail_with(database, error, "%s", error_text(error, NULL));
+}
+
+/* ---- checking the file ---- */
 
 static const char sqlite_magic[16] = "SQLite format 3";
 
@@ -99,22 +108,17 @@ static uint64_t page_bytes(const unsigned char *header)
     return size == 1 ? 65536 : size;
 }
 
-static uint64_t file_size(const char *path)
+/* The size of the database, or of the file with this suffix beside it; 0 if it is missing. */
+static uint64_t file_size(const char *path, const char *suffix)
 {
-    struct stat st;
-    return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
-}
-
-static bool has_content(const char *path, const char *suffix)
-{
-    char name[4096];
+    char name[PATH_MAX];
     struct stat st;
 
     snprintf(name, sizeof(name), "%s%s", path, suffix);
-    return stat(name, &st) == 0 && st.st_size > 0;
+    return stat(name, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-static int refuse(struct database *database, int code, const char *why)
+static int reject(struct database *database, int code, const char *why)
 {
     return database_fail_with(database, code, "'%s' %s", database->path, why);
 }
@@ -124,35 +128,34 @@ static int check_header(struct database *database, const unsigned char *header)
     const char *path = database->path;
 
     if (memcmp(header, sqlite_magic, sizeof(sqlite_magic)) != 0)
-        return refuse(database, -EBADMSG,
+        return reject(database, -EBADMSG,
                       "is not a database; name another file with profiler.storage_path");
     if (read_be32(header + 68) != SCHEMA_APPLICATION_ID)
-        return refuse(database, -EBADMSG,
+        return reject(database, -EBADMSG,
                       "is a database of another program; name another file with "
                       "profiler.storage_path");
     if (read_be32(header + 60) > SCHEMA_VERSION)
-        return refuse(database, -EPROTONOSUPPORT,
+        return reject(database, -EPROTONOSUPPORT,
                       "was made by a newer sonde; use that one, or another file");
-    /* With a log or a journal beside it the file may well be half of the story: SQLite knows the
-     * other half. Its size comes last: another writer may be making it at this moment. */
-    if (!has_content(path, "-wal") && !has_content(path, "-journal") &&
-        read_be32(header + 28) * page_bytes(header) > file_size(path))
-        return refuse(database, -EBADMSG,
-                      "is truncated; move the file away, and a new one will be made");
+    /* With a log or a journal, the file may be shorter than its header states. Its size is read
+     * last, because another writer may be creating it at this moment. */
+    if (!file_size(path, "-wal") && !file_size(path, "-journal") &&
+        read_be32(header + 28) * page_bytes(header) > file_size(path, ""))
+        return reject(database, -EBADMSG, "is truncated; move the file away to start a new one");
     return 0;
 }
 
-/* Through the descriptor that SQLite has: closing another one of the same file would let go of the
- * locks that this process holds on it. */
+/* Reads through SQLite's descriptor: closing another descriptor of the same file would release the
+ * POSIX locks that this process holds on it. */
 static int check_content(struct database *database, enum database_mode mode, uint64_t bytes)
 {
     unsigned char header[HEADER_BYTES];
     sqlite3_file *file = NULL;
 
     if (bytes == 0)
-        return mode == DATABASE_READ ? refuse(database, -ENOENT, "is empty") : 0;
+        return mode == DATABASE_READ ? reject(database, -ENOENT, "is empty") : 0;
     if (bytes < HEADER_BYTES)
-        return refuse(database, -EBADMSG,
+        return reject(database, -EBADMSG,
                       "is not a database; name another file with profiler.storage_path");
     int code = sqlite3_file_control(database->handle, "main", SQLITE_FCNTL_FILE_POINTER, &file);
     if (code == SQLITE_OK)
@@ -170,7 +173,7 @@ static int check_kind(struct database *database, uint64_t *ret_bytes)
         return database_fail_with(database, -errno, "cannot open '%s': %s", database->path,
                                   strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return refuse(database, -EBADMSG, "is not a file");
+        return reject(database, -EBADMSG, "is not a file");
     *ret_bytes = (uint64_t)st.st_size;
     return 0;
 }
@@ -190,9 +193,10 @@ static int on_busy(void *context, int times)
     return 1;
 }
 
-/* Readers that overlap, each of them short, never let the log begin anew by itself: from a certain
- * length on the writer waits for those that are there, which new ones cannot prolong. Not long, and
- * not at every commit: one that stays would hold it up for ever. */
+/* SQLite restarts the log only when no reader uses it, which overlapping short readers can prevent
+ * for ever. From a certain length on, the writer waits for the present readers; new ones do not
+ * prolong that. It waits briefly and not at every commit, because a long-lived reader would block
+ * it. */
 static void restart_log(struct database *database, int pages)
 {
     if (pages - database->restart_tried_at < RESTART_STEP_PAGES)
@@ -215,7 +219,7 @@ static int on_commit(void *context, sqlite3 *handle, const char *name, int pages
         sqlite3_wal_checkpoint_v2(handle, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     if (pages < RESTART_PAGES)
         database->restart_tried_at = 0;
-    return SQLITE_OK; /* a failed checkpoint is no failed commit */
+    return SQLITE_OK; /* a failed checkpoint does not fail the commit */
 }
 
 static int set_up(struct database *database, enum database_mode mode)
@@ -224,29 +228,29 @@ static int set_up(struct database *database, enum database_mode mode)
 
     sqlite3_extended_result_codes(handle, 1);
     sqlite3_busy_handler(handle, on_busy, database);
-    /* Ending a short run, or a question, with a checkpoint would make it wait for the disk. The log
-     * is checkpointed as it grows. */
+    /* A checkpoint on close would make a short run or a query wait for the disk. */
     sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     database->checkpoint_pages = CHECKPOINT_PAGES;
     sqlite3_wal_hook(handle, on_commit, database);
     if (mode == DATABASE_READ)
         return database_exec(database, "PRAGMA query_only = 1; PRAGMA temp_store = MEMORY");
-    /* What is deleted holds no secrets: it need not be written over, as Debian's SQLite would. */
+    /* Stored data holds no secrets: deleted data need not be overwritten, as Debian's SQLite does
+     * by default. */
     return database_exec(database, "PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;"
                                    "PRAGMA journal_size_limit = 4194304;"
                                    "PRAGMA secure_delete = OFF");
 }
 
-/* A reader, too, writes: who reads what, in the shared memory beside the file. Where nothing can be
- * written, nobody writes, and without a log the file is all there is. */
+/* A reader normally writes its marks to the shared memory beside the file. In a directory that this
+ * user cannot write, and without a log, the file is complete and can be read as it is. */
 static bool is_immutable(const char *path)
 {
     char directory[PATH_MAX];
 
     snprintf(directory, sizeof(directory), "%s", path);
     char *slash = strrchr(directory, '/');
-    if (!slash || has_content(path, "-wal"))
+    if (!slash || file_size(path, "-wal"))
         return false;
     slash[slash == directory] = '\0';
     return faccessat(AT_FDCWD, directory, W_OK, AT_EACCESS) < 0;
@@ -274,7 +278,7 @@ int database_open(const char *path, enum database_mode mode, struct database *re
     ret->busy_max_ns = BUSY_MAX_NS;
     ret->path = strdup(path);
     if (!ret->path)
-        return database_fail_with(ret, -ENOMEM, "no memory left");
+        return database_fail_errno(ret, -ENOMEM);
     uint64_t bytes = 0;
     int r = check_kind(ret, &bytes);
     if (r < 0)
@@ -313,7 +317,7 @@ int database_prepare(struct database *database, const char *sql, sqlite3_stmt **
 
 int database_prepare_text(struct database *database, struct text *sql, sqlite3_stmt **ret)
 {
-    int r = text_error(sql) < 0 ? database_fail_with(database, -ENOMEM, "no memory left")
+    int r = text_error(sql) < 0 ? database_fail_errno(database, -ENOMEM)
                                 : database_prepare(database, text_string(sql), ret);
     text_reset(sql);
     return r;
@@ -373,7 +377,7 @@ int database_run_ints(struct database *database, const char *sql, int64_t first,
     int r = database_prepare(database, sql, &statement);
     if (r < 0)
         return r;
-    /* Binding what the statement does not have is refused, and does no harm. */
+    /* Binding a parameter that the statement does not have fails without effect. */
     sqlite3_bind_int64(statement, 1, first);
     sqlite3_bind_int64(statement, 2, second);
     r = database_run(database, statement);
@@ -383,16 +387,16 @@ int database_run_ints(struct database *database, const char *sql, int64_t first,
 
 static int uses_wal(struct database *database, bool *ret)
 {
-    sqlite3_stmt *ask = NULL;
+    sqlite3_stmt *query = NULL;
 
-    int r = database_prepare(database, "PRAGMA journal_mode", &ask);
+    int r = database_prepare(database, "PRAGMA journal_mode", &query);
     if (r == 0)
-        r = database_step(database, ask);
+        r = database_step(database, query);
     if (r > 0) {
-        const char *mode = (const char *)sqlite3_column_text(ask, 0);
+        const char *mode = (const char *)sqlite3_column_text(query, 0);
         *ret = mode && strcmp(mode, "wal") == 0;
     }
-    sqlite3_finalize(ask);
+    sqlite3_finalize(query);
     return MIN(r, 0);
 }
 
@@ -430,8 +434,7 @@ int database_end(struct database *database, int result)
 {
     if (result >= 0)
         result = run_prepared(database, "COMMIT", &database->commit);
-    /* A failed commit has mostly rolled back by itself; asking again does no harm, and the words
-     * of the first failure stay. */
+    /* After most errors SQLite has rolled back already. The text of the first error is kept. */
     if (result < 0 && !sqlite3_get_autocommit(database->handle))
         sqlite3_exec(database->handle, "ROLLBACK", NULL, NULL, NULL);
     return MIN(result, 0);

@@ -1,5 +1,8 @@
-/* One connection to SQLite: opening with care, errors as errno and words, and the few calls that
- * everything else is written in. Knows nothing of tables. */
+/* One connection to SQLite: checks a file before it opens it, maps SQLite's errors to errno and
+ * text, and runs statements and transactions. It does not know the tables.
+ *
+ * Functions that return int return 0 or a negative errno, unless stated otherwise, and record the
+ * text of an error in `database->error`. */
 #pragma once
 
 #include <sqlite3.h>
@@ -15,60 +18,65 @@ struct database {
     sqlite3_stmt *begin; /* prepared at the first use */
     sqlite3_stmt *commit;
     char *path;
-    int checkpoint_pages; /* of the log: then it is brought into the database */
-    int restart_tried_at; /* pages */
+    int checkpoint_pages; /* length of the write-ahead log at which a checkpoint runs */
+    int restart_tried_at; /* length of the log at the last attempt to restart it, in pages */
     uint64_t busy_max_ns;
-    struct store_error error; /* of the last call that failed */
+    struct store_error error; /* of the last failed call */
     bool (*should_stop)(void *context);
     void *context;
 };
 
 enum database_mode {
-    DATABASE_READ,  /* changes nothing, whatever is asked of it */
-    DATABASE_WRITE, /* the file must be there, if only empty */
+    DATABASE_READ,  /* SQLite rejects every change */
+    DATABASE_WRITE, /* the file must exist; it can be empty */
 };
 
-/* How long the log grows before it is brought into the database. Whoever comes when no other has it
- * open reads all of it first: a thousand pages would cost a short run two milliseconds. For one
- * that stays, fewer checkpoints are less work. */
-#define CHECKPOINT_PAGES       250
-#define CHECKPOINT_PAGES_STAYS 1000
+/* The length of the write-ahead log at which a checkpoint runs. The first process that opens the
+ * database reads the whole log: a thousand pages would cost a short run two milliseconds. A
+ * long-lived writer saves work with fewer checkpoints. */
+#define CHECKPOINT_PAGES            250
+#define CHECKPOINT_PAGES_LONG_LIVED 1000
 
-/* Looks at the file before SQLite does, because SQLite may mend, or shorten, what is not ours. 0,
- * or a negative errno with the reason in ret->error: -ENOENT (it is missing, or, for reading,
- * empty), -EBADMSG (foreign, truncated or damaged), -EPROTONOSUPPORT (a newer sonde made it). `ret`
- * must be closed in either case. */
+/* Opens a database. Checks the file first, because SQLite may repair or truncate a file that is not
+ * ours. -ENOENT: it is missing or, for reading, empty; -EBADMSG: it belongs to another program, is
+ * truncated or damaged; -EPROTONOSUPPORT: a newer sonde made it. Call database_close() also after
+ * an error. */
 int database_open(const char *path, enum database_mode mode, struct database *ret);
 void database_close(struct database *database);
 
-/* Notes what SQLite said, with `doing` in front ("cannot store a snapshot"), and returns it as a
- * negative errno. */
+/* Records the text of an SQLite result code, with `doing` in front ("cannot write"), and returns
+ * the code as a negative errno. */
 int database_fail(struct database *database, int code, const char *doing);
-/* The same for what is our own finding. */
+/* Records the general text of a negative errno, and returns it; for errors of our own. -EBADMSG: a
+ * value that sonde cannot have written. */
+int database_fail_errno(struct database *database, int error);
+/* Records a text, and returns `error`. */
 int database_fail_with(struct database *database, int error, const char *format, ...)
     _printf_(3, 4);
 
 int database_exec(struct database *database, const char *sql);
 int database_prepare(struct database *database, const char *sql, sqlite3_stmt **ret);
-/* The same with a text that was put together; its own failure included. Empties it. */
+/* The same for a text, which is emptied afterwards; an error of the text is returned, too. */
 int database_prepare_text(struct database *database, struct text *sql, sqlite3_stmt **ret);
 
-/* Runs a statement that gives no rows, and makes it ready for the next time. */
+/* Runs a statement that returns no rows, and resets it. */
 int database_run(struct database *database, sqlite3_stmt *statement);
-/* The integer of the first row: 1, or 0 if there is no row or it is NULL. */
+/* Reads an integer from the first row, and resets the statement. 1, or 0 if there is no row or it
+ * is NULL. */
 int database_step_int(struct database *database, sqlite3_stmt *statement, int64_t *ret);
-/* 1 while there are rows; at the end, or on failure, the statement is made ready again. */
+/* 1 for a row, 0 at the end. At the end, and after an error, the statement is reset. */
 int database_step(struct database *database, sqlite3_stmt *statement);
-/* For what is asked once: no row leaves *ret as it was. */
+/* Runs a query once; *ret is unchanged if there is no row or it is NULL. */
 int database_ask_int(struct database *database, const char *sql, int64_t *ret);
 
-/* The same for what is changed, with up to two parameters. */
+/* Runs a statement once that returns no rows, with up to two parameters. */
 int database_run_ints(struct database *database, const char *sql, int64_t first, int64_t second);
 
-/* Turns the log on, where it is not on yet: SQLite does not wait for others there. */
+/* Switches to a write-ahead log. Waits for other processes itself, because SQLite does not. */
 int database_use_wal(struct database *database);
 
-/* Always immediate: a transaction that upgrades from reading may fail whatever the timeout. */
+/* Begins a transaction that can write from the start: upgrading a read transaction can fail at
+ * once, without a timeout. */
 int database_begin(struct database *database);
-/* Commits if `result` is 0, else rolls back; returns the first failure. */
+/* Commits if `result` is not negative, else rolls back. Returns the first error. */
 int database_end(struct database *database, int result);

@@ -54,11 +54,6 @@ struct fold {
     double peak_rss_mb;
 };
 
-static int no_memory(struct folded_events *folded)
-{
-    return database_fail_with(folded->database, -ENOMEM, "no memory left");
-}
-
 void folded_events_init(struct folded_events *folded, struct database *database, int64_t session,
                         const struct text_list *redact)
 {
@@ -145,7 +140,7 @@ int folded_events_must_fold(struct folded_events *folded, int64_t run,
     struct fold_budget *budget = get_budget(folded, run, event->timestamp);
 
     if (!budget)
-        return no_memory(folded);
+        return database_fail_errno(folded->database, -ENOMEM);
     refill(&budget->now, event->timestamp);
     return spend(&budget->now, is_notable(event) ? NOTABLE : ORDINARY);
 }
@@ -347,7 +342,7 @@ int folded_events_add(struct folded_events *folded, int64_t run, const struct pr
     if (r == 0)
         r = find_row(folded, &wanted, &fold);
     if (r < 0)
-        return no_memory(folded);
+        return database_fail_errno(folded->database, -ENOMEM);
     add(fold, event);
     return 0;
 }

@@ -6,11 +6,6 @@
 #define GPU_OWN_COUNT   2
 #define USAGE_OWN_COUNT 3
 
-static int no_memory(struct sample_writer *writer)
-{
-    return database_fail_with(writer->database, -ENOMEM, "no memory left");
-}
-
 /* When there is something to write: most machines have no GPU. */
 static int prepare_gpus(struct sample_writer *writer)
 {
@@ -42,7 +37,7 @@ int sample_writer_add_gpu(struct sample_writer *writer, const struct gpu_metric 
     if (r == 0)
         r = database_run(writer->database, writer->insert_gpu);
     if (r == 0 && minute_roller_add(&writer->roller.gpus, (uint64_t)gpu->index, codes, 1) < 0)
-        r = no_memory(writer);
+        r = database_fail_errno(writer->database, -ENOMEM);
     return r;
 }
 
@@ -78,6 +73,6 @@ int sample_writer_add_usage(struct sample_writer *writer, const struct job_usage
     }
     r = database_run(writer->database, writer->insert_usage);
     if (r == 0 && minute_roller_add(&writer->roller.usages, (uint64_t)run->id, codes, 1) < 0)
-        r = no_memory(writer);
+        r = database_fail_errno(writer->database, -ENOMEM);
     return r;
 }

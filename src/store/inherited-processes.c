@@ -91,7 +91,7 @@ int inherited_processes_load(struct inherited_processes *processes, struct datab
             break;
     }
     sqlite3_finalize(rows);
-    return r == -ENOMEM ? database_fail_with(database, r, "no memory left") : r;
+    return r == -ENOMEM ? database_fail_errno(database, r) : r;
 }
 
 const struct counted_process *inherited_processes_find(struct inherited_processes *processes,

@@ -94,7 +94,7 @@ int minute_roller_init(struct minute_roller *roller, struct database *database,
     };
     roller->machine = roll_new(0, &schema->snapshot);
     if (!roller->machine)
-        return database_fail_with(database, -ENOMEM, "no memory left");
+        return database_fail_errno(database, -ENOMEM);
     int r = schema_prepare_insert(database, "INSERT OR IGNORE", "snap",
                                   "id, session, is_minute, tick, to_tick, child_count, age_clock",
                                   7, &schema->snapshot, &roller->insert_snap);

@@ -147,7 +147,7 @@ static int fill(struct parts *parts, int lock_fd, const struct any_list *candida
     struct candidate *items = candidates->items;
     struct orphaned_run_list list = {
         .items = arena_alloc(arena, (candidates->count + 1) * sizeof(*list.items))};
-    int r = list.items ? 0 : database_fail_with(parts->database, -ENOMEM, "no memory left");
+    int r = list.items ? 0 : database_fail_errno(parts->database, -ENOMEM);
 
     for (size_t i = 0; i < candidates->count && list.count < ORPHANED_RUNS_MAX && r == 0; i++) {
         if (!is_orphaned(&items[i], lock_fd))

@@ -1,4 +1,4 @@
-/* Patterns written by whoever is no writer otherwise. */
+/* Replaces the patterns of a type without a session: store_renew_patterns_at(). */
 #include "store/anomaly-table.h"
 #include "store/database-path.h"
 #include "store/store.h"

@@ -405,7 +405,7 @@ static int sweep_texts(struct database *database, const struct schema *schema, d
     schema_write_text_uses(schema, &sql);
     text_append_string(&sql, ")");
     if (text_error(&sql) < 0)
-        return database_fail_with(database, -ENOMEM, "no memory left");
+        return database_fail_errno(database, -ENOMEM);
     int r = database_begin(database);
     if (r < 0)
         return r;

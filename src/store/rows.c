@@ -50,11 +50,8 @@ int rows_collect(struct database *database, sqlite3_stmt *statement, size_t item
     }
     if (r == 0)
         *ret = (struct any_list){.items = kept, .count = items.count};
-    else if (r == -ENOMEM)
-        database_fail_with(database, r, "no memory left");
-    else if (r == -EBADMSG)
-        database_fail_with(database, r, "cannot read '%s': it holds what sonde has not written",
-                           database->path);
+    else if (r == -ENOMEM || r == -EBADMSG)
+        database_fail_errno(database, r);
     free(items.bytes);
     return r;
 }

@@ -107,15 +107,10 @@ static int visit_rows(struct database *database, const struct columns *columns, 
     while ((r = database_step(database, rows)) > 0) {
         arena_reset(&arena);
         r = read_digest(columns, rows, &arena, &digest);
-        if (r == -EBADMSG)
-            database_fail_with(database, r, "cannot read '%s': it holds what sonde has not written",
-                               database->path);
-        else if (r < 0)
-            database_fail_with(database, r, "no memory left");
-        if (r == 0 && (r = visit(context, &digest)) < 0)
-            database_fail_with(database, r, "%s", strerror(-r));
+        if (r == 0)
+            r = visit(context, &digest);
         if (r < 0)
-            return r;
+            return database_fail_errno(database, r);
     }
     return r;
 }

@@ -85,7 +85,7 @@ static int find_run(struct run_table *table, const char *run_id,
             snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s", job_id);
     }
     sqlite3_finalize(ask);
-    return r == -ENOMEM ? database_fail_with(table->database, r, "no memory left") : MIN(r, 0);
+    return r == -ENOMEM ? database_fail_errno(table->database, r) : MIN(r, 0);
 }
 
 static bool is_set_anew(const char *name)
@@ -118,7 +118,7 @@ static int update_found(struct run_table *table, const struct found_run *found,
     text_printf(&sql, " WHERE id = %lld", (long long)found->id);
     int r = database_prepare_text(table->database, &sql, &update);
     if (r == 0 && columns_bind(columns, job, NULL, update, 1) < 0)
-        r = database_fail_with(table->database, -ENOMEM, "no memory left");
+        r = database_fail_errno(table->database, -ENOMEM);
     if (r == 0)
         r = database_run(table->database, update);
     sqlite3_finalize(update);
@@ -164,7 +164,7 @@ static int remember_taken(struct run_table *table, const char *run_id, double cp
         taken = malloc(sizeof(*taken));
         if (!taken || map_put(&table->taken, hash, taken) < 0) {
             free(taken);
-            return database_fail_with(table->database, -ENOMEM, "no memory left");
+            return database_fail_errno(table->database, -ENOMEM);
         }
     }
     *taken = (struct taken_run){.cpu_before = cpu_before, .cpu_more = REAL_UNKNOWN};
@@ -312,7 +312,7 @@ int run_table_finish_job(struct run_table *table, const struct job *job)
         return r;
     r = columns_bind(columns, &told, NULL, table->finish, 1);
     if (r < 0)
-        return database_fail_with(table->database, r, "no memory left");
+        return database_fail_errno(table->database, r);
     sqlite3_bind_text(table->finish, (int)columns->count + 1, job->run_id, -1, SQLITE_STATIC);
     r = database_run(table->database, table->finish);
     if (r == 0 && sqlite3_changes(table->database->handle) == 0)

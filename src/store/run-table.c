@@ -292,7 +292,7 @@ int run_table_insert_job(struct run_table *table, const struct job *job)
 {
     int r = columns_bind(&table->schema->job, job, NULL, table->insert, 1);
     if (r < 0)
-        return database_fail_with(table->database, r, "no memory left");
+        return database_fail_errno(table->database, r);
     sqlite3_bind_int64(table->insert, (int)table->schema->job.count + 1, table->session);
     r = database_run(table->database, table->insert);
     return r < 0 ? r : sqlite3_changes(table->database->handle) > 0;
@@ -346,13 +346,13 @@ int run_table_get(struct run_table *table, const char *run_id, const char *job_i
         return database_fail_with(table->database, -EINVAL, "'%.40s…' is no run id", run_id);
     run = calloc(1, sizeof(*run));
     if (!run)
-        return database_fail_with(table->database, -ENOMEM, "no memory left");
+        return database_fail_errno(table->database, -ENOMEM);
     record_init(&job_record, &run->job);
     strcpy(run->run_id, run_id);
     run->taken = map_get(&table->taken, hash);
     int r = load_or_make(table, run, job_id);
     if (r == 0 && map_put(&table->by_hash, hash, run) < 0)
-        r = database_fail_with(table->database, -ENOMEM, "no memory left");
+        r = database_fail_errno(table->database, -ENOMEM);
     if (r < 0) {
         free(run);
         return r;
@@ -385,7 +385,7 @@ int run_table_write_sheet(struct run_table *table, const struct sheet *sheet)
         return r;
     r = columns_bind(&table->schema->sheet, sheet, NULL, table->put_sheet, 1);
     if (r < 0)
-        return database_fail_with(table->database, r, "no memory left");
+        return database_fail_errno(table->database, r);
     return database_run(table->database, table->put_sheet);
 }
 
@@ -424,7 +424,7 @@ static int get_sheet(struct run_table *table, struct run_row *run, int64_t numbe
     row.sheet.sheet_num = number;
     int r = load_sheet(table, run, &row.sheet);
     if (r == 0 && VEC_PUSH(&run->sheets, row) < 0)
-        r = database_fail_with(table->database, -ENOMEM, "no memory left");
+        r = database_fail_errno(table->database, -ENOMEM);
     if (r == 0)
         *ret = &run->sheets.items[run->sheets.count - 1];
     return r;

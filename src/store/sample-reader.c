@@ -146,7 +146,7 @@ static int read_snapshot(struct sample_reader *reader, sqlite3_stmt *row, struct
     _cleanup_(snapshot_freep) struct snapshot *snapshot = snapshot_new();
 
     if (!snapshot)
-        return database_fail_with(reader->database, -ENOMEM, "no memory left");
+        return database_fail_errno(reader->database, -ENOMEM);
     int r = read_snap_row(reader->schema, row, snapshot);
     if (r == 0)
         r = collect_part(reader, reader->processes, sizeof(struct process_metric), read_process,
@@ -352,7 +352,7 @@ static int replay_machine(struct database *database, const struct schema *schema
     sqlite3_stmt *rows = NULL;
 
     if (!machine)
-        return database_fail_with(database, -ENOMEM, "no memory left");
+        return database_fail_errno(database, -ENOMEM);
     text_append_string(&sql, "SELECT s.id, s.tick, s.child_count, s.age_clock, ");
     columns_list(&schema->snapshot, &sql, column_select, "s");
     text_append_string(&sql,
@@ -481,5 +481,5 @@ int sample_reader_replay(struct database *database, const struct schema *schema,
         r = replay_rows(database, "\"index\"", "gpu", &rest, &roller->gpus);
     if (r == 0)
         r = replay_rows(database, "run", "usage", &rest, &roller->usages);
-    return r == -ENOMEM ? database_fail_with(database, r, "no memory left") : r;
+    return r == -ENOMEM ? database_fail_errno(database, r) : r;
 }

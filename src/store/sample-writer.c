@@ -109,11 +109,6 @@ void sample_writer_done(struct sample_writer *writer)
     *writer = (struct sample_writer){0};
 }
 
-static int no_memory(struct sample_writer *writer)
-{
-    return database_fail_with(writer->database, -ENOMEM, "no memory left");
-}
-
 /* ---- the beginning and the end of a life ---- */
 
 /* What is stored as the command, and shown in the snapshot from now on. */
@@ -195,10 +190,10 @@ static int begin_life(struct sample_writer *writer, const struct process_metric 
     struct life *life = life_new(writer, process, run);
 
     if (!life)
-        return no_memory(writer);
+        return database_fail_errno(writer->database, -ENOMEM);
     int r = insert_proc(writer, life, process);
     if (r == 0 && map_put(&writer->lives, (uint64_t)life->pid, life) < 0)
-        r = no_memory(writer);
+        r = database_fail_errno(writer->database, -ENOMEM);
     if (r < 0) {
         life_free(life);
         return r;
@@ -365,7 +360,7 @@ static int insert_sample(struct sample_writer *writer, const struct life *life,
             r = column_bind(&columns->items[i], process, writer->texts, insert, at);
     }
     if (r == -ENOMEM)
-        return no_memory(writer);
+        return database_fail_errno(writer->database, -ENOMEM);
     return r < 0 ? r : database_run(writer->database, insert);
 }
 
@@ -447,7 +442,7 @@ static int write_process(struct sample_writer *writer, struct snapshot *snapshot
         r = minute_roller_add(&writer->roller.processes, (uint64_t)life->proc, codes, 1);
     if (r == 0)
         r = show_command(life, &snapshot->arena, process);
-    return r == -ENOMEM ? no_memory(writer) : r;
+    return r == -ENOMEM ? database_fail_errno(writer->database, -ENOMEM) : r;
 }
 
 /* ---- what changes meanwhile ---- */
@@ -465,7 +460,7 @@ void sample_writer_configure(struct sample_writer *writer, const struct text_lis
     }
 }
 
-int sample_writer_expect(struct sample_writer *writer, int64_t run)
+int sample_writer_inherit(struct sample_writer *writer, int64_t run)
 {
     size_t position = 0;
     struct inherited_process *known;
@@ -518,7 +513,7 @@ static int insert_snap(struct sample_writer *writer, const struct snapshot *snap
         r = column_bind(&columns->items[i], snapshot, writer->texts, insert,
                         SNAP_OWN_COUNT + 1 + (int)i);
     if (r < 0)
-        return r == -ENOMEM ? no_memory(writer) : r;
+        return r == -ENOMEM ? database_fail_errno(writer->database, -ENOMEM) : r;
     for (int tries = 0; tries < SAME_ID_MAX; tries++, key->id++) {
         sqlite3_bind_int64(insert, 1, key->id);
         r = database_run(writer->database, insert);

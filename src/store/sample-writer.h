@@ -48,7 +48,7 @@ void sample_writer_done(struct sample_writer *writer);
 void sample_writer_configure(struct sample_writer *writer, const struct text_list *redact);
 /* The run (its number) was another session's: its processes are known already. Within a
  * transaction. 0 or a negative errno. */
-int sample_writer_expect(struct sample_writer *writer, int64_t run);
+int sample_writer_inherit(struct sample_writer *writer, int64_t run);
 
 /* Within a transaction. Command lines in the snapshot are redacted. */
 int sample_writer_write(struct sample_writer *writer, struct snapshot *snapshot);

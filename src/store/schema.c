@@ -387,7 +387,7 @@ static int create(const struct schema *schema, struct database *database, bool w
     text_printf(&sql, "PRAGMA application_id = %d; PRAGMA user_version = %d", SCHEMA_APPLICATION_ID,
                 SCHEMA_VERSION);
     if (text_error(&sql) < 0)
-        return database_fail_with(database, -ENOMEM, "no memory left");
+        return database_fail_errno(database, -ENOMEM);
     return database_exec(database, text_string(&sql));
 }
 

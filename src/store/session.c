@@ -114,7 +114,7 @@ static int open_lock(struct session *session, int *ret_fd)
 
     if (asprintf(&session->lock_path, "%s-lock", database->path) < 0) {
         session->lock_path = NULL;
-        return database_fail_with(database, -ENOMEM, "no memory left");
+        return database_fail_errno(database, -ENOMEM);
     }
     int fd = session_open_locks(database->path, true);
     if (fd < 0)
@@ -165,7 +165,7 @@ void session_keep_lock(struct session *session)
         lock_session(session, fd);
 }
 
-int session_come_back(struct session *session)
+int session_resume(struct session *session)
 {
     struct database *database = session->database;
 
@@ -267,7 +267,7 @@ int session_fold(struct database *database, const struct schema *schema, int64_t
     columns_list(&schema->sample, &sql, column_name, "");
     text_append_string(&sql, " FROM recent WHERE session = ?1 AND same = 0");
     if (text_error(&sql) < 0)
-        return database_fail_with(database, -ENOMEM, "no memory left");
+        return database_fail_errno(database, -ENOMEM);
     int r = database_run_ints(database, text_string(&sql), session, up_to_tick);
     if (r == 0)
         r = empty_recent(database, session);
@@ -446,5 +446,5 @@ int session_recover_others(struct session *session, const struct schema *schema)
     for (size_t i = 0; i < dead.count && r == 0; i++)
         r = recover_one(session, schema, dead.items[i]);
     VEC_DONE(&dead);
-    return r == -ENOMEM ? database_fail_with(session->database, r, "no memory left") : r;
+    return r == -ENOMEM ? database_fail_errno(session->database, r) : r;
 }

@@ -15,7 +15,7 @@ struct session {
     int lock_fd;
     char *lock_path;
     uint64_t lock_device, lock_inode;
-    bool was_unlocked; /* others may have taken it for dead, see session_come_back() */
+    bool was_unlocked; /* others may have taken it for dead, see session_resume() */
 };
 
 /* Begins a session and locks it, in one transaction. 0 or a negative errno. */
@@ -30,7 +30,7 @@ int session_note_end(struct session *session, double now);
 void session_keep_lock(struct session *session);
 /* After that, within the transaction: a session that others have ended goes on, and so do its jobs.
  * 1 if there was one, 0 or a negative errno. */
-int session_come_back(struct session *session);
+int session_resume(struct session *session);
 
 /* The file with the locks, to ask session_is_alive() with: a descriptor, or a negative errno. */
 int session_open_locks(const char *database_path, bool for_writing);

@@ -74,7 +74,7 @@ int store_reader_open(const char *path, struct store_reader **ret, struct store_
     struct store_reader *reader = calloc(1, sizeof(*reader));
 
     if (!reader) {
-        snprintf(error->text, sizeof(error->text), "no memory left");
+        snprintf(error->text, sizeof(error->text), "out of memory");
         return -ENOMEM;
     }
     schema_init(&reader->schema);
@@ -549,7 +549,7 @@ static int read_events(struct store_reader *reader, const struct event_filter *f
         return r;
     if (folded.count) {
         r = merge_events(&single, &folded, filter->limit, arena, ret);
-        return r < 0 ? database_fail_with(&reader->database, r, "no memory left") : 0;
+        return r < 0 ? database_fail_errno(&reader->database, r) : 0;
     }
     reverse(&single, sizeof(struct process_event));
     *ret = (struct process_event_list){.items = single.items, .count = single.count};

@@ -1,14 +1,23 @@
-/* What sonde remembers: one interface for those who write and those who ask.
+/* The store: writes and reads everything that sonde keeps on disk.
  *
- * The embedded store is a SQLite database, and beside it, if wanted, a JSONL log of snapshots; no
- * caller sees either. A writer (the daemon, a `sonde run`) opens a session, in which its samples
- * are deltas of one another; several may write to one database at once, and readers block nobody.
- * docs/SCHEMA.md describes what lies underneath.
+ * It is a SQLite database and, if configured, a JSONL log of snapshots beside it; callers see
+ * neither. docs/SCHEMA.md describes the tables.
  *
- * A handle belongs to one thread. Calls are synchronous and may wait for the disk or for another
- * writer: whoever must not wait uses writer/store-writer. All return 0 or a negative errno: -ENOSPC
- * (the disk is full), -EBUSY (another writer held the database too long), -EBADMSG (the database is
- * damaged), others as they come. What failed is not half there: each call is one transaction. */
+ * A writer (the daemon, a `sonde run`) opens a session. Samples are stored as differences from the
+ * session's previous snapshot. Several sessions can write to one database at the same time; readers
+ * never block writers.
+ *
+ * Threads: a handle belongs to one thread. Calls are synchronous and can wait for the disk or for
+ * another writer; the store-writer thread exists for callers that must not wait.
+ *
+ * Errors: functions that return int return 0 or a negative errno, unless stated otherwise: -ENOSPC
+ * (the disk is full), -EBUSY (another writer locked the database for too long), -EBADMSG (the
+ * database is damaged), -ENOMEM, or the errno of a system call. store_error() and
+ * store_reader_error() return the text. Each call is one transaction: a call that fails changes
+ * nothing. `ret` parameters are set only on success.
+ *
+ * Times are Unix times in seconds. Strings and lists in parameters are borrowed for the duration of
+ * the call, unless stated otherwise. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,7 +32,7 @@
 #include "model/snapshot.h"
 #include "model/tick.h"
 
-/* What went wrong, in words that name the file, the cause and the fix; no newline. */
+/* One line that names the file, the cause and the fix; without a newline. */
 struct store_error {
     char text[512];
 };
@@ -36,9 +45,9 @@ struct store;
 
 struct store_options {
     const char *path;
-    const char *jsonl_path; /* NULL or empty: none is written */
+    const char *jsonl_path; /* NULL or empty: no JSONL log */
     int64_t jsonl_max_bytes;
-    const struct text_list *redact; /* words whose values are hidden; NULL: none. Must outlive it */
+    const struct text_list *redact; /* see model/redact.h; NULL: none. Must outlive the store */
     struct retention_config retention;
 
     /* the session */
@@ -46,143 +55,157 @@ struct store_options {
     const char *boot_id;
     const char *collector;
     double interval_seconds;
-    bool stays; /* a daemon, with many runs: what grows is written now and then, the log is kept
-                   short */
-    /* Processes that the writer was started by, nearest first: a run of one of them is the parent
-     * of the runs that begin here. */
+    /* For a daemon: the store writes growing figures less often, and truncates the write-ahead
+     * log when it closes. An interval of 1 s or more has the same effect. */
+    bool is_long_lived;
+    /* The writer's ancestor processes, nearest first. If one of them has a running run, that run
+     * becomes the parent of the runs that begin in this session. */
     int64_t ancestors[STORE_ANCESTORS_MAX];
     size_t ancestor_count;
 
-    /* Asked while a call waits for another writer, and between the steps of retention: whether to
-     * give up. NULL: never. */
+    /* Called while a call waits for another writer, and between the transactions of retention;
+     * true cancels the call. NULL: never cancel. */
     bool (*should_stop)(void *context);
     void *context;
 };
 
-/* Makes the database where it is missing, brings an older one up to date, ends what earlier writers
- * left unfinished when they died, and begins a session. */
+/* Opens the database and begins a session. Creates a missing database, migrates one of an older
+ * version, and ends the sessions of writers that died. */
 int store_open(const struct store_options *options, struct store **ret, struct store_error *error);
-/* Ends the session. The handle is gone even when it fails. */
+/* Ends the session and frees the store, even if it returns an error. Runs that have not ended
+ * become `unknown`, cause "lost"; open anomalies are cleared as of the last snapshot. NULL is
+ * allowed. */
 int store_close(struct store *store);
 
-/* Where the database is; and the path that was asked for, if that is on a network filesystem and
- * a local directory was taken instead (NULL: it was not). */
+/* The path of the database; and the configured path, if that is on a network filesystem and a local
+ * directory is used instead (else NULL). */
 const char *store_path(const struct store *store);
 const char *store_moved_from(const struct store *store);
 
-/* Why the last call failed. */
+/* The text of the last error of this handle; valid until the next call. */
 const char *store_error(const struct store *store);
 
-/* Command lines in it are redacted by this, in place. A failed JSONL log is no failure of the
- * store: it is tried again at the next tick, see store_jsonl_error(). */
+/* Stores a tick. Redacts the command lines in its snapshot in place.
+ *
+ * An anomaly is identified by (timestamp, anomaly_type, pid, run_id): it is inserted or updated. A
+ * new one that is opening is also stored as a RESOURCE_ANOMALY pattern.
+ *
+ * An error of the JSONL log is not an error of this call: see store_jsonl_error(). The next tick
+ * tries again. */
 int store_write_tick(struct store *store, struct tick *tick);
 
-/* 0, or why the last line could not be written to the JSONL log. */
+/* The result of the last write to the JSONL log: 0 or a negative errno. */
 int store_jsonl_error(const struct store *store);
 
-/* A run begins: `job` names it (run_id, job_id, …), its outcome is running. If a run of that job
- * and user is still going on, the name becomes JOB-2 (or -3, …); what it became is put in
- * `ret_job_id`.
+/* Begins a run, which `job` describes (run_id, job_id, …); its outcome is `running`. If another run
+ * of this job and user is running, the run is named JOB-2 (or -3, …). `ret_job_id` receives the
+ * name.
  *
- * A run that is there already (by its run_id) is taken over: it goes on under the name that it has,
- * in this session, with the figures that it had; that its former writer was lost is forgotten. Its
- * CPU time and the number of its processes are lower bounds then, unless its end brings exact ones.
- * One that has ended for good (a success, a failure, or unknown for another cause than "lost")
- * stays as it is: 0, with its name. */
+ * If the database has a run with this run_id, this session takes it over: the run keeps its name
+ * and its figures, and continues here, also after its previous writer was lost. Its CPU time and
+ * number of processes are lower bounds from then on, unless store_finish_job() brings exact ones.
+ *
+ * A run that has ended (success, failure, or unknown for a cause other than "lost") is left
+ * unchanged; the call returns 0 and its name. */
 int store_begin_job(struct store *store, const struct job *job,
                     char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES]);
-/* The run is over, or its figures have changed: known fields replace what the samples gave. */
+/* Stores the end of a run, or new figures of it. Known fields replace stored ones, except that a
+ * session that took the run over does not lower inexact figures. Steps of the run that have not
+ * ended end with it. */
 int store_finish_job(struct store *store, const struct job *job);
 
-/* A step of a run, by (run_id, sheet_num): made or brought up to date, known fields replace. */
+/* Inserts or updates the step (run_id, sheet_num) of a run; known fields replace stored ones. */
 int store_write_sheet(struct store *store, const struct sheet *sheet);
-/* By (timestamp, anomaly_type, pid, run_id): made, or brought up to date; one that is made and
- * opening is kept as a RESOURCE_ANOMALY pattern as well. What is open when the session ends, or
- * dies, was over with its last snapshot. */
-int store_write_anomaly(struct store *store, const struct anomaly *anomaly);
-/* Whose secrets are hidden, and how long things are kept, from now on. The list must outlive it. */
+
+/* Replaces redaction and retention settings. Stored data is not redacted again. `redact` must
+ * outlive the store. */
 void store_configure(struct store *store, const struct text_list *redact,
                      const struct retention_config *retention);
-/* By (pattern_type, pattern_name): made or replaced. */
-int store_write_pattern(struct store *store, const struct pattern *pattern);
-int store_delete_pattern(struct store *store, const char *pattern_type, const char *pattern_name);
-/* All that holds of a type now, PATTERNS_RENEWED_MAX at most: what is there already keeps when it
- * was first seen and is seen once more, what is not in the list has expired and is deleted. */
+
+/* More patterns would exceed the number of parameters of an SQL statement. */
+#define PATTERNS_RENEWED_MAX 10000
+
+/* Replaces all patterns of a type by `patterns`, of which there are PATTERNS_RENEWED_MAX at most. A
+ * pattern that was stored before keeps its first_seen, and its occurrences grow by 1. */
 int store_renew_patterns(struct store *store, const char *pattern_type,
                          const struct pattern_list *patterns);
-#define PATTERNS_RENEWED_MAX 10000
-/* The same for whoever has nothing else to write, and opens no session for it. The database must be
- * there. */
+/* The same without a store and a session, for callers that write nothing else. -ENOENT if there is
+ * no database. */
 int store_renew_patterns_at(const char *path, const char *pattern_type,
                             const struct pattern_list *patterns, struct store_error *error);
 
-/* Lets go of what is older than the configuration wants, in many short transactions; may be cut off
- * at any point and run again. 0, 1 if should_stop() cut it short, or a negative errno. */
+/* Retention: deletes and downsamples data that is older than configured, in many short
+ * transactions. It can be interrupted at any point and run again. Returns 1 if should_stop()
+ * cancelled it. */
 int store_retain(struct store *store, double now);
-/* Whether any writer has run it in the last hour. */
+/* Whether a writer has completed retention within the last hour. */
 bool store_retained_lately(struct store *store, double now);
 
-/* The disk is full: gives up the ballast file, so that retention has room to work in, lets go of
- * what has expired and shrinks the log. 0 if something may be written now. */
+/* Frees space on a full disk: deletes the ballast file, runs retention and truncates the
+ * write-ahead log. 0 if it is worth trying to write again. */
 int store_make_room(struct store *store, double now);
 
 /* ---- reading ---- */
 
 struct store_reader;
 
-/* -ENOENT if there is no database. Whatever is wrong with the file, it is left as it was. */
+/* -ENOENT if there is no database yet, -EPROTONOSUPPORT if another version of sonde made it. Never
+ * changes or repairs the file. */
 int store_reader_open(const char *path, struct store_reader **ret, struct store_error *error);
-/* From any thread: a call that is under way fails soon. */
+/* Cancels the running call, which returns -EINTR. Can be called from any thread. */
 void store_reader_interrupt(struct store_reader *reader);
 void store_reader_close(struct store_reader *reader);
 void store_reader_closep(struct store_reader **reader);
+/* The text of the last error; valid until the next call. */
 const char *store_reader_error(const struct store_reader *reader);
 
-/* Results are placed in `arena`. Each call is one short read transaction. */
+/* Results are allocated in `arena`, where there is one. Each call is one short read transaction. */
 
-/* `name` is JOB (its latest run), JOB~1 (the one before), or a run_id. -ENOENT: no such run. The
- * profile has its sheet_metrics. A run whose writer has died is unknown, cause "lost". */
+/* Finds a run. `name` is JOB (its latest run), JOB~1 (the run before), or a run_id. -ENOENT: no
+ * such run. The profile includes sheet_metrics. A running run whose writer has died is returned as
+ * `unknown`, cause "lost". */
 int store_find_job(struct store_reader *reader, const char *name, struct arena *arena,
                    struct job *ret);
 
 struct job_filter {
-    double since; /* runs that were going on at or after; REAL_UNKNOWN: all */
-    double until; /* … and began at or before */
+    double since; /* runs that had not ended before this time; REAL_UNKNOWN: all */
+    double until; /* runs that began at or before this time; REAL_UNKNOWN: all */
     int outcome;  /* enum outcome; 0: any */
     const char *job_id;
     const char *job_type;
     const char *parent_run_id;
-    int64_t uid;  /* whose; INT_UNKNOWN: anybody's */
-    size_t limit; /* the latest ones; 0: all */
+    int64_t uid;  /* runs of this user; INT_UNKNOWN: of any */
+    size_t limit; /* only the latest; 0: all */
 };
 
 #define JOB_FILTER_ALL                                                                             \
     ((struct job_filter){.since = REAL_UNKNOWN, .until = REAL_UNKNOWN, .uid = INT_UNKNOWN})
 
-/* Latest first. */
+/* The runs that match all conditions, latest first. */
 int store_read_jobs(struct store_reader *reader, const struct job_filter *filter,
                     struct arena *arena, struct job_list *ret);
 
 struct digest_filter {
-    double since; /* runs that ended then or later; REAL_UNKNOWN: all that have ended */
+    double since; /* runs that ended at or after this time; REAL_UNKNOWN: all that have ended */
     const char *job_type;
-    int64_t uid;       /* whose; INT_UNKNOWN: anybody's */
-    bool with_details; /* system calls and anomalies, too */
-    bool with_chain;   /* how a failure came about */
-    size_t limit;      /* the latest ones to begin; 0: all */
+    int64_t uid;       /* runs of this user; INT_UNKNOWN: of any */
+    bool with_details; /* include system calls and anomalies */
+    bool with_chain;   /* include the failure chain */
+    size_t limit;      /* only the runs that began last; 0: all */
 };
 
 typedef int (*digest_fn)(void *context, const struct run_digest *run);
 
-/* Tells `visit` of each run that has ended, the latest to begin first. What it is given is gone
- * when it returns; a negative errno of it ends the visit and is returned. */
+/* Calls `visit` for each run that has ended, the latest to begin first. The digest is valid only
+ * during that call. A negative errno from `visit` ends the iteration and is returned. */
 int store_visit_digests(struct store_reader *reader, const struct digest_filter *filter,
                         digest_fn visit, void *context);
 
+/* The steps of a run, by number. */
 int store_read_sheets(struct store_reader *reader, const char *run_id, struct arena *arena,
                       struct sheet_list *ret);
 
-/* A process of a run when it was last seen. */
+/* A process of a run in the last snapshot that has it. */
 struct last_seen {
     int64_t pid;
     uint64_t start_ticks;
@@ -191,67 +214,72 @@ struct last_seen {
 
 struct last_seen_list LIST(struct last_seen);
 
-/* A run whose writer is gone, and that may go on all the same. */
+/* A run whose writer has ended or died, and whose processes may still be running. */
 struct orphaned_run {
     struct job job;
-    struct last_seen_list processes; /* that were there at its last snapshot */
-    struct sheet_list sheets;        /* that had not ended */
+    struct last_seen_list processes; /* of its last snapshot */
+    struct sheet_list sheets;        /* steps that have not ended */
 };
 
 struct orphaned_run_list LIST(struct orphaned_run);
 
 #define ORPHANED_RUNS_MAX 1000
 
-/* The runs of this boot of this machine that were going on when their writer ended or died, and
- * that nobody has taken over: latest first, ORPHANED_RUNS_MAX at most. */
+/* The runs of this boot of this machine that were running when their writer ended or died, and that
+ * no other writer has taken over: latest first, ORPHANED_RUNS_MAX at most. */
 int store_read_orphaned(struct store_reader *reader, const char *host, const char *boot_id,
                         struct arena *arena, struct orphaned_run_list *ret);
 
 struct event_filter {
-    double since; /* REAL_UNKNOWN: from the beginning; inclusive, both */
-    double until;
+    double since;       /* inclusive; REAL_UNKNOWN: no limit */
+    double until;       /* the same */
     const char *run_id; /* NULL: any */
-    const char *job_id; /* NULL: any; all runs of it */
+    const char *job_id; /* all runs of this job; NULL: any */
     int64_t pid;        /* INT_UNKNOWN: any */
     int event_type;     /* enum event_type; 0: any */
     bool only_notable;  /* signals, kills, OOM kills and exits with a status other than 0 */
-    bool only_folded;   /* what was folded of storms; else that is among the others */
-    int64_t uid;        /* of the runs of this user; INT_UNKNOWN: any, and those of no run */
-    size_t limit;       /* the latest ones; 0: all */
+    bool only_folded;   /* only events that were folded during storms */
+    int64_t uid;        /* events of runs of this user; INT_UNKNOWN: all, also those of no run */
+    size_t limit;       /* only the latest; 0: all */
 };
 
 #define EVENT_FILTER_ALL                                                                           \
     ((struct event_filter){                                                                        \
         .since = REAL_UNKNOWN, .until = REAL_UNKNOWN, .pid = INT_UNKNOWN, .uid = INT_UNKNOWN})
 
-/* Oldest first. What was folded of a storm is one event (`count`) of each program, kind and status
- * of a run, as of the last of them; of its minutes, those that lie within the time, if only in
- * part. It has no pid, so that it is none of those of one pid. */
+/* The events that match all conditions, oldest first. Events that were folded during a storm are
+ * returned as one event for each run, program, type and status, with a `count` and the time of the
+ * last one. They are stored per minute; a minute that is partly in the range counts whole. They
+ * have no pid, so that a filter by pid excludes them. */
 int store_read_events(struct store_reader *reader, const struct event_filter *filter,
                       struct arena *arena, struct process_event_list *ret);
 
-/* The memory of a run. From `since` to `until`, oldest first. */
+/* The memory of a run from `since` to `until`, oldest first. */
 int store_read_memory(struct store_reader *reader, const char *run_id, double since, double until,
                       struct arena *arena, struct memory_point_list *ret);
 
-/* Oldest first; of the run if `run_id` is not NULL; open or opened within the time. */
+/* The anomalies that were open at any time from `since` to `until`, oldest first; with a `run_id`,
+ * only those of the run. */
 int store_read_anomalies(struct store_reader *reader, const char *run_id, double since,
                          double until, struct arena *arena, struct anomaly_list *ret);
 
-/* Oldest first; of the sessions that stored the run, or a part of it, if `run_id` is not NULL. */
+/* The gaps from `since` to `until`, oldest first; with a `run_id`, only those during the run, in a
+ * session that stored the run or a part of it. */
 int store_read_gaps(struct store_reader *reader, const char *run_id, double since, double until,
                     struct arena *arena, struct gap_list *ret);
 
+/* All patterns, by type and name. */
 int store_read_patterns(struct store_reader *reader, struct arena *arena, struct pattern_list *ret);
 
 #define SNAPSHOT_LIMIT_DEFAULT 100
 
-/* The snapshots since a time, inclusive, oldest first, of all writers; minutes where samples are
- * gone. Each is the caller's: snapshot_list_done(). */
+/* The first `limit` (0: SNAPSHOT_LIMIT_DEFAULT) snapshots of all writers since a time, inclusive,
+ * oldest first. Where retention has deleted the samples, one-minute averages take their place. The
+ * caller owns the list: snapshot_list_done(). */
 int store_read_snapshots(struct store_reader *reader, double since, size_t limit,
                          struct snapshot_list *ret);
 
-/* A snapshot by its number and its time, for whoever goes back and forth between many. */
+/* The id and the time of a snapshot, for a caller that moves between many of them. */
 struct snapshot_mark {
     int64_t id;
     int64_t session; /* of its writer */
@@ -261,10 +289,10 @@ struct snapshot_mark {
 
 struct snapshot_mark_list LIST(struct snapshot_mark);
 
-/* Those since a time, inclusive, oldest first, of all writers; `limit` at most. */
+/* The first `limit` snapshots of all writers since a time, inclusive, oldest first. */
 int store_read_marks(struct store_reader *reader, double since, size_t limit, struct arena *arena,
                      struct snapshot_mark_list *ret);
-/* -ENOENT: it is gone. The caller's: snapshot_free(). */
+/* -ENOENT: it does not exist any more. The caller owns the snapshot: snapshot_free(). */
 int store_read_snapshot(struct store_reader *reader, int64_t id, struct snapshot **ret);
 
 /* One process at one time. */
@@ -276,10 +304,12 @@ struct process_point {
 
 struct process_point_list LIST(struct process_point);
 
-/* Every process with that pid, or the one that started then (`start_time` known), oldest first. */
+/* The first `limit` (0: SNAPSHOT_LIMIT_DEFAULT) samples since a time of all processes that had this
+ * pid, or, with a known `start_time`, of the one that started then; oldest first. */
 int store_read_process(struct store_reader *reader, int64_t pid, double start_time, double since,
                        size_t limit, struct arena *arena, struct process_point_list *ret);
 
-/* `top` processes by CPU and as many by memory. */
+/* What the machine used from `since` to `until`, inclusive, with the `top` processes by CPU time
+ * and as many by memory. */
 int store_read_machine(struct store_reader *reader, double since, double until, size_t top,
                        struct arena *arena, struct machine_use *ret);

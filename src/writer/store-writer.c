@@ -261,7 +261,7 @@ static int attempt(struct store_writer *writer, struct store_message *message)
         if (r < 0)
             snprintf(writer->error.text, sizeof(writer->error.text), "%s",
                      store_error(writer->store));
-        if (r == -ESTALE && writer->options.store.stays)
+        if (r == -ESTALE && writer->options.store.is_long_lived)
             r = remake(writer, message);
     }
     end_work(writer);

@@ -535,6 +535,21 @@ void write_snapshot(struct store *store, struct snapshot *snapshot)
         fail_msg("%s", store_error(store));
 }
 
+int write_anomaly(struct store *store, const struct anomaly *anomaly)
+{
+    struct anomaly copy = *anomaly;
+
+    return store_write_tick(store, &(struct tick){.anomalies = {&copy, 1}});
+}
+
+int write_pattern(struct store *store, const struct pattern *pattern)
+{
+    struct pattern copy = *pattern;
+
+    /* Renewing a type without patterns deletes none. */
+    return store_renew_patterns(store, "no such type", &(struct pattern_list){&copy, 1});
+}
+
 void written_add(struct written *written, struct snapshot *snapshot)
 {
     assert_int_equal(VEC_PUSH(written, snapshot), 0);

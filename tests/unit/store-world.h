@@ -116,6 +116,11 @@ struct snapshot *world_tick(struct world *world);
 /* Writes it; it stays the caller's. */
 void write_snapshot(struct store *store, struct snapshot *snapshot);
 
+/* Writes an anomaly in a tick of its own, or a pattern beside those that are stored. 0 or a negative
+ * errno. */
+int write_anomaly(struct store *store, const struct anomaly *anomaly);
+int write_pattern(struct store *store, const struct pattern *pattern);
+
 /* What a test has written, in that order. It owns them. */
 struct written VEC(struct snapshot *);
 

@@ -24,7 +24,7 @@ static struct store_writer *start_as(struct store_pace pace, bool stays)
                   .boot_id = "boot",
                   .collector = "procfs",
                   .interval_seconds = 1,
-                  .stays = stays},
+                  .is_long_lived = stays},
         .pace = pace,
         .on_notice = on_notice,
     };

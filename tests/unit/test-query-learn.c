@@ -87,7 +87,7 @@ static void put_anomaly_pattern(struct store *store)
     record_init(&pattern_record, &pattern);
     pattern.pattern_type = "RESOURCE_ANOMALY";
     pattern.pattern_name = LEAK;
-    assert_int_equal(store_write_pattern(store, &pattern), 0);
+    assert_int_equal(write_pattern(store, &pattern), 0);
 }
 
 /* Found, kept, found again, and gone when it is no longer so. */

@@ -211,14 +211,10 @@ static int write_findings(struct scene *scene)
     pattern.pattern_type = "RESOURCE_ANOMALY";
     pattern.pattern_name = name;
     pattern.context_tags = (struct text_list){tags, 2};
-    int r = store_write_anomaly(scene->store, &anomaly);
+    int r = write_anomaly(scene->store, &anomaly);
     anomaly.cleared_at = (double)scene->number + 1;
     if (r == 0)
-        r = store_write_anomaly(scene->store, &anomaly);
-    if (r == 0)
-        r = store_write_pattern(scene->store, &pattern);
-    if (r == 0)
-        r = store_delete_pattern(scene->store, "RESOURCE_ANOMALY", name);
+        r = write_anomaly(scene->store, &anomaly);
     if (r == 0)
         r = store_renew_patterns(scene->store, "RESOURCE_CORRELATION",
                                  &(struct pattern_list){&pattern, 1});

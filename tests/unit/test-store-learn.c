@@ -56,7 +56,7 @@ static void put_anomaly(struct store *store, int number, const char *type, doubl
     anomaly.timestamp = at;
     anomaly.anomaly_type = type;
     anomaly.run_id = run_id;
-    assert_int_equal(store_write_anomaly(store, &anomaly), 0);
+    assert_int_equal(write_anomaly(store, &anomaly), 0);
 }
 
 #define SEEN_MAX 16
@@ -267,7 +267,7 @@ static void check_renewal(struct store_fixture *fixture,
     struct pattern other = make_pattern("A", "three", 50);
     struct store *store = fixture_open(fixture);
 
-    assert_int_equal(store_write_pattern(store, &other), 0);
+    assert_int_equal(write_pattern(store, &other), 0);
     assert_int_equal(store_close(store), 0);
     assert_int_equal(renew(fixture, &(struct pattern_list){now, 2}), 0);
     assert_int_equal(read_patterns(fixture, &arena).count, 3);

@@ -365,12 +365,12 @@ static void write_some_of_all(struct store *store, struct world *world)
         char name[16];
         random_anomaly(&world->random, &world->arena, &anomaly);
         anomaly.timestamp = world->now - i * 100 * DAY;
-        assert_int_equal(store_write_anomaly(store, &anomaly), 0);
+        assert_int_equal(write_anomaly(store, &anomaly), 0);
         random_record(&world->random, &pattern_record, &world->arena, &pattern);
         snprintf(name, sizeof(name), "pattern %d", i);
         pattern.pattern_name = name;
         pattern.last_seen = world->now - i * 100 * DAY;
-        assert_int_equal(store_write_pattern(store, &pattern), 0);
+        assert_int_equal(write_pattern(store, &pattern), 0);
     }
 }
 
@@ -471,12 +471,12 @@ static void test_limits(void **state)
         init_anomaly(&anomaly);
         anomaly.timestamp = now - 365 * DAY + i;
         anomaly.anomaly_type = "memory_spike";
-        assert_int_equal(store_write_anomaly(store, &anomaly), 0);
+        assert_int_equal(write_anomaly(store, &anomaly), 0);
         record_init(&pattern_record, &pattern);
         pattern.pattern_type = "RESOURCE_ANOMALY";
         pattern.pattern_name = i < 0 ? "old" : "young";
         pattern.last_seen = now - 365 * DAY + i;
-        assert_int_equal(store_write_pattern(store, &pattern), 0);
+        assert_int_equal(write_pattern(store, &pattern), 0);
     }
     assert_int_equal(store_retain(store, now), 0);
 

@@ -117,7 +117,7 @@ static void write_all(struct store *store, struct world *world)
         anomaly.run_id = run_id; /* whose type is a secret, too */
         anomaly.is_opening = true;
         anomaly.description = commands[i];
-        assert_int_equal(store_write_anomaly(store, &anomaly), 0);
+        assert_int_equal(write_anomaly(store, &anomaly), 0);
     }
 }
 

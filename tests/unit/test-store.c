@@ -641,7 +641,7 @@ static void test_anomalies(void **state)
         anomaly->timestamp = world.now += 1.0005;
         anomaly->cleared_at = REAL_UNKNOWN;
         anomaly->run_id = i % 3 ? world.runs[i % 3].run_id : NULL;
-        assert_int_equal(store_write_anomaly(store, anomaly), 0);
+        assert_int_equal(write_anomaly(store, anomaly), 0);
     }
     struct store_reader *reader = fixture_reader(fixture);
     check_anomalies(reader, anomalies, ARRAY_SIZE(anomalies));
@@ -650,7 +650,7 @@ static void test_anomalies(void **state)
         anomalies[i].metric_value = 42.5;
         anomalies[i].description = "it is over";
         anomalies[i].severity = SEVERITY_HIGH;
-        assert_int_equal(store_write_anomaly(store, &anomalies[i]), 0);
+        assert_int_equal(write_anomaly(store, &anomalies[i]), 0);
     }
     check_anomalies(reader, anomalies, ARRAY_SIZE(anomalies));
 
@@ -681,25 +681,25 @@ static void test_patterns(void **state)
 
     world_init(&world, 11);
     struct store *store = fixture_open(fixture);
-    for (size_t round = 0; round < 2; round++) /* made, then replaced */
-        for (size_t i = 0; i < ARRAY_SIZE(patterns); i++) {
-            random_record(&world.random, &pattern_record, &world.arena, &patterns[i]);
-            snprintf(names[i], sizeof(names[i]), "pattern %02zu", i);
-            patterns[i].pattern_type = i < 10 ? "RESOURCE_ANOMALY" : "RESOURCE_CORRELATION";
-            patterns[i].pattern_name = names[i];
-            assert_int_equal(store_write_pattern(store, &patterns[i]), 0);
-        }
+    for (size_t i = 0; i < ARRAY_SIZE(patterns); i++) {
+        random_record(&world.random, &pattern_record, &world.arena, &patterns[i]);
+        snprintf(names[i], sizeof(names[i]), "pattern %02zu", i);
+        patterns[i].pattern_type = i < 10 ? "RESOURCE_ANOMALY" : "RESOURCE_CORRELATION";
+        patterns[i].pattern_name = names[i];
+        assert_int_equal(write_pattern(store, &patterns[i]), 0);
+    }
     struct store_reader *reader = fixture_reader(fixture);
     assert_int_equal(store_read_patterns(reader, &world.arena, &found), 0);
     assert_int_equal(found.count, ARRAY_SIZE(patterns));
     for (size_t i = 0; i < found.count; i++)
         assert_same_record(&pattern_record, &patterns[i], &found.items[i], "pattern", i);
 
-    assert_int_equal(store_delete_pattern(store, "RESOURCE_ANOMALY", names[3]), 0);
-    assert_int_equal(store_delete_pattern(store, "RESOURCE_ANOMALY", "never was"), 0);
+    assert_int_equal(
+        store_renew_patterns(store, "RESOURCE_ANOMALY", &(struct pattern_list){patterns + 4, 6}),
+        0);
     assert_int_equal(store_read_patterns(reader, &world.arena, &found), 0);
-    assert_int_equal(found.count, ARRAY_SIZE(patterns) - 1);
-    assert_string_equal(found.items[3].pattern_name, names[4]);
+    assert_int_equal(found.count, ARRAY_SIZE(patterns) - 4);
+    assert_string_equal(found.items[0].pattern_name, names[4]);
     store_reader_close(reader);
     assert_int_equal(store_close(store), 0);
     world_done(&world);

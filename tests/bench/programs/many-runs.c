@@ -75,7 +75,7 @@ static int put_anomaly(struct store *store, const struct job *job)
     anomaly.severity = SEVERITY_HIGH;
     anomaly.cleared_at = job->ended_at;
     anomaly.uid = job->uid;
-    return store_write_anomaly(store, &anomaly);
+    return store_write_tick(store, &(struct tick){.anomalies = {&anomaly, 1}});
 }
 
 static int put_run(struct store *store, double ended_at)
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
         .boot_id = "bench",
         .collector = "bpf",
         .interval_seconds = 5,
-        .stays = true,
+        .is_long_lived = true,
         .retention = {24, 7, 30, 365},
     };
     struct store_error error = {""};

@@ -1,0 +1,35 @@
+/* Writes process events: one row each in `event`, or, during a storm, counts in `folded_events`. */
+#pragma once
+
+#include "store/folded-events.h"
+#include "store/run-table.h"
+#include "store/text-pool.h"
+
+struct event_writer {
+    struct database *database;
+    const struct schema *schema;
+    struct text_pool *texts;
+    struct run_table *runs;
+    const struct text_list *redact;
+    int64_t session;
+    struct folded_events folded;
+    sqlite3_stmt *insert;
+    /* After this session took over a run: ticks whose events may be stored already. The owner
+     * counts them down. */
+    unsigned repeat_ticks;
+};
+
+/* The pointers are borrowed. 0 or a negative errno; call event_writer_done() in both cases. */
+int event_writer_init(struct event_writer *writer, struct database *database,
+                      const struct schema *schema, struct text_pool *texts, struct run_table *runs,
+                      const struct text_list *redact, int64_t session);
+void event_writer_done(struct event_writer *writer);
+void event_writer_configure(struct event_writer *writer, const struct text_list *redact);
+
+/* Writes the events of a tick and adds them to the figures of their runs. Within a transaction. 0
+ * or a negative errno. Nothing in `arena` is needed afterwards. */
+int event_writer_write(struct event_writer *writer, const struct process_event_list *events,
+                       struct arena *arena);
+
+/* Redacts the texts of an event; new ones are allocated in `arena`. 0 or -ENOMEM. */
+int event_redact(const struct text_list *redact, struct arena *arena, struct process_event *event);
