@@ -8,11 +8,10 @@
 #include "base/macros.h"
 #include "store/text-pool.h"
 
-/* Budgets that are looked through for those that are full again, and need not be kept. */
+/* With more budgets than this, a commit drops those that are full again. */
 #define BUDGETS_KEPT 64
 #define MINUTE_MAX   1e12
 
-/* Of ordinary events, and of notable ones. */
 enum {
     ORDINARY,
     NOTABLE,
@@ -28,18 +27,18 @@ static const struct {
 };
 
 struct budget {
-    double left[KINDS]; /* events that may still come */
+    double left[KINDS]; /* tokens */
     bool is_storm[KINDS];
-    double at; /* as of this event's time */
+    double at; /* time of the last refill */
 };
 
 struct fold_budget {
     int64_t run;
     struct budget now;
-    struct budget stored; /* as of the last transaction that is in the database */
+    struct budget stored; /* as of the last committed transaction */
 };
 
-/* One row, as far as this tick adds to it. */
+/* What one tick adds to one row. */
 struct fold {
     int64_t run;
     int64_t minute;
@@ -49,7 +48,7 @@ struct fold {
     int64_t count;
     double first;
     double last;
-    double cpu_seconds; /* of those that tell; unknown: none does */
+    double cpu_seconds; /* of the cpu_count events that have it */
     int64_t cpu_count;
     double peak_rss_mb;
 };
@@ -90,7 +89,7 @@ static bool is_notable(const struct process_event *event)
            event_is_failure(event);
 }
 
-/* A clock that was set back gives nothing. */
+/* A clock that was set back adds nothing. */
 static void refill(struct budget *budget, double now)
 {
     double passed = fmax(now - budget->at, 0);
@@ -101,8 +100,8 @@ static void refill(struct budget *budget, double now)
     budget->at = now;
 }
 
-/* Whether the event is one of a storm, which begins when nothing is left, and ends when half of it
- * is there again: not a moment earlier, or single events would be picked out of it at random. */
+/* Takes a token; returns whether there is a storm. A storm ends only when the budget is half full
+ * again; otherwise random single events of the storm would be stored. */
 static bool spend(struct budget *budget, int kind)
 {
     double *left = &budget->left[kind];
@@ -145,7 +144,7 @@ int folded_events_must_fold(struct folded_events *folded, int64_t run,
     return spend(&budget->now, is_notable(event) ? NOTABLE : ORDINARY);
 }
 
-/* Runs end without a word to us: what is full again is as good as new. */
+/* The end of a run is not reported here. A budget that is full again equals a new one. */
 static void drop_full(struct folded_events *folded)
 {
     size_t position = 0;
@@ -161,7 +160,7 @@ static void drop_full(struct folded_events *folded)
             continue;
         map_remove(&folded->budgets, (uint64_t)budget->run);
         free(budget);
-        position--; /* another may have moved into its place */
+        position--; /* map_remove() may have moved another entry here */
     }
 }
 
@@ -183,15 +182,15 @@ void folded_events_reset(struct folded_events *folded)
         budget->now = budget->stored;
 }
 
-/* ---- what a process ended as ---- */
+/* ---- the last command of each process ---- */
 
 static bool is_end(const struct process_event *event)
 {
     return event->event_type == EVENT_EXIT || event->event_type == EVENT_KILL;
 }
 
-/* Backwards, because what a process is called at its end is what it was all along, as far as anyone
- * wants to know. */
+/* Called from the last event to the first: the command at the end of a process replaces those of
+ * its earlier events. */
 static int name_event(struct map *ended_as, const struct process_event *event, const char **ret)
 {
     const char *later = is_end(event) ? NULL : map_get(ended_as, (uint64_t)event->pid);
@@ -236,7 +235,7 @@ static int64_t code_of(const struct process_event *event)
     return int_is_known(code) ? code : -1;
 }
 
-/* Whatever the clock says, it is a number. */
+/* Limited, so that it fits whatever the clock says. */
 static int64_t minute_of(double timestamp)
 {
     return (int64_t)fmin(fmax(floor(timestamp / FOLD_SECONDS), 0), MINUTE_MAX);
@@ -279,7 +278,7 @@ static int make_row(struct folded_events *folded, const struct fold *wanted, uin
     return r;
 }
 
-/* The row of the tick; that of the others, if there are too many. */
+/* The row of this tick for the event, or the row of FOLD_OTHERS if there are too many. */
 static int find_row(struct folded_events *folded, struct fold *wanted, struct fold **ret)
 {
     uint64_t hash = hash_of(wanted);
@@ -296,8 +295,8 @@ static int find_row(struct folded_events *folded, struct fold *wanted, struct fo
     return make_row(folded, wanted, hash, ret);
 }
 
-/* Secrets are hidden in the whole command line, where they can be told from other words. Mostly it
- * is the same one again. */
+/* Redacts the whole command line before the program is cut out, because redaction needs the
+ * context. Consecutive events often have the same command. */
 static int find_program(struct folded_events *folded, const char *command, const char **ret)
 {
     const char *last = folded->last_command, *shown = command ? command : "";
@@ -319,7 +318,7 @@ static void add(struct fold *fold, const struct process_event *event)
     fold->count++;
     fold->first = fmin(fold->first, event->timestamp);
     fold->last = fmax(fold->last, event->timestamp);
-    fold->peak_rss_mb = fmax(fold->peak_rss_mb, event->peak_rss_mb); /* of one that is known */
+    fold->peak_rss_mb = fmax(fold->peak_rss_mb, event->peak_rss_mb); /* ignores NaN */
     if (!real_is_known(event->cpu_seconds))
         return;
     fold->cpu_seconds =
@@ -375,7 +374,7 @@ static int prepare(struct folded_events *folded)
                             &folded->count);
 }
 
-/* Whether there is no room for more programs in that minute: those that are there are few then. */
+/* Whether the run has the maximum number of rows in this minute. */
 static int is_crowded(struct folded_events *folded, const struct fold *fold)
 {
     int64_t rows = 0;

@@ -1,13 +1,13 @@
-/* Storms of events, folded: the table `folded_events`.
+/* Writes the table `folded_events`, which counts the events of storms.
  *
- * A run that starts and ends thousands of processes a second would fill the disk with rows that
- * nobody reads. Each run has a budget, which is filled up as time passes: while it lasts, events
- * are stored one by one. Once it is spent there is a storm, until it is half full again: events are
- * counted then, per run, program, kind and status, and minute. Nothing is left out of the counts.
+ * A run that starts and ends thousands of processes a second would fill the disk. Each run has a
+ * token bucket (budget) that refills as time passes. While it has tokens, events are stored one by
+ * one. A storm begins when it is empty, and ends when it is half full again. During a storm, events
+ * are only counted, per run, minute, program, type and status. The counts include every event.
  *
- * A storm's command lines mostly differ in their arguments, and whoever starts it chooses them: so
- * it is the program that counts, and there is a limit to how many are told apart. A spawn and an
- * exec are counted with the program that the process ended as, if it ended in the same tick. */
+ * The counts are by program, because the arguments in a storm usually differ. The number of
+ * programs that are counted separately is limited, because users choose their names. A spawn and an
+ * exec count for the program that the process had at its end, if it ended in the same tick. */
 #pragma once
 
 #include "base/map.h"
@@ -16,17 +16,18 @@
 #include "model/redact.h"
 #include "store/schema.h"
 
-/* Spawns, execs and good exits of one run: a build of a few hundred files is stored whole, and so
- * is one that starts thirty processes a second all day. At 100 bytes a row the worst of runs adds
- * 36 MB an hour. */
+/* Spawns, execs and successful exits of one run. A build of a few hundred files is stored
+ * completely, and so is a run that starts thirty processes a second all day. At 100 bytes a row, a
+ * run adds 36 MB an hour at most. */
 #define FOLD_BURST      1000
 #define FOLD_PER_SECOND 100
-/* What should not happen, beside that: signals, kills, failures. More of them than this are one
- * failure, many times. */
+/* Signals, kills and failures have a budget of their own. More than this are one failure that
+ * repeats. */
 #define FOLD_NOTABLE_BURST      1000
 #define FOLD_NOTABLE_PER_SECOND 10
 
-/* Rows of a tick, and of a run and minute; what is beyond is counted as of FOLD_OTHERS. */
+/* Limits on the rows of one tick, and of one run and minute. Further programs count as FOLD_OTHERS.
+ */
 #define FOLD_ROWS_MAX   256
 #define FOLD_MINUTE_MAX 1024
 #define FOLD_OTHERS     "(others)"
@@ -43,29 +44,31 @@ struct folded_events {
 
     /* of one tick */
     const struct process_event_list *events;
-    struct VEC(
-        const char *) commands; /* by event: what its process ended as; none: not asked yet */
-    const char *last_command;   /* whose program was asked for last */
+    struct VEC(const char *)
+        commands; /* for each event, the last command of its process; empty: not needed yet */
+    const char *last_command; /* whose program is in last_program */
     char last_program[PROGRAM_MAX_BYTES + 1];
     struct VEC(struct fold *) rows;
-    struct map by_hash; /* the same */
-    struct arena arena; /* holds them */
+    struct map by_hash; /* the same rows */
+    struct arena arena; /* owns the rows */
 };
 
 void folded_events_init(struct folded_events *folded, struct database *database, int64_t session,
                         const struct text_list *redact);
 void folded_events_done(struct folded_events *folded);
 
-/* A tick begins; its events must outlive folded_events_write(). */
+/* Begins a tick. `events` must stay valid until folded_events_write(). */
 void folded_events_begin(struct folded_events *folded, const struct process_event_list *events);
-/* Whether the event, one of those of the tick, is to be folded: the budget of its run is spent. 1,
- * 0 or a negative errno. */
+/* Charges an event of the tick to the budget of its run. 1 if the event must be folded, 0 or a
+ * negative errno. */
 int folded_events_must_fold(struct folded_events *folded, int64_t run,
                             const struct process_event *event);
+/* Counts an event that must be folded. */
 int folded_events_add(struct folded_events *folded, int64_t run, const struct process_event *event);
-/* Brings what was folded to the table. */
+/* Adds the counts of the tick to the table. Within a transaction. 0 or a negative errno. */
 int folded_events_write(struct folded_events *folded);
 
-/* The transaction is in the database; or it is not, and budgets go back to where they were. */
+/* Call after the transaction: it was committed, or it was rolled back and the budgets are restored.
+ */
 void folded_events_commit(struct folded_events *folded);
 void folded_events_reset(struct folded_events *folded);

@@ -1,4 +1,4 @@
-/* What a snapshot has beside its processes: GPUs, and what each job uses as a whole. */
+/* Writes the rows of a snapshot for GPUs (table `gpu`) and for running jobs (table `usage`). */
 #include <errno.h>
 
 #include "store/sample-writer.h"
@@ -6,7 +6,7 @@
 #define GPU_OWN_COUNT   2
 #define USAGE_OWN_COUNT 3
 
-/* When there is something to write: most machines have no GPU. */
+/* Prepared only when needed: most machines have no GPU. */
 static int prepare_gpus(struct sample_writer *writer)
 {
     if (writer->insert_gpu)

@@ -13,7 +13,7 @@ void counted_process_merge(struct counted_process *counted, const struct counted
         counted->counters[i] = MAX(counted->counters[i], other->counters[i]);
 }
 
-/* Pids have 22 bits at most; what is forged may collide, and is looked at again. */
+/* A pid has at most 22 bits. Forged values may collide, so that find() compares both. */
 static uint64_t identity(int64_t pid, uint64_t start_ticks)
 {
     return start_ticks << 22 ^ (uint64_t)pid;
@@ -47,8 +47,9 @@ static int add(struct inherited_processes *processes, const struct inherited_pro
     return r;
 }
 
-/* A counter as it was last known when it was last added up: in `recent` if it has changed since the
- * fold, else in `history`, or in `minute` if that is gone. */
+/* The last known value of a counter that was added to the run: from `recent` if it has changed
+ * since the last fold, else from `history`, or from `minute` if retention has deleted the samples.
+ */
 #define LAST_KNOWN(column)                                                                         \
     "COALESCE((SELECT r." column " FROM snap q JOIN recent r ON r.key = (q.tick << 32) | p.id"     \
     " WHERE q.session = p.session AND q.is_minute = 0 AND q.tick > (SELECT e.folded_tick FROM"     \
@@ -58,8 +59,8 @@ static int add(struct inherited_processes *processes, const struct inherited_pro
     " ORDER BY h.tick DESC LIMIT 1), (SELECT m." column " FROM minute m WHERE m.proc = p.id"       \
     " AND m.tick <= t.figures_tick AND m." column " IS NOT NULL ORDER BY m.tick DESC LIMIT 1), 0)"
 
-/* The plus makes it look for who was alive, which are few, and not for all that the run ever had.
- */
+/* The plus keeps SQLite from using the index on run: few processes are alive at the end, but a run
+ * may have had very many. */
 /* clang-format off */
 static const char alive_sql[] =
     "SELECT p.pid, p.start_ticks, "
@@ -120,7 +121,7 @@ void inherited_processes_commit(struct inherited_processes *processes)
         if (process->was_found) {
             map_remove(&processes->by_identity, identity(process->pid, process->start_ticks));
             free(process);
-            position--; /* another may have moved into its place */
+            position--; /* map_remove() may have moved another entry here */
         }
     processes->were_found = false;
 }

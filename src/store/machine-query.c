@@ -4,7 +4,7 @@
 
 #include "store/rows.h"
 
-/* A minute weighs as much as the samples that it stands for. */
+/* A one-minute average weighs as much as the samples that it replaces. */
 #define SPAN(column)                                                                               \
     " min(" column "), sum(" column " * resolution_seconds) /"                                     \
     " sum(CASE WHEN " column " IS NOT NULL THEN resolution_seconds END), max(" column "),"
@@ -14,7 +14,7 @@ static const char figures_sql[] =
     " max(cpu_count)," SPAN("system_cpu_percent") SPAN("system_memory_used_mb") SPAN(
         "load_avg_1") " max(zombie_count) FROM snapshots WHERE timestamp >= ?1 AND timestamp <= ?2";
 
-/* Of a storm, the minutes that lie within the time, if only in part. */
+/* A minute of folded events that is partly in the range counts whole. */
 static const char events_sql[] =
     "SELECT event_type, sum(n) FROM (SELECT event_type, count(*) AS n FROM event"
     "  WHERE timestamp >= ?1 AND timestamp <= ?2 GROUP BY event_type UNION ALL"
@@ -22,13 +22,13 @@ static const char events_sql[] =
     "  AND minute BETWEEN CAST(?1 / 60 AS INTEGER) AND CAST(?2 / 60 AS INTEGER)"
     "  GROUP BY event_type) GROUP BY event_type ORDER BY event_type";
 
-/* CPU time only grows, so that what a process used within the time is its largest value in it less
- * its largest before; one that was there before the first sample is counted from that sample on.
- * Its memory is that of the rows within the time, and of the one before if it still held then. Two
- * writers that saw the same process see the same figures.
+/* CPU time only grows: what a process used in the range is its largest value in it minus its
+ * largest value before. A process that is older than the first sample counts from that sample on.
+ * Its memory is that of the rows in the range, and of the row before if that was still valid. If
+ * two writers saw the same process, their figures agree.
  *
- * a, b: first and last tick; m1, s1: those of the first minute and the first sample; `counts`:
- * whether a row's memory does. */
+ * a, b: first and last tick; m1, s1: the first tick of minutes and of samples; `counts`: whether
+ * the memory of a row counts. */
 static const char processes_sql[] =
     "WITH span AS (SELECT s.session, e.boot_id, e.folded_tick, min(s.tick) AS a,"
     "  max(COALESCE(s.to_tick, s.tick)) AS b, min(CASE WHEN s.is_minute THEN s.tick END) AS m1,"
@@ -36,7 +36,7 @@ static const char processes_sql[] =
     "  FROM snap s JOIN sessions e ON e.id = s.session"
     "  WHERE s.timestamp >= ?1 AND s.timestamp <= ?2 AND s.is_minute = (s.tick < e.full_from)"
     "  GROUP BY s.session),"
-    /* what it was before an exec counts as before */
+    /* a - 1: the row of a process before an exec gives its CPU time before the range */
     " near AS (SELECT p.id, span.* FROM span JOIN proc p ON p.session = span.session"
     "  AND p.last_tick >= a - 1 AND p.first_tick <= b),"
     " late AS (SELECT x.key & 4294967295 AS proc, x.key >> 32 AS tick, x.cpu_seconds AS cpu,"
@@ -91,23 +91,23 @@ static struct span read_span(sqlite3_stmt *row, int at)
 static int read_figures(struct database *database, double since, double until,
                         struct machine_use *ret)
 {
-    sqlite3_stmt *ask = NULL;
+    sqlite3_stmt *query = NULL;
 
-    int r = prepare(database, figures_sql, since, until, &ask);
+    int r = prepare(database, figures_sql, since, until, &query);
     if (r == 0)
-        r = database_step(database, ask);
+        r = database_step(database, query);
     if (r > 0) {
-        ret->first = row_read_real(ask, 0);
-        ret->last = row_read_real(ask, 1);
-        ret->samples = row_read_int(ask, 2);
-        ret->system_memory_total_mb = row_read_real(ask, 3);
-        ret->cpu_count = row_read_real(ask, 4);
-        ret->system_cpu_percent = read_span(ask, 5);
-        ret->system_memory_used_mb = read_span(ask, 8);
-        ret->load_avg_1 = read_span(ask, 11);
-        ret->max_zombies = row_read_int(ask, 14);
+        ret->first = row_read_real(query, 0);
+        ret->last = row_read_real(query, 1);
+        ret->samples = row_read_int(query, 2);
+        ret->system_memory_total_mb = row_read_real(query, 3);
+        ret->cpu_count = row_read_real(query, 4);
+        ret->system_cpu_percent = read_span(query, 5);
+        ret->system_memory_used_mb = read_span(query, 8);
+        ret->load_avg_1 = read_span(query, 11);
+        ret->max_zombies = row_read_int(query, 14);
     }
-    sqlite3_finalize(ask);
+    sqlite3_finalize(query);
     return MIN(r, 0);
 }
 
@@ -132,7 +132,6 @@ static int read_use(void *context, sqlite3_stmt *row, struct arena *arena, void 
     return r < 0 ? r : row_read_text(row, 2, arena, &use->job_id);
 }
 
-/* How many steps of a column make its unit. */
 static void bind_steps(const struct columns *columns, const char *name, sqlite3_stmt *statement,
                        int at)
 {

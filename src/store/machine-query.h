@@ -1,4 +1,4 @@
-/* What went on on the machine within a time: see store_read_machine(). */
+/* What the machine used in a range of time: see store_read_machine(). */
 #pragma once
 
 #include "model/machine-use.h"

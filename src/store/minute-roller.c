@@ -27,7 +27,7 @@ static void roll_add(struct roll *roll, const struct columns *columns, const int
         int64_t more;
         if (int_is_known(codes[i])) {
             cell->count += ticks;
-            /* Sums of what fits in real machines fit; a forged value must not overflow. */
+            /* Sums of real values fit; a forged value must not overflow. */
             if (__builtin_mul_overflow(codes[i], ticks, &more) ||
                 __builtin_add_overflow(cell->sum, more, &cell->sum)) {
                 cell->sum = codes[i];
@@ -58,8 +58,8 @@ static void roll_restart(struct roll *roll, const struct columns *columns)
     roll->is_touched = false;
 }
 
-/* Whether the row differs from the last one; notes it as written. */
-static bool roll_take_change(struct roll *roll, const struct columns *columns)
+/* Whether the row differs from the last one that was written; marks it as written. */
+static bool roll_update_written(struct roll *roll, const struct columns *columns)
 {
     bool is_changed = !roll->has_written || roll->max_cpu != roll->written_max_cpu ||
                       roll->max_rss != roll->written_max_rss;
@@ -153,7 +153,7 @@ int minute_roller_add(struct roll_group *group, uint64_t key, const int64_t *cod
     }
     roll->is_over = false;
     roll_add(roll, group->columns, codes, ticks);
-    /* INT_UNKNOWN is the smallest of all. */
+    /* INT_UNKNOWN is the smallest value. */
     if (group->cpu_at >= 0)
         roll->max_cpu = MAX(roll->max_cpu, codes[group->cpu_at]);
     if (group->rss_at >= 0)
@@ -199,7 +199,7 @@ static int write_roll(struct minute_roller *roller, const struct roll_group *gro
     return database_run(roller->database, insert);
 }
 
-/* When there is something to write: most machines have no GPU. */
+/* Prepared only when needed: most machines have no GPU. */
 static int prepare_group(struct minute_roller *roller, struct roll_group *group)
 {
     struct database *database = roller->database;
@@ -227,8 +227,8 @@ static int write_group(struct minute_roller *roller, struct roll_group *group)
     while (r == 0 && (roll = map_next(&group->by_key, &position))) {
         if (!roll->is_touched)
             continue;
-        bool is_changed = roll_take_change(roll, group->columns);
-        /* Only the rows of processes hold until the next: the others are written each time. */
+        bool is_changed = roll_update_written(roll, group->columns);
+        /* Only a row of a process is valid until its next one; the others are always written. */
         if (is_changed || group != &roller->processes)
             r = write_roll(roller, group, roll);
         roll_restart(roll, group->columns);
@@ -236,7 +236,7 @@ static int write_group(struct minute_roller *roller, struct roll_group *group)
     return r;
 }
 
-static void forget_ended(struct roll_group *group)
+static void drop_ended(struct roll_group *group)
 {
     size_t position = 0;
     struct roll *roll;
@@ -245,11 +245,11 @@ static void forget_ended(struct roll_group *group)
         if (roll->is_over) {
             map_remove(&group->by_key, roll->key);
             free(roll);
-            position--; /* another may have moved into its place */
+            position--; /* map_remove() may have moved another entry here */
         }
 }
 
-/* Its number is the one after that of its last snapshot, or the next that is free. */
+/* The id of a minute is the first free one after that of its last snapshot. */
 #define SAME_ID_MAX 1000
 
 static int insert_machine(struct minute_roller *roller)
@@ -260,7 +260,7 @@ static int insert_machine(struct minute_roller *roller)
         if (r < 0 || sqlite3_changes(roller->database->handle))
             return r;
     }
-    return database_fail_with(roller->database, -EEXIST, "no free number for a minute");
+    return database_fail_with(roller->database, -EEXIST, "no free id for a minute");
 }
 
 static int write_machine(struct minute_roller *roller)
@@ -299,8 +299,8 @@ int minute_roller_flush(struct minute_roller *roller)
         r = write_group(roller, &roller->usages);
     if (r < 0)
         return r;
-    forget_ended(&roller->processes);
-    /* What is not there any more would only be looked through. */
+    drop_ended(&roller->processes);
+    /* Dropped, so that ended ones do not accumulate. */
     group_clear(&roller->gpus);
     group_clear(&roller->usages);
     roller->minute = INT_UNKNOWN;
@@ -314,7 +314,7 @@ static int64_t minute_of(const struct snapshot *machine)
     return (int64_t)floor(machine->timestamp / 60);
 }
 
-/* Keeps the numbers of a snapshot; what it points to belongs to others. */
+/* Copies the numbers of a snapshot, without the pointers. */
 static void keep_numbers(struct minute_roller *roller, const struct snapshot *machine)
 {
     roller->last_machine = *machine;
@@ -324,8 +324,8 @@ static void keep_numbers(struct minute_roller *roller, const struct snapshot *ma
     roller->last_machine.arena = (struct arena){0};
 }
 
-void minute_roller_go_on(struct minute_roller *roller, const struct snapshot *machine,
-                         const struct snap_key *key)
+void minute_roller_continue(struct minute_roller *roller, const struct snapshot *machine,
+                            const struct snap_key *key)
 {
     const struct columns *columns = &roller->schema->snapshot;
     int64_t codes[COLUMNS_MAX];
@@ -350,6 +350,6 @@ int minute_roller_begin(struct minute_roller *roller, const struct snapshot *mac
     if (int_is_known(roller->minute) && minute_of(machine) != roller->minute)
         r = minute_roller_flush(roller);
     if (r == 0)
-        minute_roller_go_on(roller, machine, key);
+        minute_roller_continue(roller, machine, key);
     return r;
 }

@@ -1,9 +1,9 @@
-/* One-minute roll-ups, made while the samples come in, for when the samples are gone: means of
- * gauges, the last value of counters, and maxima of CPU and memory.
+/* Writes one-minute roll-ups, which remain when retention deletes the samples: means of gauges, the
+ * last value of counters, and maxima of CPU and memory.
  *
- * A minute is one of the wall clock. It is written by the first tick after it, under the number of
- * its own first tick. A process's row that equals the one of its last minute is left out, as with
- * samples; lists (system calls, zombies' pids) are not kept. */
+ * A minute is one of the wall clock. The first tick after it writes it, under its own first tick. A
+ * row of a process that equals the row of its previous minute is left out, as with samples. Lists
+ * (system calls, pids of zombies) are not rolled up. */
 #pragma once
 
 #include "base/map.h"
@@ -14,7 +14,7 @@
 struct roll_cell {
     int64_t sum;
     int64_t last;
-    int64_t written; /* in the last row that there was */
+    int64_t written; /* in the last row */
     int64_t count;
 };
 
@@ -27,7 +27,7 @@ struct roll {
     int64_t written_max_rss;
     bool has_written;
     bool is_touched; /* in this minute */
-    bool is_over;    /* forgotten after this minute */
+    bool is_over;    /* has ended; dropped after this minute */
     struct roll_cell cells[];
 };
 
@@ -35,12 +35,12 @@ struct roll_group {
     const struct columns *columns;
     int cpu_at; /* columns whose maxima are kept; -1: none */
     int rss_at;
-    int age_at; /* the column that may follow from the snapshot's clock */
+    int age_at; /* the column that is NULL if it follows from the clock of the snapshot */
     struct map by_key;
     sqlite3_stmt *insert;
 };
 
-/* What identifies a snapshot in the tables. */
+/* The columns of `snap` that are not fields of a snapshot. */
 struct snap_key {
     int64_t id;
     int64_t tick;
@@ -52,10 +52,10 @@ struct minute_roller {
     struct database *database;
     const struct schema *schema;
     int64_t session;
-    int64_t minute;    /* Unix time / 60; INT_UNKNOWN: nothing has come yet */
+    int64_t minute;    /* Unix time / 60; INT_UNKNOWN: no tick yet */
     int64_t from_tick; /* of the minute */
     struct snap_key last;
-    struct snapshot last_machine; /* numbers only: what it pointed to is gone */
+    struct snapshot last_machine; /* only the numbers; its pointers are NULL */
     struct roll *machine;
     struct roll_group processes;
     struct roll_group gpus;
@@ -68,21 +68,22 @@ int minute_roller_init(struct minute_roller *roller, struct database *database,
                        const struct schema *schema, int64_t session);
 void minute_roller_done(struct minute_roller *roller);
 
-/* A tick begins; writes the minute before it if this one belongs to another. 0 or negative errno.
- */
+/* The functions below run within a transaction and return 0 or a negative errno. */
+
+/* Begins a tick. If it belongs to a new minute, writes the previous one. */
 int minute_roller_begin(struct minute_roller *roller, const struct snapshot *machine,
                         const struct snap_key *key);
-/* The same, in the minute that there is, whatever the clock says. */
-void minute_roller_go_on(struct minute_roller *roller, const struct snapshot *machine,
-                         const struct snap_key *key);
-/* Codes as column_code() gives them, by the columns of the group; the number of a shared text. They
- * hold for so many ticks. */
+/* The same regardless of the clock: the tick belongs to the current minute. */
+void minute_roller_continue(struct minute_roller *roller, const struct snapshot *machine,
+                            const struct snap_key *key);
+/* Adds the values of an object, which were valid for `ticks` ticks. `codes` has a column_code(), or
+ * the id of a shared text, for each column of the group. */
 int minute_roller_add(struct roll_group *group, uint64_t key, const int64_t *codes, int64_t ticks);
-/* No more will come of it. `age` is what followed from the clock of its last snapshot, if its age
- * was left out: from that of the minute's last it does not. */
+/* The object has ended. `age` is used if its last row has none, because it followed from the clock
+ * of that snapshot, which is not the last one of the minute. */
 void minute_roller_end(struct roll_group *group, uint64_t key, int64_t age);
 
-/* Writes what there is of the minute. */
+/* Writes the current minute, even if it is not over. */
 int minute_roller_flush(struct minute_roller *roller);
-/* Forgets all: what is in memory may never have been stored. */
+/* Drops everything, after a transaction was rolled back. */
 void minute_roller_reset(struct minute_roller *roller);

@@ -5,7 +5,7 @@
 #include "store/rows.h"
 #include "store/session.h"
 
-/* The questions about each run, beside those about all of them. */
+/* The queries that run once for each run. */
 struct parts {
     struct database *database;
     const struct schema *schema;
@@ -35,7 +35,7 @@ static int read_candidate(void *context, sqlite3_stmt *row, struct arena *arena,
     return r;
 }
 
-/* Those that are going on are few, and may be dropped again: the limit is not for them. */
+/* The limit leaves out running runs, which are few and may be dropped again by is_orphaned(). */
 static int list_candidates(struct parts *parts, const char *host, const char *boot_id,
                            struct arena *arena, struct any_list *ret)
 {
@@ -61,11 +61,11 @@ static int list_candidates(struct parts *parts, const char *host, const char *bo
     return r;
 }
 
-/* ---- what belongs to a run ---- */
+/* ---- processes and steps of a run ---- */
 
-/* Who was there in the last snapshot of the session that saw it last: one that took the run over
- * may have died before it saw anything of it. The plus is for the few that were alive, see
- * inherited-processes.c. */
+/* The processes in the last snapshot of the session that saw the run last. A session that took the
+ * run over may have died before it saw the run. The plus makes SQLite use the index on last_tick,
+ * see inherited-processes.c. */
 static const char processes_sql[] =
     "SELECT p.pid, p.start_ticks, p.sheet_num FROM (SELECT q.session AS session,"
     " (SELECT s.timestamp FROM snap s WHERE s.session = q.session ORDER BY s.tick DESC LIMIT 1)"
@@ -125,9 +125,9 @@ static int read_parts(struct parts *parts, int64_t id, struct arena *arena,
     return r;
 }
 
-/* ---- all of it ---- */
+/* ---- the list ---- */
 
-/* Its writer is dead, whether or not anybody has noticed. */
+/* Whether the writer of the run has died, even if no other writer has recorded that. */
 static bool is_orphaned(struct candidate *candidate, int lock_fd)
 {
     struct job *job = &candidate->run.job;
@@ -141,8 +141,8 @@ static bool is_orphaned(struct candidate *candidate, int lock_fd)
     return true;
 }
 
-static int fill(struct parts *parts, int lock_fd, const struct any_list *candidates,
-                struct arena *arena, struct orphaned_run_list *ret)
+static int make_list(struct parts *parts, int lock_fd, const struct any_list *candidates,
+                     struct arena *arena, struct orphaned_run_list *ret)
 {
     struct candidate *items = candidates->items;
     struct orphaned_run_list list = {
@@ -171,7 +171,7 @@ int orphans_query(struct database *database, const struct schema *schema, int lo
     if (r == 0)
         r = prepare_parts(&parts);
     if (r == 0)
-        r = fill(&parts, lock_fd, &candidates, arena, ret);
+        r = make_list(&parts, lock_fd, &candidates, arena, ret);
     sqlite3_finalize(parts.processes);
     sqlite3_finalize(parts.sheets);
     return r;

@@ -1,4 +1,4 @@
-/* Runs that have lost their writer: see store_read_orphaned(). */
+/* Reads the runs that have lost their writer: see store_read_orphaned(). */
 #pragma once
 
 #include "store/schema.h"

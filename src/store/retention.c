@@ -7,16 +7,16 @@
 #define SECONDS_PER_HOUR 3600.0
 #define SECONDS_PER_DAY  86400.0
 
-/* How much goes in one transaction: some ten milliseconds of work. */
+/* The size of one transaction: about ten milliseconds of work. */
 #define PROCS_PER_STEP 200
 #define ROWS_PER_STEP  2000
 #define ROWS_LIMIT     "2000"
 #define PAGES_PER_STEP "256"
 
-/* Texts are looked through whole, to see what still uses them: once a day is enough. */
+/* Finding unused texts scans all tables: once a day is enough. */
 #define SWEEP_SECONDS SECONDS_PER_DAY
 
-/* Free pages are kept for what comes next, up to this part of the file. */
+/* Up to this fraction of the file (1/10), free pages are kept for new data. */
 #define FREE_PAGES_PART 10
 
 static bool must_stop(const struct database *database)
@@ -26,8 +26,8 @@ static bool must_stop(const struct database *database)
 
 /* ---- statements in steps ---- */
 
-/* `sql` deletes some rows below ?1 (a time, or a tick of session ?2): again and again, each time in
- * a transaction of its own, until there are none. 0, 1 if cut short, or a negative errno. */
+/* Runs `sql`, which deletes up to ROWS_PER_STEP rows below ?1 (a time, or a tick of session ?2), in
+ * a transaction of its own, until no such rows are left. 0, 1 if cancelled, or a negative errno. */
 static int delete_in_steps(struct database *database, const char *sql, double before,
                            int64_t session)
 {
@@ -37,7 +37,7 @@ static int delete_in_steps(struct database *database, const char *sql, double be
     int r = database_prepare(database, sql, &statement);
     sqlite3_bind_double(statement, 1, before);
     sqlite3_bind_int64(statement, 2, session);
-    /* Less than a step's worth: nothing is left. */
+    /* A step that deletes less than ROWS_PER_STEP was the last one. */
     while (r == 0 && changes >= ROWS_PER_STEP) {
         if (must_stop(database)) {
             r = 1;
@@ -54,8 +54,8 @@ static int delete_in_steps(struct database *database, const char *sql, double be
     return r;
 }
 
-static int run_for_some(struct database *database, sqlite3_stmt *const *statements,
-                        const int64_t *procs, size_t count, int64_t tick)
+static int run_for_batch(struct database *database, sqlite3_stmt *const *statements,
+                         const int64_t *procs, size_t count, int64_t tick)
 {
     int r = 0;
 
@@ -70,8 +70,8 @@ static int run_for_some(struct database *database, sqlite3_stmt *const *statemen
 
 #define STATEMENTS_MAX 3
 
-/* Runs each statement (at most STATEMENTS_MAX, NULL after the last) with ?1 a process and ?2 a tick
- * for many processes, some in each transaction. */
+/* Runs each statement (at most STATEMENTS_MAX, NULL after the last) for each process, with ?1 the
+ * process and ?2 a tick; PROCS_PER_STEP processes in each transaction. */
 static int run_for_procs(struct database *database, const char *const *sql,
                          const struct int_list *procs, int64_t tick)
 {
@@ -88,8 +88,8 @@ static int run_for_procs(struct database *database, const char *const *sql,
         r = database_begin(database);
         if (r == 0)
             r = database_end(database,
-                             run_for_some(database, statements, procs->items + i,
-                                          MIN(procs->count - i, (size_t)PROCS_PER_STEP), tick));
+                             run_for_batch(database, statements, procs->items + i,
+                                           MIN(procs->count - i, (size_t)PROCS_PER_STEP), tick));
     }
     for (size_t i = 0; statements[i]; i++)
         sqlite3_finalize(statements[i]);
@@ -103,7 +103,7 @@ static int read_id(void *context, sqlite3_stmt *row, struct arena *arena, void *
     return 0;
 }
 
-/* The numbers that `sql` gives for a session and up to two ticks. */
+/* The ids that `sql` selects for a session and up to two ticks. */
 static int list_ids(struct database *database, const char *sql, int64_t session, int64_t from,
                     int64_t to, struct arena *arena, struct int_list *ret)
 {
@@ -127,9 +127,9 @@ static int list_ids(struct database *database, const char *sql, int64_t session,
 struct session_bounds {
     int64_t id;
     int64_t folded_tick;
-    int64_t full_from;   /* samples count from here on */
-    int64_t trimmed_to;  /* those before it are deleted */
-    int64_t minute_from; /* minutes count from here on */
+    int64_t full_from;   /* first tick that samples represent */
+    int64_t trimmed_to;  /* samples before it are deleted */
+    int64_t minute_from; /* first tick that minutes represent */
 };
 
 #define DELETE_TICKS(table, is_minute)                                                             \
@@ -152,7 +152,7 @@ static int delete_ticks(struct database *database, const char *const *sql, int64
 
 static int trim_samples(struct database *database, const struct session_bounds *session)
 {
-    /* The last row at or before the boundary holds beyond it, if its process does. */
+    /* The last row at or before the boundary is still valid after it, if the process lives on. */
     static const char *const trim[] = {
         "DELETE FROM history WHERE proc = ?1 AND tick < COALESCE((SELECT max(tick) FROM history"
         " WHERE proc = ?1 AND tick <= ?2 AND (SELECT last_tick FROM proc WHERE id = ?1) >= ?2),"
@@ -183,7 +183,7 @@ static int trim_samples(struct database *database, const struct session_bounds *
 
 static int trim_minutes(struct database *database, const struct session_bounds *session)
 {
-    static const char *const forget[] = {
+    static const char *const delete_all[] = {
         "DELETE FROM minute WHERE proc = ?1",
         "DELETE FROM history WHERE proc = ?1",
         "DELETE FROM proc WHERE id = ?1",
@@ -194,7 +194,7 @@ static int trim_minutes(struct database *database, const struct session_bounds *
         " (SELECT max(tick) FROM minute WHERE proc = ?1 AND tick <= ?2)",
         NULL,
     };
-    /* The minutes of snap last: as long as there are such rows, there is something to do. */
+    /* The minutes of snap last: their rows show that there is work left. */
     static const char *const ticks[] = {
         DELETE_TICKS("gpu", "1"),
         DELETE_TICKS("usage", "1"),
@@ -207,7 +207,7 @@ static int trim_minutes(struct database *database, const struct session_bounds *
     int r = list_ids(database, "SELECT id FROM proc WHERE session = ?1 AND last_tick < ?2",
                      session->id, session->minute_from, 0, &arena, &procs);
     if (r == 0)
-        r = run_for_procs(database, forget, &procs, session->minute_from);
+        r = run_for_procs(database, delete_all, &procs, session->minute_from);
     if (r == 0)
         r = list_ids(database, ALIVE_BETWEEN, session->id, session->minute_from,
                      session->minute_from, &arena, &procs);
@@ -217,35 +217,35 @@ static int trim_minutes(struct database *database, const struct session_bounds *
     return r == 0 ? delete_ticks(database, ticks, session->minute_from, session->id) : r;
 }
 
-/* Labels between these two are of time that is kept. One that is a day ahead is as wrong as one
- * that is too old: no clock is set back by as much as that. */
+/* Timestamps outside of these limits have expired. A timestamp more than a day in the future is
+ * wrong and expires, too. */
 struct age_limit {
     double before;
     double after;
 };
 
-/* The last tick of the last minute before the first one that is kept, and not after a tick: 1, or 0
- * if there is none. Not simply the last with an old label: a clock that was wrong for a while must
- * not take what came before with it. */
+/* Finds the last tick, up to `up_to_tick`, of the minutes before the first one that has not
+ * expired. 1, or 0 if there is none. It is not simply the last expired minute: after a clock was
+ * wrong for a while, that would delete valid minutes before it. */
 static int find_last_minute(struct database *database, const struct session_bounds *session,
                             const struct age_limit *limit, int64_t up_to_tick, int64_t *ret_tick)
 {
-    sqlite3_stmt *ask = NULL;
+    sqlite3_stmt *query = NULL;
 
     int r = database_prepare(database,
                              "SELECT max(to_tick) FROM snap WHERE session = ?1 AND is_minute = 1"
                              " AND tick < COALESCE((SELECT min(tick) FROM snap WHERE session = ?1"
                              " AND is_minute = 1 AND timestamp >= ?2 AND timestamp <= ?3),"
                              " " TICK_OPEN_TEXT ") AND to_tick <= ?4",
-                             &ask);
+                             &query);
     if (r < 0)
         return r;
-    sqlite3_bind_int64(ask, 1, session->id);
-    sqlite3_bind_double(ask, 2, limit->before);
-    sqlite3_bind_double(ask, 3, limit->after);
-    sqlite3_bind_int64(ask, 4, up_to_tick);
-    r = database_step_int(database, ask, ret_tick);
-    sqlite3_finalize(ask);
+    sqlite3_bind_int64(query, 1, session->id);
+    sqlite3_bind_double(query, 2, limit->before);
+    sqlite3_bind_double(query, 3, limit->after);
+    sqlite3_bind_int64(query, 4, up_to_tick);
+    r = database_step_int(database, query, ret_tick);
+    sqlite3_finalize(query);
     return r;
 }
 
@@ -254,7 +254,7 @@ static int retain_samples(struct database *database, struct session_bounds *sess
 {
     int64_t last;
 
-    /* What is not folded yet stays: it is deleted by process. */
+    /* Samples that are not folded yet are kept: deletion works by process, on `history`. */
     int r = find_last_minute(database, session, limit, session->folded_tick, &last);
     if (r < 0)
         return r;
@@ -337,7 +337,7 @@ static int delete_old(struct database *database, double events_before, double jo
         double before;
     } deletions[] = {
         {DELETE_SOME("event", "id", "timestamp < ?1"), events_before},
-        /* there are few, or it was no storm */
+        /* few rows: at most FOLD_MINUTE_MAX a run and minute */
         {"DELETE FROM folded_events WHERE minute <= CAST(?1 / 60 AS INTEGER) AND last < ?1",
          events_before},
         {DELETE_SOME("gaps", "id", "timestamp < ?1"), jobs_before},
@@ -360,21 +360,21 @@ static int delete_old(struct database *database, double events_before, double jo
     return r;
 }
 
-static double last_time(struct database *database, const char *name)
+static double read_time(struct database *database, const char *name)
 {
-    sqlite3_stmt *ask = NULL;
+    sqlite3_stmt *query = NULL;
     double at = REAL_UNKNOWN;
 
-    if (database_prepare(database, "SELECT at FROM upkeep WHERE name = ?1", &ask) < 0)
+    if (database_prepare(database, "SELECT at FROM upkeep WHERE name = ?1", &query) < 0)
         return at;
-    sqlite3_bind_text(ask, 1, name, -1, SQLITE_STATIC);
-    if (database_step(database, ask) > 0)
-        at = row_read_real(ask, 0);
-    sqlite3_finalize(ask);
+    sqlite3_bind_text(query, 1, name, -1, SQLITE_STATIC);
+    if (database_step(database, query) > 0)
+        at = row_read_real(query, 0);
+    sqlite3_finalize(query);
     return at;
 }
 
-static int note_time(struct database *database, const char *name, double now)
+static int write_time(struct database *database, const char *name, double now)
 {
     sqlite3_stmt *put = NULL;
 
@@ -390,14 +390,14 @@ static int note_time(struct database *database, const char *name, double now)
 
 double retention_last(struct database *database)
 {
-    return last_time(database, "retention");
+    return read_time(database, "retention");
 }
 
-/* Texts that nothing names any more. */
+/* Deletes texts that no row refers to. */
 static int sweep_texts(struct database *database, const struct schema *schema, double now)
 {
     _cleanup_text_ struct text sql = {0};
-    double last = last_time(database, "sweep");
+    double last = read_time(database, "sweep");
 
     if (now - last < SWEEP_SECONDS && now >= last)
         return 0;
@@ -411,16 +411,16 @@ static int sweep_texts(struct database *database, const struct schema *schema, d
         return r;
     r = database_exec(database, text_string(&sql));
     if (r == 0)
-        r = note_time(database, "sweep", now);
+        r = write_time(database, "sweep", now);
     return database_end(database, r);
 }
 
-/* Gives free pages back to the disk, bit by bit. */
-static int give_back_pages(struct database *database)
+/* Returns free pages to the filesystem in small steps. */
+static int release_pages(struct database *database)
 {
     int64_t free_pages = 0, before = INT64_MAX, pages = 0;
 
-    /* A file that was made otherwise may have none to give. */
+    /* Stops without progress: a file made without incremental vacuum releases none. */
     for (;; before = free_pages) {
         int r = database_ask_int(database, "PRAGMA freelist_count", &free_pages);
         if (r == 0)
@@ -453,6 +453,6 @@ int retention_run(struct database *database, const struct schema *schema,
     if (r == 0)
         r = sweep_texts(database, schema, now);
     if (r == 0)
-        r = give_back_pages(database);
-    return r == 0 ? note_time(database, "retention", now) : r;
+        r = release_pages(database);
+    return r == 0 ? write_time(database, "retention", now) : r;
 }

@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "store/rows.h"
 
-/* What model/run-digest.h promises. */
+/* The fields that model/run-digest.h guarantees. */
 static const char *const names[] = {
     "job_type",    "started_at",     "ended_at",          "outcome",      "cause",
     "peak_rss_mb", "peak_unique_mb", "total_cpu_seconds", "wall_seconds", "oom_count",
@@ -31,7 +31,7 @@ static void choose_columns(const struct schema *schema, const struct digest_filt
         add_columns(schema, chain_names, ARRAY_SIZE(chain_names), into);
 }
 
-/* The anomalies' types stand behind the columns. */
+/* The types of anomalies follow after the columns. */
 static int prepare(struct database *database, const struct columns *columns,
                    const struct digest_filter *filter, sqlite3_stmt **ret)
 {
@@ -49,7 +49,7 @@ static int prepare(struct database *database, const struct columns *columns,
         text_append_string(&sql, " AND j.job_type = ?2");
     if (int_is_known(filter->uid))
         text_append_string(&sql, " AND j.uid = ?3");
-    /* In the order of their numbers, which is that of the table: nothing has to be sorted. */
+    /* By id, the order of the table, so that nothing has to be sorted. */
     text_append_string(&sql, " ORDER BY j.id DESC LIMIT ?4");
     int r = database_prepare_text(database, &sql, ret);
     if (r < 0)

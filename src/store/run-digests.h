@@ -1,4 +1,4 @@
-/* Runs as learning wants them: see store_visit_digests(). */
+/* Reads ended runs for correlation and estimates: see store_visit_digests(). */
 #pragma once
 
 #include "store/schema.h"

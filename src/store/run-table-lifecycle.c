@@ -1,4 +1,4 @@
-/* What is told of runs and steps: that they begin, go on with another writer, and end. */
+/* Runs and steps begin, are taken over by another session, and end: run-table.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 #include "store/run-table.h"
 #include "store/session.h"
 
-/* A job that runs this often at once is a mistake; the last name is then used twice. */
+/* More simultaneous runs of a job are a mistake; they share the last name. */
 #define SAME_JOB_MAX 1000
 
 /* ---- names ---- */
 
-/* Whether another run of that name and user is. */
+/* Whether another run of this name and user is running. */
 static int is_running(struct run_table *table, const char *job_id, const struct job *job)
 {
     int64_t one;
@@ -40,9 +40,10 @@ static int find_free_name(struct run_table *table, const struct job *job,
     return MIN(r, 0);
 }
 
-/* ---- a run that is there already ---- */
+/* ---- a run that is stored already ---- */
 
-/* A daemon that still lives has not written all of it yet. Rounded up it would be too much. */
+/* The last sample, in case the other session still lives and has not written the figure yet. Less
+ * one step, because the sample may have been rounded up. */
 #define LAST_CPU                                                                                   \
     "(SELECT (u.cpu_seconds - 1) / 1000.0 FROM usage u WHERE u.session = jobs.session"             \
     " AND u.is_minute = 0 AND u.run = jobs.id AND u.tick = (SELECT max(s.tick) FROM snap s"        \
@@ -52,49 +53,49 @@ static int find_free_name(struct run_table *table, const struct job *job,
 struct found_run {
     int64_t id;
     int64_t session;
-    bool is_over;  /* for good: its writer was not lost */
-    bool was_told; /* else only its processes were seen, by this session */
+    bool is_over;   /* with a final outcome, not "lost" */
+    bool has_begun; /* false: this session has only sampled its processes */
     double cpu_seconds;
 };
 
 static int find_run(struct run_table *table, const char *run_id,
                     char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES], struct found_run *ret)
 {
-    sqlite3_stmt *ask = NULL;
+    sqlite3_stmt *query = NULL;
 
     int r = database_prepare(table->database,
                              "SELECT id, session, COALESCE(outcome IN ('success', 'failure') OR"
                              " (outcome = 'unknown' AND cause IS NOT 'lost'), 0), started_at IS NOT"
                              " NULL OR session IS NOT ?2, " CPU_SO_FAR ", job_id FROM jobs"
                              " WHERE run_id = ?1",
-                             &ask);
+                             &query);
     if (r < 0)
         return r;
-    sqlite3_bind_text(ask, 1, run_id, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(ask, 2, table->session);
-    r = database_step(table->database, ask);
+    sqlite3_bind_text(query, 1, run_id, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(query, 2, table->session);
+    r = database_step(table->database, query);
     if (r > 0) {
         const char *job_id = NULL;
-        *ret = (struct found_run){.id = sqlite3_column_int64(ask, 0),
-                                  .session = row_read_int(ask, 1),
-                                  .is_over = sqlite3_column_int(ask, 2),
-                                  .was_told = sqlite3_column_int(ask, 3),
-                                  .cpu_seconds = row_read_real(ask, 4)};
-        r = row_find_text(ask, 5, &job_id);
-        if (r == 0 && job_id && (ret->was_told || ret->is_over))
+        *ret = (struct found_run){.id = sqlite3_column_int64(query, 0),
+                                  .session = row_read_int(query, 1),
+                                  .is_over = sqlite3_column_int(query, 2),
+                                  .has_begun = sqlite3_column_int(query, 3),
+                                  .cpu_seconds = row_read_real(query, 4)};
+        r = row_find_text(query, 5, &job_id);
+        if (r == 0 && job_id && (ret->has_begun || ret->is_over))
             snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s", job_id);
     }
-    sqlite3_finalize(ask);
+    sqlite3_finalize(query);
     return r == -ENOMEM ? database_fail_errno(table->database, r) : MIN(r, 0);
 }
 
-static bool is_set_anew(const char *name)
+static bool is_replaced(const char *name)
 {
     static const char *const names[] = {"job_id", "outcome", "ended_at", "cause", NULL};
     return names_have(names, name);
 }
 
-/* It goes on here. What is known of it stays; what this one knows beyond that is added. */
+/* The run continues in this session. Stored values are kept; unknown ones are filled in. */
 static int update_found(struct run_table *table, const struct found_run *found,
                         const struct job *job, bool is_taken)
 {
@@ -112,7 +113,7 @@ static int update_found(struct run_table *table, const struct found_run *found,
         if (is_taken && (strcmp(name, "exactness_cpu_seconds") == 0 ||
                          strcmp(name, "exactness_processes") == 0))
             text_printf(&sql, ", %s = 'lower_bound'", name);
-        else if (!is_set_anew(name))
+        else if (!is_replaced(name))
             text_printf(&sql, ", \"%s\" = COALESCE(\"%s\", ?%zu)", name, name, i + 1);
     }
     text_printf(&sql, " WHERE id = %lld", (long long)found->id);
@@ -125,9 +126,9 @@ static int update_found(struct run_table *table, const struct found_run *found,
     return r;
 }
 
-/* Between the last snapshot of the writer before and this one's first nobody looked. Said once for
- * all runs that come from there. */
-static int note_gap(struct run_table *table, int64_t former, double now)
+/* Writes a gap from the last snapshot of the previous session until now, once for all runs that are
+ * taken over from that session. */
+static int write_gap(struct run_table *table, int64_t former, double now)
 {
     sqlite3_stmt *insert = NULL;
     double last;
@@ -138,7 +139,7 @@ static int note_gap(struct run_table *table, int64_t former, double now)
     r = database_prepare(table->database,
                          "INSERT INTO gaps (session, kind, timestamp, seconds, reason)"
                          " SELECT ?1, 'missed_ticks', round(?3, 3), round(?3 - ?4, 3),"
-                         " 'its writer had ended, and another went on' FROM sessions e"
+                         " 'its writer had ended, and another one continued' FROM sessions e"
                          " WHERE e.id = ?2 AND ?3 - ?4 > 1.5 * e.interval_seconds AND NOT EXISTS"
                          " (SELECT 1 FROM gaps WHERE session = ?1 AND kind = 'missed_ticks'"
                          " AND abs(timestamp - seconds - ?4) < 0.01)",
@@ -154,7 +155,7 @@ static int note_gap(struct run_table *table, int64_t former, double now)
     return r;
 }
 
-/* Kept even if the transaction fails: it holds whoever writes the run. */
+/* Kept even if the transaction fails: the values do not depend on it. */
 static int remember_taken(struct run_table *table, const char *run_id, double cpu_before)
 {
     uint64_t hash = run_hash(run_id);
@@ -180,11 +181,11 @@ static int take_over(struct run_table *table, const struct found_run *found, con
                               "INSERT OR REPLACE INTO turns SELECT id, session, figures_tick"
                               " FROM jobs WHERE id = ?1",
                               found->id, 0);
-    return r < 0 ? r : note_gap(table, found->session, now);
+    return r < 0 ? r : write_gap(table, found->session, now);
 }
 
-static int go_on(struct run_table *table, const struct job *begun, double now,
-                 char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES], int64_t *ret_taken)
+static int continue_run(struct run_table *table, const struct job *begun, double now,
+                        char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES], int64_t *ret_taken)
 {
     struct found_run found = {0};
     struct job job = *begun;
@@ -213,7 +214,7 @@ int run_table_begin_job(struct run_table *table, const struct job *job, double n
 {
     struct job begun = *job;
 
-    int r = run_table_write_and_forget(table, job->run_id);
+    int r = run_table_write_and_drop(table, job->run_id);
     if (r == 0)
         r = find_free_name(table, job, ret_job_id);
     if (r < 0)
@@ -223,10 +224,10 @@ int run_table_begin_job(struct run_table *table, const struct job *job, double n
     r = run_table_insert_job(table, &begun);
     if (r != 0)
         return MIN(r, 0);
-    return go_on(table, &begun, now, ret_job_id, ret_taken);
+    return continue_run(table, &begun, now, ret_job_id, ret_taken);
 }
 
-/* How far a figure can be trusted that has several accounts. */
+/* The exactness that the profile states for a figure; NULL: it states none. */
 static const int *exactness_of(const struct job *job, const char *figure)
 {
     const struct run_exactness *exactness = &job->profile.exactness;
@@ -248,11 +249,11 @@ static const int *exactness_of(const struct job *job, const char *figure)
     return NULL;
 }
 
-/* Makes a figure unknown if it is less than what is there, which then stays. */
-static void drop_less(const struct column *column, const struct job *there, struct job *told)
+/* Makes a figure unknown if it is less than the stored one, which is then kept. */
+static void drop_if_less(const struct column *column, const struct job *stored, struct job *final)
 {
-    const void *before = (const char *)there + column->offset;
-    void *value = (char *)told + column->offset;
+    const void *before = (const char *)stored + column->offset;
+    void *value = (char *) final + column->offset;
 
     if (column->field->type == FIELD_REAL && *(double *)value < *(const double *)before)
         *(double *)value = REAL_UNKNOWN;
@@ -260,22 +261,22 @@ static void drop_less(const struct column *column, const struct job *there, stru
         *(int64_t *)value = INT_UNKNOWN;
 }
 
-/* The accounts of a writer that took the run over have begun too late. Unless it knows better, as
- * the parent of all its processes does, they take nothing back, and are lower bounds. */
-static int reconcile(struct run_table *table, struct job *told)
+/* The account of a session that took the run over began too late. Its figures do not lower stored
+ * ones and are lower bounds, unless they are exact, as those of the parent of all processes. */
+static int reconcile(struct run_table *table, struct job *final)
 {
-    struct run_exactness *exactness = &told->profile.exactness;
+    struct run_exactness *exactness = &final->profile.exactness;
     struct run_row *run;
 
-    if (!map_get(&table->taken, run_hash(told->run_id)))
+    if (!map_get(&table->taken, run_hash(final->run_id)))
         return 0;
-    int r = run_table_get(table, told->run_id, told->job_id, &run);
+    int r = run_table_get(table, final->run_id, final->job_id, &run);
     if (r < 0)
         return r;
     for (size_t i = 0; i < table->figures.count; i++) {
-        const int *trust = exactness_of(told, table->figures.items[i].name);
+        const int *trust = exactness_of(final, table->figures.items[i].name);
         if (!trust || *trust != EXACT)
-            drop_less(&table->figures.items[i], &run->job, told);
+            drop_if_less(&table->figures.items[i], &run->job, final);
     }
     if (exactness->cpu_seconds != EXACT)
         exactness->cpu_seconds = LOWER_BOUND;
@@ -284,7 +285,7 @@ static int reconcile(struct run_table *table, struct job *told)
     return 0;
 }
 
-/* Steps that nobody has told the end of end with their run. */
+/* Steps without a reported end end with their run. */
 static int end_sheets(struct run_table *table, const char *run_id)
 {
     if (!table->end_sheets) {
@@ -302,15 +303,15 @@ static int end_sheets(struct run_table *table, const char *run_id)
 
 int run_table_finish_job(struct run_table *table, const struct job *job)
 {
-    const struct columns *columns = &table->told;
-    struct job told = *job;
+    const struct columns *columns = &table->final;
+    struct job final = *job;
 
-    int r = reconcile(table, &told);
+    int r = reconcile(table, &final);
     if (r == 0)
-        r = run_table_write_and_forget(table, job->run_id);
+        r = run_table_write_and_drop(table, job->run_id);
     if (r < 0)
         return r;
-    r = columns_bind(columns, &told, NULL, table->finish, 1);
+    r = columns_bind(columns, &final, NULL, table->finish, 1);
     if (r < 0)
         return database_fail_errno(table->database, r);
     sqlite3_bind_text(table->finish, (int)columns->count + 1, job->run_id, -1, SQLITE_STATIC);
@@ -322,7 +323,7 @@ int run_table_finish_job(struct run_table *table, const struct job *job)
 
 int run_table_put_sheet(struct run_table *table, const struct sheet *sheet)
 {
-    int r = run_table_write_and_forget(table, sheet->run_id);
+    int r = run_table_write_and_drop(table, sheet->run_id);
 
     return r < 0 ? r : run_table_write_sheet(table, sheet);
 }

@@ -30,7 +30,7 @@ static void raise_real(double *value, double candidate, bool *is_changed)
 
 static void raise_int(int64_t *value, int64_t candidate, bool *is_changed)
 {
-    if (candidate <= *value) /* INT_UNKNOWN is the smallest of all */
+    if (candidate <= *value) /* INT_UNKNOWN is the smallest value */
         return;
     *value = candidate;
     *is_changed = true;
@@ -40,7 +40,7 @@ static void add_int(int64_t *value, int64_t more, bool *is_changed)
 {
     if (!int_is_known(more) || (more == 0 && int_is_known(*value)))
         return;
-    /* What does not fit stays at the largest that does. */
+    /* Saturates. */
     if (__builtin_add_overflow(int_is_known(*value) ? *value : 0, more, value))
         *value = INT64_MAX;
     *is_changed = true;
@@ -53,8 +53,8 @@ static double add_real(double value, double more)
 
 /* ---- statements ---- */
 
-/* What names a run and when it began stays as it was said at its beginning: its name may have been
- * changed since, and indexes on what is not touched need not be written. */
+/* The id, name and start of a run do not change: the name in the database may have a number, and
+ * SQLite need not update the indexes of unchanged columns. */
 static void leave_out_names(const struct columns *from, struct columns *into)
 {
     for (size_t i = 0; i < from->count; i++) {
@@ -72,10 +72,9 @@ static void select_columns(const struct columns *from, const char *const *names,
         into->items[into->count++] = *columns_find(from, names[i]);
 }
 
-/* Whoever has seen less of the end of a run does not take back what another has said: the cause
- * that is there goes on where the new one stops ("exit status 2" and "exit status 2: cc1 …"), and
- * stays with its chain. */
-static void keep_if_it_says_more(const char *name, int cause, int at, struct text *sql)
+/* A stored cause that begins with the new one and is longer ("exit status 2: cc1 …" and "exit
+ * status 2") is kept, with its chain: its writer saw more of the end of the run. */
+static void keep_longer_cause(const char *name, int cause, int at, struct text *sql)
 {
     text_printf(sql,
                 "CASE WHEN substr(cause, 1, length(?%d) + 2) IN (?%d || ': ', ?%d || ', ')"
@@ -83,9 +82,8 @@ static void keep_if_it_says_more(const char *name, int cause, int at, struct tex
                 cause, cause, cause, name, at, name);
 }
 
-/* A NULL leaves what is there; and a run that was taken for lost, and then tells how it ended, was
- * not. */
-static void list_told(const struct columns *columns, struct text *sql)
+/* NULL leaves the stored value. An end that is reported after all replaces the cause "lost". */
+static void list_final(const struct columns *columns, struct text *sql)
 {
     int cause = columns_index(columns, "cause") + 1;
 
@@ -93,13 +91,13 @@ static void list_told(const struct columns *columns, struct text *sql)
         const char *name = columns->items[i].name;
         text_printf(sql, "%s\"%s\" = ", i ? ", " : "", name);
         if (strcmp(name, "cause") == 0 || strcmp(name, "chain") == 0)
-            keep_if_it_says_more(name, cause, (int)i + 1, sql);
+            keep_longer_cause(name, cause, (int)i + 1, sql);
         else
             text_printf(sql, "COALESCE(?%zu, \"%s\")", i + 1, name);
     }
 }
 
-/* What samples give only ever grows: less is old news, of a writer that is not the only one. */
+/* Figures from samples never decrease: a smaller value is an older one of another writer. */
 static void list_figures(const struct columns *columns, struct text *sql)
 {
     for (size_t i = 0; i < columns->count; i++) {
@@ -146,12 +144,12 @@ static int prepare_jobs(struct run_table *table, struct text *sql)
         return r;
 
     text_append_string(sql, "UPDATE jobs SET ");
-    list_told(&table->told, sql);
-    text_printf(sql, " WHERE run_id = ?%zu", table->told.count + 1);
+    list_final(&table->final, sql);
+    text_printf(sql, " WHERE run_id = ?%zu", table->final.count + 1);
     return database_prepare_text(table->database, sql, &table->finish);
 }
 
-/* At the first sheet: most runs have none. */
+/* Prepared at the first step: most runs have none. */
 static int prepare_sheets(struct run_table *table)
 {
     const struct columns *sheet = &table->schema->sheet;
@@ -160,7 +158,7 @@ static int prepare_sheets(struct run_table *table)
 
     if (table->update_sheet)
         return 0;
-    sqlite3_finalize(TAKE_PTR(table->put_sheet)); /* of a try that failed half-way */
+    sqlite3_finalize(TAKE_PTR(table->put_sheet)); /* of an attempt that failed half-way */
     sqlite3_finalize(TAKE_PTR(table->find_sheet));
 
     text_append_string(sql, "INSERT INTO sheets (");
@@ -168,7 +166,7 @@ static int prepare_sheets(struct run_table *table)
     text_append_string(sql, ") VALUES (");
     list_parameters(sheet->count, sql);
     text_append_string(sql, ") ON CONFLICT DO UPDATE SET ");
-    list_told(sheet, sql);
+    list_final(sheet, sql);
     int r = database_prepare_text(table->database, sql, &table->put_sheet);
     if (r < 0)
         return r;
@@ -193,7 +191,7 @@ int run_table_init(struct run_table *table, struct database *database, const str
     _cleanup_text_ struct text sql = {0};
 
     *table = (struct run_table){.database = database, .schema = schema, .session = session};
-    leave_out_names(&schema->job, &table->told);
+    leave_out_names(&schema->job, &table->final);
     select_columns(&schema->job, figure_names, ARRAY_SIZE(figure_names), &table->figures);
     select_columns(&schema->sheet, sheet_figure_names, ARRAY_SIZE(sheet_figure_names),
                    &table->sheet_figures);
@@ -224,11 +222,11 @@ void run_table_commit(struct run_table *table)
 
     table->stored_tick = table->tick;
     while ((run = map_next(&table->by_hash, &position))) {
-        /* Or a daemon would keep all there ever were. */
-        if (run->was_told || (run->has_ended && !run->is_here)) {
+        /* Ended runs are dropped, so that they do not accumulate in a daemon. */
+        if (run->must_reload || (run->has_ended && !run->is_here)) {
             map_remove(&table->by_hash, run_hash(run->run_id));
             free_run(run);
-            position--; /* another may have moved into its place */
+            position--; /* map_remove() may have moved another entry here */
             continue;
         }
         run->is_stored = true;
@@ -239,11 +237,11 @@ void run_table_commit(struct run_table *table)
     }
 }
 
-static void take_back(struct run_row *run)
+static void restore_run(struct run_row *run)
 {
     run->job.profile = run->stored;
     run->is_changed = true;
-    run->was_told = false;
+    run->must_reload = false;
     run->sheets.count = run->stored_sheets;
     for (size_t i = 0; i < run->sheets.count; i++) {
         run->sheets.items[i].sheet = run->sheets.items[i].stored;
@@ -259,11 +257,11 @@ void run_table_reset(struct run_table *table)
     table->tick = table->stored_tick;
     while ((run = map_next(&table->by_hash, &position)))
         if (run->is_stored) {
-            take_back(run);
+            restore_run(run);
         } else {
             map_remove(&table->by_hash, run_hash(run->run_id));
             free_run(run);
-            position--; /* another may have moved into its place */
+            position--; /* map_remove() may have moved another entry here */
         }
 }
 
@@ -315,7 +313,7 @@ static int load(struct run_table *table, struct run_row *run)
     return 1;
 }
 
-/* A run that nobody has told of yet, or never will. */
+/* Inserts a run that no caller has begun yet, with its ids only. */
 static int load_or_make(struct run_table *table, struct run_row *run, const char *job_id)
 {
     int r = load(table, run);
@@ -454,7 +452,7 @@ int run_table_add_process(struct run_table *table, struct run_row *run,
                           const struct process_metric *process, const struct process_delta *delta)
 {
     struct job_profile *profile = &run->job.profile;
-    double peak = fmax(process->rss_mb, process->peak_rss_mb); /* of one that is known */
+    double peak = fmax(process->rss_mb, process->peak_rss_mb); /* ignores NaN */
 
     run->is_here = true;
     if (run->has_ended)
@@ -472,8 +470,8 @@ int run_table_add_process(struct run_table *table, struct run_row *run,
     return add_to_sheet(table, run, process, peak, delta->cpu_seconds);
 }
 
-/* The account goes on from where it was found. */
-static double go_on_from(struct taken_run *taken, double cpu_seconds)
+/* Adds the CPU time that earlier sessions stored to the account of this one. */
+static double add_earlier_cpu(struct taken_run *taken, double cpu_seconds)
 {
     if (!taken || !real_is_known(cpu_seconds))
         return cpu_seconds;
@@ -490,7 +488,7 @@ void run_table_add_usage(struct run_row *run, const struct job_usage *usage)
     run->is_here = true;
     if (run->has_ended)
         return;
-    raise_real(&profile->total_cpu_seconds, go_on_from(run->taken, usage->cpu_seconds),
+    raise_real(&profile->total_cpu_seconds, add_earlier_cpu(run->taken, usage->cpu_seconds),
                &run->has_grown);
     raise_real(&profile->peak_total_mb, usage->rss_mb, &run->is_changed);
     raise_real(&profile->peak_unique_mb, usage->unique_mb, &run->is_changed);
@@ -511,7 +509,7 @@ void run_table_add_event(struct run_row *run, const struct process_event *event)
     case EVENT_OOM: add_int(&profile->oom_count, 1, &run->is_changed); break;
     case EVENT_EXIT:
     case EVENT_KILL:
-        /* Whoever tells of the one tells of the other: none is none then, not unknown. */
+        /* A source of exits also reports kills: without any, the count is 0, not unknown. */
         add_int(&profile->exit_count, 1, &run->has_grown);
         add_int(&profile->kill_count, event->event_type == EVENT_KILL, &run->is_changed);
         add_int(&profile->failed_exit_count, is_failed, &run->is_changed);
@@ -551,8 +549,8 @@ static bool is_due(const struct run_row *run, bool with_growth)
     return has_changed || (with_growth && has_grown);
 }
 
-/* When something has changed, or has grown and it is time. Then all of it, so that whoever goes on
- * with the run knows up to where it was counted. */
+/* Writes a run if something has changed, or has grown and growth is due. Always writes all figures,
+ * so that figures_tick is valid for all of them. */
 static int write_run(struct run_table *table, struct run_row *run, bool with_growth)
 {
     int r = 0;
@@ -570,7 +568,7 @@ static int write_run(struct run_table *table, struct run_row *run, bool with_gro
     return r;
 }
 
-static int write_runs(struct run_table *table, uint64_t patience)
+static int write_runs(struct run_table *table, uint64_t growth_interval)
 {
     size_t position = 0;
     struct run_row *run;
@@ -578,17 +576,17 @@ static int write_runs(struct run_table *table, uint64_t patience)
 
     while (r == 0 && (run = map_next(&table->by_hash, &position)))
         r = write_run(table, run,
-                      run->taken || table->snapshot_count - run->written_count >= patience);
+                      run->taken || table->snapshot_count - run->written_count >= growth_interval);
     return r;
 }
 
-int run_table_write_and_forget(struct run_table *table, const char *run_id)
+int run_table_write_and_drop(struct run_table *table, const char *run_id)
 {
     struct run_row *run = map_get(&table->by_hash, run_hash(run_id));
 
     if (!run)
         return 0;
-    run->was_told = true;
+    run->must_reload = true;
     return write_run(table, run, true);
 }
 
@@ -611,5 +609,5 @@ int run_table_end_snapshot(struct run_table *table)
         add_int(&profile->num_samples, 1, &run->has_grown);
     }
     table->snapshot_count++;
-    return write_runs(table, table->patience);
+    return write_runs(table, table->growth_interval);
 }

@@ -368,7 +368,7 @@ static int replay_machine(struct database *database, const struct schema *schema
         record_init(&snapshot_record, machine);
         r = row_read_columns(&schema->snapshot, rows, 4, &machine->arena, machine);
         if (r == 0)
-            minute_roller_go_on(roller, machine, &key);
+            minute_roller_continue(roller, machine, &key);
     }
     sqlite3_finalize(rows);
     return r;

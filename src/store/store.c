@@ -94,7 +94,7 @@ static int open_session(struct store *store, const struct store_options *options
         r = text_pool_init(&store->texts, database);
     if (r == 0)
         r = run_table_init(&store->runs, database, &store->schema, store->session.id);
-    store->runs.patience = store->is_long_lived ? GROWTH_SNAPSHOTS : 1;
+    store->runs.growth_interval = store->is_long_lived ? GROWTH_SNAPSHOTS : 1;
     anomaly_table_init(&store->anomalies, database, &store->schema, store->session.id);
     if (r == 0)
         r = sample_writer_init(&store->samples, database, &store->schema, &store->texts,
