@@ -10,7 +10,7 @@ static int renew(struct database *database, const char *pattern_type,
     struct anomaly_table table;
 
     schema_init(&schema);
-    int r = schema_bring_up(&schema, database);
+    int r = schema_migrate(&schema, database);
     if (r == 0)
         r = database_begin(database);
     if (r < 0)

@@ -10,7 +10,7 @@
 
 /* ---- statements ---- */
 
-/* A process as the view process_metrics shows it: values in their units, texts in full. */
+/* The columns of the view process_metrics: values in their units, whole texts. */
 static void select_process(struct sample_reader *reader, struct text *sql)
 {
     text_append_string(sql, "start_ticks, ");
@@ -110,8 +110,7 @@ static int read_usage(void *context, sqlite3_stmt *row, struct arena *arena, voi
 /* ---- a snapshot ---- */
 
 /* The columns before those of the record. */
-#define SNAP_OWN                                                                                   \
-    "s.id, e.host, e.pid, CASE s.is_minute WHEN 1 THEN 60.0 ELSE e.interval_seconds END, "
+#define SNAP_OWN       "s.id, e.host, e.pid, " SNAPSHOT_RESOLUTION ", "
 #define SNAP_OWN_COUNT 4
 
 #define SNAP_FROM " FROM snap s JOIN sessions e ON e.id = s.session WHERE " SNAPSHOT_COUNTS
@@ -162,7 +161,7 @@ static int read_snapshot(struct sample_reader *reader, sqlite3_stmt *row, struct
     return r;
 }
 
-/* Inclusive, at the resolution that times are stored at. */
+/* Rounds to the resolution of stored times, so that the bound is inclusive. */
 static void bind_since(const struct sample_reader *reader, sqlite3_stmt *rows, int at, double since)
 {
     const struct column *timestamp = columns_find(&reader->schema->snapshot, "timestamp");
@@ -240,10 +239,8 @@ int sample_reader_marks(struct sample_reader *reader, double since, size_t limit
 
     text_append_string(&sql, "SELECT s.id, s.session, ");
     column_express(columns_find(&reader->schema->snapshot, "timestamp"), "s", &sql);
-    text_append_string(&sql,
-                       ", CASE s.is_minute WHEN 1 THEN 60.0 ELSE e.interval_seconds END" SNAP_FROM
-                       " AND s.timestamp >= ?1"
-                       " ORDER BY s.timestamp, s.id LIMIT ?2");
+    text_append_string(&sql, ", " SNAPSHOT_RESOLUTION SNAP_FROM " AND s.timestamp >= ?1"
+                             " ORDER BY s.timestamp, s.id LIMIT ?2");
     int r = database_prepare_text(reader->database, &sql, &rows);
     if (r < 0)
         return r;
@@ -290,7 +287,7 @@ int sample_reader_process(struct sample_reader *reader, int64_t pid, double star
     sqlite3_bind_int64(rows, 1, pid);
     bind_since(reader, rows, 2, since);
     sqlite3_bind_int64(rows, 3, (int64_t)limit);
-    if (with_start) /* rounded as what it is held against */
+    if (with_start) /* rounded like the stored value */
         r = column_bind(columns_find(&reader->process, "start_time"), &wanted, NULL, rows, 4);
     if (r == 0)
         r = rows_collect(reader->database, rows, sizeof(struct process_point), read_point, reader,
@@ -301,34 +298,34 @@ int sample_reader_process(struct sample_reader *reader, int64_t pid, double star
     return r;
 }
 
-/* ---- rolling up what was left ---- */
+/* ---- replaying samples that were not rolled up ---- */
 
-/* The ticks that were not rolled up. Not more than a minute: each is written by the first tick
- * after it. */
+/* The ticks of a session that were not rolled up: a minute at most, because the first tick after a
+ * minute rolls it up. */
 struct rest {
     int64_t session;
     int64_t from_tick;
-    int64_t last_tick; /* less than from_tick: there are none */
+    int64_t last_tick; /* less than from_tick: none */
 };
 
 static int find_rest(struct database *database, struct rest *rest)
 {
-    sqlite3_stmt *ask = NULL;
+    sqlite3_stmt *query = NULL;
 
     int r = database_prepare(database,
                              "SELECT (SELECT rolled_tick FROM sessions WHERE id = ?1) + 1,"
                              " COALESCE((SELECT max(tick) FROM snap WHERE session = ?1"
                              " AND is_minute = 0), 0)",
-                             &ask);
+                             &query);
     if (r < 0)
         return r;
-    sqlite3_bind_int64(ask, 1, rest->session);
-    r = database_step(database, ask);
+    sqlite3_bind_int64(query, 1, rest->session);
+    r = database_step(database, query);
     if (r > 0) {
-        rest->from_tick = sqlite3_column_int64(ask, 0);
-        rest->last_tick = sqlite3_column_int64(ask, 1);
+        rest->from_tick = sqlite3_column_int64(query, 0);
+        rest->last_tick = sqlite3_column_int64(query, 1);
     }
-    sqlite3_finalize(ask);
+    sqlite3_finalize(query);
     return MIN(r, 0);
 }
 
@@ -403,26 +400,26 @@ static int replay_rows(struct database *database, const char *key, const char *t
     return r;
 }
 
-/* The rows of one process, each of which holds until the next one, or until its end. */
+/* Replays the rows of one process. Each is valid until the next one, or until the process ends. */
 static int replay_process(struct database *database, sqlite3_stmt *rows, int64_t proc,
                           int64_t from_tick, int64_t end_tick, struct roll_group *group)
 {
-    int64_t codes[COLUMNS_MAX], held_from = INT_UNKNOWN;
+    int64_t codes[COLUMNS_MAX], valid_from = INT_UNKNOWN;
     int r;
 
     sqlite3_bind_int64(rows, 1, proc);
     while ((r = database_step(database, rows)) > 0) {
         int64_t tick = MAX(row_read_int(rows, 0), from_tick);
-        if (int_is_known(held_from))
-            r = minute_roller_add(group, (uint64_t)proc, codes, tick - held_from);
+        if (int_is_known(valid_from))
+            r = minute_roller_add(group, (uint64_t)proc, codes, tick - valid_from);
         if (r < 0)
             break;
         read_codes(group->columns, rows, 1, codes);
-        held_from = tick;
+        valid_from = tick;
     }
     sqlite3_reset(rows);
-    if (r == 0 && int_is_known(held_from))
-        r = minute_roller_add(group, (uint64_t)proc, codes, end_tick - held_from);
+    if (r == 0 && int_is_known(valid_from))
+        r = minute_roller_add(group, (uint64_t)proc, codes, end_tick - valid_from);
     return r;
 }
 
@@ -458,7 +455,7 @@ static int replay_processes(struct database *database, const struct rest *rest,
         int64_t proc = row_read_int(procs, 0), age = row_read_int(procs, 3);
         r = replay_process(database, rows, proc, row_read_int(procs, 1), row_read_int(procs, 2),
                            group);
-        if (int_is_known(age)) /* it was over before the minute was */
+        if (int_is_known(age)) /* it ended before the minute did */
             minute_roller_end(group, (uint64_t)proc, age);
     }
     sqlite3_finalize(procs);

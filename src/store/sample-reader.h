@@ -1,5 +1,5 @@
-/* Snapshots put together again out of what was stored: the machine, its GPUs and jobs, and of each
- * process alive then its latest row. */
+/* Reads snapshots: the machine, its GPUs and jobs, and the latest row of each process that was
+ * alive. */
 #pragma once
 
 #include "store/minute-roller.h"
@@ -30,6 +30,7 @@ int sample_reader_process(struct sample_reader *reader, int64_t pid, double star
                           double since, size_t limit, struct arena *arena,
                           struct process_point_list *ret);
 
-/* Feeds the folded samples of a session that were not rolled up yet to a roller. */
+/* Adds the samples of a session that are folded but not rolled up to a roller. 0 or a negative
+ * errno. */
 int sample_reader_replay(struct database *database, const struct schema *schema, int64_t session,
                          struct minute_roller *roller);

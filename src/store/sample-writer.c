@@ -9,32 +9,32 @@
 #include "store/session.h"
 #include "store/store.h"
 
-/* A stretch of a process's life in which what hardly changes stays the same: one row of `proc`. */
-struct life {
-    int64_t proc; /* 0: its row is settled; only its past counts */
+/* One row of `proc`: a period in which the rarely changing fields of a process stay the same. */
+struct proc_row {
+    int64_t proc; /* its id; 0: the row has ended, only `counted` is valid */
     int64_t pid;
     uint64_t start_ticks;
     int64_t run; /* row of `jobs`; INT_UNKNOWN: none */
     int64_t seen_tick;
     struct counted_process counted;
-    struct counted_process stored_counted; /* as of the last transaction that is in the database */
-    bool is_outdated;                      /* its command line is to be redacted otherwise */
-    char *command;                         /* as it came; NULL: unknown */
-    char *redacted;                        /* as it is stored; NULL: the same */
-    struct process_metric last;            /* as it came, see without_texts() */
-    int64_t codes[]; /* of the columns of a life, then of the last sample that was written */
+    struct counted_process stored_counted; /* as of the last committed transaction */
+    bool is_outdated;                      /* the redaction of its command line has changed */
+    char *command;                         /* not redacted; NULL: unknown */
+    char *redacted;                        /* as stored; NULL: the same */
+    struct process_metric last;            /* see numbers_of() */
+    int64_t codes[]; /* of the columns of `proc`, then of the last written sample */
 };
 
-static void life_free(struct life *life)
+static void proc_row_free(struct proc_row *row)
 {
-    free(life->command);
-    free(life->redacted);
-    free(life);
+    free(row->command);
+    free(row->redacted);
+    free(row);
 }
 
-static int64_t *life_sample(const struct sample_writer *writer, struct life *life)
+static int64_t *proc_row_sample(const struct sample_writer *writer, struct proc_row *row)
 {
-    return life->codes + writer->schema->life.count;
+    return row->codes + writer->schema->life.count;
 }
 
 /* ---- statements ---- */
@@ -85,14 +85,14 @@ int sample_writer_init(struct sample_writer *writer, struct database *database,
     return r < 0 ? r : prepare_statements(writer);
 }
 
-static void clear_lives(struct sample_writer *writer)
+static void free_procs(struct sample_writer *writer)
 {
     size_t position = 0;
-    struct life *life;
+    struct proc_row *row;
 
-    while ((life = map_next(&writer->lives, &position)))
-        life_free(life);
-    map_clear(&writer->lives);
+    while ((row = map_next(&writer->procs, &position)))
+        proc_row_free(row);
+    map_clear(&writer->procs);
 }
 
 void sample_writer_done(struct sample_writer *writer)
@@ -100,8 +100,8 @@ void sample_writer_done(struct sample_writer *writer)
     sqlite3_stmt *statements[] = {writer->insert_snap,   writer->insert_proc, writer->end_proc,
                                   writer->insert_sample, writer->insert_gpu,  writer->insert_usage};
 
-    clear_lives(writer);
-    map_done(&writer->lives);
+    free_procs(writer);
+    map_done(&writer->procs);
     inherited_processes_done(&writer->inherited);
     minute_roller_done(&writer->roller);
     for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
@@ -109,57 +109,56 @@ void sample_writer_done(struct sample_writer *writer)
     *writer = (struct sample_writer){0};
 }
 
-/* ---- the beginning and the end of a life ---- */
+/* ---- rows of `proc` ---- */
 
-/* What is stored as the command, and shown in the snapshot from now on. */
-static int redact_command(struct sample_writer *writer, struct life *life)
+static int redact_command(struct sample_writer *writer, struct proc_row *row)
 {
     _cleanup_text_ struct text text = {0};
 
-    if (!life->command || !writer->redact)
+    if (!row->command || !writer->redact)
         return 0;
-    int r = redact_text(life->command, writer->redact, &text);
+    int r = redact_text(row->command, writer->redact, &text);
     if (r > 0) {
-        life->redacted = strdup(text_string(&text));
-        r = life->redacted ? 0 : -ENOMEM;
+        row->redacted = strdup(text_string(&text));
+        r = row->redacted ? 0 : -ENOMEM;
     }
     return r;
 }
 
-static int show_command(const struct life *life, struct arena *arena,
+static int show_command(const struct proc_row *row, struct arena *arena,
                         struct process_metric *process)
 {
-    if (!life->redacted)
+    if (!row->redacted)
         return 0;
-    process->command = arena_strdup(arena, life->redacted);
+    process->command = arena_strdup(arena, row->redacted);
     return process->command ? 0 : -ENOMEM;
 }
 
-static struct life *life_new(struct sample_writer *writer, const struct process_metric *process,
-                             int64_t run)
+static struct proc_row *proc_row_new(struct sample_writer *writer,
+                                     const struct process_metric *process, int64_t run)
 {
     const struct columns *columns = &writer->schema->life;
     size_t count = columns->count + writer->schema->sample.count;
-    struct life *life = calloc(1, sizeof(*life) + count * sizeof(life->codes[0]));
+    struct proc_row *row = calloc(1, sizeof(*row) + count * sizeof(row->codes[0]));
 
-    if (!life)
+    if (!row)
         return NULL;
-    life->pid = process->pid;
-    life->start_ticks = process->start_ticks;
-    life->run = run;
+    row->pid = process->pid;
+    row->start_ticks = process->start_ticks;
+    row->run = run;
     for (size_t i = 0; i < columns->count; i++)
-        life->codes[i] = column_code(&columns->items[i], process);
+        row->codes[i] = column_code(&columns->items[i], process);
     if (process->command) {
-        life->command = strdup(process->command);
-        if (!life->command || redact_command(writer, life) < 0) {
-            life_free(life);
+        row->command = strdup(process->command);
+        if (!row->command || redact_command(writer, row) < 0) {
+            proc_row_free(row);
             return NULL;
         }
     }
-    return life;
+    return row;
 }
 
-static int insert_proc(struct sample_writer *writer, struct life *life,
+static int insert_proc(struct sample_writer *writer, struct proc_row *row,
                        const struct process_metric *process)
 {
     const struct columns *columns = &writer->schema->life;
@@ -167,50 +166,50 @@ static int insert_proc(struct sample_writer *writer, struct life *life,
     struct process_metric stored = *process;
     int r = 0;
 
-    if (life->redacted)
-        stored.command = life->redacted;
+    if (row->redacted)
+        stored.command = row->redacted;
     sqlite3_bind_int64(insert, 1, writer->session);
     sqlite3_bind_int64(insert, 2, writer->roller.from_tick);
     sqlite3_bind_int64(insert, 3, writer->tick);
     sqlite3_bind_int64(insert, 4, TICK_OPEN);
-    column_bind_code(insert, 5, life->run);
+    column_bind_code(insert, 5, row->run);
     sqlite3_bind_int64(insert, 6, (int64_t)process->start_ticks);
     for (size_t i = 0; i < columns->count && r == 0; i++)
         r = column_bind(&columns->items[i], &stored, writer->texts, insert,
                         PROC_OWN_COUNT + 1 + (int)i);
     if (r == 0)
         r = database_run(writer->database, insert);
-    life->proc = sqlite3_last_insert_rowid(writer->database->handle);
+    row->proc = sqlite3_last_insert_rowid(writer->database->handle);
     return r;
 }
 
-static int begin_life(struct sample_writer *writer, const struct process_metric *process,
-                      int64_t run, struct life **ret)
+static int begin_proc(struct sample_writer *writer, const struct process_metric *process,
+                      int64_t run, struct proc_row **ret)
 {
-    struct life *life = life_new(writer, process, run);
+    struct proc_row *row = proc_row_new(writer, process, run);
 
-    if (!life)
+    if (!row)
         return database_fail_errno(writer->database, -ENOMEM);
-    int r = insert_proc(writer, life, process);
-    if (r == 0 && map_put(&writer->lives, (uint64_t)life->pid, life) < 0)
+    int r = insert_proc(writer, row, process);
+    if (r == 0 && map_put(&writer->procs, (uint64_t)row->pid, row) < 0)
         r = database_fail_errno(writer->database, -ENOMEM);
     if (r < 0) {
-        life_free(life);
+        proc_row_free(row);
         return r;
     }
-    *ret = life;
+    *ret = row;
     return 0;
 }
 
-/* It was last there in the snapshot before this one. */
-static int end_life(struct sample_writer *writer, struct life *life)
+/* The process was last seen in the snapshot before this one. */
+static int end_proc(struct sample_writer *writer, struct proc_row *row)
 {
-    int64_t proc = life->proc, seen_tick = life->seen_tick, age = AGE_UNKNOWN;
+    int64_t proc = row->proc, seen_tick = row->seen_tick, age = AGE_UNKNOWN;
 
     if (int_is_known(writer->age_clock))
-        age = (int64_t)((uint64_t)writer->age_clock - life->start_ticks);
-    map_remove(&writer->lives, (uint64_t)life->pid);
-    life_free(life);
+        age = (int64_t)((uint64_t)writer->age_clock - row->start_ticks);
+    map_remove(&writer->procs, (uint64_t)row->pid);
+    proc_row_free(row);
     if (!proc)
         return 0;
     minute_roller_end(&writer->roller.processes, (uint64_t)proc, age);
@@ -224,21 +223,21 @@ static bool is_same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool is_same_process(const struct life *life, const struct process_metric *process)
+static bool is_same_process(const struct proc_row *row, const struct process_metric *process)
 {
-    return life->start_ticks == process->start_ticks;
+    return row->start_ticks == process->start_ticks;
 }
 
-static bool is_same_life(const struct sample_writer *writer, const struct life *life,
+static bool is_same_proc(const struct sample_writer *writer, const struct proc_row *row,
                          const struct process_metric *process, int64_t run)
 {
     const struct columns *columns = &writer->schema->life;
 
-    if (!life->proc || life->is_outdated || !is_same_process(life, process) || life->run != run ||
-        !is_same_text(life->command, process->command))
+    if (!row->proc || row->is_outdated || !is_same_process(row, process) || row->run != run ||
+        !is_same_text(row->command, process->command))
         return false;
     for (size_t i = 0; i < columns->count; i++)
-        if (column_code(&columns->items[i], process) != life->codes[i])
+        if (column_code(&columns->items[i], process) != row->codes[i])
             return false;
     return true;
 }
@@ -246,21 +245,21 @@ static bool is_same_life(const struct sample_writer *writer, const struct life *
 static int end_gone(struct sample_writer *writer)
 {
     size_t position = 0;
-    struct life *life;
+    struct proc_row *row;
     int r = 0;
 
-    while (r == 0 && (life = map_next(&writer->lives, &position)))
-        if (life->seen_tick != writer->tick) {
-            r = end_life(writer, life);
-            position--; /* another may have moved into its place */
+    while (r == 0 && (row = map_next(&writer->procs, &position)))
+        if (row->seen_tick != writer->tick) {
+            r = end_proc(writer, row);
+            position--; /* map_remove() may have moved another entry here */
         }
     return r;
 }
 
 /* ---- one process ---- */
 
-/* The age is left out where it follows from the clock of the snapshot: else every sample would
- * differ from the one before. */
+/* The age is left out if it follows from the clock of the snapshot. Otherwise every sample would
+ * differ from the previous one. */
 static void code_sample(const struct sample_writer *writer, const struct process_metric *process,
                         int64_t age_clock, int64_t *codes)
 {
@@ -276,35 +275,37 @@ static void code_sample(const struct sample_writer *writer, const struct process
         *age = INT_UNKNOWN;
 }
 
-static struct process_metric without_texts(const struct process_metric *process)
+/* A copy for comparison: without texts and without the age, which always changes. */
+static struct process_metric numbers_of(const struct process_metric *process)
 {
     struct process_metric plain = *process;
 
     plain.command = plain.job_id = plain.run_id = NULL;
-    plain.age_seconds = 0; /* grows with time alone */
+    plain.age_seconds = 0;
     return plain;
 }
 
-/* Most processes do nothing: one that is as it was, byte by byte, need not be looked at field by
- * field, and its codes are those that it had. */
-static bool is_idle(const struct sample_writer *writer, struct life *life,
+/* Most processes are idle. If all bytes equal those of the last sample, its codes are still valid
+ * and need not be computed again. */
+static bool is_idle(const struct sample_writer *writer, struct proc_row *row,
                     const struct process_metric *process, int64_t run, int64_t age_clock)
 {
     const struct column *age = &writer->schema->sample.items[writer->age_at];
-    struct process_metric plain = without_texts(process);
+    struct process_metric plain = numbers_of(process);
 
-    if (!life || !life->proc || !life->seen_tick || life->is_outdated || life->run != run ||
+    if (!row || !row->proc || !row->seen_tick || row->is_outdated || row->run != run ||
         process->syscall_counts.items || process->syscall_time_pct.items ||
-        memcmp(&plain, &life->last, sizeof(plain)) != 0 ||
-        !is_same_text(life->command, process->command))
+        memcmp(&plain, &row->last, sizeof(plain)) != 0 ||
+        !is_same_text(row->command, process->command))
         return false;
     int64_t steps = column_code(age, process);
     return int_is_known(steps) && int_is_known(age_clock) &&
-           !int_is_known(life_sample(writer, life)[writer->age_at]) &&
+           !int_is_known(proc_row_sample(writer, row)[writer->age_at]) &&
            (uint64_t)steps + process->start_ticks == (uint64_t)age_clock;
 }
 
-/* What a counter has grown by since it was last known; INT_UNKNOWN if it is not known now. */
+/* Updates a counter; returns its growth since it was last known, or INT_UNKNOWN if it is not known.
+ */
 static int64_t grow(int64_t *counter, int64_t now)
 {
     int64_t before = *counter;
@@ -312,18 +313,18 @@ static int64_t grow(int64_t *counter, int64_t now)
     if (!int_is_known(now))
         return now;
     *counter = now;
-    /* What does not fit is forged. */
+    /* An overflow means a forged value. */
     return now > before && !__builtin_sub_overflow(now, before, &now) ? now : 0;
 }
 
-/* What a sample adds to its run and its sheet; notes what it has seen. */
-static struct process_delta take_delta(const struct sample_writer *writer, struct life *life,
-                                       const int64_t *codes)
+/* Updates the counters of a process; returns what the sample adds to its run and its step. */
+static struct process_delta update_counters(const struct sample_writer *writer,
+                                            struct proc_row *row, const int64_t *codes)
 {
     const struct column *cpu = &writer->schema->sample.items[writer->counter_at[COUNTER_CPU]];
-    struct counted_process *counted = &life->counted;
+    struct counted_process *counted = &row->counted;
     bool is_dead = codes[writer->state_at] == 'Z',
-         is_new = !counted->is_counted || counted->run != life->run;
+         is_new = !counted->is_counted || counted->run != row->run;
     bool is_left_zombie = !is_new && counted->was_zombie && is_dead;
     int64_t more[COUNTERS];
 
@@ -331,7 +332,7 @@ static struct process_delta take_delta(const struct sample_writer *writer, struc
         more[i] = grow(&counted->counters[i], codes[writer->counter_at[i]]);
     counted->is_counted = true;
     counted->was_zombie = is_dead;
-    counted->run = life->run;
+    counted->run = row->run;
     return (struct process_delta){
         .is_new = is_new,
         .is_left_zombie = is_left_zombie,
@@ -342,7 +343,7 @@ static struct process_delta take_delta(const struct sample_writer *writer, struc
     };
 }
 
-static int insert_sample(struct sample_writer *writer, const struct life *life,
+static int insert_sample(struct sample_writer *writer, const struct proc_row *row,
                          const struct process_metric *process, const int64_t *codes, bool is_same)
 {
     const struct columns *columns = &writer->schema->sample;
@@ -350,7 +351,7 @@ static int insert_sample(struct sample_writer *writer, const struct life *life,
     int r = 0;
 
     sqlite3_bind_int64(insert, 1, writer->session);
-    sqlite3_bind_int64(insert, 2, writer->tick << 32 | life->proc);
+    sqlite3_bind_int64(insert, 2, writer->tick << 32 | row->proc);
     sqlite3_bind_int(insert, 3, is_same);
     for (size_t i = 0; i < columns->count && r == 0; i++) {
         int at = SAMPLE_OWN_COUNT + 1 + (int)i;
@@ -371,19 +372,19 @@ static int find_run(struct sample_writer *writer, const char *run_id, const char
     return run_id ? run_table_get(writer->runs, run_id, job_id, ret) : 0;
 }
 
-/* Finds the process's life or begins one, with the past of the one before it. */
-static int take_up_life(struct sample_writer *writer, const struct process_metric *process,
-                        int64_t run, struct life **ret)
+/* Finds the row of a process, or begins one that continues the counters of the previous row. */
+static int find_or_begin_proc(struct sample_writer *writer, const struct process_metric *process,
+                              int64_t run, struct proc_row **ret)
 {
-    struct life *life = map_get(&writer->lives, (uint64_t)process->pid);
+    struct proc_row *row = map_get(&writer->procs, (uint64_t)process->pid);
     struct counted_process counted = {.is_counted = false}, stored_counted = counted;
 
-    *ret = life;
-    if (life && is_same_life(writer, life, process, run))
+    *ret = row;
+    if (row && is_same_proc(writer, row, process, run))
         return 0;
-    if (life && is_same_process(life, process)) {
-        counted = life->counted;
-        stored_counted = life->stored_counted;
+    if (row && is_same_process(row, process)) {
+        counted = row->counted;
+        stored_counted = row->stored_counted;
     }
     const struct counted_process *known =
         inherited_processes_find(&writer->inherited, process->pid, process->start_ticks);
@@ -391,9 +392,9 @@ static int take_up_life(struct sample_writer *writer, const struct process_metri
         counted_process_merge(&counted, known);
         counted_process_merge(&stored_counted, known);
     }
-    int r = life ? end_life(writer, life) : 0;
+    int r = row ? end_proc(writer, row) : 0;
     if (r == 0)
-        r = begin_life(writer, process, run, ret);
+        r = begin_proc(writer, process, run, ret);
     if (r == 0) {
         (*ret)->counted = counted;
         (*ret)->stored_counted = stored_counted;
@@ -406,11 +407,11 @@ static int write_process(struct sample_writer *writer, struct snapshot *snapshot
 {
     size_t size = writer->schema->sample.count * sizeof(int64_t);
     int64_t codes[COLUMNS_MAX];
-    struct life *life = NULL, *known = map_get(&writer->lives, (uint64_t)process->pid);
+    struct proc_row *row = NULL, *known = map_get(&writer->procs, (uint64_t)process->pid);
     struct run_row *run;
 
-    /* A pid is one process at a time; a second one in a snapshot is a mistake of whoever made it.
-     * Nobody looks its command through for secrets. */
+    /* A second process with the same pid is an error of the sampler. It is not stored, and its
+     * command is removed because it is not redacted. */
     if (known && known->seen_tick == writer->tick) {
         process->command = NULL;
         return 0;
@@ -421,42 +422,42 @@ static int write_process(struct sample_writer *writer, struct snapshot *snapshot
     int64_t run_number = run ? run->id : INT_UNKNOWN;
     bool is_same = is_idle(writer, known, process, run_number, age_clock);
     if (is_same) {
-        life = known;
-        memcpy(codes, life_sample(writer, life), size);
+        row = known;
+        memcpy(codes, proc_row_sample(writer, row), size);
     } else {
-        r = take_up_life(writer, process, run_number, &life);
+        r = find_or_begin_proc(writer, process, run_number, &row);
         if (r < 0)
             return r;
         code_sample(writer, process, age_clock, codes);
-        is_same = life->seen_tick && memcmp(codes, life_sample(writer, life), size) == 0;
-        life->last = without_texts(process);
+        is_same = row->seen_tick && memcmp(codes, proc_row_sample(writer, row), size) == 0;
+        row->last = numbers_of(process);
     }
     if (!is_same || is_keyframe)
-        r = insert_sample(writer, life, process, codes, is_same);
-    memcpy(life_sample(writer, life), codes, size);
-    life->seen_tick = writer->tick;
-    struct process_delta delta = take_delta(writer, life, codes);
+        r = insert_sample(writer, row, process, codes, is_same);
+    memcpy(proc_row_sample(writer, row), codes, size);
+    row->seen_tick = writer->tick;
+    struct process_delta delta = update_counters(writer, row, codes);
     if (r == 0 && run)
         r = run_table_add_process(writer->runs, run, process, &delta);
     if (r == 0)
-        r = minute_roller_add(&writer->roller.processes, (uint64_t)life->proc, codes, 1);
+        r = minute_roller_add(&writer->roller.processes, (uint64_t)row->proc, codes, 1);
     if (r == 0)
-        r = show_command(life, &snapshot->arena, process);
+        r = show_command(row, &snapshot->arena, process);
     return r == -ENOMEM ? database_fail_errno(writer->database, -ENOMEM) : r;
 }
 
-/* ---- what changes meanwhile ---- */
+/* ---- changes during a session ---- */
 
 void sample_writer_configure(struct sample_writer *writer, const struct text_list *redact)
 {
     size_t position = 0;
-    struct life *life;
+    struct proc_row *row;
 
     writer->redact = redact;
-    while ((life = map_next(&writer->lives, &position))) {
+    while ((row = map_next(&writer->procs, &position))) {
         _cleanup_text_ struct text shown = {0};
-        int r = life->command && redact ? redact_text(life->command, redact, &shown) : 0;
-        life->is_outdated = r < 0 || !is_same_text(life->redacted, r ? shown.bytes : NULL);
+        int r = row->command && redact ? redact_text(row->command, redact, &shown) : 0;
+        row->is_outdated = r < 0 || !is_same_text(row->redacted, r ? shown.bytes : NULL);
     }
 }
 
@@ -466,20 +467,20 @@ int sample_writer_inherit(struct sample_writer *writer, int64_t run)
     struct inherited_process *known;
 
     int r = inherited_processes_load(&writer->inherited, writer->database, run, writer->session);
-    /* Those that this session sees, too, have been counted since by the other. */
+    /* The other session may have counted more of the processes that this one already samples. */
     while (r == 0 && (known = inherited_processes_next(&writer->inherited, &position))) {
-        struct life *life = map_get(&writer->lives, (uint64_t)known->pid);
-        if (known->counted.run != run || !life || life->start_ticks != known->start_ticks)
+        struct proc_row *row = map_get(&writer->procs, (uint64_t)known->pid);
+        if (known->counted.run != run || !row || row->start_ticks != known->start_ticks)
             continue;
-        counted_process_merge(&life->counted, &known->counted);
-        counted_process_merge(&life->stored_counted, &known->counted);
+        counted_process_merge(&row->counted, &known->counted);
+        counted_process_merge(&row->stored_counted, &known->counted);
     }
     return r;
 }
 
 /* ---- a snapshot ---- */
 
-/* What age and start of a process sum up to, which is the same for all of them. */
+/* The sum of age and start of a process, which is the same for all processes. */
 static int64_t find_age_clock(const struct sample_writer *writer, const struct snapshot *snapshot)
 {
     const struct column *age = &writer->schema->sample.items[writer->age_at];
@@ -493,7 +494,7 @@ static int64_t find_age_clock(const struct sample_writer *writer, const struct s
     return INT_UNKNOWN;
 }
 
-/* Two writers may have come upon the same number: the next free one is as good. */
+/* Two writers may choose the same id; the second takes the next free one. */
 #define SAME_ID_MAX 1000
 
 static int insert_snap(struct sample_writer *writer, const struct snapshot *snapshot,
@@ -520,7 +521,7 @@ static int insert_snap(struct sample_writer *writer, const struct snapshot *snap
         if (r < 0 || sqlite3_changes(writer->database->handle))
             return r;
     }
-    return database_fail_with(writer->database, -EEXIST, "no free number for a snapshot");
+    return database_fail_with(writer->database, -EEXIST, "no free id for a snapshot");
 }
 
 static int write_parts(struct sample_writer *writer, struct snapshot *snapshot, int64_t age_clock,
@@ -542,8 +543,8 @@ static int write_parts(struct sample_writer *writer, struct snapshot *snapshot, 
     return r;
 }
 
-/* After a failed transaction: what is in the database is where it goes on from. */
-static int begin_anew(struct sample_writer *writer)
+/* After a failed transaction: continues from the state in the database. */
+static int restart(struct sample_writer *writer)
 {
     writer->tick = 0;
     int r = session_last_tick(writer->database, writer->session, &writer->tick);
@@ -557,10 +558,10 @@ int sample_writer_write(struct sample_writer *writer, struct snapshot *snapshot)
     struct snap_key key = {.child_count = (int64_t)snapshot->processes.count,
                            .age_clock = find_age_clock(writer, snapshot),
                            .id = snapshot->id};
-    int r = writer->must_begin_anew ? begin_anew(writer) : 0;
+    int r = writer->must_restart ? restart(writer) : 0;
     if (r < 0)
         return r;
-    writer->must_begin_anew = true; /* until all is well */
+    writer->must_restart = true; /* until the snapshot is written */
 
     bool is_keyframe = writer->tick + 1 - writer->keyframe_tick >= KEYFRAME_TICKS;
     if (is_keyframe)
@@ -576,41 +577,41 @@ int sample_writer_write(struct sample_writer *writer, struct snapshot *snapshot)
     if (r == 0)
         r = write_parts(writer, snapshot, key.age_clock, is_keyframe);
     writer->age_clock = key.age_clock;
-    writer->must_begin_anew = r < 0;
+    writer->must_restart = r < 0;
     return r;
 }
 
 void sample_writer_commit(struct sample_writer *writer)
 {
     size_t position = 0;
-    struct life *life;
+    struct proc_row *row;
 
-    while ((life = map_next(&writer->lives, &position)))
-        life->stored_counted = life->counted;
+    while ((row = map_next(&writer->procs, &position)))
+        row->stored_counted = row->counted;
     inherited_processes_commit(&writer->inherited);
 }
 
 void sample_writer_reset(struct sample_writer *writer)
 {
     size_t position = 0;
-    struct life *life;
+    struct proc_row *row;
 
-    /* What was counted of a process is not counted again. */
-    while ((life = map_next(&writer->lives, &position))) {
-        life->proc = 0;
-        life->seen_tick = 0;
-        life->counted = life->stored_counted;
+    /* Only the rows are dropped: what was counted of a process must not count again. */
+    while ((row = map_next(&writer->procs, &position))) {
+        row->proc = 0;
+        row->seen_tick = 0;
+        row->counted = row->stored_counted;
     }
     inherited_processes_reset(&writer->inherited);
     minute_roller_reset(&writer->roller);
     writer->keyframe_tick = 0;
-    writer->must_begin_anew = true;
+    writer->must_restart = true;
 }
 
 int sample_writer_end(struct sample_writer *writer)
 {
-    if (writer->must_begin_anew)
-        return begin_anew(writer);
+    if (writer->must_restart)
+        return restart(writer);
     int r = run_table_write_changes(writer->runs);
     if (r == 0)
         r = minute_roller_flush(&writer->roller);

@@ -1,8 +1,9 @@
-/* Snapshots into rows: only what has changed, a keyframe every so often, the fold, and what each
- * sample adds to the roll-ups of minutes, runs and sheets.
+/* Writes snapshots: the samples that have changed, a keyframe with all samples every KEYFRAME_TICKS
+ * ticks, and what each sample adds to the roll-ups of minutes, runs and steps.
  *
- * Keeps in memory what it last wrote of each process. If a transaction fails after all, memory and
- * database differ: sample_writer_reset() makes the next snapshot begin anew, as a session does. */
+ * It keeps the last written sample of each process in memory. When a transaction is rolled back,
+ * memory and database differ: after sample_writer_reset(), the next snapshot is written completely,
+ * like the first one of a session. */
 #pragma once
 
 #include "base/map.h"
@@ -12,7 +13,8 @@
 #include "store/schema.h"
 #include "store/text-pool.h"
 
-/* So many ticks after a keyframe comes the next, and the samples between are folded. */
+/* The distance of keyframes. At a keyframe, the samples before it move from `recent` to `history`.
+ */
 #define KEYFRAME_TICKS 60
 
 struct sample_writer {
@@ -22,11 +24,11 @@ struct sample_writer {
     struct run_table *runs;
     const struct text_list *redact;
     int64_t session;
-    int64_t tick;          /* of the last snapshot that was written */
+    int64_t tick;          /* of the last snapshot */
     int64_t keyframe_tick; /* 0: none yet */
     int64_t age_clock;     /* of that snapshot */
-    bool must_begin_anew;
-    struct map lives; /* struct life, by pid */
+    bool must_restart;     /* the last transaction failed */
+    struct map procs;      /* struct proc_row, by pid */
     struct inherited_processes inherited;
     struct minute_roller roller;
     int counter_at[COUNTERS]; /* columns of a sample */
@@ -44,20 +46,22 @@ int sample_writer_init(struct sample_writer *writer, struct database *database,
                        const struct text_list *redact, int64_t session);
 void sample_writer_done(struct sample_writer *writer);
 
-/* Other words from now on; they must outlive it. What was stored stays. */
+/* Replaces the redaction settings, which must outlive the writer. Stored rows are not changed. */
 void sample_writer_configure(struct sample_writer *writer, const struct text_list *redact);
-/* The run (its number) was another session's: its processes are known already. Within a
- * transaction. 0 or a negative errno. */
+/* Continues the counters of the processes of a run (its row in `jobs`) that this session has taken
+ * over. Within a transaction. 0 or a negative errno. */
 int sample_writer_inherit(struct sample_writer *writer, int64_t run);
 
-/* Within a transaction. Command lines in the snapshot are redacted. */
+/* Writes a snapshot, and redacts its command lines in place. Within a transaction. 0 or a negative
+ * errno. */
 int sample_writer_write(struct sample_writer *writer, struct snapshot *snapshot);
-/* The transaction is in the database; or it failed, and nothing of it is there. */
+/* Call after the transaction: it was committed, or rolled back. */
 void sample_writer_commit(struct sample_writer *writer);
 void sample_writer_reset(struct sample_writer *writer);
-/* The last of it: folds, rolls up and ends all processes. Within a transaction. */
+/* Ends the session's samples: folds them, rolls up the last minute and ends all processes. Within a
+ * transaction. 0 or a negative errno. */
 int sample_writer_end(struct sample_writer *writer);
 
-/* For sample-writer.c, in gpu-job-writer.c: what belongs to the snapshot that is being written. */
+/* In gpu-job-writer.c, for sample-writer.c: write a row of the current snapshot. */
 int sample_writer_add_gpu(struct sample_writer *writer, const struct gpu_metric *gpu);
 int sample_writer_add_usage(struct sample_writer *writer, const struct job_usage *usage);

@@ -1,4 +1,4 @@
-/* The views: the reference's names on top of the tables, in the units that the fields have. */
+/* The views, which people query: the names of the reference schema, values in their units. */
 #include <string.h>
 
 #include "store/schema.h"
@@ -9,7 +9,7 @@ static void express_as(const struct column *column, const char *alias, struct te
     text_printf(sql, " AS \"%s\"", column->name);
 }
 
-/* What the reference has first, in its order; the others follow. */
+/* The columns of the reference, in its order; the others follow. */
 static const char *const snapshot_columns_first[] = {
     "timestamp",
     "daemon_pid",
@@ -75,9 +75,9 @@ static void write_snapshot_column(const struct schema *schema, const char *name,
     text_printf(sql, " AS %s, ", name);
 }
 
-/* One SELECT, not a UNION of two: else `max(id)` and `ORDER BY timestamp DESC LIMIT 1`, by which
- * everyone asks for the latest, would look at all of it. A minute stands for the ticks before
- * full_from, and only for those. */
+/* One SELECT, not a UNION of two: otherwise the usual queries for the latest row, `max(id)` and
+ * `ORDER BY timestamp DESC LIMIT 1`, would scan the whole table. Minutes represent only the ticks
+ * before full_from. */
 static void write_snapshots_view(const struct schema *schema, struct text *sql)
 {
     text_append_string(sql, "CREATE VIEW snapshots AS SELECT s.id AS id, ");
@@ -89,13 +89,13 @@ static void write_snapshots_view(const struct schema *schema, struct text *sql)
             text_append_string(sql, ", ");
         }
     text_append_string(sql, "e.host AS host,"
-                            " CASE s.is_minute WHEN 1 THEN 60.0 ELSE e.interval_seconds END AS"
-                            " resolution_seconds, s.session AS session_id, s.tick AS tick"
+                            " " SNAPSHOT_RESOLUTION
+                            " AS resolution_seconds, s.session AS session_id, s.tick AS tick"
                             " FROM snap s JOIN sessions e ON e.id = s.session"
                             " WHERE " SNAPSHOT_COUNTS ";\n");
 }
 
-/* As the reference orders them; what follows is ours. */
+/* The columns of the reference, in its order; the others follow. */
 static const char *const metric_columns[] = {
     "pid",
     "ppid",
@@ -114,7 +114,7 @@ static const char *const metric_columns[] = {
     NULL,
 };
 
-/* A value is in one of three tables, by the time of its snapshot: there is no row in the others. */
+/* The value is in one of three tables, depending on the tick; the others have no row. */
 static void write_sample_value(const struct column *column, struct text *sql)
 {
     _cleanup_text_ struct text value = {0};
@@ -138,7 +138,7 @@ static void write_metric(const struct schema *schema, const char *name, struct t
     const struct column *sample = columns_find(&schema->sample, name);
 
     if (strcmp(name, "age_seconds") == 0)
-        /* Said where it does not follow from the start. */
+        /* NULL if it follows from the clock of the snapshot, see AGE_UNKNOWN. */
         text_append_string(sql, "CASE WHEN COALESCE(h.age_seconds, r.age_seconds, m.age_seconds)"
                                 " IS NULL THEN s.age_clock - p.start_ticks"
                                 " WHEN COALESCE(h.age_seconds, r.age_seconds, m.age_seconds) >= 0"
@@ -161,16 +161,15 @@ static void write_other_metrics(const struct schema *schema, const struct column
             write_metric(schema, columns->items[i].name, sql);
 }
 
-/* Snapshots x the processes alive then x the latest row of each, which is in one of three tables.
- * In the other two the key is NULL, and nothing is looked for. One SELECT: a UNION ALL of three
- * would be gone through whole by any question with an aggregate, or with an ORDER BY on what it
- * does not select.
+/* Joins snapshots, the processes alive at each, and the latest row of each process, which is in one
+ * of three tables. For the other two the key is NULL, so that SQLite does not search them. One
+ * SELECT: SQLite would read a UNION ALL of three completely for any aggregate, and for an ORDER BY
+ * on a column that is not selected.
  *
- * Each plus is there for a plan: where a process is given, its snapshots are looked for between
- * minute_tick and last_tick, and where a snapshot is given, its processes by last_tick, and not by
- * what merely holds as well. The likelihoods make a stretch of time the better way in where there
- * is one: the planner would take a process for short-lived, and one that is not for a week's walk.
- */
+ * The plus signs exclude indexes: for a given process, SQLite finds its snapshots between
+ * minute_tick and last_tick; for a given snapshot, its processes by last_tick. The likelihoods make
+ * the planner prefer a range of time where there is one: it would assume that processes are
+ * short-lived, and read a week of samples of one that is not. */
 static const char metrics_source[] =
     " FROM snap s JOIN sessions e ON e.id = s.session"
     " JOIN proc p ON p.session = s.session AND p.last_tick >= +s.tick"
@@ -206,9 +205,8 @@ static void write_metrics_view(const struct schema *schema, struct text *sql)
                 " COALESCE(h.cpu_percent, r.cpu_percent, m.max_cpu_percent) / %.1f AS"
                 " max_cpu_percent,"
                 " COALESCE(h.rss_mb, r.rss_mb, m.max_rss_mb) / %.1f AS max_rss_mb,"
-                " p.start_ticks AS start_ticks, s.timestamp AS timestamp,"
-                " CASE s.is_minute WHEN 1 THEN 60.0 ELSE e.interval_seconds END AS"
-                " resolution_seconds",
+                " p.start_ticks AS start_ticks, s.timestamp AS timestamp, " SNAPSHOT_RESOLUTION
+                " AS resolution_seconds",
                 cpu_steps, rss_steps);
     text_append_string(sql, metrics_source);
 }

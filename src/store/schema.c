@@ -1,14 +1,15 @@
-/* How samples lie in the database (docs/SCHEMA.md has the whole story):
+/* How samples are stored (docs/SCHEMA.md has the details):
  *
  *   sessions   one writer from start to end; ticks count its snapshots
  *   snap       one row a tick: the machine
- *   proc       one row for each stretch of a process's life in which what hardly changes (command,
- *              parent, job, sheet …) stays the same, alive from first_tick to last_tick
- *   recent     samples since the last keyframe, in the order of their coming: cheap to write
- *   history    samples before it, in the order of processes: quick to ask
- *   minute     one row a process and minute, for when the samples of that minute are gone
+ *   proc       one row for each period from first_tick to last_tick in which the rarely changing
+ *              fields of a process (command, parent, job, step …) stay the same
+ *   recent     samples since the last keyframe, in the order of arrival: cheap to write
+ *   history    samples before it, in the order of processes: quick to query
+ *   minute     one row a process and minute, which replaces the samples that retention deletes
  *
- * A sample that equals the one before is left out: a process's last row holds until its next. */
+ * A sample that equals the previous one is left out: a row is valid until the next row of its
+ * process. */
 #include "store/schema.h"
 
 #include <errno.h>
@@ -20,9 +21,9 @@
 #include "model/pattern.h"
 #include "model/snapshot.h"
 
-/* ---- which field is kept where ---- */
+/* ---- the columns of each table ---- */
 
-/* In tables of their own, or in `sessions`. */
+/* Stored in tables of their own, or in `sessions`. */
 static const char *const not_in_snap[] = {
     "processes", "gpus", "jobs", "id", "host", "daemon_pid", "resolution_seconds", NULL,
 };
@@ -33,13 +34,12 @@ static const char *const life_fields[] = {
 
 /* Found through proc.run. */
 static const char *const job_fields_of_processes[] = {"job_id", "run_id", NULL};
-/* Those of a storm are in a table of their own. */
+/* `folded_events` has the counts. */
 static const char *const not_in_event[] = {"job_id", "run_id", "count", "first_timestamp", NULL};
 static const char *const profile_in_job[] = {"profile", NULL};
 static const char *const not_in_profile[] = {"job_id", "sheet_metrics", NULL};
 
-/* The fields of a process fall into those of its life and those of a sample; a new field is one of
- * a sample. */
+/* A field of a process is stored in `proc` if life_fields names it, else in each sample. */
 static void split_process(struct schema *schema)
 {
     struct columns all = {0};
@@ -53,7 +53,7 @@ static void split_process(struct schema *schema)
     }
 }
 
-/* A time stays as it is, so that a condition on it in a view can use the index. */
+/* Times are stored plain, so that a condition on them in a view can use the index. */
 static void keep_plain(struct columns *columns, const char *name)
 {
     for (size_t i = 0; i < columns->count; i++)
@@ -123,11 +123,11 @@ int schema_prepare_insert(struct database *database, const char *verb, const cha
 
 /* ---- tables ---- */
 
-/* Which sessions wrote a run before the one that `jobs` names, and its figures_tick then. */
+/* The sessions that wrote a run before the one in `jobs`, with its figures_tick at that time. */
 #define TURNS_TABLE                                                                                \
     "CREATE TABLE turns (run INTEGER, session INTEGER, figures_tick INTEGER,"                      \
     " PRIMARY KEY (run, session)) WITHOUT ROWID;\n"
-/* Storms of events: see folded-events.h. */
+/* See folded-events.h. */
 #define FOLDS_TABLE                                                                                \
     "CREATE TABLE folded_events (run INTEGER, minute INTEGER, session INTEGER, program TEXT,"      \
     " event_type TEXT, code INTEGER, count INTEGER, first REAL, last REAL, cpu_seconds REAL,"      \
@@ -141,7 +141,8 @@ static const char plain_tables[] =
     "CREATE TABLE upkeep (name TEXT PRIMARY KEY, at REAL) WITHOUT ROWID;\n"
     "CREATE TABLE text (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, value TEXT NOT NULL);\n"
     "CREATE INDEX text_hash ON text (hash);\n"
-    /* Numbers are never used again: the lock that says whether a session lives goes by them. */
+    /* AUTOINCREMENT: the lock of a session is identified by its id, which must not be used again.
+     */
     "CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT, host TEXT, boot_id TEXT,"
     " pid INTEGER, collector TEXT, interval_seconds REAL, version TEXT, started_at REAL,"
     " ended_at REAL, folded_tick INTEGER NOT NULL DEFAULT 0, rolled_tick INTEGER NOT NULL DEFAULT "
@@ -155,15 +156,15 @@ static const char plain_tables[] =
 static const struct schema_table tables[] = {
     {
         .name = "snap",
-        .purpose = "one row a snapshot: the machine; and one a minute, of means, for when the"
-                   " snapshots of tick to to_tick are gone",
+        .purpose = "one row a snapshot: the machine; and one row of means a minute, which replaces"
+                   " the snapshots tick to to_tick when they are deleted",
         .own = "id INTEGER PRIMARY KEY, session INTEGER, is_minute INTEGER NOT NULL DEFAULT 0,"
                " tick INTEGER, to_tick INTEGER, child_count INTEGER, age_clock INTEGER",
         .columns = COLUMNS(snapshot),
     },
     {
         .name = "proc",
-        .purpose = "one row for each stretch of a process's life in which these stay the same",
+        .purpose = "one row for each period of a process in which these columns stay the same",
         .own = "id INTEGER PRIMARY KEY, session INTEGER, minute_tick INTEGER, first_tick INTEGER,"
                " last_tick INTEGER, run INTEGER, start_ticks INTEGER",
         .columns = COLUMNS(life),
@@ -171,13 +172,13 @@ static const struct schema_table tables[] = {
     {
         .name = "recent",
         .purpose = "samples since the last keyframe; the key is tick << 32 | proc, so that they are"
-                   " appended; `same` marks what a keyframe only repeats",
+                   " appended; `same` marks rows that a keyframe only repeats",
         .own = "key INTEGER PRIMARY KEY, session INTEGER, same INTEGER",
         .columns = COLUMNS(sample),
     },
     {
         .name = "history",
-        .purpose = "samples before it; a process's last row holds until its next",
+        .purpose = "samples before it; a row is valid until the next row of its process",
         .own = "proc INTEGER, tick INTEGER",
         .columns = COLUMNS(sample),
         .key = "proc, tick",
@@ -198,23 +199,24 @@ static const struct schema_table tables[] = {
     },
     {
         .name = "usage",
-        .purpose = "one row a running job and snapshot, and a job and minute: what it uses as a"
-                   " whole",
+        .purpose = "one row a running job and snapshot, and a job and minute: what all its"
+                   " processes use",
         .own = "session INTEGER, is_minute INTEGER NOT NULL DEFAULT 0, tick INTEGER, run INTEGER",
         .columns = COLUMNS(usage),
         .key = "session, is_minute, tick, run",
     },
     {
         .name = "event",
-        .purpose = "what happened to processes, `exec` included; is_step: to a step of a job",
+        .purpose = "events of processes, including `exec`; is_step: events of steps",
         .own = "id INTEGER PRIMARY KEY, run INTEGER, is_step INTEGER",
         .columns = COLUMNS(event),
     },
     {
         .name = "jobs",
-        .purpose = "one row a run, with what it used, kept up to date as it goes on: by the"
-                   " snapshots of its session up to figures_tick",
-        /* Events and samples may outlive their run: none must come under another's number. */
+        .purpose = "one row a run, with what it used, updated by the snapshots of its session up"
+                   " to figures_tick",
+        /* AUTOINCREMENT: events and samples may outlive their run, whose id must not be used again.
+         */
         .own = "id INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER, figures_tick INTEGER",
         .columns = COLUMNS(job),
     },
@@ -226,26 +228,25 @@ static const struct schema_table tables[] = {
     },
     {
         .name = "anomalies",
-        .purpose =
-            "episodes, from their opening to their clearing; uid: whose, NULL: the machine's",
+        .purpose = "episodes, from opening to clearing; uid: of the user, NULL: of the machine",
         .own = "id INTEGER PRIMARY KEY, session INTEGER, uid INTEGER",
         .columns = COLUMNS(anomaly),
     },
     {
         .name = "patterns",
-        .purpose = "what was learned",
+        .purpose = "patterns of anomalies and correlations",
         .columns = COLUMNS(pattern),
         .key = "pattern_type, pattern_name",
     },
     {
         .name = "gaps",
-        .purpose = "what is missing, and why",
+        .purpose = "periods without data, and why",
         .own = "id INTEGER PRIMARY KEY, session INTEGER",
         .columns = COLUMNS(gap),
     },
 };
 
-/* None on samples: they are most of the data. */
+/* No index on samples: they are most of the data. */
 static const char indexes[] =
     "CREATE UNIQUE INDEX snap_tick ON snap (session, tick, is_minute);\n"
     "CREATE INDEX snap_time ON snap (timestamp);\n"
@@ -312,10 +313,10 @@ void schema_write_text_uses(const struct schema *schema, struct text *sql)
 static const char drop_views[] = "DROP VIEW IF EXISTS snapshots; DROP VIEW IF EXISTS"
                                  " process_metrics; DROP VIEW IF EXISTS process_events;";
 
-/* What leads from each version to the next, beyond columns that fields have been added for. */
-static const char *const steps[SCHEMA_VERSION] = {
+/* The migration from each version to the next, apart from columns of new fields. */
+static const char *const migrations[SCHEMA_VERSION] = {
     "", /* 0, from before the first release */
-    /* Whose anomalies were left open, nobody can tell any more: they are over. */
+    /* The sessions of open anomalies are unknown: all of them are cleared. */
     "ALTER TABLE anomalies ADD COLUMN session INTEGER;"
     "ALTER TABLE anomalies ADD COLUMN uid INTEGER;"
     "UPDATE anomalies SET cleared_at = max(timestamp, COALESCE((SELECT j.ended_at FROM jobs j"
@@ -323,7 +324,7 @@ static const char *const steps[SCHEMA_VERSION] = {
     " WHERE cleared_at IS NULL;" OPEN_ANOMALIES_INDEX TURNS_TABLE
     "ALTER TABLE event ADD COLUMN is_step INTEGER;"
     "ALTER TABLE jobs ADD COLUMN figures_tick INTEGER;"
-    /* Of those that are over, or not taken over by others, it is not asked. */
+    /* Only runs that can be taken over need figures_tick. */
     "UPDATE jobs SET figures_tick = (SELECT max(s.tick) FROM snap s WHERE s.session = jobs.session"
     " AND s.is_minute = 0) WHERE outcome = 'running' OR cause = 'lost';",
     FOLDS_TABLE, "", /* columns of jobs */
@@ -339,7 +340,7 @@ static int has_column(struct database *database, const char *table, const char *
     return code == SQLITE_ERROR ? 0 : database_fail(database, code, "cannot read the tables");
 }
 
-/* A field that was added to a field table since. */
+/* Adds the columns of fields that are new in the field tables. */
 static int add_new_columns(const struct schema *schema, struct database *database)
 {
     int r = 0;
@@ -363,9 +364,8 @@ static int add_new_columns(const struct schema *schema, struct database *databas
     return r;
 }
 
-/* What the planner is to believe of the tables, because it cannot know: that a stretch of time is a
- * better way in than a pid, which many processes have had. As of a week of a machine with 200
- * processes. */
+/* Statistics for the query planner, as of a week of a machine with 200 processes. They make it
+ * prefer a range of time to a pid, which many processes have had. */
 static const char planner_hints[] =
     "ANALYZE upkeep; DELETE FROM sqlite_stat1; INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES"
     " ('snap', 'snap_tick', '130000 130000 2 1'), ('snap', 'snap_time', '130000 1'),"
@@ -396,13 +396,13 @@ static int migrate(const struct schema *schema, struct database *database, int64
     int r = database_exec(database, drop_views);
 
     for (; version < SCHEMA_VERSION && r == 0; version++)
-        r = database_exec(database, steps[version]);
+        r = database_exec(database, migrations[version]);
     if (r == 0)
         r = add_new_columns(schema, database);
     return r < 0 ? r : create(schema, database, false);
 }
 
-static int refuse_foreign(struct database *database)
+static int reject_foreign(struct database *database)
 {
     int64_t application = 0;
 
@@ -415,18 +415,18 @@ static int refuse_foreign(struct database *database)
     return r;
 }
 
-static int bring_up_in_transaction(const struct schema *schema, struct database *database)
+static int migrate_in_transaction(const struct schema *schema, struct database *database)
 {
     int64_t version = 0, tables_there = 0;
 
-    /* Another writer may have been quicker. */
+    /* Another writer may have done it. */
     int r = database_ask_int(database, "PRAGMA user_version", &version);
     if (r == 0)
         r = database_ask_int(database, "SELECT count(*) FROM sqlite_master", &tables_there);
     if (r == 0 && !tables_there)
         return create(schema, database, true);
     if (r == 0)
-        r = refuse_foreign(database);
+        r = reject_foreign(database);
     if (r < 0 || version == SCHEMA_VERSION)
         return r;
     if (version > SCHEMA_VERSION)
@@ -436,11 +436,10 @@ static int bring_up_in_transaction(const struct schema *schema, struct database 
     return migrate(schema, database, version);
 }
 
-/* Free pages are given back bit by bit: that must be said before the first table, and in the same
- * transaction, or a crash between the two would leave a database that is nobody's. Outside of one,
- * the pragma is a transaction itself; within one it takes the lock that an immediate one takes at
- * once. */
-static int begin_bringing_up(struct database *database)
+/* Incremental vacuum must be set before the first table, and in the same transaction: a crash
+ * between the two would leave a database without our application id. Within a transaction, the
+ * pragma takes the write lock at once. */
+static int begin_creating(struct database *database)
 {
     int r = database_exec(database, "BEGIN");
     if (r == 0)
@@ -448,21 +447,22 @@ static int begin_bringing_up(struct database *database)
     return r == 0 ? 0 : database_end(database, r);
 }
 
-int schema_bring_up(const struct schema *schema, struct database *database)
+int schema_migrate(const struct schema *schema, struct database *database)
 {
     int64_t version = 0;
 
     int r = database_ask_int(database, "PRAGMA user_version", &version);
     if (r == 0 && version == 0)
-        r = begin_bringing_up(database);
+        r = begin_creating(database);
     else if (r == 0 && version != SCHEMA_VERSION)
         r = database_begin(database);
     if (r == 0 && version != SCHEMA_VERSION)
-        r = database_end(database, bring_up_in_transaction(schema, database));
+        r = database_end(database, migrate_in_transaction(schema, database));
     if (r == 0)
-        r = refuse_foreign(database);
+        r = reject_foreign(database);
     if (r < 0)
         return r;
-    /* The tables are made before the log is, so that the file itself says whose it is. */
+    /* The tables come before the write-ahead log, so that the file itself has our application id.
+     */
     return database_use_wal(database);
 }

@@ -1,4 +1,4 @@
-/* The tables and views of the database, made from the field tables. docs/SCHEMA.md explains them.
+/* Makes the tables and views of the database from the field tables. docs/SCHEMA.md explains them.
  */
 #pragma once
 
@@ -6,35 +6,38 @@
 #include "store/database.h"
 
 #define SCHEMA_APPLICATION_ID 0x736f6e64 /* "sond" */
-/* Raised with every change of the tables or views, with a step in schema.c that leads there. */
+/* Raised with every change of the tables or views; schema.c has the migration to each version. */
 #define SCHEMA_VERSION 4
 
-/* `last_tick` of a process that is still there. Small enough for 6 bytes. */
+/* `last_tick` of a living process. SQLite stores it in 6 bytes. */
 #define TICK_OPEN      INT64_C(1000000000000)
 #define TICK_OPEN_TEXT "1000000000000"
 
-/* `age_seconds` of a sample: NULL is "follows from the snapshot's clock", this is "not known". */
+/* `age_seconds` of a sample: unknown. NULL means that it follows from the clock of the snapshot. */
 #define AGE_UNKNOWN (-1)
 
-/* Signals, kills and failures: what a report shows. With an index of its own, which is used where
- * the condition is the same. */
+/* Signals, kills and failures, which reports show. SQLite uses the index event_notable only for
+ * exactly this condition. */
 #define EVENT_IS_NOTABLE(alias)                                                                    \
     "(" alias "event_type IN ('signal', 'kill', 'oom') OR " alias "exit_code <> 0)"
 
-/* The same of what was folded of a storm. */
+/* The same condition for folded events. */
 #define FOLD_IS_NOTABLE(alias)                                                                     \
     "(" alias "event_type IN ('signal', 'kill', 'oom') OR (" alias                                 \
     "event_type = 'exit' AND " alias "code > 0))"
 
-/* Whether a row of snap (s, of session e) is to be seen: a minute stands for the ticks before
- * full_from, and only for those. */
+/* Whether a row of snap (s, of session e) is visible: minutes represent the ticks before full_from,
+ * snapshots those after it. */
 #define SNAPSHOT_COUNTS "s.is_minute = (s.tick < e.full_from) AND s.tick >= e.minute_from"
 
-/* What each table holds of its record. */
+/* The interval that a row of snap represents. */
+#define SNAPSHOT_RESOLUTION "CASE s.is_minute WHEN 1 THEN 60.0 ELSE e.interval_seconds END"
+
+/* The fields of each record that its table has. */
 struct schema {
     struct columns snapshot;
-    struct columns life;   /* of a process: what hardly changes */
-    struct columns sample; /* of a process: what does */
+    struct columns life;   /* table `proc`: fields of a process that rarely change */
+    struct columns sample; /* tables `recent`, `history` and `minute`: its other fields */
     struct columns gpu;
     struct columns usage;
     struct columns event;
@@ -50,32 +53,34 @@ void schema_init(struct schema *schema);
 struct schema_table {
     const char *name;
     const char *purpose; /* for people */
-    const char *own;     /* columns that are not the record's; NULL: none */
-    size_t columns;      /* those of the record: offset in struct schema */
-    const char *key;     /* for tables that lie in the order of a key; NULL: by id */
+    const char *own;     /* columns that are not fields of the record; NULL: none */
+    size_t columns;      /* fields of the record: offset in struct schema */
+    const char *key;     /* primary key of a table WITHOUT ROWID; NULL: the id */
 };
 
 const struct schema_table *schema_tables(size_t *ret_count);
 const struct columns *schema_columns(const struct schema *schema, const struct schema_table *table);
 
-/* Makes the tables in an empty database, or brings those of an older version up to date, in one
- * transaction. 0, -EPROTONOSUPPORT (newer than this) or another negative errno. */
-int schema_bring_up(const struct schema *schema, struct database *database);
+/* Creates the tables in an empty database, or migrates those of an older version, in one
+ * transaction. 0, -EPROTONOSUPPORT (a newer version) or another negative errno. */
+int schema_migrate(const struct schema *schema, struct database *database);
 
-/* All that schema_bring_up() makes, as SQL. */
+/* Append the SQL that creates the tables and the views. */
 void schema_write_tables(const struct schema *schema, struct text *sql);
 void schema_write_views(const struct schema *schema, struct text *sql);
 
-/* "a, b, c" of the columns, as `write` writes each. */
+/* Appends "a, b, c"; `write` appends each column. */
 void columns_list(const struct columns *columns, struct text *sql,
                   void (*write)(const struct column *column, const char *alias, struct text *sql),
                   const char *alias);
+/* Appends the quoted name of a column, after `alias`, which is empty or ends in a dot. */
 void column_name(const struct column *column, const char *alias, struct text *sql);
 
-/* "VERB INTO table (own, columns) VALUES (?, …)"; `own` are `own_count` columns of the table's. */
+/* Prepares "VERB INTO table (own, columns) VALUES (?, …)"; `own` names `own_count` columns. 0 or a
+ * negative errno. */
 int schema_prepare_insert(struct database *database, const char *verb, const char *table,
                           const char *own, size_t own_count, const struct columns *columns,
                           sqlite3_stmt **ret);
 
-/* All numbers of texts that are in use, as a question. */
+/* Appends a SELECT of the ids of all texts in use. */
 void schema_write_text_uses(const struct schema *schema, struct text *sql);

@@ -27,7 +27,7 @@ int session_open_locks(const char *database_path, bool for_writing)
     if (for_writing) {
         int made_fd = fd_open_output(text_string(&path), O_CREAT, 0600);
         if (made_fd >= 0)
-            fchmod(made_fd, 0600); /* whatever the umask left of it */
+            fchmod(made_fd, 0600); /* regardless of the umask */
         return made_fd;
     }
     int fd = open(text_string(&path), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -59,7 +59,7 @@ bool session_is_alive(int lock_fd, int64_t id)
 
     if (lock_fd < 0)
         return false;
-    /* Where it cannot be told, nobody is taken for dead. */
+    /* After an error, the session counts as alive. */
     return fcntl(lock_fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
@@ -90,7 +90,7 @@ static int insert_session(struct session *session, const struct store_options *o
     return r;
 }
 
-/* Before the session can be seen: nobody must take it for a dead one. Takes the descriptor over. */
+/* Called before the session is visible, so that no writer ends it. Takes ownership of `fd`. */
 static int lock_session(struct session *session, int fd)
 {
     struct flock lock = lock_of(session->id, F_WRLCK);
@@ -181,7 +181,7 @@ int session_resume(struct session *session)
     return r < 0 ? r : 1;
 }
 
-int session_note_end(struct session *session, double now)
+int session_write_end(struct session *session, double now)
 {
     sqlite3_stmt *update = NULL;
 
@@ -198,17 +198,17 @@ int session_note_end(struct session *session, double now)
 
 /* ---- runs within runs ---- */
 
-static int find_run_of(const struct session *session, sqlite3_stmt *ask,
+static int find_run_of(const struct session *session, sqlite3_stmt *query,
                        char ret_run_id[static UUID_TEXT_SIZE])
 {
-    int r = database_step(session->database, ask);
+    int r = database_step(session->database, query);
 
     if (r > 0) {
-        const char *run_id = (const char *)sqlite3_column_text(ask, 0);
-        r = run_id && session_is_alive(session->lock_fd, sqlite3_column_int64(ask, 1));
+        const char *run_id = (const char *)sqlite3_column_text(query, 0);
+        r = run_id && session_is_alive(session->lock_fd, sqlite3_column_int64(query, 1));
         if (r > 0)
             snprintf(ret_run_id, UUID_TEXT_SIZE, "%s", run_id);
-        sqlite3_reset(ask);
+        sqlite3_reset(query);
     }
     return r;
 }
@@ -216,7 +216,7 @@ static int find_run_of(const struct session *session, sqlite3_stmt *ask,
 int session_find_parent(const struct session *session, const int64_t *ancestors, size_t count,
                         char ret_run_id[static UUID_TEXT_SIZE])
 {
-    sqlite3_stmt *ask = NULL;
+    sqlite3_stmt *query = NULL;
 
     if (!count)
         return 0;
@@ -225,21 +225,21 @@ int session_find_parent(const struct session *session, const int64_t *ancestors,
                              " ON e.ended_at IS NULL AND e.pid = ?1 AND e.boot_id = own.boot_id"
                              " AND e.host = own.host JOIN jobs j ON j.session = e.id"
                              " AND j.outcome = 'running' WHERE own.id = ?2 ORDER BY j.id DESC",
-                             &ask);
+                             &query);
     if (r < 0)
         return r;
-    sqlite3_bind_int64(ask, 2, session->id);
+    sqlite3_bind_int64(query, 2, session->id);
     for (size_t i = 0; i < count && r == 0; i++) {
-        sqlite3_bind_int64(ask, 1, ancestors[i]);
-        r = find_run_of(session, ask, ret_run_id);
+        sqlite3_bind_int64(query, 1, ancestors[i]);
+        r = find_run_of(session, query, ret_run_id);
     }
-    sqlite3_finalize(ask);
+    sqlite3_finalize(query);
     return r;
 }
 
 /* ---- folding ---- */
 
-/* All of it goes at once, without a look at its rows, where it is this session's alone. */
+/* Without other sessions in the table, SQLite can drop all rows without visiting them. */
 static int empty_recent(struct database *database, int64_t session)
 {
     int64_t first = session, last = session;
@@ -259,8 +259,8 @@ int session_fold(struct database *database, const struct schema *schema, int64_t
 {
     _cleanup_text_ struct text sql = {0};
 
-    /* Rows that a keyframe merely repeats stay behind: a process's last row holds. They go over as
-     * they lie: sorting them by process first costs more than it saves. */
+    /* Rows that a keyframe only repeats are not moved: the last row of a process stays valid. The
+     * rows are not sorted by process first, which would cost more than it saves. */
     text_append_string(&sql, "INSERT INTO history (proc, tick, ");
     columns_list(&schema->sample, &sql, column_name, "");
     text_append_string(&sql, ") SELECT key & 4294967295, key >> 32, ");
@@ -277,14 +277,14 @@ int session_fold(struct database *database, const struct schema *schema, int64_t
     return r;
 }
 
-/* ---- what the dead have left ---- */
+/* ---- recovery of dead sessions ---- */
 
 #define LAST_TIME                                                                                  \
     "COALESCE((SELECT timestamp FROM snap WHERE session = ?1 AND is_minute = 0"                    \
     " ORDER BY tick DESC LIMIT 1),"                                                                \
     " (SELECT started_at FROM sessions WHERE id = ?1))"
 
-/* The last minute, whose sums died with their writer, out of its samples. */
+/* Rolls up the last minute from its samples, because its sums were lost with the writer. */
 static int roll_up_rest(struct database *database, const struct schema *schema, int64_t session)
 {
     struct minute_roller roller;
@@ -300,16 +300,16 @@ static int roll_up_rest(struct database *database, const struct schema *schema, 
 
 int session_last_tick(struct database *database, int64_t session, int64_t *ret)
 {
-    sqlite3_stmt *ask = NULL;
+    sqlite3_stmt *query = NULL;
     int64_t last_tick = 0;
 
     int r = database_prepare(
-        database, "SELECT max(tick) FROM snap WHERE session = ?1 AND is_minute = 0", &ask);
+        database, "SELECT max(tick) FROM snap WHERE session = ?1 AND is_minute = 0", &query);
     if (r == 0) {
-        sqlite3_bind_int64(ask, 1, session);
-        r = MIN(database_step_int(database, ask, &last_tick), 0);
+        sqlite3_bind_int64(query, 1, session);
+        r = MIN(database_step_int(database, query, &last_tick), 0);
     }
-    sqlite3_finalize(ask);
+    sqlite3_finalize(query);
     if (r == 0)
         *ret = last_tick;
     return r;
@@ -317,17 +317,18 @@ int session_last_tick(struct database *database, int64_t session, int64_t *ret)
 
 int session_last_time(struct database *database, int64_t session, double *ret)
 {
-    sqlite3_stmt *ask = NULL;
+    sqlite3_stmt *query = NULL;
 
     int r = database_prepare(
-        database, "SELECT timestamp FROM snap WHERE session = ?1 ORDER BY tick DESC LIMIT 1", &ask);
+        database, "SELECT timestamp FROM snap WHERE session = ?1 ORDER BY tick DESC LIMIT 1",
+        &query);
     if (r == 0) {
-        sqlite3_bind_int64(ask, 1, session);
-        r = database_step(database, ask);
+        sqlite3_bind_int64(query, 1, session);
+        r = database_step(database, query);
     }
     if (r >= 0)
-        *ret = r > 0 ? row_read_real(ask, 0) : REAL_UNKNOWN;
-    sqlite3_finalize(ask);
+        *ret = r > 0 ? row_read_real(query, 0) : REAL_UNKNOWN;
+    sqlite3_finalize(query);
     return MIN(r, 0);
 }
 
@@ -345,19 +346,20 @@ int session_settle(struct database *database, const struct schema *schema, int64
     return r;
 }
 
-/* What grows with every snapshot is written now and then only (run-table): the last of it is in the
- * samples and events. Samples are looked at from the run's first process on: all may be a week. */
+/* Growing figures are not written with every snapshot (run-table.h): the rest is computed from the
+ * samples and events. Samples are read from the run's first process on, because a session can be a
+ * week long. */
 #define SAMPLES_OF_RUN                                                                             \
     " FROM usage u WHERE u.session = ?1 AND u.is_minute = 0 AND u.tick >= (SELECT min(first_tick)" \
     " FROM proc WHERE run = jobs.id AND session = ?1) AND u.run = jobs.id)"
 #define CPU_OF_SAMPLES   "(SELECT (max(u.cpu_seconds) - 1) / 1000.0" SAMPLES_OF_RUN
 #define COUNT_OF_SAMPLES "(SELECT count(*)" SAMPLES_OF_RUN
-/* Steps that a conductor tells of are no processes. */
+/* Steps that a scheduler reports are not processes. */
 #define COUNT_OF_EVENTS(types)                                                                     \
     "((SELECT count(*) FROM event v WHERE v.run = jobs.id AND v.is_step IS NULL"                   \
     " AND v.event_type IN (" types ")) + (SELECT COALESCE(sum(f.count), 0) FROM folded_events f"   \
     " WHERE f.run = jobs.id AND f.event_type IN (" types ")))"
-/* Not less than what is there; still unknown if nothing was found. */
+/* Not less than the stored value; still unknown if nothing was found. */
 #define AT_LEAST(column, found)                                                                    \
     " " column " = COALESCE(max(" column ", " found "), " column ", NULLIF(" found ", 0)),"
 
@@ -404,16 +406,16 @@ static int end_dead(struct database *database, const struct schema *schema, int6
 
 static int is_still_open(struct database *database, int64_t session)
 {
-    sqlite3_stmt *ask = NULL;
+    sqlite3_stmt *query = NULL;
     int64_t one;
 
     int r = database_prepare(database, "SELECT 1 FROM sessions WHERE id = ?1 AND ended_at IS NULL",
-                             &ask);
+                             &query);
     if (r == 0) {
-        sqlite3_bind_int64(ask, 1, session);
-        r = database_step_int(database, ask, &one);
+        sqlite3_bind_int64(query, 1, session);
+        r = database_step_int(database, query, &one);
     }
-    sqlite3_finalize(ask);
+    sqlite3_finalize(query);
     return r;
 }
 
@@ -424,7 +426,7 @@ static int recover_one(struct session *session, const struct schema *schema, int
     int r = database_begin(database);
     if (r < 0)
         return r;
-    r = is_still_open(database, dead); /* another writer may have been quicker */
+    r = is_still_open(database, dead); /* another writer may have ended it */
     if (r > 0)
         r = end_dead(database, schema, dead);
     return database_end(database, r);

@@ -79,7 +79,7 @@ static int open_database(struct store *store, const char *path)
     }
     int r = database_open(path, DATABASE_WRITE, database);
     if (r == 0)
-        r = schema_bring_up(&store->schema, database);
+        r = schema_migrate(&store->schema, database);
     return r;
 }
 
@@ -280,7 +280,7 @@ static int end_session(struct store *store)
     if (r == 0 && anomaly_table_is_used(&store->anomalies))
         r = session_clear_anomalies(&store->database, store->session.id);
     if (r == 0)
-        r = session_note_end(&store->session, now_sec());
+        r = session_write_end(&store->session, now_sec());
     return database_end(&store->database, r);
 }
 

@@ -34,7 +34,8 @@ void text_pool_done(struct text_pool *pool)
 int text_pool_id(struct text_pool *pool, const char *text, int64_t *ret_id)
 {
     size_t length = strlen(text);
-    int64_t hash = (int64_t)(text_hash(text, length) >> 16); /* 48 bits take 6 bytes, not 8 */
+    int64_t hash =
+        (int64_t)(text_hash(text, length) >> 16); /* SQLite stores 48 bits in 6 bytes, not 8 */
     int64_t id;
 
     sqlite3_bind_int64(pool->find, 1, hash);
@@ -67,7 +68,7 @@ int text_pool_list_id(struct text_pool *pool, const char *json, int64_t *ret_id)
         text_pool_forget_list(pool);
         if (r < 0)
             return r;
-        pool->list = strdup(json); /* without memory it is looked for again */
+        pool->list = strdup(json); /* NULL: searched again the next time */
     }
     *ret_id = pool->list_id;
     return 0;

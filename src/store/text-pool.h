@@ -1,7 +1,7 @@
-/* Texts that repeat, stored once: the table `text`. Command lines above all.
+/* The table `text`, which stores repeated texts, mostly command lines, once.
  *
- * Found by a hash, because an index on the texts themselves would hold each of them twice. A text
- * that nothing names any more goes with retention. */
+ * Its index is on a hash, because an index on the texts would store each of them twice. Retention
+ * deletes texts that no row refers to. */
 #pragma once
 
 #include <stddef.h>
@@ -13,20 +13,22 @@ struct text_pool {
     struct database *database;
     sqlite3_stmt *find;
     sqlite3_stmt *insert;
-    char *list; /* the last one; NULL: none */
+    char *list; /* the last JSON list; NULL: none */
     int64_t list_id;
 };
 
-/* FNV-1a: what is in the database depends on it. */
+/* FNV-1a. It must not change, because the database has these hashes. */
 uint64_t text_hash(const char *bytes, size_t length);
 
 int text_pool_init(struct text_pool *pool, struct database *database);
 void text_pool_done(struct text_pool *pool);
 
-/* Must be called in the transaction that also stores a use of the number. 0 or a negative errno. */
+/* Finds or inserts a text. The same transaction must store a row that refers to it, or retention
+ * may delete it. 0 or a negative errno. */
 int text_pool_id(struct text_pool *pool, const char *text, int64_t *ret_id);
 
-/* The same for a list of a snapshot, which mostly is the one of the snapshot before: that is in
- * use, and need not be looked for. Forgotten when that snapshot had none, or was never stored. */
+/* The same for a list of a snapshot. It usually equals that of the previous snapshot, which is
+ * cached. text_pool_forget_list() drops the cache: the previous snapshot had no list, or was not
+ * stored. */
 int text_pool_list_id(struct text_pool *pool, const char *json, int64_t *ret_id);
 void text_pool_forget_list(struct text_pool *pool);

@@ -5,29 +5,29 @@
 #include "base/macros.h"
 #include "base/text.h"
 
-/* Statements are prepared as they are needed: tracers tell seldom. */
+/* Statements are prepared for each call: traces are rare. */
 
-/* Its last stretch, and the tick of the last snapshot that it was in. 1, 0 (there is none) or a
+/* Finds the last row of `proc` of the process, and the tick of its last snapshot. 1, 0 (none) or a
  * negative errno. */
 static int find_proc(const struct trace_writer *writer, const struct process_trace *trace,
                      int64_t *ret_proc, int64_t *ret_tick)
 {
     static const char sql[] = "SELECT id, last_tick FROM proc WHERE session = ?1 AND pid = ?2"
                               " AND start_ticks = ?3 ORDER BY id DESC LIMIT 1";
-    sqlite3_stmt *ask = NULL;
+    sqlite3_stmt *query = NULL;
 
-    int r = database_prepare(writer->database, sql, &ask);
+    int r = database_prepare(writer->database, sql, &query);
     if (r < 0)
         return r;
-    sqlite3_bind_int64(ask, 1, writer->session);
-    sqlite3_bind_int64(ask, 2, trace->pid);
-    sqlite3_bind_int64(ask, 3, (int64_t)trace->start_ticks);
-    r = database_step(writer->database, ask);
+    sqlite3_bind_int64(query, 1, writer->session);
+    sqlite3_bind_int64(query, 2, trace->pid);
+    sqlite3_bind_int64(query, 3, (int64_t)trace->start_ticks);
+    r = database_step(writer->database, query);
     if (r > 0) {
-        *ret_proc = sqlite3_column_int64(ask, 0);
-        *ret_tick = MIN(sqlite3_column_int64(ask, 1), writer->tick);
+        *ret_proc = sqlite3_column_int64(query, 0);
+        *ret_tick = MIN(sqlite3_column_int64(query, 1), writer->tick);
     }
-    sqlite3_finalize(ask);
+    sqlite3_finalize(query);
     return r;
 }
 
@@ -39,46 +39,46 @@ static int bind_field(const struct trace_writer *writer, const struct columns *c
                        at);
 }
 
-/* Where the samples of a process lie: since the last keyframe, or before it. */
-struct place {
+/* The tables that a sample can be in: since the last keyframe, or before it. */
+struct sample_table {
     const char *table;
     const char *key;   /* of its row at tick ?2 */
-    const char *mine;  /* its rows */
+    const char *rows;  /* condition for all rows of the process */
     const char *tick;  /* of a row */
-    const char *names; /* of the key's columns, and what a copy at tick ?2 has there */
+    const char *names; /* of the columns of the key, and their values at tick ?2 */
     const char *values;
 };
 
-static const struct place places[] = {
+static const struct sample_table sample_tables[] = {
     {.table = "recent",
      .key = "key = ?2 << 32 | ?1",
-     .mine = "key & 4294967295 = ?1",
+     .rows = "key & 4294967295 = ?1",
      .tick = "key >> 32",
      .names = "key, session, same",
      .values = "?2 << 32 | ?1, session, 0"},
     {.table = "history",
      .key = "proc = ?1 AND tick = ?2",
-     .mine = "proc = ?1",
+     .rows = "proc = ?1",
      .tick = "tick",
      .names = "proc, tick",
      .values = "?1, ?2"},
 };
 
-/* A row holds until the next: so that what was found out at the end does not hold from the
- * beginning, the last one is repeated at the last tick. */
-static int repeat_last_row(const struct trace_writer *writer, const struct place *place,
+/* A row is valid until the next one. The last row is repeated at the last tick, so that the trace
+ * does not apply to earlier ticks. */
+static int repeat_last_row(const struct trace_writer *writer, const struct sample_table *table,
                            int64_t proc, int64_t tick)
 {
     const struct columns *columns = &writer->schema->sample;
     _cleanup_text_ struct text sql = {0};
     sqlite3_stmt *insert = NULL;
 
-    text_printf(&sql, "INSERT OR IGNORE INTO %s (%s, ", place->table, place->names);
+    text_printf(&sql, "INSERT OR IGNORE INTO %s (%s, ", table->table, table->names);
     columns_list(columns, &sql, column_name, "");
-    text_printf(&sql, ") SELECT %s, ", place->values);
+    text_printf(&sql, ") SELECT %s, ", table->values);
     columns_list(columns, &sql, column_name, "");
-    text_printf(&sql, " FROM %s WHERE %s ORDER BY %s DESC LIMIT 1", place->table, place->mine,
-                place->tick);
+    text_printf(&sql, " FROM %s WHERE %s ORDER BY %s DESC LIMIT 1", table->table, table->rows,
+                table->tick);
     int r = database_prepare_text(writer->database, &sql, &insert);
     if (r < 0)
         return r;
@@ -89,8 +89,8 @@ static int repeat_last_row(const struct trace_writer *writer, const struct place
     return r;
 }
 
-/* 1 if there is such a row. */
-static int update_sample(const struct trace_writer *writer, const struct place *place,
+/* 1 if the row exists. */
+static int update_sample(const struct trace_writer *writer, const struct sample_table *table,
                          const struct process_metric *process, int64_t proc, int64_t tick)
 {
     const struct columns *columns = &writer->schema->sample;
@@ -98,7 +98,7 @@ static int update_sample(const struct trace_writer *writer, const struct place *
     sqlite3_stmt *update = NULL;
 
     text_printf(&sql, "UPDATE %s SET syscall_counts = ?3, syscall_time_pct = ?4%s WHERE %s",
-                place->table, place == places ? ", same = 0" : "", place->key);
+                table->table, table == sample_tables ? ", same = 0" : "", table->key);
     int r = database_prepare_text(writer->database, &sql, &update);
     if (r < 0)
         return r;
@@ -120,10 +120,10 @@ static int update_last_row(const struct trace_writer *writer, const struct proce
 {
     int r = 0;
 
-    for (size_t i = 0; i < ARRAY_SIZE(places) && r == 0; i++) {
-        r = repeat_last_row(writer, &places[i], proc, tick);
+    for (size_t i = 0; i < ARRAY_SIZE(sample_tables) && r == 0; i++) {
+        r = repeat_last_row(writer, &sample_tables[i], proc, tick);
         if (r == 0)
-            r = update_sample(writer, &places[i], process, proc, tick);
+            r = update_sample(writer, &sample_tables[i], process, proc, tick);
     }
     return r;
 }

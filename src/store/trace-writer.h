@@ -1,5 +1,4 @@
-/* What a tracer has told of a process that is stored already: entered after the fact into its last
- * row and its end. */
+/* Adds the result of a tracer to a process that is already stored: to its last row and its end. */
 #pragma once
 
 #include "store/schema.h"
@@ -11,9 +10,10 @@ struct trace_writer {
     const struct schema *schema;
     struct text_pool *texts;
     int64_t session;
-    int64_t tick; /* of its last snapshot */
+    int64_t tick; /* of the last snapshot of the session */
 };
 
-/* Within a transaction. What is not stored is left out. 0 or a negative errno. */
+/* Update the last sample of the process, and the details of its exit. A process or an exit that is
+ * not stored is ignored. Within a transaction. 0 or a negative errno. */
 int trace_writer_update_row(const struct trace_writer *writer, const struct process_trace *trace);
 int trace_writer_update_end(const struct trace_writer *writer, const struct process_trace *trace);
