@@ -16,7 +16,7 @@
 
 #define READ_BYTES (64 * 1024)
 
-/* The file itself and the two that it was before. */
+/* PATH, PATH.1 and PATH.2. */
 #define FILES 3
 
 struct log_name {
@@ -32,7 +32,7 @@ static int make_name(const char *name, const char *suffix, struct log_name *ret)
 /* Opens a file of the log, which must be a regular one. */
 static int open_file(int dir_fd, const char *name, int flags, struct stat *ret_stat)
 {
-    /* O_NONBLOCK: a pipe in its place would make open() wait. */
+    /* O_NONBLOCK: open() would wait on a pipe. */
     _cleanup_close_ int fd =
         openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
 
@@ -41,7 +41,7 @@ static int open_file(int dir_fd, const char *name, int flags, struct stat *ret_s
     return S_ISREG(ret_stat->st_mode) ? TAKE_FD(fd) : -EINVAL;
 }
 
-/* The same for writing, where it must be this user's or root's: whoever owns a file can read what
+/* The same for writing. The file must belong to this user or root, because its owner can read what
  * is written to it. */
 static int open_own_file(int dir_fd, const char *name, int flags, struct stat *ret_stat)
 {
@@ -77,7 +77,7 @@ static int find_whole_length(int fd, uint64_t size, uint64_t *ret)
         ssize_t n = read_at(fd, bytes, length, size - length);
         if (n < 0)
             return (int)n;
-        if ((size_t)n < length) /* somebody cuts it meanwhile */
+        if ((size_t)n < length) /* it was truncated meanwhile */
             return -ESTALE;
         const char *newline = memrchr(bytes, '\n', length);
         if (newline) {
@@ -95,7 +95,7 @@ static int find_whole_length(int fd, uint64_t size, uint64_t *ret)
 struct jsonl {
     char *path;
     uint64_t max_bytes;
-    /* Closed (-1) while something is wrong; the next line opens them again. */
+    /* Closed (-1) after an error; the next line opens them again. */
     struct fd_location place;
     int lock_fd;
     int fd;
@@ -104,14 +104,14 @@ struct jsonl {
 static void close_all(struct jsonl *jsonl)
 {
     jsonl->fd = close_fd(jsonl->fd);
-    /* Closing would not do while a child that is about to exec still has it open. */
+    /* Closing is not enough while a forked child that has not called exec yet has it open. */
     if (jsonl->lock_fd >= 0)
         flock(jsonl->lock_fd, LOCK_UN);
     jsonl->lock_fd = close_fd(jsonl->lock_fd);
     fd_location_done(&jsonl->place);
 }
 
-static int take_lock(struct jsonl *jsonl)
+static int acquire_lock(struct jsonl *jsonl)
 {
     struct log_name name;
     struct stat st;
@@ -119,8 +119,8 @@ static int take_lock(struct jsonl *jsonl)
     int r = make_name(jsonl->place.rest, ".lock", &name);
     if (r < 0)
         return r;
-    /* A file of its own, which is never renamed: on the log itself a lock would leave with each
-     * rotation, and somebody could come in between. */
+    /* A separate file that is never renamed: a lock on the log itself would move away with each
+     * rotation, and another writer could lock the new file. */
     _cleanup_close_ int fd = open_own_file(jsonl->place.dir_fd, name.text, 0, &st);
     if (fd < 0)
         return TAKE_FD(fd);
@@ -130,8 +130,8 @@ static int take_lock(struct jsonl *jsonl)
     return 0;
 }
 
-/* Opens or makes the file itself, and cuts off a torn last line: the next one would be glued to
- * it. */
+/* Opens or creates the file, and truncates a torn last line, to which the next one would be
+ * appended. */
 static int begin_file(struct jsonl *jsonl)
 {
     struct stat st;
@@ -155,7 +155,7 @@ static int open_all(struct jsonl *jsonl)
     if (r == 0)
         r = fd_location_make_dirs(&jsonl->place);
     if (r == 0)
-        r = take_lock(jsonl);
+        r = acquire_lock(jsonl);
     if (r == 0)
         r = begin_file(jsonl);
     if (r < 0)
@@ -189,8 +189,8 @@ void jsonl_close(struct jsonl *jsonl)
     free(jsonl);
 }
 
-/* Whether the path still leads to the file that is open, and how long that is. The path, not the
- * directory that it led to: that may have been moved away as a whole. */
+/* Whether the path still leads to the open file, and the size of that. Checks the whole path,
+ * because the directory may have been moved. */
 static bool is_in_place(const struct jsonl *jsonl, uint64_t *ret_size)
 {
     struct stat ours, there;
@@ -201,7 +201,7 @@ static bool is_in_place(const struct jsonl *jsonl, uint64_t *ret_size)
     return is_same_file(&ours, &there);
 }
 
-/* Makes sure that there is a file to append to, and says how long it is. */
+/* Opens the file again if the path does not lead to it any more; returns its size. */
 static int ensure_open(struct jsonl *jsonl, uint64_t *ret_size)
 {
     if (is_in_place(jsonl, ret_size))
@@ -213,7 +213,7 @@ static int ensure_open(struct jsonl *jsonl, uint64_t *ret_size)
     return is_in_place(jsonl, ret_size) ? 0 : -ESTALE;
 }
 
-/* The oldest first, so that each finds its new name free. One that is missing is none to move. */
+/* Renames the oldest first, so that each new name is free. Missing files are skipped. */
 static int rotate(struct jsonl *jsonl)
 {
     struct log_name first, second;
@@ -232,7 +232,7 @@ static int rotate(struct jsonl *jsonl)
     return begin_file(jsonl);
 }
 
-/* One write for both, so that a crash tears as little as it can. */
+/* One write for the line and its newline, to make a torn line unlikely. */
 static int write_line(int fd, const char *line, size_t length)
 {
     char *bytes = (char *)(uintptr_t)line; /* writev() only reads it */
@@ -268,7 +268,7 @@ int jsonl_append(struct jsonl *jsonl, const char *line, size_t length)
     }
 
     r = write_line(jsonl->fd, line, length);
-    /* If it cannot be cut now, then when the file is opened again for the next line. */
+    /* If truncating fails, opening the file for the next line truncates it. */
     if (r < 0 && ftruncate(jsonl->fd, (off_t)size) < 0)
         close_all(jsonl);
     return r;
@@ -277,10 +277,10 @@ int jsonl_append(struct jsonl *jsonl, const char *line, size_t length)
 /* ---- reading ---- */
 
 struct log_file {
-    int fd; /* -1: not there, or read */
+    int fd; /* -1: missing, or read completely */
     struct stat st;
-    uint64_t whole;  /* behind its last newline */
-    uint64_t offset; /* how far it has been read */
+    uint64_t whole;  /* length up to its last newline */
+    uint64_t offset; /* of the next read */
 };
 
 struct jsonl_reader {
@@ -288,8 +288,8 @@ struct jsonl_reader {
     size_t current;
     char *buffer;
     size_t capacity;
-    size_t start, end; /* what is in the buffer and not handed out yet */
-    bool is_skipping;  /* inside a line that is too long */
+    size_t start, end; /* unread part of the buffer */
+    bool is_skipping;  /* within a line that is too long */
     struct jsonl_counts counts;
 };
 
@@ -332,7 +332,7 @@ static bool is_unrotated(const struct jsonl_reader *reader, const struct fd_loca
 
 static int open_unrotated(struct jsonl_reader *reader, const struct fd_location *place)
 {
-    /* A second attempt is rare, and nobody rotates at the pace of a third. */
+    /* A second attempt is rare: rotations are far apart. */
     for (int attempt = 0; attempt < 100; attempt++) {
         close_files(reader);
         int r = open_files(reader, place);
@@ -344,7 +344,7 @@ static int open_unrotated(struct jsonl_reader *reader, const struct fd_location 
     return -EAGAIN;
 }
 
-/* A rotation that was half done may have shown a file under its old and its new name. */
+/* During a rotation, a file may have been opened under its old and its new name. */
 static void drop_doubles(struct jsonl_reader *reader)
 {
     for (size_t i = 1; i < FILES; i++) {
@@ -354,12 +354,12 @@ static void drop_doubles(struct jsonl_reader *reader)
     }
 }
 
-/* Up to where the file may be read. */
-static int measure(struct jsonl_reader *reader, struct log_file *file)
+/* Finds the length up to which the file can be read. */
+static int measure_file(struct jsonl_reader *reader, struct log_file *file)
 {
     int r = -ESTALE;
 
-    /* Again if the writer has just cut off what it could not write. */
+    /* Again if the writer has just truncated a failed line. */
     for (int attempt = 0; attempt < 3 && r == -ESTALE; attempt++) {
         if (fstat(file->fd, &file->st) < 0)
             return -errno;
@@ -384,7 +384,7 @@ static int open_reader(struct jsonl_reader *reader, const char *path)
     for (size_t i = 0; i < FILES && r == 0; i++)
         if (reader->files[i].fd >= 0) {
             is_there = true;
-            r = measure(reader, &reader->files[i]);
+            r = measure_file(reader, &reader->files[i]);
         }
     return r < 0 ? r : is_there ? 0 : -ENOENT;
 }
@@ -416,8 +416,8 @@ const struct jsonl_counts *jsonl_reader_counts(const struct jsonl_reader *reader
     return &reader->counts;
 }
 
-/* Makes room for READ_BYTES more. There is an end to it: what is held is never longer than a line
- * may be. */
+/* Makes room for READ_BYTES more. The buffer is bounded, because it never holds more than one line
+ * of the maximum length. */
 static int make_room(struct jsonl_reader *reader)
 {
     size_t most = JSONL_LINE_MAX_BYTES + 2 * READ_BYTES;
@@ -440,7 +440,7 @@ static int make_room(struct jsonl_reader *reader)
 }
 
 /* Reads more of the current file. 1, 0 at its end, or a negative errno. */
-static int fill(struct jsonl_reader *reader)
+static int read_more(struct jsonl_reader *reader)
 {
     struct log_file *file = &reader->files[reader->current];
 
@@ -451,15 +451,15 @@ static int fill(struct jsonl_reader *reader)
         return r;
     size_t length = (size_t)MIN(file->whole - file->offset, (uint64_t)READ_BYTES);
     ssize_t n = read_at(file->fd, reader->buffer + reader->end, length, file->offset);
-    if (n <= 0) /* 0: somebody has cut the file */
+    if (n <= 0) /* 0: the file was truncated */
         return (int)n;
     file->offset += (uint64_t)n;
     reader->end += (size_t)n;
     return 1;
 }
 
-/* Drops what is left of the current file and turns to the next one. */
-static void leave_file(struct jsonl_reader *reader)
+/* Drops the rest of the current file and switches to the next one. */
+static void next_file(struct jsonl_reader *reader)
 {
     struct log_file *file = &reader->files[reader->current++];
 
@@ -469,9 +469,9 @@ static void leave_file(struct jsonl_reader *reader)
     file->fd = close_fd(file->fd);
 }
 
-/* Takes a line out of the buffer, where its newline is at `newline`; whether it counts. */
-static bool take_line(struct jsonl_reader *reader, const char *newline, const char **ret_line,
-                      size_t *ret_length)
+/* Consumes the line that ends at `newline`. false: it was too long. */
+static bool consume_line(struct jsonl_reader *reader, const char *newline, const char **ret_line,
+                         size_t *ret_length)
 {
     const char *line = reader->buffer + reader->start;
     size_t length = (size_t)(newline - line);
@@ -488,7 +488,7 @@ static bool take_line(struct jsonl_reader *reader, const char *newline, const ch
     return true;
 }
 
-/* The newline in what is held, behind the `searched` bytes that have none. */
+/* The next newline in the buffer, after the first `searched` bytes. */
 static const char *find_newline(const struct jsonl_reader *reader, size_t searched)
 {
     size_t held = reader->end - reader->start;
@@ -506,7 +506,7 @@ int jsonl_reader_next(struct jsonl_reader *reader, const char **ret_line, size_t
         const char *newline = find_newline(reader, searched);
         searched = 0;
         if (newline) {
-            if (take_line(reader, newline, ret_line, ret_length))
+            if (consume_line(reader, newline, ret_line, ret_length))
                 return 1;
             continue;
         }
@@ -516,9 +516,9 @@ int jsonl_reader_next(struct jsonl_reader *reader, const char **ret_line, size_t
             reader->start = reader->end = 0;
         searched = reader->end - reader->start;
 
-        int r = fill(reader);
+        int r = read_more(reader);
         if (r <= 0) {
-            leave_file(reader);
+            next_file(reader);
             searched = 0;
         }
         if (r < 0)

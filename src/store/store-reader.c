@@ -1,4 +1,4 @@
-/* Questions to the embedded store. */
+/* The reading half of store.h. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,9 +9,10 @@
 #include "base/number.h"
 #include "store/ballast.h"
 #include "store/database-path.h"
-#include "store/folded-events.h"
+#include "store/event-query.h"
 #include "store/machine-query.h"
 #include "store/orphans.h"
+#include "store/query-builder.h"
 #include "store/rows.h"
 #include "store/run-digests.h"
 #include "store/sample-reader.h"
@@ -31,11 +32,11 @@ static int check_version(struct store_reader *reader)
     int64_t version = 0, tables = 0;
 
     int r = database_ask_int(&reader->database, "PRAGMA user_version", &version);
-    if (r == 0) /* what is damaged from the start is said at once */
+    if (r == 0) /* also finds a damaged file */
         r = database_ask_int(&reader->database, "SELECT count(*) FROM sqlite_master", &tables);
     if (r < 0 || version == SCHEMA_VERSION)
         return r;
-    if (!tables) /* it is just being made */
+    if (!tables) /* a writer is creating it */
         return database_fail_with(&reader->database, -ENOENT, "'%s' is empty",
                                   reader->database.path);
     if (version > SCHEMA_VERSION)
@@ -43,8 +44,7 @@ static int check_version(struct store_reader *reader)
                                   "'%s' was made by a newer sonde; use that one, or another file",
                                   reader->database.path);
     return database_fail_with(&reader->database, -EPROTONOSUPPORT,
-                              "'%s' was made by an older sonde; the next `sonde run` brings it up"
-                              " to date",
+                              "'%s' was made by an older sonde; the next `sonde run` migrates it",
                               reader->database.path);
 }
 
@@ -62,7 +62,7 @@ static int open_reader(struct store_reader *reader, const char *wanted_path)
     if (ballast_check_room(path) < 0)
         return database_fail_with(
             &reader->database, -ENOSPC,
-            "cannot read '%s': that needs a little room, and the disk is full", path);
+            "cannot read '%s': reading needs some space, and the disk is full", path);
     r = database_open(path, DATABASE_READ, &reader->database);
     if (r == 0)
         r = check_version(reader);
@@ -119,94 +119,15 @@ static void end_transaction(struct store_reader *reader)
         sqlite3_exec(reader->database.handle, "COMMIT", NULL, NULL, NULL);
 }
 
-/* What belongs together is read together. */
 static int begin_transaction(struct store_reader *reader)
 {
-    end_transaction(reader); /* the last one may have had no memory left to end */
+    end_transaction(reader); /* the last one may not have ended, because memory ran out */
     return database_exec(&reader->database, "BEGIN");
-}
-
-/* ---- questions put together ---- */
-
-/* A statement that grows, with the values of its parameters in their order. */
-struct question {
-    struct text sql;
-    struct {
-        bool is_text;
-        double number;
-        const char *text;
-    } values[10];
-    size_t count;
-};
-
-static void ask_number(struct question *question, const char *condition, double value)
-{
-    if (!real_is_known(value))
-        return;
-    text_append_string(&question->sql, condition);
-    question->values[question->count++].number = value;
-}
-
-/* A time as its column has it, so that what was written then is found. */
-static void ask_time(struct question *question, const struct columns *columns, const char *name,
-                     const char *condition, double value)
-{
-    ask_number(question, condition, column_round(columns_find(columns, name), value));
-}
-
-static void ask_text(struct question *question, const char *condition, const char *value)
-{
-    if (!value)
-        return;
-    text_append_string(&question->sql, condition);
-    question->values[question->count].is_text = true;
-    question->values[question->count++].text = value;
-}
-
-/* Prepares it, collects the rows, and is done with it. */
-static int answer(struct store_reader *reader, struct question *question, size_t item_size,
-                  row_reader read, struct arena *arena, struct any_list *ret)
-{
-    sqlite3_stmt *rows = NULL;
-
-    int r = database_prepare_text(&reader->database, &question->sql, &rows);
-    for (size_t i = 0; i < question->count && r == 0; i++)
-        if (question->values[i].is_text)
-            sqlite3_bind_text(rows, (int)i + 1, question->values[i].text, -1, SQLITE_STATIC);
-        else
-            sqlite3_bind_double(rows, (int)i + 1, question->values[i].number);
-    if (r == 0)
-        r = rows_collect(&reader->database, rows, item_size, read, reader, arena, ret);
-    sqlite3_finalize(rows);
-    text_done(&question->sql);
-    return r;
-}
-
-static void reverse(struct any_list *list, size_t item_size)
-{
-    char *items = list->items, spare[512];
-
-    for (size_t i = 0, k = list->count; i + 1 < k; i++) {
-        k--;
-        memcpy(spare, items + i * item_size, item_size);
-        memcpy(items + i * item_size, items + k * item_size, item_size);
-        memcpy(items + k * item_size, spare, item_size);
-    }
-}
-
-static void ask_int(struct question *question, const char *condition, int64_t value)
-{
-    ask_number(question, condition, int_is_known(value) ? (double)value : REAL_UNKNOWN);
-}
-
-static double limit_value(size_t limit)
-{
-    return limit ? (double)limit : REAL_UNKNOWN;
 }
 
 /* ---- jobs ---- */
 
-/* Nobody is dead who holds a lock in the file that is there now. */
+/* A session that seems dead is checked again in the current lock file, which may be a new one. */
 static bool is_alive(struct store_reader *reader, int64_t session)
 {
     if (session_is_alive(reader->lock_fd, session))
@@ -215,8 +136,8 @@ static bool is_alive(struct store_reader *reader, int64_t session)
     return session_is_alive(reader->lock_fd, session);
 }
 
-/* A run that says it is running while its writer is gone was lost. */
-static void see_lost(struct store_reader *reader, int64_t session, struct job *job)
+/* A running run whose writer has died is lost. */
+static void mark_lost(struct store_reader *reader, int64_t session, struct job *job)
 {
     if (job->outcome != OUTCOME_RUNNING || is_alive(reader, session))
         return;
@@ -232,18 +153,18 @@ static int read_job(void *context, sqlite3_stmt *row, struct arena *arena, void 
     record_init(&job_record, job);
     int r = row_read_columns(&reader->schema.job, row, 1, arena, job);
     job->profile.job_id = job->job_id;
-    see_lost(reader, row_read_int(row, 0), job);
+    mark_lost(reader, row_read_int(row, 0), job);
     return r;
 }
 
-static void select_jobs(const struct store_reader *reader, struct question *question)
+static void select_jobs(const struct store_reader *reader, struct query_builder *query)
 {
-    text_append_string(&question->sql, "SELECT session, ");
-    columns_list(&reader->schema.job, &question->sql, column_name, "");
-    text_append_string(&question->sql, " FROM jobs WHERE 1");
+    text_append_string(&query->sql, "SELECT session, ");
+    columns_list(&reader->schema.job, &query->sql, column_name, "");
+    text_append_string(&query->sql, " FROM jobs WHERE 1");
 }
 
-/* Whether the outcome must be looked at again after see_lost(). */
+/* Whether mark_lost() may change whether a run has this outcome. */
 static bool may_be_lost(int outcome)
 {
     return outcome == OUTCOME_RUNNING || outcome == OUTCOME_UNKNOWN;
@@ -262,25 +183,27 @@ static void keep_outcome(struct job_list *jobs, int outcome, size_t limit)
 int store_read_jobs(struct store_reader *reader, const struct job_filter *filter,
                     struct arena *arena, struct job_list *ret)
 {
-    struct question question = {0};
+    struct query_builder query = {0};
     struct any_list list;
 
-    select_jobs(reader, &question);
-    ask_time(&question, &reader->schema.job, "ended_at", " AND (ended_at >= ? OR ended_at IS NULL)",
-             filter->since);
-    ask_time(&question, &reader->schema.job, "started_at", " AND started_at <= ?", filter->until);
-    ask_text(&question, " AND job_id = ?", filter->job_id);
-    ask_text(&question, " AND job_type = ?", filter->job_type);
-    ask_text(&question, " AND parent_run_id = ?", filter->parent_run_id);
-    ask_int(&question, " AND uid = ?", filter->uid);
+    select_jobs(reader, &query);
+    query_add_time(&query, &reader->schema.job, "ended_at",
+                   " AND (ended_at >= ? OR ended_at IS NULL)", filter->since);
+    query_add_time(&query, &reader->schema.job, "started_at", " AND started_at <= ?",
+                   filter->until);
+    query_add_text(&query, " AND job_id = ?", filter->job_id);
+    query_add_text(&query, " AND job_type = ?", filter->job_type);
+    query_add_text(&query, " AND parent_run_id = ?", filter->parent_run_id);
+    query_add_int(&query, " AND uid = ?", filter->uid);
     if (may_be_lost(filter->outcome))
-        text_append_string(&question.sql, " AND outcome IN ('running', 'unknown')");
+        text_append_string(&query.sql, " AND outcome IN ('running', 'unknown')");
     else
-        ask_text(&question, " AND outcome = ?", outcome_name(filter->outcome));
-    text_append_string(&question.sql, " ORDER BY started_at DESC, id DESC");
+        query_add_text(&query, " AND outcome = ?", outcome_name(filter->outcome));
+    text_append_string(&query.sql, " ORDER BY started_at DESC, id DESC");
     if (!may_be_lost(filter->outcome))
-        ask_number(&question, " LIMIT ?", limit_value(filter->limit));
-    int r = answer(reader, &question, sizeof(struct job), read_job, arena, &list);
+        query_add_limit(&query, filter->limit);
+    int r =
+        query_run(&query, &reader->database, sizeof(struct job), read_job, reader, arena, &list);
     if (r < 0)
         return r;
     *ret = (struct job_list){.items = list.items, .count = list.count};
@@ -300,29 +223,31 @@ static int read_sheet_metric(void *context, sqlite3_stmt *row, struct arena *are
 
 static int read_sheet_metrics(struct store_reader *reader, struct arena *arena, struct job *job)
 {
-    struct question question = {0};
+    struct query_builder query = {0};
     struct any_list list;
 
-    text_append_string(&question.sql, "SELECT sheet_num, peak_rss_mb, max_cpu_pct FROM sheets");
-    ask_text(&question, " WHERE run_id = ? ORDER BY sheet_num", job->run_id);
-    int r = answer(reader, &question, sizeof(struct sheet_metric), read_sheet_metric, arena, &list);
+    text_append_string(&query.sql, "SELECT sheet_num, peak_rss_mb, max_cpu_pct FROM sheets");
+    query_add_text(&query, " WHERE run_id = ? ORDER BY sheet_num", job->run_id);
+    int r = query_run(&query, &reader->database, sizeof(struct sheet_metric), read_sheet_metric,
+                      reader, arena, &list);
     if (r == 0)
         job->profile.sheet_metrics =
             (struct sheet_metric_list){.items = list.items, .count = list.count};
     return r;
 }
 
-/* The run that lies `offset` runs of that job back; with `by_run_id` the one of that id. */
+/* The run `offset` runs before the latest of a job, or, with `by_run_id`, the run with this id. */
 static int find_run(struct store_reader *reader, const char *name, bool by_run_id, int64_t offset,
                     struct arena *arena, struct job *ret)
 {
-    struct question question = {0};
+    struct query_builder query = {0};
     struct any_list list;
 
-    select_jobs(reader, &question);
-    ask_text(&question, by_run_id ? " AND run_id = ?" : " AND job_id = ?", name);
-    ask_number(&question, " ORDER BY started_at DESC, id DESC LIMIT 1 OFFSET ?", (double)offset);
-    int r = answer(reader, &question, sizeof(struct job), read_job, arena, &list);
+    select_jobs(reader, &query);
+    query_add_text(&query, by_run_id ? " AND run_id = ?" : " AND job_id = ?", name);
+    query_add_number(&query, " ORDER BY started_at DESC, id DESC LIMIT 1 OFFSET ?", (double)offset);
+    int r =
+        query_run(&query, &reader->database, sizeof(struct job), read_job, reader, arena, &list);
     if (r < 0 || !list.count)
         return r < 0 ? r : -ENOENT;
     *ret = *(struct job *)list.items;
@@ -363,13 +288,14 @@ static int read_sheet(void *context, sqlite3_stmt *row, struct arena *arena, voi
 int store_read_sheets(struct store_reader *reader, const char *run_id, struct arena *arena,
                       struct sheet_list *ret)
 {
-    struct question question = {0};
+    struct query_builder query = {0};
     struct any_list list;
 
-    text_append_string(&question.sql, "SELECT ");
-    columns_list(&reader->schema.sheet, &question.sql, column_name, "");
-    ask_text(&question, " FROM sheets WHERE run_id = ? ORDER BY sheet_num", run_id);
-    int r = answer(reader, &question, sizeof(struct sheet), read_sheet, arena, &list);
+    text_append_string(&query.sql, "SELECT ");
+    columns_list(&reader->schema.sheet, &query.sql, column_name, "");
+    query_add_text(&query, " FROM sheets WHERE run_id = ? ORDER BY sheet_num", run_id);
+    int r = query_run(&query, &reader->database, sizeof(struct sheet), read_sheet, reader, arena,
+                      &list);
     if (r == 0)
         *ret = (struct sheet_list){.items = list.items, .count = list.count};
     return r;
@@ -399,162 +325,7 @@ int store_read_orphaned(struct store_reader *reader, const char *host, const cha
     return r;
 }
 
-/* ---- events ---- */
-
-static int read_event(void *context, sqlite3_stmt *row, struct arena *arena, void *item)
-{
-    const struct store_reader *reader = context;
-    struct process_event *event = item;
-
-    record_init(&process_event_record, event);
-    int r = row_read_text(row, 0, arena, &event->job_id);
-    if (r == 0)
-        r = row_read_text(row, 1, arena, &event->run_id);
-    event->is_step = sqlite3_column_int(row, 2);
-    event->tells_calls = false;
-    return r < 0 ? r : row_read_columns(&reader->schema.event, row, 3, arena, event);
-}
-
-static int read_single_events(struct store_reader *reader, const struct event_filter *filter,
-                              struct arena *arena, struct any_list *ret)
-{
-    const struct column *type = columns_find(&reader->schema.event, "event_type");
-    struct question question = {0};
-
-    text_append_string(&question.sql, "SELECT j.job_id, j.run_id, v.is_step, ");
-    columns_list(&reader->schema.event, &question.sql, column_select, "v");
-    text_append_string(&question.sql, " FROM event v LEFT JOIN jobs j ON j.id = v.run WHERE 1");
-    ask_text(&question, " AND v.run = (SELECT id FROM jobs WHERE run_id = ?)", filter->run_id);
-    ask_text(&question, " AND v.run IN (SELECT id FROM jobs WHERE job_id = ?)", filter->job_id);
-    ask_time(&question, &reader->schema.event, "timestamp", " AND v.timestamp >= ?", filter->since);
-    ask_time(&question, &reader->schema.event, "timestamp", " AND v.timestamp <= ?", filter->until);
-    ask_int(&question, " AND v.pid = ?", filter->pid);
-    ask_int(&question, " AND v.run IN (SELECT id FROM jobs WHERE uid = ?)", filter->uid);
-    ask_text(&question, " AND v.event_type = ?", field_enum_name(type->field, filter->event_type));
-    if (filter->only_notable)
-        text_append_string(&question.sql, " AND " EVENT_IS_NOTABLE("v."));
-    text_append_string(&question.sql, " ORDER BY v.timestamp DESC, v.id DESC");
-    ask_number(&question, " LIMIT ?", limit_value(filter->limit));
-    return answer(reader, &question, sizeof(struct process_event), read_event, arena, ret);
-}
-
-/* A sum over some of them says so. */
-static int tell_of_rest(struct process_event *event, int64_t cpu_count, struct arena *arena)
-{
-    char words[96];
-
-    if (!real_is_known(event->cpu_seconds) || cpu_count >= event->count)
-        return 0;
-    snprintf(words, sizeof(words), "CPU time of %lld of them", (long long)cpu_count);
-    event->details = arena_strdup(arena, words);
-    return event->details ? 0 : -ENOMEM;
-}
-
-static int read_folded_event(void *context, sqlite3_stmt *row, struct arena *arena, void *item)
-{
-    const struct store_reader *reader = context;
-    struct process_event *event = item;
-    const char *program;
-
-    record_init(&process_event_record, event);
-    event->is_step = event->tells_calls = false;
-    event->pid = 0;
-    int r = row_read_text(row, 0, arena, &event->job_id);
-    if (r == 0)
-        r = row_read_text(row, 1, arena, &event->run_id);
-    if (r == 0)
-        r = row_read_text(row, 2, arena, &program);
-    if (r == 0)
-        r = column_read(columns_find(&reader->schema.event, "event_type"), row, 3, arena, event);
-    if (r < 0)
-        return r;
-    int64_t code = row_read_int(row, 4);
-    event->command = program && program[0] ? program : NULL;
-    if (event->event_type == EVENT_EXIT && code >= 0)
-        event->exit_code = code;
-    else if (code >= 0)
-        event->signal_num = code;
-    event->count = row_read_int(row, 5);
-    event->first_timestamp = row_read_real(row, 6);
-    event->timestamp = row_read_real(row, 7);
-    event->cpu_seconds = row_read_real(row, 8);
-    event->peak_rss_mb = row_read_real(row, 10);
-    return tell_of_rest(event, row_read_int(row, 9), arena);
-}
-
-static double minute_of(double timestamp)
-{
-    return floor(timestamp / FOLD_SECONDS); /* unknown stays unknown */
-}
-
-static int read_folded_events(struct store_reader *reader, const struct event_filter *filter,
-                              struct arena *arena, struct any_list *ret)
-{
-    const struct column *type = columns_find(&reader->schema.event, "event_type");
-    const struct column *time = columns_find(&reader->schema.event, "timestamp");
-    struct question question = {0};
-
-    text_append_string(&question.sql,
-                       "SELECT j.job_id, j.run_id, f.program, f.event_type, f.code, sum(f.count),"
-                       " min(f.first), max(f.last), sum(f.cpu_seconds), sum(f.cpu_count),"
-                       " max(f.peak_rss_mb) FROM folded_events f LEFT JOIN jobs j ON j.id = f.run"
-                       " WHERE 1");
-    ask_text(&question, " AND f.run = (SELECT id FROM jobs WHERE run_id = ?)", filter->run_id);
-    ask_text(&question, " AND f.run IN (SELECT id FROM jobs WHERE job_id = ?)", filter->job_id);
-    ask_number(&question, " AND f.minute >= ?", minute_of(filter->since));
-    ask_number(&question, " AND f.last >= ?", column_round(time, filter->since));
-    ask_number(&question, " AND f.minute <= ?", minute_of(filter->until));
-    ask_number(&question, " AND f.first <= ?", column_round(time, filter->until));
-    ask_int(&question, " AND f.run IN (SELECT id FROM jobs WHERE uid = ?)", filter->uid);
-    ask_text(&question, " AND f.event_type = ?", field_enum_name(type->field, filter->event_type));
-    if (filter->only_notable)
-        text_append_string(&question.sql, " AND " FOLD_IS_NOTABLE("f."));
-    text_append_string(&question.sql,
-                       " GROUP BY f.run, f.program, f.event_type, f.code"
-                       " ORDER BY max(f.last) DESC, f.program, f.event_type, f.code");
-    ask_number(&question, " LIMIT ?", limit_value(filter->limit));
-    return answer(reader, &question, sizeof(struct process_event), read_folded_event, arena, ret);
-}
-
-/* Two lists, latest first, as one, oldest first, of the latest `limit` (0: all) of both. */
-static int merge_events(const struct any_list *single, const struct any_list *folded, size_t limit,
-                        struct arena *arena, struct process_event_list *ret)
-{
-    const struct process_event *left = single->items, *right = folded->items;
-    size_t count = single->count + folded->count, i = 0, k = 0;
-
-    if (limit && count > limit)
-        count = limit;
-    struct process_event *items = arena_alloc(arena, count * sizeof(*items));
-    if (!items)
-        return -ENOMEM;
-    for (size_t place = count; place > 0; place--) {
-        bool is_left =
-            k == folded->count || (i < single->count && left[i].timestamp > right[k].timestamp);
-        items[place - 1] = is_left ? left[i++] : right[k++];
-    }
-    *ret = (struct process_event_list){.items = items, .count = count};
-    return 0;
-}
-
-static int read_events(struct store_reader *reader, const struct event_filter *filter,
-                       struct arena *arena, struct process_event_list *ret)
-{
-    struct any_list single = {0}, folded = {0};
-
-    int r = filter->only_folded ? 0 : read_single_events(reader, filter, arena, &single);
-    if (r == 0 && !int_is_known(filter->pid))
-        r = read_folded_events(reader, filter, arena, &folded);
-    if (r < 0)
-        return r;
-    if (folded.count) {
-        r = merge_events(&single, &folded, filter->limit, arena, ret);
-        return r < 0 ? database_fail_errno(&reader->database, r) : 0;
-    }
-    reverse(&single, sizeof(struct process_event));
-    *ret = (struct process_event_list){.items = single.items, .count = single.count};
-    return 0;
-}
+/* ---- events, anomalies, gaps, patterns ---- */
 
 int store_read_events(struct store_reader *reader, const struct event_filter *filter,
                       struct arena *arena, struct process_event_list *ret)
@@ -562,12 +333,10 @@ int store_read_events(struct store_reader *reader, const struct event_filter *fi
     int r = begin_transaction(reader);
 
     if (r == 0)
-        r = read_events(reader, filter, arena, ret);
+        r = event_query(&reader->database, &reader->schema, filter, arena, ret);
     end_transaction(reader);
     return r;
 }
-
-/* ---- anomalies, gaps, patterns ---- */
 
 static int read_anomaly(void *context, sqlite3_stmt *row, struct arena *arena, void *item)
 {
@@ -582,18 +351,19 @@ static int read_anomaly(void *context, sqlite3_stmt *row, struct arena *arena, v
 int store_read_anomalies(struct store_reader *reader, const char *run_id, double since,
                          double until, struct arena *arena, struct anomaly_list *ret)
 {
-    struct question question = {0};
+    struct query_builder query = {0};
     struct any_list list;
 
-    text_append_string(&question.sql, "SELECT uid, ");
-    columns_list(&reader->schema.anomaly, &question.sql, column_name, "");
-    text_append_string(&question.sql, " FROM anomalies WHERE 1");
-    ask_text(&question, " AND run_id = ?", run_id);
-    ask_time(&question, &reader->schema.anomaly, "cleared_at",
-             " AND (cleared_at >= ? OR cleared_at IS NULL)", since);
-    ask_time(&question, &reader->schema.anomaly, "timestamp", " AND timestamp <= ?", until);
-    text_append_string(&question.sql, " ORDER BY timestamp, id");
-    int r = answer(reader, &question, sizeof(struct anomaly), read_anomaly, arena, &list);
+    text_append_string(&query.sql, "SELECT uid, ");
+    columns_list(&reader->schema.anomaly, &query.sql, column_name, "");
+    text_append_string(&query.sql, " FROM anomalies WHERE 1");
+    query_add_text(&query, " AND run_id = ?", run_id);
+    query_add_time(&query, &reader->schema.anomaly, "cleared_at",
+                   " AND (cleared_at >= ? OR cleared_at IS NULL)", since);
+    query_add_time(&query, &reader->schema.anomaly, "timestamp", " AND timestamp <= ?", until);
+    text_append_string(&query.sql, " ORDER BY timestamp, id");
+    int r = query_run(&query, &reader->database, sizeof(struct anomaly), read_anomaly, reader,
+                      arena, &list);
     if (r == 0)
         *ret = (struct anomaly_list){.items = list.items, .count = list.count};
     return r;
@@ -610,23 +380,25 @@ static int read_gap(void *context, sqlite3_stmt *row, struct arena *arena, void 
 int store_read_gaps(struct store_reader *reader, const char *run_id, double since, double until,
                     struct arena *arena, struct gap_list *ret)
 {
-    struct question question = {0};
+    struct query_builder query = {0};
     struct any_list list;
 
-    text_append_string(&question.sql, "SELECT ");
-    columns_list(&reader->schema.gap, &question.sql, column_name, "g.");
-    text_append_string(&question.sql, " FROM gaps g WHERE 1");
-    ask_text(&question,
-             " AND EXISTS (SELECT 1 FROM jobs j WHERE j.run_id = ? AND (j.session = g.session OR"
-             " EXISTS (SELECT 1 FROM turns t WHERE t.run = j.id AND t.session = g.session))"
-             " AND g.timestamp >= min(j.started_at, COALESCE(j.ended_at - j.wall_seconds,"
-             " j.started_at)) AND g.timestamp - max(COALESCE(g.seconds, 0), 0) <="
-             " COALESCE(j.ended_at, g.timestamp))",
-             run_id);
-    ask_time(&question, &reader->schema.gap, "timestamp", " AND g.timestamp >= ?", since);
-    ask_time(&question, &reader->schema.gap, "timestamp", " AND g.timestamp <= ?", until);
-    text_append_string(&question.sql, " ORDER BY g.timestamp, g.id");
-    int r = answer(reader, &question, sizeof(struct gap), read_gap, arena, &list);
+    text_append_string(&query.sql, "SELECT ");
+    columns_list(&reader->schema.gap, &query.sql, column_name, "g.");
+    text_append_string(&query.sql, " FROM gaps g WHERE 1");
+    query_add_text(
+        &query,
+        " AND EXISTS (SELECT 1 FROM jobs j WHERE j.run_id = ? AND (j.session = g.session OR"
+        " EXISTS (SELECT 1 FROM turns t WHERE t.run = j.id AND t.session = g.session))"
+        " AND g.timestamp >= min(j.started_at, COALESCE(j.ended_at - j.wall_seconds,"
+        " j.started_at)) AND g.timestamp - max(COALESCE(g.seconds, 0), 0) <="
+        " COALESCE(j.ended_at, g.timestamp))",
+        run_id);
+    query_add_time(&query, &reader->schema.gap, "timestamp", " AND g.timestamp >= ?", since);
+    query_add_time(&query, &reader->schema.gap, "timestamp", " AND g.timestamp <= ?", until);
+    text_append_string(&query.sql, " ORDER BY g.timestamp, g.id");
+    int r =
+        query_run(&query, &reader->database, sizeof(struct gap), read_gap, reader, arena, &list);
     if (r == 0)
         *ret = (struct gap_list){.items = list.items, .count = list.count};
     return r;
@@ -642,13 +414,14 @@ static int read_pattern(void *context, sqlite3_stmt *row, struct arena *arena, v
 
 int store_read_patterns(struct store_reader *reader, struct arena *arena, struct pattern_list *ret)
 {
-    struct question question = {0};
+    struct query_builder query = {0};
     struct any_list list;
 
-    text_append_string(&question.sql, "SELECT ");
-    columns_list(&reader->schema.pattern, &question.sql, column_name, "");
-    text_append_string(&question.sql, " FROM patterns ORDER BY pattern_type, pattern_name");
-    int r = answer(reader, &question, sizeof(struct pattern), read_pattern, arena, &list);
+    text_append_string(&query.sql, "SELECT ");
+    columns_list(&reader->schema.pattern, &query.sql, column_name, "");
+    text_append_string(&query.sql, " FROM patterns ORDER BY pattern_type, pattern_name");
+    int r = query_run(&query, &reader->database, sizeof(struct pattern), read_pattern, reader,
+                      arena, &list);
     if (r == 0)
         *ret = (struct pattern_list){.items = list.items, .count = list.count};
     return r;
@@ -729,18 +502,19 @@ static int read_memory_point(void *context, sqlite3_stmt *row, struct arena *are
 int store_read_memory(struct store_reader *reader, const char *run_id, double since, double until,
                       struct arena *arena, struct memory_point_list *ret)
 {
-    struct question question = {0};
+    struct query_builder query = {0};
     struct any_list list;
 
-    text_append_string(&question.sql,
+    text_append_string(&query.sql,
                        "SELECT s.timestamp, u.rss_mb, u.processes FROM snap s"
                        " JOIN sessions e ON e.id = s.session JOIN usage u ON u.session = s.session"
                        " AND u.is_minute = s.is_minute AND u.tick = s.tick WHERE " SNAPSHOT_COUNTS);
-    ask_text(&question, " AND u.run = (SELECT id FROM jobs WHERE run_id = ?)", run_id);
-    ask_time(&question, &reader->schema.snapshot, "timestamp", " AND s.timestamp >= ?", since);
-    ask_time(&question, &reader->schema.snapshot, "timestamp", " AND s.timestamp <= ?", until);
-    text_append_string(&question.sql, " ORDER BY s.timestamp, s.id");
-    int r = answer(reader, &question, sizeof(struct memory_point), read_memory_point, arena, &list);
+    query_add_text(&query, " AND u.run = (SELECT id FROM jobs WHERE run_id = ?)", run_id);
+    query_add_time(&query, &reader->schema.snapshot, "timestamp", " AND s.timestamp >= ?", since);
+    query_add_time(&query, &reader->schema.snapshot, "timestamp", " AND s.timestamp <= ?", until);
+    text_append_string(&query.sql, " ORDER BY s.timestamp, s.id");
+    int r = query_run(&query, &reader->database, sizeof(struct memory_point), read_memory_point,
+                      reader, arena, &list);
     if (r == 0)
         *ret = (struct memory_point_list){.items = list.items, .count = list.count};
     return r;
@@ -752,7 +526,7 @@ int store_read_machine(struct store_reader *reader, double since, double until, 
     const struct column *time = columns_find(&reader->schema.snapshot, "timestamp");
 
     int r = begin_transaction(reader);
-    /* Inclusive, both, at the resolution that times are stored at. */
+    /* Both bounds are inclusive at the resolution of stored times. */
     if (r == 0)
         r = machine_query(&reader->database, &reader->schema,
                           fmin(since, column_round(time, since)),
