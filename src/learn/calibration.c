@@ -19,7 +19,7 @@ void calibrator_done(struct calibrator *calibrator)
     arena_done(&calibrator->arena);
 }
 
-static const char *keep_type(struct calibrator *calibrator, const char *type)
+static const char *copy_type(struct calibrator *calibrator, const char *type)
 {
     if (!calibrator->last_type || strcmp(calibrator->last_type, type) != 0)
         calibrator->last_type = arena_strdup(&calibrator->arena, type);
@@ -33,7 +33,7 @@ int calibrator_add(struct calibrator *calibrator, const struct run_digest *run)
     if (!run->job.job_type || !run_need_of(&run->job, &typed.need) ||
         !real_is_known(typed.need.started_at) || !real_is_known(typed.need.ended_at))
         return 0;
-    typed.job_type = keep_type(calibrator, run->job.job_type);
+    typed.job_type = copy_type(calibrator, run->job.job_type);
     return typed.job_type ? VEC_PUSH(&calibrator->runs, typed) : -ENOMEM;
 }
 
@@ -45,7 +45,7 @@ static int compare_ends(const void *a, const void *b)
     return (left->ended_at > right->ended_at) - (left->ended_at < right->ended_at);
 }
 
-/* How many had ended by then, in the order of their ends. */
+/* How many of the needs, sorted by end, had ended by a time. */
 static size_t count_ended(const struct run_need *needs, size_t count, double by)
 {
     size_t low = 0, high = count;
@@ -60,7 +60,8 @@ static size_t count_ended(const struct run_need *needs, size_t count, double by)
     return low;
 }
 
-/* Of a run that was killed for memory it is only known that it would have needed more. */
+/* A run that was killed for memory would have needed more than `value`: below the estimate it
+ * proves nothing. */
 static void check(struct held_rate *rate, const struct run_need *need, double value, double most)
 {
     if (!real_is_known(value) || !real_is_known(most) ||
@@ -81,7 +82,7 @@ static void check_run(const struct run_need *need, const struct resource_estimat
         check(&calibration->memory_when_sure, need, need->memory_mb, estimate->peak_memory_mb_p95);
 }
 
-static void settle(struct held_rate *rate)
+static void compute_rate(struct held_rate *rate)
 {
     struct interval interval = {REAL_UNKNOWN, REAL_UNKNOWN};
 
@@ -92,25 +93,25 @@ static void settle(struct held_rate *rate)
     rate->rate_high = interval.high;
 }
 
-/* Changes the order of the needs. */
-static void judge_type(const struct learn_numbers *numbers, struct run_need *needs, size_t count,
-                       double *scratch, struct calibration *calibration)
+/* Sorts the needs. */
+static void calibrate_type(const struct learn_numbers *numbers, struct run_need *needs,
+                           size_t count, double *scratch, struct calibration *calibration)
 {
     struct resource_estimate estimate;
 
     qsort(needs, count, sizeof(*needs), compare_ends);
     for (size_t i = 0; i < count; i++) {
         if (needs[i].ended_at <= needs[i].started_at)
-            continue; /* its clock was set: it would count as one of those before it */
+            continue; /* the clock was set: it would count among the runs before it */
         size_t before = count_ended(needs, count, needs[i].started_at);
         size_t used = MIN(before, numbers->estimate_runs_max);
         if (estimate_of_needs(needs + before - used, used, scratch, &estimate) == 0)
             check_run(&needs[i], &estimate, calibration);
     }
-    settle(&calibration->memory);
-    settle(&calibration->cpu);
-    settle(&calibration->duration);
-    settle(&calibration->memory_when_sure);
+    compute_rate(&calibration->memory);
+    compute_rate(&calibration->cpu);
+    compute_rate(&calibration->duration);
+    compute_rate(&calibration->memory_when_sure);
 }
 
 /* ---- all types ---- */
@@ -130,8 +131,8 @@ static int compare_calibrations(const void *a, const void *b)
     return strcmp(left->job_type, right->job_type);
 }
 
-/* Those of the type that begins at `from`; returns where the next one does. */
-static size_t take_type(const struct calibrator *calibrator, size_t from, struct run_need *needs)
+/* Copies the needs of the type at `from`; returns the start of the next type. */
+static size_t copy_needs(const struct calibrator *calibrator, size_t from, struct run_need *needs)
 {
     const char *type = calibrator->runs.items[from].job_type;
     size_t at = from;
@@ -142,14 +143,14 @@ static size_t take_type(const struct calibrator *calibrator, size_t from, struct
     return at;
 }
 
-static int judge_types(struct calibrator *calibrator, struct run_need *needs, double *scratch,
-                       struct arena *arena, struct calibration_list *list)
+static int calibrate_types(struct calibrator *calibrator, struct run_need *needs, double *scratch,
+                           struct arena *arena, struct calibration_list *list)
 {
     for (size_t from = 0, to; from < calibrator->runs.count; from = to) {
         struct calibration found = {.runs = 0};
         const char *type = calibrator->runs.items[from].job_type;
-        to = take_type(calibrator, from, needs);
-        judge_type(calibrator->numbers, needs, to - from, scratch, &found);
+        to = copy_needs(calibrator, from, needs);
+        calibrate_type(calibrator->numbers, needs, to - from, scratch, &found);
         if (!found.runs)
             continue;
         found.job_type = arena_strdup(arena, type);
@@ -169,8 +170,8 @@ static size_t count_types(const struct calibrator *calibrator)
     return types;
 }
 
-int calibrator_judge(struct calibrator *calibrator, struct arena *arena,
-                     struct calibration_list *ret)
+int calibrator_make(struct calibrator *calibrator, struct arena *arena,
+                    struct calibration_list *ret)
 {
     size_t count = calibrator->runs.count, room = MAX(count, (size_t)1);
     _cleanup_free_ struct run_need *needs = malloc(room * sizeof(*needs));
@@ -182,7 +183,7 @@ int calibrator_judge(struct calibrator *calibrator, struct arena *arena,
         qsort(calibrator->runs.items, count, sizeof(*calibrator->runs.items), compare_types);
     struct calibration_list list = {
         .items = arena_alloc(arena, (count_types(calibrator) + 1) * sizeof(*list.items))};
-    int r = list.items ? judge_types(calibrator, needs, scratch, arena, &list) : -ENOMEM;
+    int r = list.items ? calibrate_types(calibrator, needs, scratch, arena, &list) : -ENOMEM;
     if (r < 0)
         return r;
     qsort(list.items, list.count, sizeof(*list.items), compare_calibrations);

@@ -1,6 +1,6 @@
-/* How often estimates have held: for each finished run, the estimate that there was when it began
- * is made again, out of the runs of its type that had ended by then, and held against what it came
- * to need. Pure. */
+/* Calibration: how often estimates were high enough. For each finished run, makes the estimate
+ * again from the runs of its type that had ended when it began, and compares it with what the run
+ * used. Pure: no I/O, no clock. */
 #pragma once
 
 #include "base/arena.h"
@@ -18,19 +18,19 @@ struct typed_need {
 struct calibrator {
     const struct learn_numbers *numbers;
     struct VEC(struct typed_need) runs;
-    const char *last_type; /* runs of one type come in a row more often than not */
+    const char *last_type; /* consecutive runs often have the same type */
     struct arena arena;
 };
 
 void calibrator_init(struct calibrator *calibrator, const struct learn_numbers *numbers);
 void calibrator_done(struct calibrator *calibrator);
 
-/* Runs without a type, that go on, or that were lost, are passed over. 0 or -ENOMEM. */
+/* Adds a run. Ignores runs without a type, running runs and lost runs. 0 or -ENOMEM. */
 int calibrator_add(struct calibrator *calibrator, const struct run_digest *run);
 
-/* Of each type with more than one run, the most runs first. The list and the names are placed in
- * `arena`. 0 or -ENOMEM. */
-int calibrator_judge(struct calibrator *calibrator, struct arena *arena,
-                     struct calibration_list *ret);
+/* Makes the calibration of each type of which a run could be checked, the type with the most runs
+ * first. The list and the names are allocated in `arena`. 0 or -ENOMEM. */
+int calibrator_make(struct calibrator *calibrator, struct arena *arena,
+                    struct calibration_list *ret);
 
 #define _cleanup_calibrator_ __attribute__((cleanup(calibrator_done)))

@@ -17,7 +17,7 @@
 #include "stats/quantile.h"
 #include "stats/wilson.h"
 
-/* A call with its source behind it, or "without" and an anomaly's type. */
+/* Fits a system call with its source, and "without" with a type of anomaly. */
 #define NAME_MAX_BYTES 96
 #define TAG_MAX_BYTES  (NAME_MAX_BYTES + 32)
 #define TAGS_MAX       5
@@ -30,18 +30,18 @@ struct tally_of_runs {
 struct group {
     enum figure figure;
     char name[NAME_MAX_BYTES];
-    char words[NAME_MAX_BYTES];   /* "a peak of 1-2GB" of "runs with a peak of 1-2GB" */
-    char more_tag[TAG_MAX_BYTES]; /* beside that of its figure; empty: none */
+    char label[NAME_MAX_BYTES];   /* "a peak RSS of 1-2GB" in "runs with a peak RSS of 1-2GB" */
+    char more_tag[TAG_MAX_BYTES]; /* a second tag; empty: none */
     const char *tag_value;        /* NULL: the name */
     struct tally_of_runs own;
-    struct tally_of_runs all; /* of which the figure is known */
+    struct tally_of_runs all; /* all runs whose figure is known */
     double p, q;
 };
 
 struct finder {
     const struct history *history;
     const struct learn_numbers *numbers;
-    struct VEC(struct group) groups; /* that can be held against others */
+    struct VEC(struct group) groups;
 };
 
 static void count_run(struct tally_of_runs *tally, const struct past_run *run)
@@ -55,30 +55,18 @@ static double rate_of(const struct tally_of_runs *tally)
     return (double)tally->failures / (double)tally->runs;
 }
 
-/* 0.3 less 0.2 is a little less than 0.1. */
+/* 0.3 - 0.2 is slightly less than 0.1. */
 static bool is_at_least(double value, double bound)
 {
     return value >= bound - 1e-9;
 }
 
-/* A group of all of them has nothing to be held against. */
+/* Small groups prove nothing, and a group of all runs has no others to compare with. */
 static int add_group(struct finder *finder, const struct group *group)
 {
     if (group->own.runs < finder->numbers->group_runs_min || group->own.runs == group->all.runs)
         return 0;
     return VEC_PUSH(&finder->groups, *group);
-}
-
-static void set_text(char *into, size_t size, const char *format, ...) _printf_(3, 4);
-
-/* What is too long was made up by somebody. */
-static void set_text(char *into, size_t size, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(into, size, format, arguments);
-    va_end(arguments);
 }
 
 /* ---- bins ---- */
@@ -88,7 +76,7 @@ struct binning {
     double (*value)(const struct past_run *run);
     const struct bin *bins;
     size_t count;
-    const char *words; /* before the bin's name */
+    const char *label; /* followed by the name of the bin */
 };
 
 static double memory_of(const struct past_run *run)
@@ -140,8 +128,8 @@ static int add_bins(struct finder *finder, const struct binning *binning,
 
 static void describe_bin(const struct binning *binning, size_t bin, struct group *group)
 {
-    set_text(group->name, sizeof(group->name), "%s", binning->bins[bin].name);
-    set_text(group->words, sizeof(group->words), "%s %s", binning->words, binning->bins[bin].name);
+    snprintf(group->name, sizeof(group->name), "%s", binning->bins[bin].name);
+    snprintf(group->label, sizeof(group->label), "%s %s", binning->label, binning->bins[bin].name);
 }
 
 static int add_memory(struct finder *finder)
@@ -150,7 +138,7 @@ static int add_memory(struct finder *finder)
                                     .value = memory_of,
                                     .bins = finder->numbers->memory_bins,
                                     .count = BINS_MAX,
-                                    .words = "a peak RSS of"};
+                                    .label = "a peak RSS of"};
     return add_bins(finder, &binning, describe_bin);
 }
 
@@ -160,7 +148,7 @@ static int add_durations(struct finder *finder)
                                     .value = duration_of,
                                     .bins = finder->numbers->duration_bins,
                                     .count = BINS_MAX,
-                                    .words = "a duration of"};
+                                    .label = "a duration of"};
     return add_bins(finder, &binning, describe_bin);
 }
 
@@ -168,7 +156,7 @@ static int add_durations(struct finder *finder)
 
 #define QUARTERS 4
 
-/* By its number, which stays when the bounds move. */
+/* The name has the number of the quartile, which stays the same when the bounds move. */
 static void describe_quarter(const struct binning *binning, size_t bin, struct group *group)
 {
     static const char *const names[QUARTERS] = {"quartile 1", "quartile 2", "quartile 3",
@@ -176,20 +164,20 @@ static void describe_quarter(const struct binning *binning, size_t bin, struct g
     double from = bin ? binning->bins[bin - 1].below : 0, to = binning->bins[bin].below;
     struct human low, high;
 
-    set_text(group->name, sizeof(group->name), "%s", names[bin]);
+    snprintf(group->name, sizeof(group->name), "%s", names[bin]);
     group->tag_value = binning->bins[bin].name;
     if (isinf(to)) {
-        set_text(group->words, sizeof(group->words), "%s of CPU time or more",
+        snprintf(group->label, sizeof(group->label), "%s of CPU time or more",
                  human_duration(&low, from));
-        set_text(group->more_tag, sizeof(group->more_tag), "cpu_seconds:>=%.3f", from);
+        snprintf(group->more_tag, sizeof(group->more_tag), "cpu_seconds:>=%.3f", from);
     } else {
         if (from > 0)
-            set_text(group->words, sizeof(group->words), "%s to %s of CPU time",
+            snprintf(group->label, sizeof(group->label), "%s to %s of CPU time",
                      human_duration(&low, from), human_duration(&high, to));
         else
-            set_text(group->words, sizeof(group->words), "less than %s of CPU time",
+            snprintf(group->label, sizeof(group->label), "less than %s of CPU time",
                      human_duration(&high, to));
-        set_text(group->more_tag, sizeof(group->more_tag), "cpu_seconds:%.3f-%.3f", from, to);
+        snprintf(group->more_tag, sizeof(group->more_tag), "cpu_seconds:%.3f-%.3f", from, to);
     }
 }
 
@@ -225,16 +213,16 @@ static void describe_call(const char *call, int source, struct group *group)
     const char *from = syscall_source_names[source];
 
     if (from)
-        set_text(group->name, sizeof(group->name), "%s (%s)", call, from);
+        snprintf(group->name, sizeof(group->name), "%s (%s)", call, from);
     else
-        set_text(group->name, sizeof(group->name), "%s", call);
-    set_text(group->words, sizeof(group->words), "most system call time in %s", call);
+        snprintf(group->name, sizeof(group->name), "%s", call);
+    snprintf(group->label, sizeof(group->label), "most system call time in %s", call);
     group->tag_value = call;
     if (from)
-        set_text(group->more_tag, sizeof(group->more_tag), "syscall_source:%s", from);
+        snprintf(group->more_tag, sizeof(group->more_tag), "syscall_source:%s", from);
 }
 
-/* One source at a time: what one measures and another samples are not the same share. */
+/* Each source separately: one measures shares and another samples them. */
 static int add_calls_of(struct finder *finder, int source)
 {
     const struct history *history = finder->history;
@@ -273,14 +261,14 @@ static int add_calls(struct finder *finder)
 
 static void describe_anomaly(const char *type, bool is_without, struct group *group)
 {
-    set_text(group->name, sizeof(group->name), "%s%s", is_without ? "without " : "", type);
-    set_text(group->words, sizeof(group->words), "%s %s", is_without ? "no" : "a", type);
+    snprintf(group->name, sizeof(group->name), "%s%s", is_without ? "without " : "", type);
+    snprintf(group->label, sizeof(group->label), "%s %s", is_without ? "no" : "a", type);
     group->tag_value = type;
     if (is_without)
-        set_text(group->more_tag, sizeof(group->more_tag), "anomaly_present:no");
+        snprintf(group->more_tag, sizeof(group->more_tag), "anomaly_present:no");
 }
 
-/* Both sides: the smaller one says more. */
+/* Tests the runs with the anomaly and those without it. */
 static int add_anomaly(struct finder *finder, size_t number)
 {
     const struct history *history = finder->history;
@@ -313,7 +301,7 @@ static int add_anomalies(struct finder *finder)
 
 /* ---- tests ---- */
 
-/* Of all groups, before any is dropped: those that are dropped were looked at, too. */
+/* Tests all groups before any is dropped, because the correction must count every test. */
 static int test_groups(struct finder *finder)
 {
     size_t count = finder->groups.count;
@@ -336,18 +324,18 @@ static int test_groups(struct finder *finder)
     return 0;
 }
 
-/* ---- in words ---- */
+/* ---- texts ---- */
 
 static const char *action_for(const struct group *group, double deviation)
 {
     static const char *const actions[FIGURE_COUNT] = {
-        [FIGURE_MEMORY] = "give such runs more memory, or less to do at once; start them with"
-                          " --admit where there is room",
-        [FIGURE_CPU] = "look at what such runs compute, and at their time limits",
-        [FIGURE_SYSCALL] = "look at what such runs do with this call; `sonde report` has their"
+        [FIGURE_MEMORY] = "give such runs more memory, or smaller units of work; start them with"
+                          " --admit",
+        [FIGURE_CPU] = "check what such runs compute, and their time limits",
+        [FIGURE_SYSCALL] = "check what such runs do with this call; `sonde report` shows their"
                            " system calls",
-        [FIGURE_ANOMALY] = "see to the anomaly first; `sonde report` tells when it began",
-        [FIGURE_DURATION] = "look at time limits, and at what such runs wait for",
+        [FIGURE_ANOMALY] = "fix the anomaly first; `sonde report` shows when it began",
+        [FIGURE_DURATION] = "check the time limits of such runs, and what they wait for",
     };
 
     return deviation > 0 ? actions[group->figure] : NULL;
@@ -355,7 +343,7 @@ static const char *action_for(const struct group *group, double deviation)
 
 static const char *format_text(struct arena *arena, const char *format, ...) _printf_(2, 3);
 
-/* In the arena; NULL without memory. */
+/* Allocated in the arena; NULL if out of memory. */
 static const char *format_text(struct arena *arena, const char *format, ...)
 {
     _cleanup_text_ struct text text = {0};
@@ -372,7 +360,7 @@ static const char *describe(const struct group *group, double deviation, struct 
     return format_text(arena,
                        "runs with %s fail %s often: %zu of %zu (%.0f %%), against %.0f %% of all"
                        " %zu",
-                       group->words, deviation > 0 ? "more" : "less", group->own.failures,
+                       group->label, deviation > 0 ? "more" : "less", group->own.failures,
                        group->own.runs, 100 * rate_of(&group->own), 100 * rate_of(&group->all),
                        group->all.runs);
 }
@@ -500,7 +488,8 @@ static const char *plural(size_t count)
     return count == 1 ? "" : "s";
 }
 
-static int judge(const struct history *history, struct arena *arena, struct analysis *analysis)
+static int set_verdict(const struct history *history, struct arena *arena,
+                       struct analysis *analysis)
 {
     size_t runs = history->runs.count, failures = history->failures;
     int64_t needed = analysis->min_sample_size;
@@ -508,15 +497,14 @@ static int judge(const struct history *history, struct arena *arena, struct anal
     if (!runs && history->without_outcome) {
         analysis->verdict = VERDICT_NO_OUTCOMES;
         analysis->message = format_text(
-            arena, "%zu run%s ended, and of none is it known how; %lld are needed",
+            arena, "%zu run%s ended, none with a known outcome; %lld are needed",
             history->without_outcome, plural(history->without_outcome), (long long)needed);
     } else if ((int64_t)runs < needed) {
         analysis->verdict = VERDICT_TOO_FEW_RUNS;
-        analysis->message =
-            format_text(arena,
-                        "too few runs: %zu with a known outcome, and %lld are needed"
-                        " (profiler.correlation.min_sample_size)",
-                        runs, (long long)needed);
+        analysis->message = format_text(arena,
+                                        "too few runs: %zu with a known outcome, %lld are needed"
+                                        " (profiler.correlation.min_sample_size)",
+                                        runs, (long long)needed);
     } else if (failures == 0 || failures == runs) {
         analysis->verdict = VERDICT_ALL_ALIKE;
         analysis->message = format_text(arena, "%s of %zu runs failed: there is nothing to compare",
@@ -571,7 +559,7 @@ int correlation_find(const struct history *history, int64_t min_sample_size, str
     }
     VEC_DONE(&finder.groups);
     if (r == 0)
-        r = judge(history, arena, &analysis);
+        r = set_verdict(history, arena, &analysis);
     if (r == 0)
         *ret = analysis;
     return r;

@@ -1,22 +1,23 @@
-/* Which resource use goes with failure. Pure: runs in, findings out.
+/* Correlation: which resource use goes with failure. Pure: runs in, findings out.
  *
- * Runs are grouped by each figure (peak memory, CPU seconds, the system call that dominates, types
- * of anomalies, duration), and each group is held against all runs of which the figure is known.
- * Beside the reference's confidence, which only looks at how large and how far off a group is,
- * stand Wilson's interval, Fisher's exact test against the runs outside of the group, and what is
- * left of that when all groups that were looked at are counted: of a hundred groups, five deviate
- * by chance. */
+ * Runs are grouped by each figure (peak memory, CPU seconds, dominant system call, types of
+ * anomalies, duration). Each group is compared with all runs whose figure is known. The confidence
+ * of the reference depends only on the size and the deviation of a group. A correlation also has
+ * Wilson's interval, the p-value of Fisher's exact test against the runs outside of the group, and
+ * the q-value that corrects it for the number of groups: of a hundred groups, five deviate by
+ * chance. */
 #pragma once
 
 #include "learn/history.h"
 #include "model/analysis.h"
 
-/* Fills all but as_of, since, runs_left_out and the patterns. What it says is placed in `arena`. 0
- * or -ENOMEM. */
+/* Sets all fields except as_of, since, runs_left_out and the patterns. Lists and texts are
+ * allocated in `arena`. 0 or -ENOMEM; *ret is unchanged on failure. */
 int correlation_find(const struct history *history, int64_t min_sample_size, struct arena *arena,
                      struct analysis *ret);
 
-/* Those that are worth keeping, as patterns seen `now` for the first time. 0 or -ENOMEM. */
+/* Makes patterns of the correlations with enough confidence, as first seen `now`. They share the
+ * texts of the correlations; the list is allocated in `arena`. 0 or -ENOMEM. */
 int correlation_patterns(const struct correlation_list *correlations,
                          const struct learn_numbers *numbers, double now, struct arena *arena,
                          struct pattern_list *ret);

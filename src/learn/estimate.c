@@ -18,8 +18,8 @@ static bool has_finished(const struct job *run)
     return run->outcome == OUTCOME_SUCCESS || run->outcome == OUTCOME_FAILURE;
 }
 
-/* Whether `word` stands in the text by itself, in any case: "OOM", not "room". */
-static bool says(const char *text, const char *word)
+/* Whether a text contains a whole word, in any case: "OOM", not "room". */
+static bool has_word(const char *text, const char *word)
 {
     size_t length = strlen(word);
 
@@ -29,8 +29,8 @@ static bool says(const char *text, const char *word)
     return false;
 }
 
-/* Whether the cause is what sonde makes of the chain: then only the chain counts, for the words
- * name programs, and one of them may be called so. */
+/* Whether sonde derived the cause from the chain. Then only the chain counts, because the text
+ * names programs, and one of them may be called "oom". */
 static bool is_derived(const struct job *run)
 {
     char cause[CAUSE_MAX_BYTES + 1];
@@ -59,7 +59,7 @@ static bool was_killed_for_memory(const struct job *run)
     if (is_derived(run))
         return has_oom(&run->chain);
     for (size_t i = 0; i < ARRAY_SIZE(words) && run->cause; i++)
-        if (says(run->cause, words[i]))
+        if (has_word(run->cause, words[i]))
             return true;
     return false;
 }
@@ -71,9 +71,8 @@ bool run_need_of(const struct job *run, struct run_need *ret)
     *ret = (struct run_need){
         .started_at = run->started_at,
         .ended_at = run->ended_at,
-        /* Of all processes together, as admission counts it. A short run may have ended before a
-         * sample saw it at its largest; the kernel's figure of its largest process is then nearer
-         * to it. */
+        /* All processes together, as admission counts it. A short run may end before a sample sees
+         * its peak; then the kernel's figure of its largest process is closer. */
         .memory_mb = fmax(run->profile.peak_unique_mb, run->profile.peak_rss_mb),
         .cpu_seconds = run->profile.total_cpu_seconds,
         .duration_seconds = job_duration_seconds(run),
@@ -83,7 +82,7 @@ bool run_need_of(const struct job *run, struct run_need *ret)
     return true;
 }
 
-/* ---- figures of all of them ---- */
+/* ---- percentiles ---- */
 
 struct spread {
     size_t count;
@@ -93,7 +92,7 @@ struct spread {
     double most;
 };
 
-/* Of the figure that lies at `offset`; `values` has room for all. */
+/* The spread of the figure at `offset`; `values` has room for `count` numbers. */
 static struct spread spread_of(const struct run_need *needs, size_t count, size_t offset,
                                double *values)
 {
@@ -132,7 +131,7 @@ static double confidence_of(const struct spread *memory)
     return runs / (runs + learn_numbers_default.estimate_half_runs) / (1 + unlikeness);
 }
 
-/* How many there are to learn from, and what became of them. */
+/* Sets the sample size and the failure rate. */
 static void count_runs(const struct run_need *needs, size_t count,
                        struct resource_estimate *estimate)
 {

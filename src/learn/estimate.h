@@ -1,4 +1,5 @@
-/* What the next run of a job type will need, out of its finished runs. Pure. */
+/* Estimates what the next run of a job type will use, from its finished runs. Pure: no I/O, no
+ * clock. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,7 +7,7 @@
 #include "model/estimate.h"
 #include "model/job.h"
 
-/* What one finished run needed; unknown where it is not known. */
+/* What one finished run used; each figure can be unknown. */
 struct run_need {
     double started_at;
     double ended_at;
@@ -17,20 +18,20 @@ struct run_need {
     bool was_killed_for_memory; /* it would have needed more */
 };
 
-/* false: nothing is to be learned of it, because it goes on, or was lost. */
+/* false: the run is running or was lost, and cannot be used. */
 bool run_need_of(const struct job *run, struct run_need *ret);
 
-/* Of finished runs of one type; those that go on, and those that were lost, are left out. 0,
- * -ENODATA (no run to learn from) or -ENOMEM.
+/* Makes an estimate from runs of one type; running and lost runs are left out. 0, -ENODATA (no run
+ * to use) or -ENOMEM.
  *
  * Percentiles are interpolated (stats/quantile.h). Memory is that of all processes together, as
- * admission counts it: the largest unique sum, and no less than the largest process.
+ * admission counts it: the peak of the unique memory, and not less than the largest process.
  *
- * A run that was killed for memory is a lower bound, not a data point: it is left out of all
- * percentiles, but where it is above a p95, it is that p95. If there are only such runs, p50 is
- * unknown, sample_size 0 and confidence 0. */
+ * A run that was killed for memory is only a lower bound: it is left out of all percentiles, but if
+ * it used more than the p95, its value becomes the p95. With only such runs, the p50 is unknown,
+ * and sample_size and confidence are 0. */
 int estimate_make(const struct job_list *runs, struct resource_estimate *ret);
 
-/* The same; `scratch` has room for as many numbers as there are needs. 0 or -ENODATA. */
+/* The same from `count` needs; `scratch` has room for `count` numbers. 0 or -ENODATA. */
 int estimate_of_needs(const struct run_need *needs, size_t count, double *scratch,
                       struct resource_estimate *ret);

@@ -5,7 +5,7 @@
 
 #include "base/macros.h"
 
-/* They are there to wait: how long is said of others, not of the run. */
+/* Calls that wait: their time depends on other processes, not on the run. */
 static const char *const waiting_calls[] = {
     "wait4",        "waitid",          "futex",           "futex_waitv",  "poll",
     "ppoll",        "select",          "pselect6",        "epoll_wait",   "epoll_pwait",
@@ -28,7 +28,7 @@ void history_done(struct history *history)
 
 /* ---- names ---- */
 
-/* The number of a name, from 0; -E2BIG: it is one too many; or -ENOMEM. */
+/* Finds or adds a name. Its index, -E2BIG (too many names) or -ENOMEM. */
 static int find_name(struct history *history, struct name_list *names, size_t max, const char *name)
 {
     for (size_t i = 0; i < names->count; i++)
@@ -42,7 +42,7 @@ static int find_name(struct history *history, struct name_list *names, size_t ma
     return (int)names->count - 1;
 }
 
-/* The first letter is looked at first, because a million names are asked for in an analysis. */
+/* Compares the first letter first, because an analysis checks millions of names. */
 static bool is_waiting(const char *call)
 {
     for (size_t i = 0; i < ARRAY_SIZE(waiting_calls); i++)
@@ -53,10 +53,10 @@ static bool is_waiting(const char *call)
 
 /* ---- runs ---- */
 
-/* Shares are of the time in all calls but those that wait: a shell, or anything with threads, would
- * seem to do nothing but wait otherwise. */
-static int note_calls(struct history *history, const struct job_profile *profile,
-                      struct past_run *run)
+/* Shares are of the time in all calls that do not wait. Otherwise a shell, or any program with
+ * threads, would seem to do nothing but wait. */
+static int add_calls(struct history *history, const struct job_profile *profile,
+                     struct past_run *run)
 {
     const struct tally_list *calls = &profile->syscall_hotspots;
     double all = 0;
@@ -81,8 +81,8 @@ static int note_calls(struct history *history, const struct job_profile *profile
     return 0;
 }
 
-static int note_anomalies(struct history *history, const struct text_list *types,
-                          struct past_run *run)
+static int add_anomalies(struct history *history, const struct text_list *types,
+                         struct past_run *run)
 {
     for (size_t i = 0; i < types->count; i++) {
         int number = find_name(history, &history->anomalies, ANOMALY_NAMES_MAX, types->items[i]);
@@ -109,9 +109,9 @@ int history_add(struct history *history, const struct run_digest *digest)
         .duration_seconds = job_duration_seconds(job),
         .has_failed = has_failed,
     };
-    int r = note_calls(history, &job->profile, &run);
+    int r = add_calls(history, &job->profile, &run);
     if (r == 0)
-        r = note_anomalies(history, &digest->anomaly_types, &run);
+        r = add_anomalies(history, &digest->anomaly_types, &run);
     if (r == 0)
         r = VEC_PUSH(&history->runs, run);
     if (r == 0)

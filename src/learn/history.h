@@ -1,5 +1,4 @@
-/* Finished runs, each in a few bytes, so that a hundred thousand of them fit: what correlation
- * looks at. Runs come one by one and are forgotten by whoever told of them. */
+/* The finished runs that correlation analyses, in a compact form: half a million fit in memory. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,9 +8,9 @@
 #include "learn/numbers.h"
 #include "model/run-digest.h"
 
-/* Calls that can have more than 35 % of the time each. */
+/* At most two system calls can each have more than 35 % of the time. */
 #define RUN_CALLS_MAX 2
-/* The kernel has some 460 system calls; what is more was never one. */
+/* The kernel has about 460 system calls; more names are forged. */
 #define CALL_NAMES_MAX 1024
 /* sonde knows eight types of anomalies. */
 #define ANOMALY_NAMES_MAX 32
@@ -20,10 +19,10 @@ struct past_run {
     double memory_mb;
     double cpu_seconds;
     double duration_seconds;
-    uint32_t anomalies;            /* a bit each, by number of its name */
-    uint16_t calls[RUN_CALLS_MAX]; /* by number of their names, from 1; 0: none */
+    uint32_t anomalies;            /* one bit for each name in history->anomalies */
+    uint16_t calls[RUN_CALLS_MAX]; /* index in history->calls + 1; 0: none */
     uint8_t call_source;           /* enum syscall_source */
-    bool has_calls;                /* whether its system calls are known at all */
+    bool has_calls;                /* its system calls are known */
     bool has_failed;
 };
 
@@ -36,13 +35,14 @@ struct history {
     size_t without_outcome;
     struct name_list calls;
     struct name_list anomalies;
-    struct arena arena; /* holds the names */
+    struct arena arena; /* owns the names */
 };
 
 void history_init(struct history *history, const struct learn_numbers *numbers);
 void history_done(struct history *history);
 
-/* A run that has ended; of those that go on, or were lost, nothing is learned. 0 or -ENOMEM. */
+/* Adds a copy of a run. Running runs are ignored; ended runs without a known outcome are only
+ * counted. 0 or -ENOMEM. */
 int history_add(struct history *history, const struct run_digest *run);
 
 #define _cleanup_history_ __attribute__((cleanup(history_done)))

@@ -136,5 +136,5 @@ int query_calibration(struct store_reader *reader, const char *job_type, int64_t
 
     calibrator_init(&calibrator, numbers);
     int r = store_visit_digests(reader, &filter, note_need, &calibrator);
-    return r < 0 ? r : calibrator_judge(&calibrator, arena, ret);
+    return r < 0 ? r : calibrator_make(&calibrator, arena, ret);
 }

@@ -2,10 +2,11 @@
 
 #include "base/macros.h"
 
-#define LIKELY_AS (1 + 1e-7)
+/* Tables whose probabilities differ by less are equally likely; see fisher.h. */
+#define EQUALLY_LIKELY (1 + 1e-7)
 
-/* The probabilities of all tables with these sums, as multiples of the likeliest one's: each is had
- * from its neighbour by a ratio, so that no factorial, nor its logarithm, has to be taken. */
+/* All tables with these marginal sums. Their probabilities are computed relative to the most likely
+ * one, each from its neighbour by a ratio, without factorials or logarithms. */
 struct tables {
     int64_t row;    /* a + b */
     int64_t column; /* a + c */
@@ -30,7 +31,7 @@ static int64_t find_mode(const struct tables *tables)
     return MIN(MAX((int64_t)(mode / (double)(tables->all + 2)), tables->least), tables->most);
 }
 
-/* What the observed table weighs against that of the mode. */
+/* The probability of the observed table relative to the mode. */
 static double weigh(const struct tables *tables, int64_t mode, int64_t a)
 {
     double weight = 1;
@@ -43,18 +44,18 @@ static double weigh(const struct tables *tables, int64_t mode, int64_t a)
 }
 
 struct sums {
-    double unlikely; /* no more likely than the observed one */
+    double unlikely; /* not more likely than the observed one */
     double all;
 };
 
 static void add(struct sums *sums, double weight, double observed)
 {
     sums->all += weight;
-    if (weight <= observed * LIKELY_AS)
+    if (weight <= observed * EQUALLY_LIKELY)
         sums->unlikely += weight;
 }
 
-/* Outwards from the mode, the weights only fall: what has become 0 stays so. */
+/* Away from the mode the weights decrease: the loops stop at 0. */
 static double sum_up(const struct tables *tables, int64_t mode, double observed)
 {
     struct sums sums = {0};

@@ -1,10 +1,10 @@
-/* Whether one thing rises with another. Pure: no I/O, no clock, no allocation. */
+/* Rank correlation. Pure: no I/O, no clock, no allocation. */
 #pragma once
 
 #include <stddef.h>
 
-/* Kendall's τ-a (Biometrika 30 (1938) 81): the share of pairs in which y rises with x less the
- * share in which it falls, from −1 to 1. A pair with equal y counts as neither, so that a level
- * that is held pulls it towards 0. The points are in the order of x, which rises strictly. 0 for
- * fewer than two points. */
+/* Kendall's τ-a (Biometrika 30 (1938) 81): the share of pairs in which y rises with x minus the
+ * share in which it falls, from −1 to 1. A pair with equal y counts as neither, so that constant
+ * values move the result towards 0. `y` is in the order of x, which rises strictly. 0 for fewer
+ * than two points. */
 double kendall_tau_a(const double *y, size_t count);

@@ -2,13 +2,13 @@
 
 static void swap(double *a, double *b)
 {
-    double held = *a;
+    double value = *a;
     *a = *b;
-    *b = held;
+    *b = value;
 }
 
-/* Splits [low, high] so that what stands before *ret_left is ≥ the pivot and what stands after
- * *ret_right is ≤ it. The pivot is the middle value, so that sorted input stays cheap. */
+/* Splits [low, high] so that values before *ret_left are ≥ the pivot and values after *ret_right
+ * are ≤ it. The pivot is the middle value, so that sorted input is fast. */
 static void partition(double *values, ptrdiff_t low, ptrdiff_t high, ptrdiff_t *ret_left,
                       ptrdiff_t *ret_right)
 {

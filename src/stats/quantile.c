@@ -6,9 +6,9 @@
 
 double quantile(double *values, size_t count, double p)
 {
-    double place = (double)(count - 1) * p;
-    size_t below = (size_t)floor(place);
-    double share = place - (double)below;
+    double position = (double)(count - 1) * p;
+    size_t below = (size_t)floor(position);
+    double share = position - (double)below;
 
     double low = order_kth_largest(values, count, count - below);
     if (share <= 0)

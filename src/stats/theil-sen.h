@@ -1,13 +1,13 @@
-/* A slope that outliers do not bend. Pure: no I/O, no clock, no allocation. */
+/* A slope that is robust against outliers. Pure: no I/O, no clock, no allocation. */
 #pragma once
 
 #include <stddef.h>
 
-/* How many values of scratch theil_sen_slope() needs. */
+/* The number of elements that `scratch` of theil_sen_slope() needs. */
 #define THEIL_SEN_SCRATCH(count) ((count) * ((count)-1) / 2)
 
 /* The median of the slopes between all pairs of points: Theil, Indagationes Mathematicae 12 (1950)
- * 85; Sen, Journal of the American Statistical Association 63 (1968) 1379. Up to 29 % of the points
- * may be anything without moving it much. Pairs at the same x are left out; 0 if there are no
- * others. The values must hold no NaN. */
+ * 85; Sen, Journal of the American Statistical Association 63 (1968) 1379. It tolerates up to 29 %
+ * outliers. Pairs with the same x are left out; 0 if there are no others. The values must not
+ * contain NaN. */
 double theil_sen_slope(const double *x, const double *y, size_t count, double *scratch);

@@ -12,7 +12,7 @@ struct interval wilson_interval(int64_t hits, int64_t count)
     double reach = Z95 * sqrt(share * (1 - share) / n + Z95 * Z95 / (4 * n * n));
     double scale = 1 + Z95 * Z95 / n;
 
-    /* At the ends, the one bound is known, and rounding must not say otherwise. */
+    /* With 0 hits or only hits, one bound is known exactly, despite rounding. */
     return (struct interval){
         .low = hits == 0 ? 0 : (centre - reach) / scale,
         .high = hits == count ? 1 : (centre + reach) / scale,

@@ -1,4 +1,4 @@
-/* How far a share can be trusted. Pure: no I/O, no clock, no allocation. */
+/* The confidence interval of a proportion. Pure: no I/O, no clock, no allocation. */
 #pragma once
 
 #include <stdint.h>
@@ -9,6 +9,6 @@ struct interval {
 };
 
 /* The 95 % score interval of Wilson (Journal of the American Statistical Association 22 (1927) 209)
- * for `hits` out of `count` ≥ 1, without a correction for continuity: it never leaves 0 to 1, and
- * says something even of 0 out of 5. */
+ * for `hits` out of `count` ≥ 1, without a correction for continuity. It stays within 0 to 1, and
+ * is useful even for 0 out of 5. */
 struct interval wilson_interval(int64_t hits, int64_t count);

@@ -243,7 +243,7 @@ static int check_local_dir(int dir_fd, const char *asked_for, struct database_pa
         return 0;
     return reject(
         error, -EPERM,
-        "%s: is on a network filesystem, and %s, which would replace it, is open to other "
+        "%s: is on a network filesystem, and %s, which would replace it, is not private "
         "users; run chmod 700 on it or remove it, or name a local directory with "
         "profiler.storage_path or --state-dir",
         show_path(&shown, asked_for), show_dir(&shown_dir, dir_fd));

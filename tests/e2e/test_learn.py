@@ -144,7 +144,7 @@ class ToldJobs(LearnTestCase):
 
     def test_what_cannot_be_told(self):
         with daemon.Daemon(self) as sonde:
-            self.assertIn("too few runs: 0 with a known outcome, and 5 are needed",
+            self.assertIn("too few runs: 0 with a known outcome, 5 are needed",
                           self.words("analyze"))
             self.assertEqual(self.json("analyze")["verdict"], "too_few_runs")
             link = sonde.connect()

@@ -56,7 +56,7 @@ static struct calibration_list judge(void)
 {
     struct calibration_list list;
 
-    assert_int_equal(calibrator_judge(&calibrator, &arena, &list), 0);
+    assert_int_equal(calibrator_make(&calibrator, &arena, &list), 0);
     return list;
 }
 

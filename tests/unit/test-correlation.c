@@ -439,18 +439,18 @@ static void test_it_says_when_it_cannot_tell(void **state _unused_)
 {
     struct run_digest run = digest_of(false, 10);
 
-    assert_verdict(VERDICT_TOO_FEW_RUNS, "too few runs: 0 with a known outcome, and 5 are needed"
+    assert_verdict(VERDICT_TOO_FEW_RUNS, "too few runs: 0 with a known outcome, 5 are needed"
                                          " (profiler.correlation.min_sample_size)");
     run.job.outcome = OUTCOME_UNKNOWN;
     add(&run);
     run.job.outcome = OUTCOME_RUNNING;
     add(&run);
-    assert_verdict(VERDICT_NO_OUTCOMES, "1 run ended, and of none is it known how; 5 are needed");
+    assert_verdict(VERDICT_NO_OUTCOMES, "1 run ended, none with a known outcome; 5 are needed");
     assert_int_equal(analysis.runs_without_outcome, 1);
     run.job.outcome = OUTCOME_SUCCESS;
     for (int i = 0; i < 4; i++)
         add(&run);
-    assert_verdict(VERDICT_TOO_FEW_RUNS, "too few runs: 4 with a known outcome, and 5 are needed"
+    assert_verdict(VERDICT_TOO_FEW_RUNS, "too few runs: 4 with a known outcome, 5 are needed"
                                          " (profiler.correlation.min_sample_size)");
     add(&run);
     assert_verdict(VERDICT_ALL_ALIKE, "none of 5 runs failed: there is nothing to compare");

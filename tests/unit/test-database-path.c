@@ -356,7 +356,7 @@ static void test_a_network_filesystem(void **state _unused_)
     assert_int_equal(chmod(local, 0700), 0);
     if (geteuid() == 0) {
         assert_int_equal(chown(local, SOMEBODY_ELSE, 0), 0);
-        expect_refused_with(&options, -EPERM, local, "not yours alone");
+        expect_refused_with(&options, -EPERM, local, "not private to you");
     }
 }
 

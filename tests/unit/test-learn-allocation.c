@@ -81,7 +81,7 @@ static int calibrate(void)
         r = calibrator_add(&calibrator, &run);
     }
     if (r == 0)
-        r = calibrator_judge(&calibrator, &arena, &list);
+        r = calibrator_make(&calibrator, &arena, &list);
     if (r == 0)
         r = calibration_format(&list, &REPORT_PLAIN, &out);
     arena_done(&arena);
