@@ -244,7 +244,7 @@ static int check_local_dir(int dir_fd, const char *asked_for, struct database_pa
     return reject(
         error, -EPERM,
         "%s: is on a network filesystem, and %s, which would replace it, is not private "
-        "users; run chmod 700 on it or remove it, or name a local directory with "
+        "to you; run chmod 700 on it or remove it, or name a local directory with "
         "profiler.storage_path or --state-dir",
         show_path(&shown, asked_for), show_dir(&shown_dir, dir_fd));
 }
