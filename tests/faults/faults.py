@@ -1,11 +1,11 @@
-"""What the tests that do harm share: a writer that can be killed, faults put into its system calls,
-and a check that proves a database sane.
+"""Shared by the fault tests: a writer that can be killed, faults injected into its system calls, and
+a check that a database is intact.
 
     SONDE=build/sonde HELPERS=build/tests/e2e DRIVER=build/tests/faults/store-driver \\
         tests/faults/test_kill.py [-v] [NAME…]
 
-With FAULTS=all each test does as much as is promised (500 kills, 300 errors) and prints its
-figures; without, enough to notice that something broke. FAULTS_SEED makes a run repeatable.
+With FAULTS=all each test runs in full (500 kills, 300 errors) and prints its figures; without it, a
+short version. FAULTS_SEED makes a run repeatable.
 """
 import collections
 import contextlib
@@ -33,10 +33,10 @@ CHECKSUM = "(m.pid * 1000003 + m.ppid * 10007 + m.threads * 101 + m.open_fds * 7
 MINUTE_SECONDS = 60
 TIMESTAMP_RESOLUTION = 0.001  # a stored time is rounded to it
 
-# The beginning of a minute. Retention goes by the clock of the machine where room has to be made.
+# The beginning of a minute. Retention uses the real clock where it has to make room.
 A_WHILE_AGO = int(time.time()) // MINUTE_SECONDS * MINUTE_SECONDS - 12000
 
-# Snapshots that are looked at through the views, of each database.
+# Snapshots of each database that are read through the views.
 SAMPLE_MAX = 200 if IS_LONG else 20
 
 
@@ -58,8 +58,8 @@ def main():
 # ---- a writer ----
 
 
-class Told:
-    """What a driver said it had done, up to the point where it ended."""
+class Report:
+    """What a driver reported to have done before it ended."""
 
     def __init__(self, pid, began, text):
         self.pid = pid
@@ -70,7 +70,7 @@ class Told:
         self.run_id = self.job_id = None
         self.open_ms = None
         self.is_finished = self.is_done = False
-        # The last line may be cut.
+        # The last line may be truncated.
         for line in text[:text.rfind("\n") + 1].splitlines():
             word, *rest = line.split(" ")
             if word in ("TICK", "LOST"):
@@ -90,7 +90,7 @@ class Told:
 
 
 class Writer:
-    """A driver that runs beside the test; its words are in a file, so that it never waits."""
+    """A driver that runs beside the test; it writes to files, so that it never blocks."""
 
     def __init__(self, case, path, *words, verb="write", prefix=()):
         self.began = time.time()
@@ -119,11 +119,11 @@ class Writer:
         self.process.wait(timeout)
         for path in (self.out_path, self.errors_path):
             os.chmod(path, 0o600)
-        return self.told()
+        return self.report()
 
-    def told(self):
+    def report(self):
         # Under strace the pid is not the driver's.
-        return Told(None if self.prefixed else self.process.pid, self.began, self.said)
+        return Report(None if self.prefixed else self.process.pid, self.began, self.said)
 
 
 class Case(harness.TestCase):
@@ -169,33 +169,33 @@ class Case(harness.TestCase):
 
     # ---- the check ----
 
-    def check_told(self, tolds, retention=None):
-        """All that must hold once nobody writes: as it was left, and again after it was opened by
+    def check_reports(self, reports, retention=None):
+        """All that must hold without a writer: as it was left, and again after it was opened by
         the next writer. `retention` is (hours in full, days in minutes), if it ran."""
-        # Until its first transaction is complete the database is none.
+        # Before its first transaction is complete, there is no database.
         if os.path.exists(self.database + "-wal"):
             with contextlib.closing(connect(self.database)) as db:
-                self.check_rows(db, tolds, retention)
+                self.check_rows(db, reports, retention)
         self.open_again()
         with contextlib.closing(connect(self.database)) as db:
-            self.check_rows(db, tolds, retention)
+            self.check_rows(db, reports, retention)
             self.check_settled(db)
-            self.check_outcomes(db, tolds)
+            self.check_outcomes(db, reports)
 
     def open_again(self):
         result = self.run_program(DRIVER, "check", self.database)
         self.assertEqual(result.status, 0, result)
         self.slowest_open_ms = max(self.slowest_open_ms, result.figure("OPEN"))
 
-    def check_rows(self, db, tolds, retention):
+    def check_rows(self, db, reports, retention):
         self.assertEqual(db.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
         self.check_whole(db)
         self.check_sessions(db)
-        for told in tolds:
-            self.check_acknowledged(db, told, tolds, retention)
+        for report in reports:
+            self.check_acknowledged(db, report, reports, retention)
 
     def check_whole(self, db):
-        """No half snapshot, and no row of another one in it. Of many, some and the last, through
+        """Snapshots are complete and not mixed. Checks some of them and the last one through
         the views; store-driver reads all of them."""
         snapshots = db.execute("SELECT id, tick, child_count, active_sheets, host FROM snapshots"
                                " WHERE resolution_seconds <> ? ORDER BY id",
@@ -211,7 +211,7 @@ class Case(harness.TestCase):
                                  f"a mixed snapshot: {number}, tick {tick}")
 
     def check_sessions(self, db):
-        """Ticks are counted without holes; numbers that are missing are accounted for by gaps."""
+        """Ticks are consecutive; gaps account for missing ids."""
         holes = db.execute(
             "SELECT s.session_id, min(s.tick), max(s.tick), count(*), e.full_from FROM snapshots s"
             " JOIN sessions e ON e.id = s.session_id WHERE s.tick >= e.full_from"
@@ -226,64 +226,64 @@ class Case(harness.TestCase):
             " HAVING max(s.running_jobs) > count(*) + lost", (SYNTHETIC_HOST,)).fetchall()
         self.assertEqual(unaccounted, [], "snapshots are missing, and no gap says so")
 
-    def session_of(self, db, told):
-        """By its pid, which may have been another's before; under strace by its run."""
-        if told.pid is None:
+    def session_of(self, db, report):
+        """By its pid, which may be reused; under strace by its run."""
+        if report.pid is None:
             found = db.execute("SELECT session FROM jobs WHERE run_id = ?",
-                               (told.run_id,)).fetchall()
+                               (report.run_id,)).fetchall()
         else:
             found = db.execute("SELECT id FROM sessions WHERE pid = ? AND started_at >= ? - 1"
                                " AND host = ? ORDER BY id DESC LIMIT 1",
-                               (told.pid, told.began, SYNTHETIC_HOST)).fetchall()
+                               (report.pid, report.began, SYNTHETIC_HOST)).fetchall()
         return found[0][0] if found else None
 
-    def check_acknowledged(self, db, told, tolds, retention):
-        """What was said to be stored is there, and nothing else but the tick in flight."""
-        session = self.session_of(db, told)
+    def check_acknowledged(self, db, report, reports, retention):
+        """Acknowledged ticks are stored, and no others except the current one."""
+        session = self.session_of(db, report)
         if session is None:
-            self.assertEqual(told.ticks, {}, "a session is lost")
+            self.assertEqual(report.ticks, {}, "a session is lost")
             return
         stored = dict(db.execute("SELECT running_jobs, timestamp FROM snapshots"
                                  " WHERE session_id = ? AND resolution_seconds <> ?",
                                  (session, MINUTE_SECONDS)))
-        wanted = told.ticks
+        wanted = report.ticks
         if retention:
-            # Retention goes on, and by the time of ticks that are lost.
-            now = max(other.last_at for other in tolds)
+            # Retention continues by the time of lost ticks, too.
+            now = max(other.last_at for other in reports)
             # A tick whose age equals the limit is older once its time is rounded.
             oldest = now - retention[0] * 3600 + TIMESTAMP_RESOLUTION
-            wanted = {number: at for number, at in told.ticks.items() if at >= oldest}
-            self.check_minutes_kept(db, session, told, now - retention[1] * 86400)
+            wanted = {number: at for number, at in report.ticks.items() if at >= oldest}
+            self.check_minutes_kept(db, session, report, now - retention[1] * 86400)
         missing = sorted(set(wanted) - set(stored))
         self.assertEqual(missing, [], "ticks that were acknowledged are not there")
-        surprising = set(stored) - set(told.ticks) - {max(told.ticks, default=0) + 1}
-        if not told.lost:
-            self.assertEqual(surprising, set(), "ticks that nobody wrote")
-        self.assertEqual(set(stored) & set(told.lost), set(), "ticks that were said to be lost")
-        self.check_signed(db, told, stored, bool(retention))
+        surprising = set(stored) - set(report.ticks) - {max(report.ticks, default=0) + 1}
+        if not report.lost:
+            self.assertEqual(surprising, set(), "ticks that were not written")
+        self.assertEqual(set(stored) & set(report.lost), set(), "ticks that were reported as lost")
+        self.check_signed(db, report, stored, bool(retention))
 
-    def check_minutes_kept(self, db, session, told, since):
+    def check_minutes_kept(self, db, session, report, since):
         minutes = {int(at // MINUTE_SECONDS) for (at,) in db.execute(
             "SELECT timestamp FROM snapshots WHERE session_id = ?", (session,))}
-        wanted = {int(at // MINUTE_SECONDS) for at in told.ticks.values()
+        wanted = {int(at // MINUTE_SECONDS) for at in report.ticks.values()
                   if at >= since + MINUTE_SECONDS}
         self.assertEqual(wanted - minutes, set(), "minutes that were to be kept are not there")
 
-    def check_signed(self, db, told, stored, is_trimmed):
-        """A tick's events are there if and only if its snapshot is."""
-        pid = told.pid
+    def check_signed(self, db, report, stored, is_trimmed):
+        """The events of a tick are stored if and only if its snapshot is."""
+        pid = report.pid
         if pid is None:
             return
         signed = {int(details.split()[1]) for (details,) in db.execute(
             "SELECT details FROM process_events WHERE details LIKE ? AND timestamp >= ?",
-            (f"tick % of {pid}", min(told.ticks.values(), default=0)))}
+            (f"tick % of {pid}", min(report.ticks.values(), default=0)))}
         if is_trimmed:  # events are kept for longer
             self.assertEqual(set(stored) - signed, set(), "snapshots without their events")
-        elif told.ticks:
+        elif report.ticks:
             self.assertEqual(signed, set(stored), "snapshots without their events, or the reverse")
 
     def check_settled(self, db):
-        """The next writer has ended what others had left unfinished."""
+        """The next writer has recovered the sessions of the others."""
         for what, sql in (
                 ("sessions are open", "SELECT * FROM sessions WHERE ended_at IS NULL"),
                 ("processes are open", "SELECT * FROM proc WHERE last_tick > 1000000000"),
@@ -297,12 +297,12 @@ class Case(harness.TestCase):
                  " GROUP BY s.session, s.tick HAVING count(m.tick) <> 1")):
             self.assertEqual(db.execute(sql).fetchall(), [], what)
 
-    def check_outcomes(self, db, tolds):
-        for told in tolds:
-            if told.run_id:
+    def check_outcomes(self, db, reports):
+        for report in reports:
+            if report.run_id:
                 outcome = db.execute("SELECT outcome, cause FROM jobs WHERE run_id = ?",
-                                     (told.run_id,)).fetchall()
-                allowed = [("success", None)] if told.is_finished else \
+                                     (report.run_id,)).fetchall()
+                allowed = [("success", None)] if report.is_finished else \
                     [("unknown", "lost"), ("success", None)]
                 self.assertEqual(len(outcome), 1, "a run that was begun is lost")
                 self.assertIn(outcome[0], allowed)
@@ -322,8 +322,8 @@ LOG_FILES = ("", ".1", ".2", ".lock")
 
 
 def strace(database, *expressions, log=os.devnull, jsonl=None):
-    """The words that put faults into what a program does with a database and its log; `database`
-    None: into all that it does."""
+    """The arguments of strace that inject faults into the calls of a program on a database and its
+    log; `database` None: into all its calls."""
     words = ["strace", "-f", "-qq", "-o", log]
     paths = [database + suffix for suffix in SIDE_FILES] if database else []
     paths += [jsonl + suffix for suffix in LOG_FILES] if jsonl else []

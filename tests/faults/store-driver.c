@@ -1,14 +1,14 @@
-/* Drives the store through its own interface, for tests that do it harm.
+/* Drives the store through its interface, for the fault tests.
  *
  *   store-driver write PATH [OPTION…]   a session, tick after tick
  *   store-driver queue PATH [OPTION…]   the same through writer/store-writer
- *   store-driver check PATH             opens for writing, then reads all there is
+ *   store-driver check PATH             opens for writing, then reads everything
  *
- * `write` prints a line when something is done, and only then, so that a test that ends it at any
- * point knows what must be there: OPEN milliseconds, RUN run_id job_id, TICK number timestamp, LOST
+ * `write` prints a line after each completed operation, so that a test that kills it at any point
+ * knows what must be stored: OPEN milliseconds, RUN run_id job_id, TICK number timestamp, LOST
  * number timestamp reason, RETAINED or ROOM result, DONE ticks lost. A tick that cannot be stored
- * is counted, and the next one that can be carries the gap. Exit status 1 and words on stderr if
- * the store cannot be used at all. SIGTERM ends the ticks. */
+ * is counted, and the next stored tick carries the gap. Exits with status 1 and a message on stderr
+ * if the store cannot be used at all. SIGTERM ends the ticks. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -187,13 +187,13 @@ static void make_world(const struct options *options, struct synthetic_world *wo
 {
     if (synthetic_world_init(world, (uint64_t)options->seed, (size_t)options->processes,
                              options->start, options->interval_seconds, options->job) < 0)
-        fail("the world", "no memory left");
+        fail("the world", "out of memory");
 }
 
 static void make_tick(struct synthetic_world *world, struct tick *tick)
 {
     if (synthetic_world_tick(world, tick) < 0)
-        fail("a tick", "no memory left");
+        fail("a tick", "out of memory");
 }
 
 /* ---- write ---- */
@@ -328,12 +328,12 @@ static struct tick_box *box_of(struct synthetic_world *world)
     struct tick tick;
 
     if (!box)
-        fail("a tick", "no memory left");
+        fail("a tick", "out of memory");
     make_tick(world, &tick);
     box->tick.snapshot = tick.snapshot;
     box->tick.events.items = calloc(tick.events.count, sizeof(tick.events.items[0]));
     if (!box->tick.events.items)
-        fail("a tick", "no memory left");
+        fail("a tick", "out of memory");
     memcpy(box->tick.events.items, tick.events.items,
            tick.events.count * sizeof(tick.events.items[0]));
     box->tick.events.count = box->event_capacity = tick.events.count;

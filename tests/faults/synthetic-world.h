@@ -1,9 +1,9 @@
-/* A world that never was: processes of which some are busy, some are born and some die, and that
- * can be told from any other by what is stored of it.
+/* A synthetic machine: processes of which some are busy, some start and some end, and whose stored
+ * rows can be verified.
  *
- * Every row proves itself: write_bytes is a checksum of its whole numbers, active_sheets of a
- * snapshot the sum of those checksums, and running_jobs the number of the tick, from 1 on. So rows
- * of two writers, or of two ticks, that were mixed up show. */
+ * write_bytes of a process is a checksum of its integers, active_sheets of a snapshot the sum of
+ * these checksums, and running_jobs the number of the tick, from 1 on. This detects mixed rows of
+ * two writers or two ticks. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #include "model/snapshot.h"
 #include "store/store.h"
 
-/* What its sessions give as their host. */
+/* The host of its sessions. */
 #define SYNTHETIC_HOST "synthetic-world"
 
 struct synthetic_process;

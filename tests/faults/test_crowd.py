@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Several writers and readers in one database: no error, no lost row, deltas not mixed, nobody
-blocked."""
+"""Several writers and readers in one database: no error, no lost row, no mixed samples, no
+blocked writer."""
 import contextlib
 import os
 import subprocess
@@ -17,14 +17,14 @@ QUESTIONS = (
     "SELECT timestamp, rss_mb FROM process_metrics WHERE pid = (SELECT pid FROM process_metrics"
     " WHERE snapshot_id = (SELECT max(id) FROM snapshots) LIMIT 1)",
 )
-# Twice what it may grow to before readers are waited for.
+# Twice the length at which the writer waits for readers.
 LOG_MAX_BYTES = 32 << 20
 
 VERBS = (("jobs",), ("events",), ("report", "first"), ("jobs", "--json"))
 
 
 class Reader(threading.Thread):
-    """Asks the same again and again, as a program of its own each time."""
+    """Runs the same query repeatedly, each time in a new process."""
 
     def __init__(self, case, words):
         super().__init__()
@@ -47,7 +47,7 @@ class Reader(threading.Thread):
                 return
 
     def has_enough(self):
-        """Whether it has got some answers, or will get none any more."""
+        """Whether it has some results, or has failed."""
         return self.answers > 3 or not self.is_alive()
 
     def finish(self):
@@ -57,7 +57,7 @@ class Reader(threading.Thread):
 
 class Crowd(faults.Case):
     def read_beside(self, stack):
-        """Two that ask through sonde, two that ask SQLite."""
+        """Two readers through sonde, two through SQLite."""
         readers = [Reader(self, (harness.SONDE, *words)) for words in VERBS]
         readers += [Reader(self, ("sqlite3", "-readonly", self.database, sql))
                     for sql in QUESTIONS]
@@ -88,9 +88,9 @@ class Crowd(faults.Case):
                 runs += [self.finish(process) for process in pair]
                 number += 1
         daemon.process.terminate()
-        told = daemon.wait()
+        report = daemon.wait()
         self.assertEqual(daemon.errors, "")
-        self.assertEqual((told.is_done, told.lost), (True, {}))
+        self.assertEqual((report.is_done, report.lost), (True, {}))
         for reader in readers:
             self.assertEqual(reader.errors, [])
             self.figures["answers"] += reader.answers
@@ -98,7 +98,7 @@ class Crowd(faults.Case):
         self.figures["ms for the slowest answer"] = round(
             1000 * max(reader.slowest for reader in readers))
         self.check_runs(runs)
-        self.check_told([told])
+        self.check_reports([report])
 
     def check_runs(self, runs):
         for result in runs:
@@ -114,17 +114,17 @@ class Crowd(faults.Case):
         self.assertEqual(self.rows("SELECT * FROM gaps WHERE kind = 'not_stored'"), [])
 
     def test_first_writers_at_once(self):
-        """On a machine that has none yet."""
+        """Without a database."""
         for _ in range(faults.count(3, 40)):
             self.clear()
             writers = [self.write_database("--ticks", 5, "--processes", 5, "--job", "build",
                                            "--seed", seed) for seed in range(8)]
-            tolds = [writer.wait() for writer in writers]
-            for writer, told in zip(writers, tolds):
+            reports = [writer.wait() for writer in writers]
+            for writer, report in zip(writers, reports):
                 self.assertEqual(writer.errors, "")
-                self.assertEqual((len(told.ticks), told.lost, told.is_done), (5, {}, True))
+                self.assertEqual((len(report.ticks), report.lost, report.is_done), (5, {}, True))
             self.figures["writers"] += len(writers)
-            self.check_told(tolds)
+            self.check_reports(reports)
 
     def test_first_runs_at_once(self):
         """The same with sonde run."""
@@ -140,11 +140,11 @@ class Crowd(faults.Case):
             self.assertEqual(self.rows("SELECT count(*) FROM jobs WHERE outcome = 'success'"),
                              [(8,)])
             self.figures["runs"] += len(running)
-            self.check_told([])
+            self.check_reports([])
 
 
 class LongReader(faults.Case):
-    """One that does not let go of what it has begun to read."""
+    """A reader that keeps its transaction open."""
 
     def log_bytes(self):
         return os.path.getsize(self.database + "-wal")
@@ -158,22 +158,22 @@ class LongReader(faults.Case):
             before = db.execute("SELECT max(running_jobs) FROM snapshots").fetchone()[0]
             self.await_ticks(writer, before + ticks)
             held = self.log_bytes()
-            # it still sees what it saw, whole
+            # it still sees its complete snapshot
             self.assertEqual(db.execute("SELECT max(running_jobs) FROM snapshots").fetchone()[0],
                              before)
             self.check_whole(db)
             db.execute("COMMIT")
-        last = max(writer.told().ticks)
+        last = max(writer.report().ticks)
         self.await_ticks(writer, last + 3 * ticks)
         after = self.log_bytes()
-        told = writer.kill()
+        report = writer.kill()
         self.figures["KB of log when it let go"] = held // 1024
         self.figures["KB of log long after"] = after // 1024
         self.assertLess(after, LOG_MAX_BYTES, "the log does not shrink again")
-        self.check_told([told])
+        self.check_reports([report])
 
     def test_readers_that_overlap(self):
-        """One after the other begins before the last one ends: some of them is always there. Each
+        """Overlapping readers: at least one is always open. Each
         is short, and ends whatever the writer does. What is written meanwhile is much more than the
         log may have."""
         ticks = faults.count(1000, 10000)
@@ -184,8 +184,8 @@ class LongReader(faults.Case):
             last = stack.enter_context(contextlib.closing(faults.connect(self.database)))
             last.execute("BEGIN")
             last.execute("SELECT count(*) FROM snapshots").fetchone()
-            first = max(writer.told().ticks)
-            while max(writer.told().ticks) < first + ticks:
+            first = max(writer.report().ticks)
+            while max(writer.report().ticks) < first + ticks:
                 time.sleep(0.05)
                 db = stack.enter_context(contextlib.closing(faults.connect(self.database)))
                 db.execute("BEGIN")
@@ -193,11 +193,11 @@ class LongReader(faults.Case):
                 last.execute("COMMIT")
                 last = db
                 largest = max(largest, self.log_bytes())
-        told = writer.kill()
-        self.figures["ticks"] = len(told.ticks)
+        report = writer.kill()
+        self.figures["ticks"] = len(report.ticks)
         self.figures["KB of log at most"] = largest // 1024
         self.assertLess(largest, LOG_MAX_BYTES, "the log grows on")
-        self.check_told([told])
+        self.check_reports([report])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A disk of 6 MB that fills up: sampling goes on, the gap is stored and said, reading works, and
+"""A disk of 6 MB that fills up: sampling continues, the gap is stored and reported, reading works, and
 writing resumes by itself."""
 import os
 import pathlib
@@ -71,11 +71,10 @@ class FullDisk(SmallDisk):
         self.assertEqual(self.rows("SELECT outcome FROM jobs"), [("success",)])
         self.figures["snapshots lost and accounted for"] += int(dropped)
         self.assertEqual(writer.errors.count(small_disk.FULL), times, writer.errors)
-        self.check_told([])
+        self.check_reports([])
 
     def test_never_freed(self):
-        """The command's status is passed on all the same, in time, and one line says what is not
-        stored."""
+        """The command's status is passed on in time, and one line reports what is not stored."""
         process = self.start_sonde("--interval", "10ms", "--job", "build", "--", "sh", "-c",
                                    "echo ready $$; read line; exit 7")
         self.await_ready(process)
@@ -88,63 +87,63 @@ class FullDisk(SmallDisk):
         self.assertEqual(result.stderr.count("not stored to the end"), 1, result)
         self.check_reading()
         self.make_room()
-        self.check_told([])
+        self.check_reports([])
         self.assertEqual(self.rows("SELECT job_id, outcome, cause FROM jobs"),
                          [("build", "unknown", "lost")])
         self.assertEqual(self.run_job("true", options=("--job", "build")).summary["job_id"],
                          "build")
 
     def test_full_when_it_is_opened(self):
-        """The ballast is what it begins with."""
+        """The ballast provides the first space."""
         writer = self.write_database("--ticks", 100, "--job", "build")
         before = writer.wait()
         self.fill()
         writer = self.write_database("--ticks", 20, "--job", "build")
-        told = writer.wait()
-        self.assertEqual((writer.errors, told.lost), ("", {}))
+        report = writer.wait()
+        self.assertEqual((writer.errors, report.lost), ("", {}))
         self.check_reading()
         self.make_room()
-        self.check_told([before, told])
+        self.check_reports([before, report])
 
     def test_full_before(self):
-        """There was never any room."""
+        """The disk was full from the start."""
         self.fill()
         result = self.run_sonde("run", "--", "sh", "-c", "exit 7")
         self.assertEqual(result.status, 7, result)
         self.assertEqual(result.stderr.count("not stored"), 1, result)
         self.make_room()
         self.assertEqual(self.run_job("true").stderr.count("sonde: run:"), 0)
-        self.check_told([])
+        self.check_reports([])
 
     def test_database_fills_it(self):
-        """What has expired makes room, again and again."""
+        """Expired data makes room repeatedly."""
         hours, days = 1, 1 / 12
         writer = self.write_database("--job", "build", "--processes", 100, "--interval", 10,
                                      "--full-hours", hours, "--minute-days", days, "--ticks",
                                      faults.count(3500, 10000))
-        told = writer.wait(600)
-        self.assertTrue(told.is_done, writer.errors)
-        self.figures["ticks stored"] += len(told.ticks)
-        self.figures["ticks lost"] += len(told.lost)
+        report = writer.wait(600)
+        self.assertTrue(report.is_done, writer.errors)
+        self.figures["ticks stored"] += len(report.ticks)
+        self.figures["ticks lost"] += len(report.lost)
         self.figures["times that room was made"] += writer.said.count("ROOM 0")
         self.assertGreater(writer.said.count("ROOM 0"), 0, "the disk did not fill up")
-        self.assertEqual(told.lost, {})
+        self.assertEqual(report.lost, {})
         self.enlarge()
-        self.check_told([told], (hours, days))
+        self.check_reports([report], (hours, days))
 
     def test_nothing_expires(self):
-        """It goes on as long as there is room, and what is there stays whole."""
+        """Writing continues while there is room, and stored data stays intact."""
         with open(os.path.join(self.disk, "filler"), "wb") as filler:
             filler.write(b"x" * (self.SIZE_MB << 19))
         writer = self.write_database("--job", "build", "--processes", 200, "--ticks", 350)
-        told = writer.wait()
-        self.figures["ticks stored"] += len(told.ticks)
-        self.figures["ticks lost"] += len(told.lost)
-        self.assertGreater(len(told.lost), 0, "the disk did not fill up")
-        self.assertGreater(len(told.ticks), 100)
+        report = writer.wait()
+        self.figures["ticks stored"] += len(report.ticks)
+        self.figures["ticks lost"] += len(report.lost)
+        self.assertGreater(len(report.lost), 0, "the disk did not fill up")
+        self.assertGreater(len(report.ticks), 100)
         self.check_reading()
         self.enlarge()
-        self.check_told([told])
+        self.check_reports([report])
 
 
 if faults.IS_LONG:
@@ -164,7 +163,7 @@ if faults.IS_LONG:
                                " WHERE run_id = ?", result.summary["run_id"])[0][0]
             self.assertEqual(stored + dropped, result.summary["num_samples"])
             self.assertEqual(self.rows("SELECT outcome FROM jobs"), [("success",)])
-            self.check_told([])
+            self.check_reports([])
 
 
 if __name__ == "__main__":

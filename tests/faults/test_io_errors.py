@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""System calls that fail: the database stays intact, no snapshot is half there, what was lost is
-accounted for, and once the fault is gone the next one works."""
+"""System calls that fail: the database stays intact, snapshots are complete, losses are accounted
+for, and writing works again after the fault."""
 import collections
 import os
 import re
@@ -22,7 +22,7 @@ ERRORS = {
     "mmap": ("ENOMEM",),
     "writev": ("EIO", "ENOSPC"),
 }
-# One call fails; some in a row; all from there on.
+# One call fails; several in a row; all that follow.
 LENGTHS = ("{0}", "{0}..{1}", "{0}+")
 SOME = 7
 
@@ -58,7 +58,7 @@ class Errors(faults.Case):
             return collections.Counter(line.split()[1].split("(")[0] for line in lines)
 
     def sites(self, made, wanted):
-        """(call, error, when): every call has its share, every length its turn."""
+        """(call, error, when): spreads faults over the calls and the lengths."""
         sites = []
         calls = [call for call in ERRORS if made[call]]
         for turn in range(wanted):
@@ -77,20 +77,20 @@ class Errors(faults.Case):
                 writer = self.inject(f"trace={call}", f"inject={call}:error={error}:when={when}",
                                      words=words)
                 self.figures["errors injected"] += 1
-                told = writer.told()
-                self.check_words(writer, told)
-                self.check_told(([before] if before else []) + [told], retention)
+                report = writer.report()
+                self.check_words(writer, report)
+                self.check_reports(([before] if before else []) + [report], retention)
 
-    def check_words(self, writer, told):
-        """It went on, or said why not and which file."""
+    def check_words(self, writer, report):
+        """The driver continued, or reported the cause and the file."""
         self.assertIn(writer.process.returncode, (0, 1), writer.errors)
         self.figures["went on" if writer.process.returncode == 0 else "said why not"] += 1
-        self.figures["ticks lost and accounted for"] += len(told.lost)
+        self.figures["ticks lost and accounted for"] += len(report.lost)
         if writer.process.returncode == 1:
             lines = writer.errors.splitlines()
             self.assertEqual(len(lines), 1, lines)
             self.assertIn(self.database, lines[0])
-        for why in told.lost.values():
+        for why in report.lost.values():
             self.assertIn(self.database, why)
 
     # ---- in which the calls fail ----
@@ -135,12 +135,12 @@ class WriterThread(faults.Case):
         self.figures["snapshots lost and accounted for"] += dropped
         self.assertEqual(self.rows("SELECT count(*) FROM snapshots")[0][0], stored)
         if "not stored to the end" in writer.errors:
-            # It failed until there was no later time to write, or to tell, of it.
+            # It failed until the end, so that the end could not be reported.
             self.assertGreater(dropped, 0)
             self.assertTrue(self.is_in_trouble(writer.errors), writer.errors)
             return
-        # Each trouble is told with its end, and what is told adds up; what was lost while it was
-        # stopping has no trouble before it, and a trouble that was still on has its end there.
+        # Each error is reported with its end, and the reported losses add up. Losses while stopping
+        # have no error message, and an error that lasts ends there.
         ends = re.findall(r"; ([\d,]+) snapshots? \([^)]*\) (?:was|were) not stored", writer.errors)
         self.assertEqual(sum(int(end.replace(",", "")) for end in ends), dropped, writer.errors)
         late = writer.errors.count("not stored, at the end")
@@ -152,7 +152,7 @@ class WriterThread(faults.Case):
         else:
             self.assertEqual(sum(lost for lost, _ in gaps), dropped)
         self.assertLessEqual({reason for _, reason in gaps}, reasons)
-        self.check_told([])
+        self.check_reports([])
 
     def is_in_trouble(self, errors):
         """Whether it was, at the end. One trouble may become another before both are over."""
@@ -186,7 +186,7 @@ class WriterThread(faults.Case):
 
 @unittest.skipUnless(harness.shutil.which("strace"), "needs strace")
 class RealRun(faults.Case):
-    """sonde run itself: whatever fails, the command's status is passed on."""
+    """sonde run itself passes on the status of the command, whatever fails."""
 
     def test_command_does_not_notice(self):
         for _ in range(faults.count(4, 60)):
@@ -203,11 +203,11 @@ class RealRun(faults.Case):
                 self.assertEqual(result.status, 7, result)
                 self.assertEqual(result.summary["exit_code"], 7)
                 if os.path.exists(self.database):
-                    self.check_told([])
+                    self.check_reports([])
 
     if faults.IS_LONG:
         def test_disk_hangs(self):
-            """It is not waited for any longer than a person would."""
+            """sonde run does not wait for it longer than a person would."""
             for call in ("pwrite64", "openat"):
                 with self.subTest(call=call):
                     prefix = faults.strace(self.database, f"trace={call}",
@@ -215,7 +215,7 @@ class RealRun(faults.Case):
                     result = self.run_sonde("run", "--", "sh", "-c", "exit 7", prefix=prefix)
                     self.assertEqual(result.status, 7, result)
                     self.assertIn("does not answer", result.stderr)
-                    self.check_told([])
+                    self.check_reports([])
 
 
 if __name__ == "__main__":

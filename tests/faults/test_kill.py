@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kill -9 at any point: nothing but the interval in flight is lost, and nothing is corrupt."""
+"""kill -9 at any point: only the current interval is lost, and nothing is corrupt."""
 import json
 import os
 import signal
@@ -26,27 +26,27 @@ class ByTime(faults.Case):
     """At a random moment."""
 
     def kill_some(self, kills, words, within=0.25, retention=None, writers=1):
-        """Kills that many times, in a database that others were killed in before."""
-        tolds = []
+        """Kills that many writers of one database, one after the other."""
+        reports = []
         for number in range(kills):
             if number % KILLS_PER_DATABASE == 0:
                 self.clear()
-                tolds = []
+                reports = []
             running = [self.write_database("--seed", self.random.getrandbits(30),
                                            "--ticks", 100000, *words) for _ in range(writers)]
             for writer in running:
                 time.sleep(self.random.uniform(0, within))
-                tolds.append(writer.kill())
+                reports.append(writer.kill())
                 self.check_sanitizers(writer.errors.encode())
                 self.assertEqual(writer.errors, "")
                 self.figures["kills"] += 1
-                self.figures["ticks acknowledged"] += len(tolds[-1].ticks)
-            if len({told.pid for told in tolds}) == len(tolds):
-                self.check_told(tolds, retention)
+                self.figures["ticks acknowledged"] += len(reports[-1].ticks)
+            if len({report.pid for report in reports}) == len(reports):
+                self.check_reports(reports, retention)
             else:
                 # The kernel gave a pid out again: the rows of these two are not distinguishable.
                 self.clear()
-                tolds = []
+                reports = []
 
     def test_while_it_is_made(self):
         for _ in range(faults.count(4, 60)):
@@ -65,12 +65,12 @@ class ByTime(faults.Case):
                        within=0.4, retention=RETENTION)
 
     def test_at_the_end_of_a_minute(self):
-        """Most of its roll-up has to be made up for: 5,800 ticks of 200 processes."""
+        """Recovery has to roll up 5,800 ticks of 200 processes."""
         ticks = faults.count(290, 5800)
         writer = self.write_database("--interval", 58 / ticks, "--processes", 200, "--job", "build",
                                      "--start", MINUTE, "--ticks", ticks, "--stay")
         self.await_ticks(writer, ticks)
-        self.check_told([writer.kill()])
+        self.check_reports([writer.kill()])
         self.figures["kills"] += 1
 
 
@@ -81,25 +81,25 @@ class ByCall(faults.Case):
              "newfstatat")
 
     def read_half_made(self):
-        """What a reader does with it must not spoil it for the next writer."""
+        """A reader must not change the database for the next writer."""
         result = self.run_sonde("jobs")
         self.assertIn(result.status, (0, 1), result)
         self.assertRegex(result.stderr, "^$|no data yet|no jobs stored yet|there is no database")
 
     def kill_at_calls(self, words, kills, prepare=None, retention=None, is_read=False):
-        """Spreads that many kills over the calls that the driver makes when left alone."""
+        """Spreads that many kills over the calls of an undisturbed driver."""
         for call, number in self.spread(words, kills, prepare):
             with self.subTest(call=call, number=number):
                 self.clear()
-                tolds = [prepare()] if prepare else []
+                reports = [prepare()] if prepare else []
                 writer = self.write_database(*words, prefix=faults.strace(
                     self.database, f"trace={call}", f"inject={call}:signal=KILL:when={number}"))
-                tolds.append(writer.wait())
+                reports.append(writer.wait())
                 self.assertEqual(writer.process.returncode, -signal.SIGKILL, writer.errors)
                 self.figures["kills"] += 1
                 if is_read:
                     self.read_half_made()
-                self.check_told(tolds, retention)
+                self.check_reports(reports, retention)
 
     def spread(self, words, kills, prepare):
         self.clear()
@@ -148,7 +148,7 @@ class ByCall(faults.Case):
 
 
 def changes_of(rows):
-    """Without those that merely repeat the row before: it holds until the next. (proc, tick, …)"""
+    """Without rows that only repeat the previous one. (proc, tick, …)"""
     kept = []
     last = {}
     for proc, tick, *values in rows:
@@ -181,7 +181,7 @@ class Recovery(faults.Case):
         return content
 
     def test_as_if_it_had_ended_well(self):
-        """What the next writer makes of a killed one's samples is what that one would have made."""
+        """The next writer rolls up the samples of a killed one as that one would have done."""
         for ticks, interval in ((1, 1), (60, 1), (61, 1), (150, 7)):
             with self.subTest(ticks=ticks, interval=interval):
                 words = ("--start", START, "--job", "build", "--seed", 7, "--interval", interval)
@@ -232,7 +232,7 @@ class RealRun(faults.Case):
             self.figures["kills"] += 1
             if not os.path.exists(self.database):
                 continue
-            self.check_told([])
+            self.check_reports([])
             for verb in ("jobs", "events"):
                 result = self.run_sonde(verb, "--json")
                 self.assertIn(result.status, (0, 1), result)
@@ -261,13 +261,13 @@ class Log(faults.Case):
         *whole, torn = content.split(b"\n")
         return [json.loads(line) for line in whole], torn
 
-    def check_log(self, told):
-        """Every line is whole, but for the last of the last file; and none is missing."""
+    def check_log(self, report):
+        """Every line is complete, except the last of the last file; and none is missing."""
         older, middle, newest = (self.lines(suffix) for suffix in (".2", ".1", ""))
         self.assertEqual((older[1], middle[1]), (b"", b""), "a torn line after a rotation")
         numbers = [line["running_jobs"] for line in older[0] + middle[0] + newest[0]]
-        if told.ticks:
-            last = max(told.ticks)
+        if report.ticks:
+            last = max(report.ticks)
             self.assertIn(numbers[-1:], ([last], [last + 1]), "acknowledged lines are not there")
             steps = {after - before for before, after in zip(numbers, numbers[1:])}
             self.assertLessEqual({step for step in steps if step > 0}, {1}, "lines are missing")
@@ -278,13 +278,13 @@ class Log(faults.Case):
         for _ in range(faults.count(3, 60)):
             writer = self.write_database("--ticks", 100000, *self.words)
             time.sleep(self.random.uniform(0, 0.3))
-            told = writer.kill()
+            report = writer.kill()
             self.figures["kills"] += 1
-            self.check_log(told)
+            self.check_log(report)
             after = self.write_database("--ticks", 1, *self.words)
-            told = after.wait()
+            report = after.wait()
             self.assertEqual(after.process.returncode, 0, after.errors)
-            self.assertEqual(self.check_log(told), b"")
+            self.assertEqual(self.check_log(report), b"")
 
     @harness.needs_program("strace")
     def test_killed_at_calls(self):
@@ -295,9 +295,9 @@ class Log(faults.Case):
                     self.clear()
                     writer = self.write_database("--ticks", 200, *self.words, prefix=faults.strace(
                         None, f"trace={call}", f"inject={call}:signal=KILL:when={number}"))
-                    told = writer.wait()
+                    report = writer.wait()
                     self.figures["kills"] += writer.process.returncode == -signal.SIGKILL
-                    self.check_log(told)
+                    self.check_log(report)
                     after = self.write_database("--ticks", 1, *self.words)
                     self.assertEqual(self.check_log(after.wait()), b"")
 

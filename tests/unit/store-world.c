@@ -437,7 +437,7 @@ static void live_on(struct world *world, struct world_process *process)
     if (random_once_in(random, 40)) {
         process->is_alive = false;
         if (random_once_in(random, 2))
-            be_born(world, process); /* the pid has changed hands between two ticks */
+            be_born(world, process); /* the pid was reused between two ticks */
         return;
     }
     if (!process->is_idle)
@@ -627,13 +627,13 @@ bool same_real(const struct field *field, double written, double found)
 {
     double step = field->resolution;
 
-    if (!isfinite(written)) /* what is no number cannot be known */
+    if (!isfinite(written)) /* NaN and infinity are stored as unknown */
         return isnan(found);
     if (isnan(found))
         return false;
     if (step == 0)
         return written == found;
-    /* What is beyond 64 bits of steps stays there, on its side. */
+    /* Values beyond 64 bits are limited, with their sign. */
     if (fabs(written) / step > 9e18)
         return fabs(found) / step > 9e18 && (found > 0) == (written > 0);
     if (fabs(found - written) > step / 2 * (1 + 1e-9) + fabs(written) * 1e-15)
@@ -735,7 +735,7 @@ static int by_run_id(const void *a, const void *b)
 void assert_same_snapshot(const struct snapshot *written, const struct snapshot *found,
                           size_t number)
 {
-    /* Jobs come in no promised order; the world has them in this one. */
+    /* The order of jobs is not specified; this is the order of the world. */
     if (found->jobs.count)
         qsort(found->jobs.items, found->jobs.count, sizeof(found->jobs.items[0]), by_run_id);
     assert_same_record(&snapshot_record, written, found, "snapshot", number);

@@ -1,6 +1,6 @@
-/* For the tests of the store: a database in a directory of its own, snapshots and other records
- * made at random out of the field tables (so that a new field is tested too), and their comparison
- * at the resolution that each field promises. Nothing here but the seed decides what is made. */
+/* For the tests of the store: a database in a temporary directory, random snapshots and other records
+ * made from the field tables (so that new fields are tested, too), and comparisons at the resolution
+ * of each field. The seed alone determines the records. */
 #pragma once
 
 #include <sqlite3.h>
@@ -23,32 +23,32 @@ struct store_fixture {
 
 #define FIXTURE_INTERVAL 5.0
 
-/* The time of snapshots that a test makes by itself; it may move it on. */
+/* The time of the next snapshot that a test makes itself; the test can advance it. */
 extern double fixture_now;
-/* An interval later: the time and the number of the next snapshot. */
+/* Advances the time by an interval, and sets the time and the id of a snapshot. */
 void fixture_stamp(struct snapshot *snapshot);
 
 int store_fixture_set_up(void **state);
 int store_fixture_tear_down(void **state);
 
-/* What lies beside the database. */
+/* Deletes the files beside the database. */
 void fixture_remove_sides(const struct store_fixture *fixture);
 
 /* These fail the test if they fail. */
 struct store *fixture_open(const struct store_fixture *fixture);
-/* Does `act` in a process that then dies without a word; so many seconds pass. */
+/* Runs `act` in a process that then dies without closing the store; `seconds` pass. */
 void fixture_die_after(const struct store_fixture *fixture, void (*act)(struct store *store),
                        double seconds);
 struct store_reader *fixture_reader(const struct store_fixture *fixture);
-/* Plain SQLite, as any tool would see the file. */
+/* Opens the file with plain SQLite. */
 sqlite3 *fixture_sqlite(const struct store_fixture *fixture);
 
 void run_sql(sqlite3 *handle, const char *sql);
-/* The first column of the first row; no row is a failure. */
+/* The first column of the first row; fails the test without a row. */
 int64_t ask_int(sqlite3 *handle, const char *sql);
 double ask_real(sqlite3 *handle, const char *sql);
 
-/* ---- chance ---- */
+/* ---- random records ---- */
 
 struct chance {
     uint64_t state;
@@ -61,23 +61,23 @@ uint64_t random_below(struct chance *random, uint64_t limit);
 /* One time in `times`. */
 bool random_once_in(struct chance *random, uint64_t times);
 
-/* A value for one field or for all: unknown, ordinary, extreme, hostile. What is required is known.
- */
+/* Random values for one field or for all: unknown, ordinary, extreme or hostile. Required fields are
+ * known. */
 void random_field(struct chance *random, const struct field *field, struct arena *arena,
                   void *object);
 void random_record(struct chance *random, const struct record *record, struct arena *arena,
                    void *object);
 
-/* What no field table says: an event is one of a process, and an anomaly is no news, unless a test
- * makes it so. */
+/* Initialise also what is not in the field tables: an event is not of a step, and an anomaly is not
+ * opening. */
 void init_event(struct process_event *event);
 void random_event(struct chance *random, struct arena *arena, struct process_event *event);
 void init_anomaly(struct anomaly *anomaly);
 void random_anomaly(struct chance *random, struct arena *arena, struct anomaly *anomaly);
 
-/* ---- a machine that never was ---- */
+/* ---- a synthetic machine ---- */
 
-/* Long after any session can have begun: its labels are the world's, not the clock's. */
+/* Later than the start of any session, which is of the real clock. */
 #define WORLD_START 4000000000.125
 
 #define WORLD_PIDS 10
@@ -90,7 +90,7 @@ struct world_run {
 
 struct world_process {
     bool is_alive;
-    bool is_idle;    /* its samples hardly ever change */
+    bool is_idle;    /* its samples rarely change */
     bool keeps_time; /* its age follows from its start */
     struct process_metric metric;
 };
@@ -98,7 +98,7 @@ struct world_process {
 struct world {
     struct chance random;
     double now;
-    uint64_t clock_ticks; /* what start_ticks are counted in */
+    uint64_t clock_ticks; /* the current time in units of start_ticks */
     int64_t last_id;
     unsigned tag;
     struct world_run runs[WORLD_RUNS];
@@ -107,36 +107,36 @@ struct world {
 };
 
 void world_init(struct world *world, uint64_t seed);
-/* Its figures can be added up. */
+/* The same with figures small enough to be added up. */
 void world_init_tame(struct world *world, uint64_t seed);
 void world_done(struct world *world);
-/* Some time later: the caller's. */
+/* Advances the time and makes a snapshot, which the caller owns. */
 struct snapshot *world_tick(struct world *world);
 
-/* Writes it; it stays the caller's. */
+/* Writes a snapshot, which the caller still owns. */
 void write_snapshot(struct store *store, struct snapshot *snapshot);
 
-/* Writes an anomaly in a tick of its own, or a pattern beside those that are stored. 0 or a negative
- * errno. */
+/* Writes an anomaly in a tick of its own, or a pattern beside those that are stored. 0 or a
+ * negative errno. */
 int write_anomaly(struct store *store, const struct anomaly *anomaly);
 int write_pattern(struct store *store, const struct pattern *pattern);
 
-/* What a test has written, in that order. It owns them. */
+/* The snapshots that a test has written, in their order. It owns them. */
 struct written VEC(struct snapshot *);
 
 void written_add(struct written *written, struct snapshot *snapshot);
 void written_done(struct written *written);
-/* The world's next snapshot, written; or only made, as another process has written it. */
+/* Makes and writes the next snapshot; or only makes it, after another process has written it. */
 struct snapshot *write_next(struct store *store, struct world *world, struct written *written);
 void written_elsewhere(struct written *written, struct world *world, pid_t pid);
 
 /* ---- comparison ---- */
 
 bool field_is_known(const struct field *field, const void *object);
-/* Takes over what is known in `from`. */
+/* Copies the known fields of `from`. */
 void record_merge(const struct record *record, void *into, const void *from);
 
-/* Whether `found` is what `written` is at the field's resolution; says what differs. */
+/* Whether the two are equal at the resolution of each field; prints the differences. */
 bool same_real(const struct field *field, double written, double found);
 bool same_record(const struct record *record, const void *written, const void *found);
 /* `what` and `number` are for the message. */

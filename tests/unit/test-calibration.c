@@ -1,4 +1,4 @@
-/* How often estimates held: against histories where that can be counted by hand. */
+/* Calibration of histories that can be counted by hand. */
 #include "unit.h"
 
 #include <math.h>
@@ -60,7 +60,7 @@ static struct calibration_list judge(void)
     return list;
 }
 
-static void test_nothing(void **state _unused_)
+static void test_no_runs(void **state _unused_)
 {
     assert_int_equal(judge().count, 0);
     add_run("make", 100);
@@ -76,7 +76,7 @@ static void test_nothing(void **state _unused_)
     assert_int_equal(judge().count, 0);
 }
 
-static void test_estimates_that_hold(void **state _unused_)
+static void test_estimates_that_are_high_enough(void **state _unused_)
 {
     for (int i = 0; i < 21; i++)
         add_run("make", 100);
@@ -95,7 +95,7 @@ static void test_estimates_that_hold(void **state _unused_)
     assert_int_equal(found->memory_when_sure.checked, 16);
 }
 
-static void test_memory_that_always_grows_never_holds(void **state _unused_)
+static void test_growing_memory_exceeds_every_estimate(void **state _unused_)
 {
     for (int i = 0; i < 11; i++)
         add_run("train", 100 + i);
@@ -105,8 +105,8 @@ static void test_memory_that_always_grows_never_holds(void **state _unused_)
     assert_int_equal(list.items[0].cpu.held, 10);
 }
 
-/* Only what had ended when a run began could be known. */
-static void test_runs_at_the_same_time_know_nothing_of_each_other(void **state _unused_)
+/* Only runs that had ended when a run began are used for its estimate. */
+static void test_simultaneous_runs_are_independent(void **state _unused_)
 {
     for (int i = 0; i < 5; i++) {
         now = 1000;
@@ -121,8 +121,8 @@ static void test_runs_at_the_same_time_know_nothing_of_each_other(void **state _
     assert_int_equal(list.items[0].memory.held, 1);
 }
 
-/* It must not be held against itself. */
-static void test_a_run_that_ended_before_it_began(void **state _unused_)
+/* A run must not be part of its own estimate. */
+static void test_run_that_ended_before_it_began(void **state _unused_)
 {
     for (int i = 0; i < 3; i++) {
         struct run_digest run = digest_of("make", 100);
@@ -135,7 +135,7 @@ static void test_a_run_that_ended_before_it_began(void **state _unused_)
 static void test_a_run_killed_for_memory(void **state _unused_)
 {
     add_run("make", 100);
-    struct run_digest killed = digest_of("make", 80); /* nobody knows what it would have needed */
+    struct run_digest killed = digest_of("make", 80); /* what it would have needed is unknown */
     killed.job.outcome = OUTCOME_FAILURE;
     killed.job.profile.oom_count = 1;
     add(&killed);
@@ -144,7 +144,7 @@ static void test_a_run_killed_for_memory(void **state _unused_)
     assert_int_equal(list.items[0].memory.checked, 0);
     assert_false(real_is_known(list.items[0].memory.rate));
 
-    killed = digest_of("make", 900); /* more than was foreseen, that is certain */
+    killed = digest_of("make", 900); /* certainly more than estimated */
     killed.job.outcome = OUTCOME_FAILURE;
     killed.job.profile.oom_count = 1;
     add(&killed);
@@ -173,7 +173,7 @@ static void test_many_types(void **state _unused_)
     }
 }
 
-/* The p95 of the latest 200: of runs that were once large and are small now, nothing is left. */
+/* The p95 of the latest 200 runs: older, larger runs have no effect. */
 static void test_only_the_latest_count(void **state _unused_)
 {
     for (int i = 0; i < 200; i++)
@@ -190,11 +190,11 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, start, finish)
     const struct CMUnitTest tests[] = {
-        TEST(test_nothing),
-        TEST(test_estimates_that_hold),
-        TEST(test_memory_that_always_grows_never_holds),
-        TEST(test_runs_at_the_same_time_know_nothing_of_each_other),
-        TEST(test_a_run_that_ended_before_it_began),
+        TEST(test_no_runs),
+        TEST(test_estimates_that_are_high_enough),
+        TEST(test_growing_memory_exceeds_every_estimate),
+        TEST(test_simultaneous_runs_are_independent),
+        TEST(test_run_that_ended_before_it_began),
         TEST(test_a_run_killed_for_memory),
         TEST(test_many_types),
         TEST(test_only_the_latest_count),

@@ -1,4 +1,4 @@
-/* Made-up histories: what was planted is found, and what was not is not. */
+/* Synthetic histories: planted causes are found, and no others. */
 #include "unit.h"
 
 #include <errno.h>
@@ -140,8 +140,8 @@ static void test_a_planted_cause_is_found(void **state _unused_)
     assert_null(get("[memory_vs_failure] >2GB")); /* there are none */
 }
 
-/* The same runs with their outcomes shuffled: what is called significant then is chance. */
-static void test_shuffled_outcomes_are_chance(void **state _unused_)
+/* The same runs with shuffled outcomes: significant findings are then due to chance. */
+static void test_shuffled_outcomes_are_not_significant(void **state _unused_)
 {
     unsigned with_significant = 0, with_any = 0;
 
@@ -174,7 +174,7 @@ static void test_shuffled_outcomes_are_chance(void **state _unused_)
     print_message("# %u of %d shuffles gave a significant group, %u any group\n", with_significant,
                   SHUFFLES, with_any);
     assert_true(with_significant * 100 <= 8 * SHUFFLES);
-    assert_true(with_any > 0); /* confidence alone would have said something */
+    assert_true(with_any > 0); /* by confidence alone there would be findings */
 }
 
 /* ---- what is looked at ---- */
@@ -256,7 +256,7 @@ static void test_quarters_of_cpu(void **state _unused_)
         has_tag(&need("[cpu_vs_failure] quartile 2")->context_tags, "cpu_seconds:10.750-20.500"));
 }
 
-static void test_cpu_that_is_always_the_same(void **state _unused_)
+static void test_constant_cpu(void **state _unused_)
 {
     for (int i = 0; i < 40; i++) {
         struct run_digest run = digest_of(i % 2, REAL_UNKNOWN);
@@ -303,7 +303,7 @@ static void add_calls(int count, bool has_failed, int source, struct tally *call
 
 static void test_calls_that_dominate(void **state _unused_)
 {
-    /* Those that wait are neither found nor do they hide what is. */
+    /* Waiting calls are not found and do not hide others. */
     struct tally writing[] = {{"wait4", 90}, {"write", 4}, {"read", 6}, {"futex", 0}};
     struct tally reading[] = {{"write", 35}, {"read", 36}, {"openat", 29}};
 
@@ -322,7 +322,7 @@ static void test_calls_that_dominate(void **state _unused_)
     assert_null(get("[syscall_vs_failure] read (bpf)")); /* all of them: nothing to compare */
 }
 
-static void test_one_source_at_a_time(void **state _unused_)
+static void test_sources_are_separate(void **state _unused_)
 {
     struct tally writing[] = {{"write", 100}}, reading[] = {{"read", 100}};
 
@@ -342,7 +342,7 @@ static void test_one_source_at_a_time(void **state _unused_)
     assert_int_equal(need("[syscall_vs_failure] write (sampled)")->failures, 0);
 }
 
-static void test_what_is_not_known_does_not_count(void **state _unused_)
+static void test_unknown_figures_are_left_out(void **state _unused_)
 {
     for (int i = 0; i < 60; i++) {
         /* of the first 40 the memory is known, and none of the others has failed */
@@ -357,7 +357,7 @@ static void test_what_is_not_known_does_not_count(void **state _unused_)
 
 /* ---- what is found ---- */
 
-static void test_two_runs_are_no_group(void **state _unused_)
+static void test_small_groups_are_not_tested(void **state _unused_)
 {
     for (int i = 0; i < 20; i++) {
         struct run_digest run = digest_of(i < 2, i < 2 ? 3000 : 10);
@@ -371,7 +371,7 @@ static void test_two_runs_are_no_group(void **state _unused_)
     assert_int_equal(need("[memory_vs_failure] >2GB")->runs, 3);
 }
 
-static void test_a_deviation_of_a_tenth(void **state _unused_)
+static void test_minimum_deviation(void **state _unused_)
 {
     /* 3 of 10 against 4 of 20, which is 0.1 but for rounding; then 4 of 21. */
     for (int i = 0; i < 20; i++) {
@@ -380,7 +380,7 @@ static void test_a_deviation_of_a_tenth(void **state _unused_)
     }
     find();
     assert_near(need("[memory_vs_failure] >2GB")->deviation, 0.1, 1e-12);
-    /* Fisher says nothing of the kind: 0.58, by R */
+    /* not significant by Fisher's test: 0.58, by R */
     assert_near(need("[memory_vs_failure] >2GB")->p_value, 0.582043343653251, 1e-9);
     assert_int_equal(need("[memory_vs_failure] >2GB")->significant, TRUTH_NO);
     struct run_digest run = digest_of(true, 10);
@@ -391,7 +391,7 @@ static void test_a_deviation_of_a_tenth(void **state _unused_)
     assert_int_equal(analysis.groups_tested, 2); /* dropped, but looked at */
 }
 
-static void test_confidence_has_an_end(void **state _unused_)
+static void test_confidence_is_limited(void **state _unused_)
 {
     for (int i = 0; i < 100; i++) {
         struct run_digest run = digest_of(i < 5, i < 5 ? 3000 : 10);
@@ -403,7 +403,7 @@ static void test_confidence_has_an_end(void **state _unused_)
     assert_near(need("[duration_vs_failure] <10s")->confidence, 0.85, 1e-12);
 }
 
-static void test_patterns_are_those_worth_keeping(void **state _unused_)
+static void test_patterns_need_confidence(void **state _unused_)
 {
     struct pattern_list patterns;
 
@@ -435,7 +435,7 @@ static void assert_verdict(int verdict, const char *message)
     assert_int_equal(analysis.correlations.count, 0);
 }
 
-static void test_it_says_when_it_cannot_tell(void **state _unused_)
+static void test_verdicts_without_findings(void **state _unused_)
 {
     struct run_digest run = digest_of(false, 10);
 
@@ -471,7 +471,7 @@ static void test_all_failed(void **state _unused_)
     assert_verdict(VERDICT_ALL_ALIKE, "all of 9 runs failed: there is nothing to compare");
 }
 
-static void test_names_without_end(void **state _unused_)
+static void test_limit_of_names(void **state _unused_)
 {
     for (int i = 0; i < 3000; i++) {
         char name[300];
@@ -494,22 +494,22 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, start, finish)
     const struct CMUnitTest tests[] = {
         TEST(test_a_planted_cause_is_found),
-        TEST(test_shuffled_outcomes_are_chance),
+        TEST(test_shuffled_outcomes_are_not_significant),
         TEST(test_bins_at_their_bounds),
         TEST(test_durations),
         TEST(test_quarters_of_cpu),
-        TEST(test_cpu_that_is_always_the_same),
+        TEST(test_constant_cpu),
         TEST(test_anomalies_with_and_without),
         TEST(test_calls_that_dominate),
-        TEST(test_one_source_at_a_time),
-        TEST(test_what_is_not_known_does_not_count),
-        TEST(test_two_runs_are_no_group),
-        TEST(test_a_deviation_of_a_tenth),
-        TEST(test_confidence_has_an_end),
-        TEST(test_patterns_are_those_worth_keeping),
-        TEST(test_it_says_when_it_cannot_tell),
+        TEST(test_sources_are_separate),
+        TEST(test_unknown_figures_are_left_out),
+        TEST(test_small_groups_are_not_tested),
+        TEST(test_minimum_deviation),
+        TEST(test_confidence_is_limited),
+        TEST(test_patterns_need_confidence),
+        TEST(test_verdicts_without_findings),
         TEST(test_all_failed),
-        TEST(test_names_without_end),
+        TEST(test_limit_of_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static void expect(const char *path, bool create)
     assert_int_equal(access(path, R_OK | W_OK), 0);
 }
 
-/* Refused, in one line that has each of the words. */
+/* The path is rejected with one line that contains both words. */
 static void expect_refused_with(const struct database_path_options *options, int code,
                                 const char *word, const char *another)
 {
@@ -146,7 +146,7 @@ static void test_network_filesystems(void **state _unused_)
     assert_true(database_path_is_network((long)(int32_t)0xFF534D42));
 }
 
-static void test_what_is_missing_is_made(void **state _unused_)
+static void test_missing_paths_are_created(void **state _unused_)
 {
     static const mode_t masks[] = {0, 022, 077, 0777};
 
@@ -165,7 +165,7 @@ static void test_what_is_missing_is_made(void **state _unused_)
     assert_int_equal(mode_of(base), 0700);
 }
 
-static void test_what_is_there_stays(void **state _unused_)
+static void test_existing_files_are_unchanged(void **state _unused_)
 {
     make_dir(BELOW("d"), 0755);
     make_file(BELOW("d/x.db"), 0640);
@@ -175,7 +175,7 @@ static void test_what_is_there_stays(void **state _unused_)
     assert_int_equal(mode_of(BELOW("d/x.db")), 0640);
 }
 
-static void test_nothing_is_made_unasked(void **state _unused_)
+static void test_nothing_is_created_for_readers(void **state _unused_)
 {
     const struct database_path_options missing = {.path = BELOW("x.db")};
     const struct database_path_options deep = {.path = BELOW("a/b/x.db")};
@@ -185,7 +185,7 @@ static void test_nothing_is_made_unasked(void **state _unused_)
     assert_int_equal(access(BELOW("a"), F_OK), -1);
 }
 
-static void test_a_directory_that_others_can_write(void **state _unused_)
+static void test_directory_others_can_write(void **state _unused_)
 {
     static const mode_t modes[] = {0777, 01777, 0770, 0720, 0702, 02775};
 
@@ -195,7 +195,7 @@ static void test_a_directory_that_others_can_write(void **state _unused_)
         if (geteuid() == 0 || (modes[i] & 2)) /* else the group may be the user's private one */
             expect_refused(BELOW("open/x.db"), -EPERM, BELOW("open"), "--state-dir");
     }
-    /* Below it, in one of our own, it may be. */
+    /* A directory of our own below it is allowed. */
     assert_int_equal(chmod(BELOW("open"), 01777), 0);
     expect(BELOW("open/mine/x.db"), true);
     expect_refused("/tmp/x.db", -EPERM, "/tmp", "chmod go-w");
@@ -213,7 +213,7 @@ static void test_links(void **state _unused_)
     expect_refused(BELOW("open/x.db"), -ELOOP, "x.db", "symbolic link");
     expect_refused(BELOW("open/dir/x.db"), -ELOOP, "x.db", "symbolic link");
 
-    /* Links of our own are followed, whether what they name is there or not. */
+    /* Our own links are followed, even if their target is missing. */
     assert_int_equal(symlink("../target/x.db", BELOW("own/x.db")), 0);
     assert_int_equal(symlink(BELOW("target/new/y.db"), BELOW("own/y.db")), 0);
     assert_int_equal(symlink(BELOW("target"), BELOW("own/dir")), 0);
@@ -223,7 +223,7 @@ static void test_links(void **state _unused_)
     assert_int_equal(mode_of(BELOW("target/new")), 0700);
     assert_int_equal(mode_of(BELOW("target/new/y.db")), 0600);
 
-    /* But the side files will stand where they lead. */
+    /* But SQLite's files will be created where the links lead. */
     assert_int_equal(symlink(BELOW("open/z.db"), BELOW("own/z.db")), 0);
     expect_refused(BELOW("own/z.db"), -EPERM, "own/z.db", BELOW("open"));
 
@@ -233,7 +233,7 @@ static void test_links(void **state _unused_)
     expect_refused(BELOW("own/dangling/x.db"), -ENOENT, "dangling", "--state-dir");
 }
 
-static void test_what_is_no_file(void **state _unused_)
+static void test_special_files(void **state _unused_)
 {
     make_dir(BELOW("d.db"), 0700);
     assert_int_equal(mkfifo(BELOW("p.db"), 0600), 0);
@@ -247,8 +247,8 @@ static void test_what_is_no_file(void **state _unused_)
     assert_int_equal(access(BELOW("missing"), F_OK), -1);
 }
 
-/* What comes in from outside does not break the line, and does not push out the fix. */
-static void test_errors_are_one_line(void **state _unused_)
+/* Control characters and long paths leave one line with the fix. */
+static void test_errors_have_one_line(void **state _unused_)
 {
     char path[1200], name[201];
 
@@ -262,7 +262,7 @@ static void test_errors_are_one_line(void **state _unused_)
     expect_refused_with(&(struct database_path_options){.path = path}, -ENOENT, "…", "--state-dir");
 }
 
-static void test_somebody_elses(void **state _unused_)
+static void test_files_of_another_user(void **state _unused_)
 {
     if (geteuid() != 0)
         skip();
@@ -275,7 +275,7 @@ static void test_somebody_elses(void **state _unused_)
     expect_refused(BELOW("theirs/x.db"), -EPERM, BELOW("theirs"), "--state-dir");
 }
 
-/* Runs `body` as another user, for whom the directory is made over; 0 if it went well. */
+/* Runs `body` as another user, who owns the directory; 0 on success. */
 static int as_user(uid_t uid, gid_t gid, int (*body)(void))
 {
     int status;
@@ -303,8 +303,7 @@ static int prepare_at_base(void)
     return -r;
 }
 
-/* With a umask of 002, as some systems have it, all that a user makes is 0775; the group is the
- * user's own. */
+/* With a umask of 002, new directories are 0775; the group is the user's private group. */
 static void test_a_private_group(void **state _unused_)
 {
     struct passwd *user = getpwnam("daemon");
@@ -319,8 +318,7 @@ static void test_a_private_group(void **state _unused_)
     assert_int_equal(WEXITSTATUS(as_user(user->pw_uid, SOMEBODY_ELSE, prepare_at_base)), EPERM);
     assert_int_equal(chmod(base, 0777), 0);
     assert_int_equal(WEXITSTATUS(as_user(user->pw_uid, group->gr_gid, prepare_at_base)), EPERM);
-    /* Without a group's bit the group does not matter; the directory is nobody's but its owner's.
-     */
+    /* Without group write permission, the group does not matter. */
     assert_int_equal(chmod(base, 0755), 0);
     assert_int_equal(as_user(SOMEBODY_ELSE + 1, SOMEBODY_ELSE, prepare_at_base) != 0, 1);
     assert_int_equal(unlink(BELOW("x.db")), 0);
@@ -394,14 +392,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_network_filesystems),
-        with_dir(test_what_is_missing_is_made),
-        with_dir(test_what_is_there_stays),
-        with_dir(test_nothing_is_made_unasked),
-        with_dir(test_a_directory_that_others_can_write),
+        with_dir(test_missing_paths_are_created),
+        with_dir(test_existing_files_are_unchanged),
+        with_dir(test_nothing_is_created_for_readers),
+        with_dir(test_directory_others_can_write),
         with_dir(test_links),
-        with_dir(test_what_is_no_file),
-        with_dir(test_errors_are_one_line),
-        with_dir(test_somebody_elses),
+        with_dir(test_special_files),
+        with_dir(test_errors_have_one_line),
+        with_dir(test_files_of_another_user),
         with_dir(test_a_private_group),
         with_dir(test_a_network_filesystem),
         with_dir(test_a_local_directory_that_is_a_link),

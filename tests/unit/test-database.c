@@ -5,8 +5,7 @@
 #include "store-world.h"
 #include "store/database.h"
 
-/* More than the step after which a restart of the log is tried again, and a quarter of the length
- * from which on it is tried at all. */
+/* More than RESTART_STEP_PAGES, and a quarter of RESTART_PAGES. */
 #define PUT_1100_PAGES "INSERT INTO filler VALUES (randomblob(1100 * 4096))"
 #define PUT_LITTLE     "INSERT INTO filler VALUES ('x')"
 
@@ -26,7 +25,7 @@ static void put(struct database *database, const char *sql)
         fail_msg("%s", database->error.text);
 }
 
-/* A reader that stays makes the log long; when it has left, the log begins anew. */
+/* A long-lived reader makes the log grow; when it has closed, the log restarts. */
 static void test_log_restarts_when_readers_have_left(void **state)
 {
     struct store_fixture *fixture = *state;
@@ -45,7 +44,7 @@ static void test_log_restarts_when_readers_have_left(void **state)
     assert_true(tried_at >= 4 * 1100);
     assert_true(log_pages(&database) >= tried_at);
 
-    /* It is not waited for at every commit. */
+    /* A commit does not always wait for the reader. */
     put(&database, PUT_LITTLE);
     assert_int_equal(database.restart_tried_at, tried_at);
 

@@ -35,7 +35,7 @@ static int start(void **state _unused_)
     return 0;
 }
 
-static void test_no_runs_are_no_data(void **state _unused_)
+static void test_no_runs(void **state _unused_)
 {
     struct resource_estimate estimate = {.confidence = 42};
 
@@ -71,7 +71,7 @@ static void test_percentiles(void **state _unused_)
     assert_close(estimate.confidence, 0.3, 1e-9);
 }
 
-static void test_confidence_rises_with_runs_that_are_alike(void **state _unused_)
+static void test_confidence_rises_with_similar_runs(void **state _unused_)
 {
     struct resource_estimate estimate;
 
@@ -82,7 +82,7 @@ static void test_confidence_rises_with_runs_that_are_alike(void **state _unused_
     }
 }
 
-static void test_memory_of_nothing(void **state _unused_)
+static void test_runs_without_memory(void **state _unused_)
 {
     struct resource_estimate estimate;
 
@@ -95,7 +95,7 @@ static void test_memory_of_nothing(void **state _unused_)
     assert_close(estimate.confidence, 3.0 / 8, 1e-9);
 }
 
-static void test_memory_is_no_less_than_the_largest_process(void **state _unused_)
+static void test_memory_at_least_largest_process(void **state _unused_)
 {
     struct resource_estimate estimate;
 
@@ -121,13 +121,13 @@ static void test_unknown_figures_are_left_out(void **state _unused_)
     assert_close(estimate.estimated_duration_seconds, 10, 1e-9); /* from its start to its end */
 }
 
-static void test_a_run_killed_for_memory_is_a_lower_bound(void **state _unused_)
+static void test_run_killed_for_memory_is_a_lower_bound(void **state _unused_)
 {
     struct resource_estimate estimate;
 
     for (int i = 0; i < 3; i++)
         add_run(OUTCOME_SUCCESS, 200);
-    add_run(OUTCOME_FAILURE, 120)->profile.oom_count = 1; /* below the others: it says nothing */
+    add_run(OUTCOME_FAILURE, 120)->profile.oom_count = 1; /* below the others: no effect */
     assert_int_equal(estimate_make(&list, &estimate), 0);
     assert_close(estimate.peak_memory_mb_p50, 200, 1e-9);
     assert_close(estimate.peak_memory_mb_p95, 200, 1e-9);
@@ -160,7 +160,7 @@ static void test_only_runs_killed_for_memory(void **state _unused_)
     assert_int_equal(estimate.sample_size, 0);
 }
 
-static void test_a_cause_may_say_it(void **state _unused_)
+static void test_cause_names_memory(void **state _unused_)
 {
     static const struct {
         const char *cause;
@@ -185,8 +185,8 @@ static void test_a_cause_may_say_it(void **state _unused_)
     }
 }
 
-/* What sonde says itself names programs, of which one may be called so. */
-static void test_a_name_does_not_say_it(void **state _unused_)
+/* A cause derived by sonde names programs, and one of them may be called "oom". */
+static void test_program_name_is_not_a_cause(void **state _unused_)
 {
     struct process_event chain[2];
     char cause[CAUSE_MAX_BYTES + 1];
@@ -212,7 +212,7 @@ static void test_a_name_does_not_say_it(void **state _unused_)
     }
 }
 
-static void test_an_unknown_outcome_is_no_failure(void **state _unused_)
+static void test_unknown_outcome_is_not_a_failure(void **state _unused_)
 {
     struct resource_estimate estimate;
 
@@ -229,17 +229,17 @@ static void test_an_unknown_outcome_is_no_failure(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_no_runs_are_no_data, start),
+        cmocka_unit_test_setup(test_no_runs, start),
         cmocka_unit_test_setup(test_percentiles, start),
-        cmocka_unit_test_setup(test_confidence_rises_with_runs_that_are_alike, start),
-        cmocka_unit_test_setup(test_memory_of_nothing, start),
-        cmocka_unit_test_setup(test_memory_is_no_less_than_the_largest_process, start),
+        cmocka_unit_test_setup(test_confidence_rises_with_similar_runs, start),
+        cmocka_unit_test_setup(test_runs_without_memory, start),
+        cmocka_unit_test_setup(test_memory_at_least_largest_process, start),
         cmocka_unit_test_setup(test_unknown_figures_are_left_out, start),
-        cmocka_unit_test_setup(test_a_run_killed_for_memory_is_a_lower_bound, start),
+        cmocka_unit_test_setup(test_run_killed_for_memory_is_a_lower_bound, start),
         cmocka_unit_test_setup(test_only_runs_killed_for_memory, start),
-        cmocka_unit_test_setup(test_a_cause_may_say_it, start),
-        cmocka_unit_test_setup(test_a_name_does_not_say_it, start),
-        cmocka_unit_test_setup(test_an_unknown_outcome_is_no_failure, start),
+        cmocka_unit_test_setup(test_cause_names_memory, start),
+        cmocka_unit_test_setup(test_program_name_is_not_a_cause, start),
+        cmocka_unit_test_setup(test_unknown_outcome_is_not_a_failure, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

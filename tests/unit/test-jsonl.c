@@ -93,7 +93,7 @@ static int append(struct jsonl *jsonl, const char *line)
     return jsonl_append(jsonl, line, strlen(line));
 }
 
-/* All lines, each with a newline, as the reader finds them. */
+/* All lines that the reader returns, each with a newline. */
 static struct jsonl_counts read_lines(const char *path, struct text *into)
 {
     _cleanup_jsonl_reader_ struct jsonl_reader *reader = NULL;
@@ -145,7 +145,7 @@ static void test_round_trip(void **state)
     expect_lines(fixture, "{\"a\":1}\n{\"b\":\"é\"}\n{}\n", 0);
 }
 
-static void test_directories_are_made(void **state)
+static void test_directories_are_created(void **state)
 {
     struct fixture *fixture = *state;
     char path[160];
@@ -163,7 +163,7 @@ static void test_directories_are_made(void **state)
     assert_int_equal(st.st_mode & 07777, 0600);
 }
 
-static void test_there_is_no_log(void **state)
+static void test_missing_log(void **state)
 {
     struct fixture *fixture = *state;
     struct jsonl_reader *reader = NULL;
@@ -176,7 +176,7 @@ static void test_there_is_no_log(void **state)
     assert_null(reader);
 }
 
-/* Lines of different lengths; the last `kept` of them must be there, in order. */
+/* Lines of different lengths; the last `kept` ones must be stored in order. */
 static void test_rotation_keeps_the_order(void **state)
 {
     enum { MAX = 100, LINES = 200 };
@@ -192,7 +192,7 @@ static void test_rotation_keeps_the_order(void **state)
         text_printf(&written, "%s\n", line);
 
         read_lines(fixture->path, &found);
-        /* The end of all that was written, cut between two lines. */
+        /* The files have the last lines, complete. */
         assert_true(found.length <= written.length);
         const char *tail = written.bytes + written.length - found.length;
         assert_string_equal(tail, found.bytes);
@@ -200,7 +200,7 @@ static void test_rotation_keeps_the_order(void **state)
         for (int age = 0; age < 3; age++) {
             read_file(fixture, age, &bytes);
             assert_true(bytes.length <= MAX);
-            /* None was rotated before it had to be. */
+            /* No file was rotated too early. */
             assert_true(age == 0 || bytes.length == 0 || bytes.length > MAX - 48);
         }
     }
@@ -252,7 +252,7 @@ static void check_cut(const struct fixture *fixture, const struct text files[sta
     _cleanup_jsonl_ struct jsonl *jsonl = open_log(fixture, PLENTY);
     assert_int_equal(append(jsonl, "{\"after\":true}"), 0);
     text_append_string(&expected, "{\"after\":true}\n");
-    /* The writer mends its own file; it leaves the older ones alone. */
+    /* The writer repairs the current file only. */
     expect_lines(fixture, expected.bytes, age != 0 && cut > whole);
 }
 
@@ -281,8 +281,8 @@ static void test_cut_at_every_byte(void **state)
         text_done(&files[age]);
 }
 
-/* The tail's end is searched for in blocks. */
-static void test_a_long_torn_line_is_cut_off(void **state)
+/* The last newline is searched in blocks. */
+static void test_long_torn_line_is_truncated(void **state)
 {
     static char bytes[3 * 4096 + 10];
     static const size_t newlines[] = {0, 1, 4095, 4096, 4097, 8191, 8192, 3 * 4096 + 8};
@@ -302,7 +302,7 @@ static void test_a_long_torn_line_is_cut_off(void **state)
     expect_lines(*state, "", 0);
 }
 
-static void test_a_full_disk_leaves_no_torn_line(void **state)
+static void test_full_disk_leaves_no_torn_line(void **state)
 {
     _cleanup_jsonl_ struct jsonl *jsonl = open_log(*state, PLENTY);
     struct rlimit before;
@@ -342,13 +342,13 @@ static void test_two_writers(void **state)
     jsonl_close(second);
 }
 
-static void test_the_lock_is_let_go_with_a_child_about(void **state)
+static void test_lock_is_released_despite_a_child(void **state)
 {
     struct jsonl *jsonl = open_log(*state, PLENTY);
     int hold[2];
 
     assert_int_equal(pipe(hold), 0);
-    pid_t child = fork(); /* has the lock's file open, as one about to exec */
+    pid_t child = fork(); /* has the lock file open, like a child before exec */
     if (child == 0) {
         char byte;
         close(hold[1]);
@@ -364,7 +364,7 @@ static void test_the_lock_is_let_go_with_a_child_about(void **state)
     assert_int_equal(status, 0);
 }
 
-static void test_the_file_is_taken_away(void **state)
+static void test_file_is_moved_away(void **state)
 {
     struct fixture *fixture = *state;
     _cleanup_jsonl_ struct jsonl *jsonl = open_log(fixture, PLENTY);
@@ -380,7 +380,7 @@ static void test_the_file_is_taken_away(void **state)
     assert_int_equal(append(jsonl, "c"), 0);
     expect_lines(fixture, "c\n", 0);
 
-    /* Another one in its place, which does not end in a newline. */
+    /* Another file under the same name, without a final newline. */
     assert_int_equal(unlink(fixture->path), 0);
     write_file(fixture, 0, "x\nto", 4);
     assert_int_equal(append(jsonl, "d"), 0);
@@ -391,7 +391,7 @@ static void test_the_file_is_taken_away(void **state)
     expect_lines(fixture, "e\n", 0);
 }
 
-static void test_the_directory_is_taken_away(void **state)
+static void test_directory_is_moved_away(void **state)
 {
     struct fixture *fixture = *state;
     char dir[160], other[160];
@@ -405,7 +405,7 @@ static void test_the_directory_is_taken_away(void **state)
     assert_int_equal(append(jsonl, "b"), 0);
     expect_lines(fixture, "b\n", 0);
 
-    /* As long as it cannot be made there is an error, and then no more. */
+    /* Errors end when the file can be created again. */
     snprintf(other, sizeof(other), "%s/c", fixture->dir);
     assert_int_equal(rename(dir, other), 0);
     int fd = open(dir, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -417,7 +417,7 @@ static void test_the_directory_is_taken_away(void **state)
     expect_lines(fixture, "d\n", 0);
 }
 
-static void test_links_and_other_things(void **state)
+static void test_links_and_special_files(void **state)
 {
     struct fixture *fixture = *state;
     struct jsonl *jsonl = NULL;
@@ -429,7 +429,7 @@ static void test_links_and_other_things(void **state)
     assert_int_equal(jsonl_open(fixture->path, PLENTY, &jsonl), -ELOOP);
     assert_int_equal(access(victim, F_OK), -1);
 
-    /* In a directory of our own it may lead elsewhere, and is rotated there. */
+    /* A link in our own directory is followed, and its target is rotated. */
     assert_int_equal(chmod(fixture->dir, 0700), 0);
     jsonl = open_log(fixture, 3);
     assert_int_equal(append(jsonl, "a"), 0);
@@ -448,7 +448,7 @@ static void test_links_and_other_things(void **state)
     assert_int_equal(jsonl_open(fixture->path, PLENTY, &jsonl), -EISDIR);
 }
 
-static void test_somebody_elses_file(void **state)
+static void test_file_of_another_user(void **state)
 {
     struct fixture *fixture = *state;
     struct jsonl *jsonl = NULL;
@@ -474,7 +474,7 @@ static void test_odd_content(void **state)
     assert_memory_equal(found.bytes, bytes, found.length);
 }
 
-/* Holes in the file stand for long lines. */
+/* Holes in a sparse file serve as long lines. */
 static void test_a_line_that_is_too_long(void **state)
 {
     struct fixture *fixture = *state;
@@ -503,7 +503,7 @@ static void test_a_line_that_is_too_long(void **state)
     assert_int_equal(jsonl_reader_counts(reader)->too_long, 1);
 }
 
-static void test_rotated_and_cut_while_read(void **state)
+static void test_rotation_and_truncation_while_reading(void **state)
 {
     struct fixture *fixture = *state;
     _cleanup_jsonl_ struct jsonl *jsonl = open_log(fixture, 4);
@@ -524,7 +524,7 @@ static void test_rotated_and_cut_while_read(void **state)
     assert_int_equal(jsonl_reader_next(reader, &line, &length), 0);
     jsonl_reader_close(TAKE_PTR(reader));
 
-    /* Somebody empties the file between opening and reading. */
+    /* The file is truncated between opening and reading. */
     assert_int_equal(jsonl_reader_open(fixture->path, &reader), 0);
     assert_int_equal(truncate(fixture->path, 0), 0);
     for (const char *c = "efgh"; *c; c++) { /* i and j were in it */
@@ -556,7 +556,7 @@ static int write_until_stopped(const struct fixture *fixture, int stop_fd)
     return 0;
 }
 
-/* Each line whole, and its number the next one. Returns the last, or -1. */
+/* Lines must be complete and numbered consecutively. Returns the last number, or -1. */
 static int check_numbers(struct jsonl_reader *reader)
 {
     const char *line;
@@ -576,8 +576,8 @@ static int check_numbers(struct jsonl_reader *reader)
     return previous;
 }
 
-/* Beside a writer in another process that rotates all the time. */
-static void test_reading_beside_a_writer(void **state)
+/* While a writer in another process rotates constantly. */
+static void test_reading_while_writing(void **state)
 {
     struct fixture *fixture = *state;
     int stop[2], status, most = -1;
@@ -610,23 +610,23 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_log(test_round_trip),
-        with_log(test_directories_are_made),
-        with_log(test_there_is_no_log),
+        with_log(test_directories_are_created),
+        with_log(test_missing_log),
         with_log(test_rotation_keeps_the_order),
         with_log(test_lines_at_the_limit),
         with_log(test_cut_at_every_byte),
-        with_log(test_a_long_torn_line_is_cut_off),
-        with_log(test_a_full_disk_leaves_no_torn_line),
+        with_log(test_long_torn_line_is_truncated),
+        with_log(test_full_disk_leaves_no_torn_line),
         with_log(test_two_writers),
-        with_log(test_the_lock_is_let_go_with_a_child_about),
-        with_log(test_the_file_is_taken_away),
-        with_log(test_the_directory_is_taken_away),
-        with_log(test_links_and_other_things),
-        with_log(test_somebody_elses_file),
+        with_log(test_lock_is_released_despite_a_child),
+        with_log(test_file_is_moved_away),
+        with_log(test_directory_is_moved_away),
+        with_log(test_links_and_special_files),
+        with_log(test_file_of_another_user),
         with_log(test_odd_content),
         with_log(test_a_line_that_is_too_long),
-        with_log(test_rotated_and_cut_while_read),
-        with_log(test_reading_beside_a_writer),
+        with_log(test_rotation_and_truncation_while_reading),
+        with_log(test_reading_while_writing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

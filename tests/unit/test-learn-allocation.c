@@ -1,5 +1,5 @@
-/* Every allocation of learning and of what is shown of it, failed once and from then on: an error,
- * no crash, no leak, and the next try works. */
+/* Each allocation of learn/ and its reports fails once, and then with all that follow: an error,
+ * no crash, no leak, and the next call works. */
 #include "unit.h"
 
 #include <errno.h>

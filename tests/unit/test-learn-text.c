@@ -1,4 +1,4 @@
-/* Analyses, estimates and two runs side by side, as a person reads them. */
+/* The text output of analyses, estimates and comparisons of runs. */
 #include "unit.h"
 
 #include <math.h>
@@ -112,7 +112,7 @@ static void test_analysis(void **state _unused_)
         "      → look for what it keeps\n");
 }
 
-static void test_analysis_of_nothing(void **state _unused_)
+static void test_empty_analysis(void **state _unused_)
 {
     struct analysis analysis = make_analysis();
     _cleanup_text_ struct text out = {0};
@@ -289,7 +289,7 @@ static void test_diff(void **state _unused_)
     arena_done(&arena);
 }
 
-static void test_diff_where_one_knows_no_calls(void **state _unused_)
+static void test_diff_without_calls_of_one_run(void **state _unused_)
 {
     struct job_report left = make_report("one", OUTCOME_SUCCESS, 100);
     struct job_report right = make_report("two", OUTCOME_SUCCESS, 100);
@@ -311,12 +311,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_analysis),
-        cmocka_unit_test(test_analysis_of_nothing),
+        cmocka_unit_test(test_empty_analysis),
         cmocka_unit_test(test_many_patterns),
         cmocka_unit_test(test_estimate),
         cmocka_unit_test(test_calibration),
         cmocka_unit_test(test_diff),
-        cmocka_unit_test(test_diff_where_one_knows_no_calls),
+        cmocka_unit_test(test_diff_without_calls_of_one_run),
     };
 
     setenv("TZ", "UTC", 1);

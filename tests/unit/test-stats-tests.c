@@ -1,5 +1,5 @@
-/* Tests of shares, of many at once, and of outliers: against published tables, against R 4.2.2, and
- * against the same once more, slow and plain. */
+/* Tests of proportions, multiple testing and outliers: against published tables, R 4.2.2, and
+ * simple slow implementations. */
 #include "unit.h"
 
 #include <math.h>
@@ -43,14 +43,14 @@ static void test_fisher_as_in_r(void **state _unused_)
                      1e-9);
 }
 
-static void test_fisher_of_nothing(void **state _unused_)
+static void test_fisher_of_empty_tables(void **state _unused_)
 {
     assert_true(fisher_exact(0, 0, 0, 0) == 1);
     assert_true(fisher_exact(0, 10, 0, 10) == 1);
     assert_true(fisher_exact(7, 0, 9, 0) == 1);
     assert_true(fisher_exact(0, 0, 3, 4) == 1);
     assert_true(fisher_exact(5, 6, 0, 0) == 1);
-    /* Too small for a number: 0, and not what is no number. */
+    /* An underflow gives 0, not NaN. */
     assert_true(fisher_exact(50000, 0, 0, 50000) == 0);
 }
 
@@ -184,7 +184,7 @@ static void test_spread_as_in_r(void **state _unused_)
     assert_close(spread.deviation, 1.4826, 1e-12);
 }
 
-static void test_spread_of_what_is_mostly_the_same(void **state _unused_)
+static void test_spread_of_mostly_equal_values(void **state _unused_)
 {
     double mostly[] = {5, 5, 5, 5, 15}, same[] = {5, 5, 5};
 
@@ -202,13 +202,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fisher_as_in_r),
-        cmocka_unit_test(test_fisher_of_nothing),
+        cmocka_unit_test(test_fisher_of_empty_tables),
         cmocka_unit_test(test_fisher_against_counting),
         cmocka_unit_test(test_wilson_as_in_r),
         cmocka_unit_test(test_adjusted_as_in_the_paper),
         cmocka_unit_test(test_adjusted_in_any_order),
         cmocka_unit_test(test_spread_as_in_r),
-        cmocka_unit_test(test_spread_of_what_is_mostly_the_same),
+        cmocka_unit_test(test_spread_of_mostly_equal_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

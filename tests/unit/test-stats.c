@@ -67,8 +67,8 @@ static void test_quantile_against_sorting(void **state _unused_)
     }
 }
 
-/* A line with a quarter of its points anywhere: the slope of the line. */
-static void test_theil_sen_is_not_bent_by_outliers(void **state _unused_)
+/* The slope of a line of which a quarter of the points are outliers. */
+static void test_theil_sen_with_outliers(void **state _unused_)
 {
     enum { COUNT = 40 };
     double x[COUNT], y[COUNT], scratch[THEIL_SEN_SCRATCH(COUNT)];
@@ -115,7 +115,7 @@ int main(void)
         cmocka_unit_test(test_kth_largest_against_sorting),
         cmocka_unit_test(test_quantile_by_a_known_example),
         cmocka_unit_test(test_quantile_against_sorting),
-        cmocka_unit_test(test_theil_sen_is_not_bent_by_outliers),
+        cmocka_unit_test(test_theil_sen_with_outliers),
         cmocka_unit_test(test_theil_sen_by_hand),
         cmocka_unit_test(test_kendall_by_hand),
     };

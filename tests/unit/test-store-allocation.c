@@ -1,7 +1,6 @@
-/* Every allocation of the store's own code fails once, and then all from it on; and so do those of
- * SQLite, here and there. Each time an error comes back, nothing crashes, nothing leaks (under
- * ASan), the next call works, and what was said to be stored is there, whole. Linked with
- * -Wl,--wrap for the allocators. */
+/* Each allocation of the store fails once, and then with all that follow; so do some of SQLite's.
+ * Each time the call returns an error, nothing crashes or leaks (under ASan), the next call works,
+ * and acknowledged data is stored completely. Linked with -Wl,--wrap for the allocators. */
 #include "unit.h"
 
 #include <errno.h>
@@ -38,7 +37,7 @@ static int set_up_sqlite(void **state _unused_)
     failing.xMalloc = sqlite_malloc;
     failing.xRealloc = sqlite_realloc;
     sqlite3_config(SQLITE_CONFIG_MALLOC, &failing);
-    sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0); /* every one of them is asked for */
+    sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0); /* all of them */
     return 0;
 }
 
@@ -142,7 +141,7 @@ static int write_job(struct scene *scene)
     return r;
 }
 
-/* A run goes to another session and, when that has ended, comes back. */
+/* Another session takes a run over, and this one takes it back after the other has ended. */
 static int take_over(struct scene *scene)
 {
     struct store *another = NULL, *aside = scene->store;
@@ -156,7 +155,7 @@ static int take_over(struct scene *scene)
     job.started_at = 4;
     job.command = "make --password=x";
     is_failing = false;
-    /* What had no memory left to be taken back still holds the database. */
+    /* A transaction that could not be rolled back still locks the database. */
     assert_int_equal(write_tick(scene), 0);
     scene->store = another = fixture_open(scene->fixture);
     assert_int_equal(store_begin_job(another, &job, name), 0);
@@ -221,7 +220,7 @@ static int write_findings(struct scene *scene)
     return r;
 }
 
-/* A session of its own, with something in it. */
+/* A session with some data. */
 static struct store *open_another(struct scene *scene)
 {
     struct store *aside = scene->store;
@@ -281,7 +280,7 @@ static int read_all(struct scene *scene)
     return r;
 }
 
-/* Ends a session that has something to settle; the handle is gone either way. */
+/* Ends a session with unfolded samples; the handle is freed in any case. */
 static int close_session(struct scene *scene)
 {
     bool was_failing = is_failing;
@@ -297,7 +296,7 @@ static int close_session(struct scene *scene)
 struct plan {
     act *act;
     bool of_sqlite;
-    long stride; /* how many sites lie between two that are tried */
+    long stride; /* distance between two allocations that fail */
     long sites;  /* there are at least so many */
 };
 
@@ -314,7 +313,7 @@ static int act_and_check(void)
     is_failing = false;
     if (r != 0 && r != -ENOMEM)
         fail_msg("site %ld: %d, %s", site, r, played->store ? store_error(played->store) : "");
-    /* Some are made good: SQLite can do with less. */
+    /* SQLite recovers from some failures. */
     if (is_failed && played_plan->act == write_tick)
         assert_int_equal(write_tick(played), 0);
     return r;
@@ -335,7 +334,7 @@ static int by_time(const void *a, const void *b)
     return (*x)->timestamp < (*y)->timestamp ? -1 : 1;
 }
 
-/* All that was said to be stored is there. */
+/* All acknowledged data is stored. */
 static void check_stored(struct scene *scene)
 {
     struct snapshot_list found = {0};
@@ -387,7 +386,7 @@ static void play(const struct plan *plan, bool has_store)
     free(scene);
 }
 
-/* Of SQLite's only some are tried: there are thousands. */
+/* Only some of SQLite's thousands of allocations fail. */
 #define T(name, has_store, sites, stride, sqlite_sites)                                            \
     static void test_##name(void **state _unused_)                                                 \
     {                                                                                              \

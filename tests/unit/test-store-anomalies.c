@@ -1,5 +1,4 @@
-/* Anomalies with their ticks, the patterns that they leave, and what becomes of those that are open
- * when their writer ends. */
+/* Anomalies of ticks, their patterns, and anomalies that are open when their writer ends. */
 #include "unit.h"
 
 #include <errno.h>
@@ -99,7 +98,7 @@ static struct anomaly_list read_anomalies(const struct store_fixture *fixture, s
 
 /* ---- with their ticks ---- */
 
-static void test_a_tick_brings_them(void **state)
+static void test_anomalies_of_a_tick_are_stored(void **state)
 {
     struct arena arena = {0};
     struct store *store = fixture_open(*state);
@@ -110,7 +109,7 @@ static void test_a_tick_brings_them(void **state)
     assert_int_equal(write_with(store, anomalies, 2), 0);
     anomalies[0].is_opening = false;
     anomalies[0].metric_value = 900;
-    anomalies[0].threshold = 600; /* of the process that is the worst now */
+    anomalies[0].threshold = 600; /* of the process that is currently the worst */
     anomalies[0].severity = SEVERITY_CRITICAL;
     assert_int_equal(write_with(store, anomalies, 1), 0);
     anomalies[0].cleared_at = fixture_now;
@@ -126,7 +125,7 @@ static void test_a_tick_brings_them(void **state)
     arena_done(&arena);
 }
 
-static void test_a_tick_that_fails_brings_nothing(void **state)
+static void test_failed_tick_stores_no_anomaly(void **state)
 {
     struct store *store = fixture_open(*state);
     struct anomaly anomaly = opening("memory_spike", 10, SEVERITY_HIGH);
@@ -168,7 +167,7 @@ static void check_tags(const struct pattern *pattern, const char *expected)
     assert_string_equal(text_string(&tags), expected);
 }
 
-static void test_what_they_are_about(void **state)
+static void test_pattern_subjects(void **state)
 {
     struct arena arena = {0};
     struct store *store = fixture_open(*state);
@@ -207,7 +206,7 @@ static void test_what_they_are_about(void **state)
     pattern = find_pattern(&found, "[memory_pressure] machine");
     check_tags(pattern, "anomaly:memory_pressure,severity:critical");
     assert_true(pattern->confidence == 0.9);
-    assert_non_null(find_pattern(&found, "[zombie] machine")); /* nobody knows its command */
+    assert_non_null(find_pattern(&found, "[zombie] machine")); /* its command is unknown */
     pattern = find_pattern(&found, "[made up] python3");
     assert_null(pattern->suggested_action);
     assert_true(isnan(pattern->confidence));
@@ -215,8 +214,8 @@ static void test_what_they_are_about(void **state)
     arena_done(&arena);
 }
 
-/* A process that is gone is known by its end. */
-static void test_a_command_out_of_the_events(void **state)
+/* The command of an ended process comes from its exit event. */
+static void test_command_from_events(void **state)
 {
     struct arena arena = {0};
     struct store *store = fixture_open(*state);
@@ -237,7 +236,7 @@ static void test_a_command_out_of_the_events(void **state)
     arena_done(&arena);
 }
 
-static void test_they_are_counted(void **state)
+static void test_occurrences_are_counted(void **state)
 {
     struct arena arena = {0};
     struct store *store = fixture_open(*state);
@@ -247,7 +246,7 @@ static void test_they_are_counted(void **state)
         struct anomaly anomaly =
             opening("memory_spike", 10, i < 4 ? SEVERITY_HIGH : SEVERITY_CRITICAL);
         write_one(store, &anomaly);
-        write_one(store, &anomaly); /* told of again: it is the same one */
+        write_one(store, &anomaly); /* a repeated report of the same anomaly */
         anomaly.is_opening = false;
         anomaly.cleared_at = fixture_now;
         write_one(store, &anomaly);
@@ -267,8 +266,8 @@ static void test_they_are_counted(void **state)
     arena_done(&arena);
 }
 
-/* Anybody can make up types of jobs. */
-static void test_there_are_not_too_many(void **state)
+/* Users choose the types of jobs. */
+static void test_pattern_limit(void **state)
 {
     struct arena arena = {0};
     struct store *store = fixture_open(*state);
@@ -326,7 +325,7 @@ static void check_left(const struct store_fixture *fixture, double last, size_t 
     arena_done(&arena);
 }
 
-static void test_one_that_ends_leaves_none_open(void **state)
+static void test_ended_session_clears_anomalies(void **state)
 {
     struct store *store = fixture_open(*state);
 
@@ -336,7 +335,7 @@ static void test_one_that_ends_leaves_none_open(void **state)
     check_left(*state, last, 0);
 }
 
-static void test_a_dead_one_leaves_none_open(void **state)
+static void test_dead_session_clears_anomalies(void **state)
 {
     struct store *living = fixture_open(*state);
     pid_t pid = fork();
@@ -352,7 +351,7 @@ static void test_a_dead_one_leaves_none_open(void **state)
     fixture_now += 100;
     struct anomaly own = opening("fd_exhaustion", 10, SEVERITY_HIGH);
     write_one(living, &own);
-    assert_int_equal(store_close(fixture_open(*state)), 0); /* settles what the dead have left */
+    assert_int_equal(store_close(fixture_open(*state)), 0); /* recovers the dead session */
     check_left(*state, last, 1);
     sqlite3 *handle = fixture_sqlite(*state);
     assert_int_equal(ask_int(handle, "SELECT count(*) FROM anomalies WHERE cleared_at IS NULL"), 1);
@@ -399,7 +398,7 @@ static void check_schema_is_new(const struct store_fixture *fixture)
     sqlite3_close(handle);
 }
 
-static void test_of_version_1(void **state)
+static void test_migration_from_version_1(void **state)
 {
     struct store_fixture *fixture = *state;
     struct store_reader *reader = NULL;
@@ -421,7 +420,7 @@ static void test_of_version_1(void **state)
     assert_int_equal(store_find_job(reader, "old", &arena, &job), 0);
     assert_string_equal(job.cause, "lost");
 
-    /* what was left open is over: with its run, or with the last that is known */
+    /* open anomalies are cleared with their run, or with the last snapshot */
     struct anomaly_list anomalies = read_anomalies(fixture, &arena);
     assert_int_equal(anomalies.count, 3);
     assert_true(anomalies.items[0].cleared_at == 1700000004);
@@ -453,15 +452,15 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_a_tick_brings_them),
-        T(test_a_tick_that_fails_brings_nothing),
-        T(test_what_they_are_about),
-        T(test_a_command_out_of_the_events),
-        T(test_they_are_counted),
-        T(test_there_are_not_too_many),
-        T(test_one_that_ends_leaves_none_open),
-        T(test_a_dead_one_leaves_none_open),
-        T(test_of_version_1),
+        T(test_anomalies_of_a_tick_are_stored),
+        T(test_failed_tick_stores_no_anomaly),
+        T(test_pattern_subjects),
+        T(test_command_from_events),
+        T(test_occurrences_are_counted),
+        T(test_pattern_limit),
+        T(test_ended_session_clears_anomalies),
+        T(test_dead_session_clears_anomalies),
+        T(test_migration_from_version_1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* What goes wrong with a store: writes that fail half-way, files that are not ours, or not whole,
- * or of another age. Whatever is stored stays; what is not ours is left as it was. */
+/* Errors: writes that fail half-way, and files that are foreign, damaged or of another version.
+ * Stored data is kept; foreign files are not changed. */
 #include "unit.h"
 
 #include <dirent.h>
@@ -50,7 +50,7 @@ static bool lose_patience(void *context _unused_)
     return !is_patient;
 }
 
-/* Each kind of write, all of which must give the same answer. */
+/* Every kind of write must return the same error. */
 static void write_each(struct store *store, struct world *world, int expected)
 {
     _cleanup_(snapshot_freep) struct snapshot *snapshot = world_tick(world);
@@ -76,7 +76,7 @@ static void write_each(struct store *store, struct world *world, int expected)
     assert_int_equal(write_pattern(store, &pattern), expected);
 }
 
-static void test_another_holds_the_database(void **state)
+static void test_database_locked_by_another(void **state)
 {
     struct store_fixture *fixture = *state;
     struct written written = {0};
@@ -113,8 +113,8 @@ static void test_another_holds_the_database(void **state)
     world_done(&nowhere);
 }
 
-/* Nothing of a tick is there if the last of it cannot be stored. */
-static void test_a_tick_is_whole_or_not_there(void **state)
+/* A tick whose last part cannot be stored leaves nothing behind. */
+static void test_ticks_are_atomic(void **state)
 {
     struct store_fixture *fixture = *state;
     struct written written = {0};
@@ -164,8 +164,8 @@ static void limit_files(rlim_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* As a full disk does: a write that stops somewhere, this time here, the next time there. */
-static void test_files_that_must_not_grow(void **state)
+/* Like a full disk: writes fail at varying positions. */
+static void test_file_size_limit(void **state)
 {
     struct store_fixture *fixture = *state;
     struct written written = {0};
@@ -222,7 +222,7 @@ static void write_file(const char *path, const char *bytes, size_t length)
     assert_int_equal(fwrite(bytes, 1, length, file), length);
 }
 
-/* How many files there are in the directory. */
+/* The number of files in the directory. */
 static size_t count_files(const struct store_fixture *fixture)
 {
     DIR *dir = opendir(fixture->dir);
@@ -235,7 +235,7 @@ static size_t count_files(const struct store_fixture *fixture)
     return count - 2;
 }
 
-/* Both a writer and a reader refuse the file as it is, and leave it so. */
+/* Both a writer and a reader reject the file and do not change it. */
 static void check_refused(const struct store_fixture *fixture, int expected)
 {
     _cleanup_text_ struct text before = {0}, after = {0};
@@ -256,7 +256,7 @@ static void check_refused(const struct store_fixture *fixture, int expected)
     assert_memory_equal(text_string(&before), text_string(&after), before.length);
 }
 
-/* A database with something in it, in one file. */
+/* A database with some data, in one file. */
 static void make_database(const struct store_fixture *fixture, struct world *world,
                           struct written *written, size_t ticks)
 {
@@ -271,7 +271,7 @@ static void make_database(const struct store_fixture *fixture, struct world *wor
     fixture_remove_sides(fixture);
 }
 
-static void test_files_of_others(void **state)
+static void test_foreign_files_are_rejected(void **state)
 {
     static const char letter[] = "Dear diary,\ntoday nothing was sampled.\n";
     struct store_fixture *fixture = *state;
@@ -302,7 +302,7 @@ static void test_files_of_others(void **state)
     check_refused(fixture, -EBADMSG);
 }
 
-static void test_nothing_there(void **state)
+static void test_missing_database(void **state)
 {
     struct store_fixture *fixture = *state;
     struct store_reader *reader = NULL;
@@ -313,7 +313,7 @@ static void test_nothing_there(void **state)
     assert_non_null(strstr(error.text, fixture->path));
     assert_int_equal(count_files(fixture), 0);
 
-    write_file(fixture->path, "", 0); /* as it is for a moment before it is made */
+    write_file(fixture->path, "", 0); /* as while another writer creates it */
     assert_int_equal(store_reader_open(fixture->path, &reader, &error), -ENOENT);
     assert_int_equal(size_of(fixture->path, ""), 0);
     assert_int_equal(store_close(fixture_open(fixture)), 0);
@@ -329,7 +329,7 @@ static void test_nothing_there(void **state)
     assert_non_null(strstr(error.text, fixture->dir));
 }
 
-static void test_cut_short(void **state)
+static void test_truncated_database(void **state)
 {
     struct store_fixture *fixture = *state;
     _cleanup_text_ struct text whole = {0};
@@ -352,7 +352,7 @@ static void test_cut_short(void **state)
     world_done(&world);
 }
 
-static void test_of_a_newer_sonde(void **state)
+static void test_newer_version_is_rejected(void **state)
 {
     struct store_fixture *fixture = *state;
     struct written written = {0};
@@ -378,7 +378,7 @@ static void test_of_a_newer_sonde(void **state)
     world_done(&world);
 }
 
-/* Asks everything that can be asked, without a look at the answers. */
+/* Calls every read function and ignores the results. */
 static void ask_everything(struct store_reader *reader)
 {
     struct arena arena = {0};
@@ -411,7 +411,7 @@ static void ask_everything(struct store_reader *reader)
     arena_done(&arena);
 }
 
-/* It may be noticed or not; nothing else may happen. */
+/* Calls may succeed or fail, but must not crash. */
 static void use_damaged(const struct store_fixture *fixture, struct world *world)
 {
     _cleanup_text_ struct text before = {0}, after = {0};
@@ -445,7 +445,7 @@ static void use_damaged(const struct store_fixture *fixture, struct world *world
     assert_memory_equal(text_string(&before), text_string(&after), before.length);
 }
 
-static void test_garbage(void **state)
+static void test_damaged_pages(void **state)
 {
     struct store_fixture *fixture = *state;
     _cleanup_text_ struct text whole = {0}, damaged = {0};
@@ -478,7 +478,7 @@ static void test_garbage(void **state)
 
 /* ---- of an older sonde ---- */
 
-static void test_of_an_older_sonde(void **state)
+static void test_older_version_is_migrated(void **state)
 {
     struct store_fixture *fixture = *state;
     struct written written = {0};
@@ -533,15 +533,15 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_another_holds_the_database),
-        T(test_a_tick_is_whole_or_not_there),
-        T(test_files_that_must_not_grow),
-        T(test_files_of_others),
-        T(test_nothing_there),
-        T(test_cut_short),
-        T(test_of_a_newer_sonde),
-        T(test_garbage),
-        T(test_of_an_older_sonde),
+        T(test_database_locked_by_another),
+        T(test_ticks_are_atomic),
+        T(test_file_size_limit),
+        T(test_foreign_files_are_rejected),
+        T(test_missing_database),
+        T(test_truncated_database),
+        T(test_newer_version_is_rejected),
+        T(test_damaged_pages),
+        T(test_older_version_is_migrated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Storms of events: what is stored one by one, what is folded, and that nothing is left out of the
- * counts. */
+/* Storms of events: which events are stored one by one, which are folded, and that the counts are
+ * complete. */
 #include "unit.h"
 
 #include <math.h>
@@ -131,12 +131,12 @@ static struct job find_job(const struct store_fixture *fixture, const char *name
 
 /* ---- tests ---- */
 
-static void test_calm_is_not_folded(void **state)
+static void test_few_events_are_not_folded(void **state)
 {
     const struct store_fixture *fixture = *state;
     struct store *store = fixture_open(fixture);
 
-    /* as fast as the budget is filled up, and a burst that it has room for */
+    /* at the rate of the refill, and a burst within the budget */
     live_many(store, 3000, 30, "cc -c a.c", 0);
     now += 60;
     live_many(store, 300, 1000, "cc -c b.c", 0);
@@ -174,7 +174,7 @@ static void test_storm(void **state)
     assert_int_equal(exit->pid, 0);
     assert_true(fabs(exit->cpu_seconds - (double)exit->count * 0.001) < 1e-6);
     assert_true(exit->peak_rss_mb == 8);
-    assert_null(exit->details); /* all have told what they used */
+    assert_null(exit->details); /* CPU time of all is known */
     assert_true(exit->first_timestamp > WORLD_START && exit->timestamp < ended &&
                 exit->timestamp > ended - 0.01);
     assert_string_equal(exit->run_id, RUN);
@@ -183,7 +183,7 @@ static void test_storm(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-/* Between storms it is calm: single events again. */
+/* Between storms, events are stored one by one. */
 static void test_storm_ends(void **state)
 {
     const struct store_fixture *fixture = *state;
@@ -203,7 +203,7 @@ static void test_storm_ends(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-static void test_notable_ones_are_kept(void **state)
+static void test_notable_events_have_their_own_budget(void **state)
 {
     const struct store_fixture *fixture = *state;
     struct store *store = fixture_open(fixture);
@@ -253,7 +253,7 @@ static void test_notable_ones_are_kept(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-/* A sum of which a part is missing says so; unknown is not 0. */
+/* An incomplete sum is marked; unknown is not 0. */
 static void test_unknown_figures(void **state)
 {
     const struct store_fixture *fixture = *state;
@@ -316,7 +316,7 @@ static void test_filters(void **state)
     assert_int_equal(all.count, 3);
     assert_true(int_is_known(all.items[2].count)); /* the storm was the last that happened */
     filter = EVENT_FILTER_ALL;
-    filter.pid = next_pid - 1; /* one of the storm: it is not known any more */
+    filter.pid = next_pid - 1; /* an event of the storm has no pid */
     assert_int_equal(read_all(fixture, &filter, &arena).count, 0);
     filter = EVENT_FILTER_ALL;
     filter.only_notable = true;
@@ -325,8 +325,8 @@ static void test_filters(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-/* Whoever chooses the names of programs does not fill the disk with them either. */
-static void test_crowd_of_programs(void **state)
+/* Many different program names do not fill the disk. */
+static void test_program_limit(void **state)
 {
     const struct store_fixture *fixture = *state;
     struct store *store = fixture_open(fixture);
@@ -350,7 +350,7 @@ static void test_crowd_of_programs(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-static void test_secrets(void **state)
+static void test_folded_programs_are_redacted(void **state)
 {
     struct store_fixture *fixture = *state;
     const char *words[] = {"password"};
@@ -389,7 +389,7 @@ static void test_machine(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-/* A writer that dies leaves counts that are made up of both. */
+/* The figures of a lost run include single and folded events. */
 static void test_lost_run(void **state)
 {
     const struct store_fixture *fixture = *state;
@@ -400,7 +400,7 @@ static void test_lost_run(void **state)
     sqlite3 *handle = fixture_sqlite(fixture);
     run_sql(handle, "UPDATE jobs SET process_spawn_count = NULL, exit_count = 7");
     sqlite3_close(handle);
-    assert_int_equal(store_close(store), 0); /* nobody has told of its end */
+    assert_int_equal(store_close(store), 0); /* without a reported end */
     struct job job = find_job(fixture, RUN, &arena);
     assert_string_equal(job.cause, "lost");
     assert_int_equal(job.profile.process_spawn_count, 5000);
@@ -408,9 +408,9 @@ static void test_lost_run(void **state)
     arena_done(&arena);
 }
 
-/* Whoever takes a run over tells of its last moments again: what was folded of them is not folded
+/* A session that takes a run over reports its last moments again: folded events must not count
  * twice. */
-static void test_taken_over(void **state)
+static void test_run_taken_over_during_storm(void **state)
 {
     const struct store_fixture *fixture = *state;
     struct store *first = fixture_open(fixture);
@@ -467,8 +467,8 @@ static void test_retention(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-/* A tick that could not be written is written again: the same events are single ones. */
-static void test_written_again(void **state)
+/* A tick that failed is written again: the same events are stored one by one. */
+static void test_failed_tick_is_written_again(void **state)
 {
     const struct store_fixture *fixture = *state;
     struct store *store = fixture_open(fixture);
@@ -493,8 +493,8 @@ static void test_written_again(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-/* The chain of a death is stored, without secrets. */
-static void test_chain(void **state)
+/* The failure chain is stored and redacted. */
+static void test_failure_chain(void **state)
 {
     struct store_fixture *fixture = *state;
     const char *words[] = {"password"};
@@ -533,7 +533,7 @@ static void test_chain(void **state)
     assert_int_equal(found.chain.items[0].sender_pid, 5);
     assert_int_equal(found.chain.items[1].exit_code, 137);
 
-    /* another writer, which has seen less of it, takes nothing back */
+    /* a shorter cause of another writer does not replace it */
     job.cause = "exit status 137: work (10) killed by SIGKILL → sh exited 137";
     assert_int_equal(store_finish_job(store, &job), 0);
     job.cause = "exit status 137";
@@ -542,15 +542,14 @@ static void test_chain(void **state)
     found = find_job(fixture, "dead", &arena);
     assert_int_equal(found.chain.count, 2);
     assert_non_null(strstr(found.cause, "work (10)"));
-    job.cause = "told otherwise";
+    job.cause = "another cause";
     assert_int_equal(store_finish_job(store, &job), 0);
-    assert_string_equal(find_job(fixture, "dead", &arena).cause, "told otherwise");
+    assert_string_equal(find_job(fixture, "dead", &arena).cause, "another cause");
     arena_done(&arena);
     assert_int_equal(store_close(store), 0);
 }
 
-/* Budgets are kept per run, and runs end unnoticed: those that are full again are dropped, and one
- * in a storm is not. */
+/* Budgets that are full again are dropped; one in a storm is not. */
 static void test_budgets_of_ended_runs_are_dropped(void **state _unused_)
 {
     enum { STORM = 7, RUNS = 100 };
@@ -582,20 +581,20 @@ static void test_budgets_of_ended_runs_are_dropped(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_calm_is_not_folded),
+        T(test_few_events_are_not_folded),
         T(test_storm),
         T(test_storm_ends),
-        T(test_notable_ones_are_kept),
+        T(test_notable_events_have_their_own_budget),
         T(test_unknown_figures),
         T(test_filters),
-        T(test_crowd_of_programs),
-        T(test_secrets),
+        T(test_program_limit),
+        T(test_folded_programs_are_redacted),
         T(test_machine),
         T(test_lost_run),
-        T(test_taken_over),
+        T(test_run_taken_over_during_storm),
         T(test_retention),
-        T(test_written_again),
-        T(test_chain),
+        T(test_failed_tick_is_written_again),
+        T(test_failure_chain),
         T(test_budgets_of_ended_runs_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What learning reads and writes: digests of runs, patterns that are renewed as a whole. */
+/* The store functions for correlation and estimates: digests of runs, and renewal of patterns. */
 #include "unit.h"
 
 #include <errno.h>
@@ -107,7 +107,7 @@ static void assert_seen(const int *numbers, size_t count)
 #define ALL_DIGESTS                                                                                \
     ((struct digest_filter){.since = REAL_UNKNOWN, .uid = INT_UNKNOWN, .with_details = true})
 
-static void test_digests_of_runs_that_have_ended(void **state)
+static void test_digests_of_ended_runs(void **state)
 {
     struct store *store = fixture_open(*state);
     struct digest_filter filter = ALL_DIGESTS;
@@ -165,7 +165,7 @@ static int check_digest(void *context, const struct run_digest *run)
     return 0;
 }
 
-static void test_a_digest_has_what_it_promises(void **state)
+static void test_digest_fields(void **state)
 {
     struct store *store = fixture_open(*state);
     struct store_reader *reader;
@@ -183,7 +183,7 @@ static void test_a_digest_has_what_it_promises(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-static void test_a_visitor_may_stop_it(void **state)
+static void test_visitor_error_ends_iteration(void **state)
 {
     struct store *store = fixture_open(*state);
     const struct digest_filter filter = ALL_DIGESTS;
@@ -199,7 +199,7 @@ static void test_a_visitor_may_stop_it(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-static void test_what_sonde_has_not_written(void **state)
+static void test_unexpected_data_is_reported(void **state)
 {
     struct store *store = fixture_open(*state);
     const struct digest_filter filter = ALL_DIGESTS;
@@ -212,8 +212,8 @@ static void test_what_sonde_has_not_written(void **state)
     assert_int_equal(visit(*state, &filter), -EBADMSG);
 }
 
-/* Whose runs do not say where their system calls come from. */
-static void test_of_version_3(void **state)
+/* Its runs have no syscall_source. */
+static void test_migration_from_version_3(void **state)
 {
     struct store *store = fixture_open(*state);
     const struct digest_filter filter = ALL_DIGESTS;
@@ -258,7 +258,7 @@ static struct pattern_list read_patterns(struct store_fixture *fixture, struct a
     return found;
 }
 
-/* `renew` is how: with a session, or without. */
+/* `renew` works with a session, or without one. */
 static void check_renewal(struct store_fixture *fixture,
                           int (*renew)(struct store_fixture *fixture, const struct pattern_list *))
 {
@@ -276,7 +276,7 @@ static void check_renewal(struct store_fixture *fixture,
     now[1] = make_pattern("B", "four", 200);
     assert_int_equal(renew(fixture, &(struct pattern_list){now, 2}), 0);
     struct pattern_list found = read_patterns(fixture, &arena);
-    assert_int_equal(found.count, 3); /* "one" has expired, "A" is another's */
+    assert_int_equal(found.count, 3); /* "one" was deleted; "A" is another type */
     assert_string_equal(found.items[0].pattern_name, "three");
     assert_string_equal(found.items[1].pattern_name, "four");
     assert_int_equal(found.items[1].occurrences, 1);
@@ -323,7 +323,7 @@ static void test_patterns_are_renewed_without_a_session(void **state)
     sqlite3_close(handle);
 }
 
-static void test_as_many_as_are_promised(void **state)
+static void test_renewal_at_the_limit(void **state)
 {
     static struct pattern many[PATTERNS_RENEWED_MAX];
     static char names[PATTERNS_RENEWED_MAX][16];
@@ -341,7 +341,7 @@ static void test_as_many_as_are_promised(void **state)
     arena_done(&arena);
 }
 
-static void test_no_database_is_made_for_them(void **state)
+static void test_renewal_without_a_database(void **state)
 {
     struct store_fixture *fixture = *state;
     struct pattern pattern = make_pattern("B", "one", 100);
@@ -360,15 +360,15 @@ int main(void)
 #define TEST(function)                                                                             \
     cmocka_unit_test_setup_teardown(function, store_fixture_set_up, store_fixture_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_digests_of_runs_that_have_ended),
-        TEST(test_a_digest_has_what_it_promises),
-        TEST(test_a_visitor_may_stop_it),
-        TEST(test_what_sonde_has_not_written),
-        TEST(test_of_version_3),
+        TEST(test_digests_of_ended_runs),
+        TEST(test_digest_fields),
+        TEST(test_visitor_error_ends_iteration),
+        TEST(test_unexpected_data_is_reported),
+        TEST(test_migration_from_version_3),
         TEST(test_patterns_are_renewed),
         TEST(test_patterns_are_renewed_without_a_session),
-        TEST(test_as_many_as_are_promised),
-        TEST(test_no_database_is_made_for_them),
+        TEST(test_renewal_at_the_limit),
+        TEST(test_renewal_without_a_database),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

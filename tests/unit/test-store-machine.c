@@ -1,4 +1,4 @@
-/* What went on on the machine within a time, against the same worked out from what was written. */
+/* store_read_machine() against figures computed from the written snapshots. */
 #include "unit.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #define TICKS 150
 
-/* A machine whose CPU times only grow, as they do. */
+/* A machine whose CPU times never decrease. */
 static void write_all(struct store *store, struct world *world, struct written *written)
 {
     double cpu[WORLD_PIDS] = {0};
@@ -45,8 +45,8 @@ static const struct process_metric *find(const struct snapshot *snapshot,
     return NULL;
 }
 
-/* One process over the snapshots from..to. Its CPU time counts from the snapshot before, from its
- * birth, or from the first sight of it. */
+/* One process in the snapshots from..to. Its CPU time counts from the previous snapshot, from its
+ * start, or from its first sample. */
 static struct process_use work_out(const struct written *written, size_t from, size_t to,
                                    const struct process_metric *like)
 {
@@ -156,7 +156,7 @@ static void check(const struct store_fixture *fixture, const struct written *wri
     arena_done(&arena);
 }
 
-static void test_of_any_time(void **state)
+static void test_any_range_of_time(void **state)
 {
     struct written written = {0};
     struct world world;
@@ -178,8 +178,8 @@ static void test_of_any_time(void **state)
     world_done(&world);
 }
 
-/* Minutes blur the edges; what they say must still be of that time. */
-static void test_of_minutes(void **state)
+/* Minutes are less precise at the bounds, but must belong to the range. */
+static void test_ranges_of_minutes(void **state)
 {
     struct store_fixture *fixture = *state;
     struct arena arena = {0};
@@ -224,7 +224,7 @@ static void test_of_minutes(void **state)
     world_done(&world);
 }
 
-static void test_the_top_only(void **state)
+static void test_limit_of_processes(void **state)
 {
     struct arena arena = {0};
     struct written written = {0};
@@ -252,9 +252,9 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_of_any_time),
-        T(test_of_minutes),
-        T(test_the_top_only),
+        T(test_any_range_of_time),
+        T(test_ranges_of_minutes),
+        T(test_limit_of_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Runs that have lost their writer: which they are, and who of them was there at the last. */
+/* Runs that have lost their writer, and their last processes. */
 #include "unit.h"
 
 #include <stdio.h>
@@ -114,7 +114,7 @@ static void work(struct store *store)
     SEE(store, {"first", 10, 100, 1}, {"first", 11, 110, 2}, {"over", 30, 300, INT_UNKNOWN},
         {NULL, 40, 400, INT_UNKNOWN});
     finish(store, "over", OUTCOME_FAILURE, NULL);
-    /* 10 is another's now, 11 has gone, 30 has outlived its run */
+    /* 10 belongs to another run now, 11 has ended, 30 has outlived its run */
     SEE(store, {"first", 10, 555, 2}, {"first", 12, 120, 2}, {"second", 20, 200, INT_UNKNOWN},
         {"over", 30, 300, INT_UNKNOWN}, {NULL, 40, 400, INT_UNKNOWN});
 }
@@ -139,7 +139,7 @@ static void check_work(const struct orphaned_run_list *found)
     assert_int_equal(first->sheets.items[0].sheet_num, 2);
 }
 
-static void test_of_a_dead_writer(void **state)
+static void test_run_of_a_dead_writer(void **state)
 {
     struct arena arena = {0};
 
@@ -152,7 +152,7 @@ static void test_of_a_dead_writer(void **state)
     arena_done(&arena);
 }
 
-static void test_of_one_that_has_ended(void **state)
+static void test_run_of_an_ended_writer(void **state)
 {
     struct arena arena = {0};
     struct store *store = fixture_open(*state);
@@ -166,8 +166,8 @@ static void test_of_one_that_has_ended(void **state)
     arena_done(&arena);
 }
 
-/* A pid means nothing to another boot, or another machine. */
-static void test_of_elsewhere(void **state)
+/* A pid is not valid on another boot or another machine. */
+static void test_other_hosts_and_boots_are_excluded(void **state)
 {
     struct store_fixture *fixture = *state;
     struct arena arena = {0};
@@ -192,7 +192,7 @@ static void see_first_end(struct store *store)
     SEE(store, {NULL, 40, 400, INT_UNKNOWN});
 }
 
-static void test_what_is_taken_over_is_not(void **state)
+static void test_runs_taken_over_are_excluded(void **state)
 {
     struct arena arena = {0};
 
@@ -202,15 +202,15 @@ static void test_what_is_taken_over_is_not(void **state)
     struct orphaned_run_list found = read_orphaned(*state, &arena);
     assert_int_equal(found.count, 1);
     assert_string_equal(found.items[0].job.run_id, "second");
-    finish(store, "first", OUTCOME_UNKNOWN, "nobody has seen it end");
+    finish(store, "first", OUTCOME_UNKNOWN, "its end was not seen");
     assert_int_equal(store_close(store), 0);
     found = read_orphaned(*state, &arena);
     assert_int_equal(found.count, 1);
     arena_done(&arena);
 }
 
-/* One that dies before it has seen anything leaves what the one before it saw. */
-static void test_who_saw_it_last(void **state)
+/* A session that dies before its first snapshot does not hide the previous one. */
+static void test_processes_of_the_latest_session(void **state)
 {
     struct arena arena = {0};
 
@@ -230,7 +230,7 @@ static void test_who_saw_it_last(void **state)
 
 /* ---- many ---- */
 
-static void test_the_latest_of_many(void **state)
+static void test_limit_keeps_the_latest(void **state)
 {
     struct arena arena = {0};
 
@@ -255,9 +255,12 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_of_a_dead_writer), T(test_of_one_that_has_ended),
-        T(test_of_elsewhere),     T(test_what_is_taken_over_is_not),
-        T(test_who_saw_it_last),  T(test_the_latest_of_many),
+        T(test_run_of_a_dead_writer),
+        T(test_run_of_an_ended_writer),
+        T(test_other_hosts_and_boots_are_excluded),
+        T(test_runs_taken_over_are_excluded),
+        T(test_processes_of_the_latest_session),
+        T(test_limit_keeps_the_latest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Letting go: samples become minutes and then nothing, without a gap or an overlap at any moment,
- * wherever it is cut off; the rest goes by its own limits, and the file stops growing. */
+/* Retention: minutes replace samples and are deleted later, without a gap or an overlap, wherever
+ * it is interrupted. Other data has limits of its own, and the file stops growing. */
 #include "unit.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static int64_t minute_of(const struct snapshot *snapshot)
     return (int64_t)floor(snapshot->timestamp / 60);
 }
 
-/* All but SQLite's own, and the one that says when upkeep was done. */
+/* All tables except SQLite's own and `upkeep`. */
 static sqlite3_stmt *list_tables(sqlite3 *handle)
 {
     sqlite3_stmt *tables = NULL;
@@ -47,8 +47,7 @@ static bool has_pid(const struct snapshot *snapshot, int64_t pid)
     return false;
 }
 
-/* A minute shows all who were there at any of its ticks, and nobody else; returns how many ticks it
- * stands for. */
+/* A minute has exactly the processes of its ticks; returns the number of its ticks. */
 static size_t check_minute(const struct written *written, size_t first,
                            const struct snapshot *found)
 {
@@ -74,7 +73,7 @@ struct shown {
     size_t first; /* of what was written */
 };
 
-/* Everything from some snapshot on is there once: minutes up to somewhere, then samples. */
+/* Everything from some snapshot on is stored once: first minutes, then samples. */
 static struct shown check_shown(const struct store_fixture *fixture, const struct written *written)
 {
     _cleanup_(store_reader_closep) struct store_reader *reader = fixture_reader(fixture);
@@ -114,8 +113,8 @@ static void hurry(struct store_fixture *fixture)
 
 static void check_ages(const struct written *written, const struct shown *shown, double now)
 {
-    /* The first sample is of the first minute that had not ended before the limit, or of one that
-     * was not folded yet. */
+    /* The first sample is in the first minute that had not ended before the limit, or was not
+     * folded yet. */
     size_t first_sample = written->count - shown->samples;
     const double fold = 61 * 9;
 
@@ -125,7 +124,7 @@ static void check_ages(const struct written *written, const struct shown *shown,
     assert_in_range(now - written->items[shown->first]->timestamp, 0, 900 + 60 + fold);
 }
 
-static void test_samples_become_minutes_and_go(void **state)
+static void test_samples_become_minutes(void **state)
 {
     struct store_fixture *fixture = *state;
     struct written written = {0};
@@ -165,7 +164,7 @@ static void test_samples_become_minutes_and_go(void **state)
     world_done(&world);
 }
 
-/* Nothing of what has expired stays behind in any table, but for what has limits of its own. */
+/* No table keeps expired rows, except those with limits of their own. */
 static void check_empty(const struct store_fixture *fixture)
 {
     sqlite3 *handle = fixture_sqlite(fixture);
@@ -183,7 +182,7 @@ static void check_empty(const struct store_fixture *fixture)
     sqlite3_close(handle);
 }
 
-static void test_nothing_stays_behind(void **state)
+static void test_no_rows_are_left(void **state)
 {
     struct store_fixture *fixture = *state;
     struct written written = {0};
@@ -213,8 +212,8 @@ static void test_nothing_stays_behind(void **state)
 
 /* ---- times that are not as one would think ---- */
 
-/* The clock was ahead when the session began, and was put right. */
-static void test_a_session_that_began_in_the_future(void **state)
+/* The clock was ahead when the session began, and was corrected. */
+static void test_session_from_the_future(void **state)
 {
     struct store_fixture *fixture = *state;
     struct written written = {0};
@@ -234,8 +233,8 @@ static void test_a_session_that_began_in_the_future(void **state)
     world_done(&world);
 }
 
-/* Labels run backwards; each snapshot is still shown once, by itself or within one minute. */
-static void test_a_clock_that_is_set_back(void **state)
+/* Timestamps run backwards; each snapshot is still visible once, as a sample or in one minute. */
+static void test_clock_set_back(void **state)
 {
     struct store_fixture *fixture = *state;
     struct written written = {0};
@@ -253,7 +252,7 @@ static void test_a_clock_that_is_set_back(void **state)
             world.now -= 400;
         if (i % 20 == 0)
             assert_int_equal(store_retain(store, world.now), 0);
-        /* from the last, as far back as it goes, without a break */
+        /* from the last one backwards without a gap */
         int64_t count = ask_int(handle, shown);
         assert_in_range(count, i < 60 ? i : 60, i);
         assert_int_equal(ask_int(handle, "SELECT max(tick) - min(tick) + 1 FROM snapshots"), count);
@@ -265,8 +264,8 @@ static void test_a_clock_that_is_set_back(void **state)
     world_done(&world);
 }
 
-/* A limit that is shorter than the time between two folds. */
-static void test_no_more_than_is_folded(void **state)
+/* A limit shorter than the time between two folds. */
+static void test_unfolded_samples_are_kept(void **state)
 {
     struct store_fixture *fixture = *state;
     struct written written = {0};
@@ -310,7 +309,7 @@ static void copy_database(const struct store_fixture *from, const struct store_f
 
 static void dump_table(sqlite3 *handle, const char *name, struct text *into)
 {
-    /* whoever did the upkeep has a session, too */
+    /* the writer that ran retention has a session, too */
     const char *condition = strcmp(name, "sessions") == 0 ? " WHERE id = 1" : "";
     sqlite3_stmt *rows = NULL;
     char sql[128];
@@ -329,7 +328,7 @@ static void dump_table(sqlite3 *handle, const char *name, struct text *into)
     sqlite3_finalize(rows);
 }
 
-/* All that is stored but for when upkeep was done. */
+/* All stored data except `upkeep`. */
 static void dump(const struct store_fixture *fixture, struct text *into)
 {
     sqlite3 *handle = fixture_sqlite(fixture);
@@ -374,7 +373,7 @@ static void write_some_of_all(struct store *store, struct world *world)
     }
 }
 
-static void test_cut_off_anywhere(void **state)
+static void test_interruption_at_any_point(void **state)
 {
     struct store_fixture *fixture = *state, *copy;
     _cleanup_text_ struct text uncut = {0}, found = {0};
@@ -496,8 +495,8 @@ static void test_limits(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-/* What outlives its run does not become another's. */
-static void test_a_number_is_not_used_again(void **state)
+/* Rows that outlive their run do not become rows of another run. */
+static void test_ids_are_not_reused(void **state)
 {
     struct store_fixture *fixture = *state;
     const struct event_filter all = EVENT_FILTER_ALL;
@@ -526,7 +525,7 @@ static void test_a_number_is_not_used_again(void **state)
     arena_done(&arena);
 }
 
-static void test_once_an_hour(void **state)
+static void test_retained_lately(void **state)
 {
     struct store *store = fixture_open(*state);
 
@@ -541,7 +540,7 @@ static void test_once_an_hour(void **state)
 
 /* ---- the file ---- */
 
-/* A small machine: a few that stay, one that works, one that is new every hour. */
+/* A small machine: a few idle processes, a busy one, and a new one every hour. */
 static void write_small(struct store *store, double now, uint64_t tick)
 {
     struct snapshot *snapshot = snapshot_new();
@@ -576,7 +575,7 @@ static void write_small(struct store *store, double now, uint64_t tick)
 #define DAYS          14
 #define TICKS_PER_DAY 240
 
-static void test_the_file_stops_growing(void **state)
+static void test_file_size_is_bounded(void **state)
 {
     struct store_fixture *fixture = *state;
     double start = WORLD_START, now = start;
@@ -599,7 +598,7 @@ static void test_the_file_stops_growing(void **state)
     }
     for (size_t day = 6; day < DAYS; day++) {
         assert_in_range(pages[day], 1, pages[5] + pages[5] / 8);
-        /* one an hour or so, for three days, and one that waits for the next sweep */
+        /* about one an hour for three days, and one until the next sweep */
         assert_in_range(texts[day], 1, 5 * TICKS_PER_DAY / 20 + 2);
     }
     /* and gets smaller when there is less to keep */
@@ -609,8 +608,8 @@ static void test_the_file_stops_growing(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-/* A file that gives no pages back is no reason to try for ever. */
-static void test_a_file_that_cannot_shrink(void **state)
+/* Releasing pages ends even if the file cannot shrink. */
+static void test_file_without_incremental_vacuum(void **state)
 {
     struct store_fixture *fixture = *state;
     double now = WORLD_START;
@@ -645,7 +644,7 @@ static void check_ballast(const struct store_fixture *fixture, bool is_there)
     assert_int_equal(unlink(path), 0);
 }
 
-static void test_ballast_is_made_again(void **state)
+static void test_ballast_is_recreated(void **state)
 {
     struct store_fixture *fixture = *state;
     struct store *store = fixture_open(fixture);
@@ -669,18 +668,18 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_samples_become_minutes_and_go),
-        T(test_nothing_stays_behind),
-        T(test_a_session_that_began_in_the_future),
-        T(test_a_clock_that_is_set_back),
-        T(test_no_more_than_is_folded),
-        T(test_cut_off_anywhere),
+        T(test_samples_become_minutes),
+        T(test_no_rows_are_left),
+        T(test_session_from_the_future),
+        T(test_clock_set_back),
+        T(test_unfolded_samples_are_kept),
+        T(test_interruption_at_any_point),
         T(test_limits),
-        T(test_a_number_is_not_used_again),
-        T(test_once_an_hour),
-        T(test_the_file_stops_growing),
-        T(test_a_file_that_cannot_shrink),
-        T(test_ballast_is_made_again),
+        T(test_ids_are_not_reused),
+        T(test_retained_lately),
+        T(test_file_size_is_bounded),
+        T(test_file_without_incremental_vacuum),
+        T(test_ballast_is_recreated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

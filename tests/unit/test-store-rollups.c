@@ -1,5 +1,4 @@
-/* What is kept while samples come in, against figures that are worked out here, the long way: the
- * minutes that stand in for samples, and the figures of runs and sheets. */
+/* The roll-ups of minutes, runs and steps against figures computed here from all samples. */
 #include "unit.h"
 
 #include <errno.h>
@@ -29,7 +28,7 @@ static int64_t minute_of(const struct snapshot *snapshot)
     return (int64_t)floor(snapshot->timestamp / 60);
 }
 
-/* One stretch of a process's life within the minute: its samples. */
+/* The samples of one row of `proc` within the minute. */
 struct stretch {
     const struct process_metric *samples[TICKS];
     size_t count;
@@ -104,7 +103,7 @@ static void collect_minute(struct minute *minute, const struct written *written,
     qsort(minute->stretches, minute->count, sizeof(minute->stretches[0]), by_pid_and_time);
 }
 
-/* At the resolution that samples are stored at. */
+/* At the resolution of stored samples. */
 static double stored(const struct field *field, double value)
 {
     return field->resolution ? round(value / field->resolution) * field->resolution : value;
@@ -162,7 +161,7 @@ static void check_rolled(const struct record *record, const void *const *samples
                 parts[k] = (const char *)samples[k] + field->offset;
             check_rolled(field->record, parts, count, (const char *)found + field->offset);
         } else if (field->type >= FIELD_RECORDS && field->type != FIELD_RECORD) {
-            /* lists are not kept, or are looked at one by one */
+            /* lists are not rolled up, or are compared separately */
             assert_true(field->type != FIELD_TALLY || !field_is_known(field, found));
         } else if (field->rollup == ROLLUP_MEAN) {
             double mean = mean_of(field, samples, count), half = field->resolution / 2;
@@ -317,7 +316,7 @@ static void test_minutes(void **state)
     world_done(&world);
 }
 
-/* The writer dies after so many ticks; the next one makes up for it. */
+/* The writer dies after some ticks; the next one recovers its session. */
 static void die_and_check(struct store_fixture *fixture, size_t count)
 {
     struct written written = {0};
@@ -377,8 +376,7 @@ static bool is_of(const struct process_metric *process, const char *run_id)
     return process && process->run_id && strcmp(process->run_id, run_id) == 0;
 }
 
-/* The last known value of a counter before a snapshot, while the process was there without a
- * break. */
+/* The last known value of a counter before a snapshot, while the process lived without a gap. */
 static double known_before(const struct written *written, size_t at,
                            const struct process_metric *process, const struct field *field)
 {
@@ -480,7 +478,7 @@ static void work_out(struct figures *figures, const struct written *written, con
         add_snapshot(figures, written, at, run_id);
 }
 
-/* Sums of what was rounded: close, not equal. */
+/* Sums of rounded values are not exactly equal. */
 static void check_figures(const struct record *record, const void *expected, const void *found,
                           const char *const *names)
 {
@@ -540,7 +538,7 @@ static void test_figures_of_runs(void **state)
     world_done(&world);
 }
 
-/* A snapshot that cannot be stored: somewhere in it is a run that has no proper number. */
+/* A snapshot that cannot be stored, because a run_id in it is too long. */
 static void fail_to_write(struct store *store, const struct snapshot *like)
 {
     struct process_metric processes[WORLD_PIDS + 1];
@@ -557,7 +555,7 @@ static void fail_to_write(struct store *store, const struct snapshot *like)
     assert_int_equal(store_write_tick(store, &(struct tick){.snapshot = &bad}), -EINVAL);
 }
 
-/* What was taken back in between counts neither twice nor not at all. */
+/* Samples of rolled-back transactions count exactly once. */
 static void test_figures_after_failures(void **state)
 {
     struct written written = {0};
@@ -594,7 +592,7 @@ struct event_counts {
     int64_t failed;
 };
 
-/* Some of another run, some of none, some of a step, which is no process. */
+/* Some events are of another run, of no run, or of a step, which is not a process. */
 static void make_events(struct world *world, struct process_event *events,
                         struct event_counts *counts)
 {
@@ -645,7 +643,7 @@ static void test_events_are_counted(void **state)
     world_done(&world);
 }
 
-/* What a daemon that dies had not written yet is made up from the events. */
+/* Figures that a dead daemon had not written are computed from the events. */
 static void test_events_are_counted_after_a_crash(void **state)
 {
     struct process_event events[EVENTS];

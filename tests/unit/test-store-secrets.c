@@ -1,4 +1,4 @@
-/* What is secret reaches no file: not the database, not its log, not the JSONL log. */
+/* No secret reaches a file: not the database, not its log, not the JSONL log. */
 #include "unit.h"
 
 #include <dirent.h>
@@ -29,7 +29,7 @@ static bool file_holds(const char *path, const char *wanted)
     return text.length && memmem(text.bytes, text.length, wanted, strlen(wanted));
 }
 
-/* How many files of the directory hold a text. */
+/* The number of files in the directory that contain a text. */
 static size_t count_holders(const struct store_fixture *fixture, const char *wanted)
 {
     DIR *dir = opendir(fixture->dir);
@@ -100,7 +100,7 @@ static void write_all(struct store *store, struct world *world)
                                                                 .anomalies = {opening, 2}}),
                          0);
         assert_int_equal(store_jsonl_error(store), 0);
-        /* what others see of it afterwards is hidden, too */
+        /* the snapshot in memory is redacted, too */
         for (size_t k = 0; k < snapshot->processes.count; k += 2)
             assert_null(strstr(snapshot->processes.items[k].command, SECRET));
 
@@ -158,8 +158,8 @@ static void test_no_secret_reaches_a_file(void **state)
     world_done(&world);
 }
 
-/* Ticks that cannot be stored, and a pid that comes twice. */
-static void test_no_secret_gets_through_by_mistake(void **state)
+/* Ticks that cannot be stored, and a pid that occurs twice. */
+static void test_failed_ticks_and_duplicate_pids(void **state)
 {
     static const char command[] = "curl --password=" SECRET;
     struct store_fixture *fixture = *state;
@@ -193,7 +193,7 @@ static void test_no_secret_gets_through_by_mistake(void **state)
     world_done(&world);
 }
 
-static void test_without_words_all_is_kept(void **state)
+static void test_without_redaction(void **state)
 {
     struct store_fixture *fixture = *state;
     struct world world;
@@ -210,8 +210,8 @@ static void test_without_words_all_is_kept(void **state)
     world_done(&world);
 }
 
-/* From then on, and for those that were there before. */
-static void test_words_that_are_added(void **state)
+/* For new processes and for those that were stored before. */
+static void test_changed_redaction(void **state)
 {
     struct store_fixture *fixture = *state;
     struct world world;
@@ -248,9 +248,9 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
     const struct CMUnitTest tests[] = {
         T(test_no_secret_reaches_a_file),
-        T(test_no_secret_gets_through_by_mistake),
-        T(test_without_words_all_is_kept),
-        T(test_words_that_are_added),
+        T(test_failed_ticks_and_duplicate_pids),
+        T(test_without_redaction),
+        T(test_changed_redaction),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

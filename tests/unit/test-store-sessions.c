@@ -1,5 +1,5 @@
-/* Several writers at one database: their samples do not mix, what a dead one has left is settled,
- * and what a living one does is left alone. */
+/* Several writers of one database: their samples do not mix, dead sessions are recovered, and
+ * living ones are not touched. */
 #include "unit.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static void check_snapshots(const struct store_fixture *fixture, struct written 
 
 /* ---- side by side ---- */
 
-static void test_two_at_once(void **state)
+static void test_two_sessions_at_once(void **state)
 {
     struct written written = {0};
     struct world one, other;
@@ -47,7 +47,7 @@ static void test_two_at_once(void **state)
     struct store *first = fixture_open(*state), *second = fixture_open(*state);
     for (size_t i = 0; i < TICKS; i++) {
         write_next(first, &one, &written);
-        /* not in step, so that their keyframes fall apart */
+        /* out of step, so that their keyframes differ */
         if (i % 3)
             write_next(second, &other, &written);
         if (i % 45 == 44)
@@ -63,8 +63,8 @@ static void test_two_at_once(void **state)
     world_done(&other);
 }
 
-/* Short runs beside a long one: some end before their first snapshot, or see no process at all. */
-static void test_who_has_nothing_leaves_the_rest_alone(void **state)
+/* Short sessions beside a long one: some have no snapshot, or no process. */
+static void test_short_sessions_beside_a_long_one(void **state)
 {
     struct written written = {0};
     struct world world;
@@ -77,14 +77,14 @@ static void test_who_has_nothing_leaves_the_rest_alone(void **state)
             continue;
         struct store *other = fixture_open(*state);
         if (i % 10) {
-            struct snapshot *nobody = snapshot_new();
-            nobody->timestamp = world.now += 0.5;
-            nobody->id = world.last_id = snapshot_id_next(world.last_id, world.now, 3);
-            nobody->host = "host.example";
-            nobody->daemon_pid = getpid();
-            nobody->resolution_seconds = FIXTURE_INTERVAL;
-            written_add(&written, nobody);
-            write_snapshot(other, nobody);
+            struct snapshot *empty = snapshot_new();
+            empty->timestamp = world.now += 0.5;
+            empty->id = world.last_id = snapshot_id_next(world.last_id, world.now, 3);
+            empty->host = "host.example";
+            empty->daemon_pid = getpid();
+            empty->resolution_seconds = FIXTURE_INTERVAL;
+            written_add(&written, empty);
+            write_snapshot(other, empty);
         }
         assert_int_equal(store_close(other), 0);
     }
@@ -155,7 +155,7 @@ static void test_a_second_run_is_numbered(void **state)
     assert_string_equal(begin(one, "run-6", "build"), "build-4");
     finish(other, "run-2", "build");
     assert_string_equal(begin(one, "run-7", "build"), "build-2");
-    /* its name stays what it became */
+    /* it keeps its name */
     check_outcome(*state, "build-2~1", OUTCOME_SUCCESS, NULL);
     check_outcome(*state, "build-3", OUTCOME_RUNNING, NULL);
     assert_int_equal(store_close(one), 0);
@@ -165,7 +165,7 @@ static void test_a_second_run_is_numbered(void **state)
     assert_int_equal(store_close(other), 0);
 }
 
-static void test_users_have_names_of_their_own(void **state)
+static void test_names_are_per_user(void **state)
 {
     struct store *store = fixture_open(*state);
     static const struct {
@@ -204,8 +204,8 @@ static void test_a_long_name_is_numbered(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-/* A run whose processes were seen before it was told of is not a run of its own. */
-static void test_a_run_that_was_seen_first(void **state)
+/* A run whose processes were sampled before it began is stored once. */
+static void test_run_sampled_before_it_begins(void **state)
 {
     struct arena arena = {0};
     struct world world;
@@ -240,7 +240,7 @@ static void test_a_run_that_was_seen_first(void **state)
 
 /* ---- the dead ---- */
 
-/* A writer that dies with a job still running. Its snapshots are made again here, to know them. */
+/* A writer dies with a running job. Its snapshots are generated again here for comparison. */
 static void write_and_die(struct store_fixture *fixture, struct world *world,
                           struct written *written, size_t count)
 {
@@ -261,7 +261,7 @@ static void write_and_die(struct store_fixture *fixture, struct world *world,
         written_elsewhere(written, world, pid);
 }
 
-/* Every process ends at the last snapshot that it was in, and the session at its last. */
+/* Every process ends at its last snapshot, and the session at its own last one. */
 static void check_settled(struct store_fixture *fixture, const struct written *written)
 {
     const struct snapshot *last = written->count ? written->items[written->count - 1] : NULL;
@@ -308,7 +308,7 @@ static void die_and_recover(struct store_fixture *fixture, size_t count)
     world_done(&world);
 }
 
-static void test_what_the_dead_leave_is_settled(void **state _unused_)
+static void test_dead_session_is_recovered(void **state _unused_)
 {
     static const size_t counts[] = {0, 1, 2, 59, 60, 61, 130};
 
@@ -320,8 +320,8 @@ static void test_what_the_dead_leave_is_settled(void **state _unused_)
     }
 }
 
-/* One that was open all the while finds out, too. */
-static void test_a_name_is_free_when_its_run_is_dead(void **state)
+/* A reader that was open before sees it, too. */
+static void test_name_of_a_lost_run_is_free(void **state)
 {
     struct written written = {0};
     struct world world;
@@ -343,7 +343,7 @@ static void test_a_name_is_free_when_its_run_is_dead(void **state)
     world_done(&world);
 }
 
-static void test_the_living_are_left_alone(void **state)
+static void test_living_session_is_not_ended(void **state)
 {
     struct store_fixture *fixture = *state;
     struct written written = {0};
@@ -386,8 +386,8 @@ static void test_the_living_are_left_alone(void **state)
     world_done(&world);
 }
 
-/* What is open at its end is lost, as if it had died: nobody goes on with it. */
-static void test_a_session_that_ends_loses_what_still_runs(void **state)
+/* Running jobs of a session that ends are lost, as if it had died. */
+static void test_ended_session_loses_running_jobs(void **state)
 {
     struct store *store = fixture_open(*state);
 
@@ -419,8 +419,8 @@ static void check_running(struct store_reader *reader, const char *name)
     arena_done(&arena);
 }
 
-/* Whoever deletes it does not make the living look dead for longer than a tick. */
-static void test_the_lock_is_made_again(void **state)
+/* After the lock file is deleted, a living session looks dead for one tick at most. */
+static void test_deleted_lock_is_recreated(void **state)
 {
     struct written written = {0};
     struct world world;
@@ -444,8 +444,8 @@ static void test_the_lock_is_made_again(void **state)
     world_done(&world);
 }
 
-/* One that was ended by others in between takes its session up again. */
-static void test_the_lock_was_missed(void **state)
+/* A session that another writer has ended resumes. */
+static void test_session_ended_without_lock_resumes(void **state)
 {
     struct written written = {0};
     struct world world;
@@ -471,7 +471,7 @@ static void test_the_lock_was_missed(void **state)
     world_done(&world);
 }
 
-static void test_writers_make_the_database_at_once(void **state)
+static void test_writers_create_the_database_at_once(void **state)
 {
     struct store_fixture *fixture = *state;
     pid_t pids[8];
@@ -503,19 +503,19 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_two_at_once),
-        T(test_who_has_nothing_leaves_the_rest_alone),
+        T(test_two_sessions_at_once),
+        T(test_short_sessions_beside_a_long_one),
         T(test_a_second_run_is_numbered),
-        T(test_users_have_names_of_their_own),
+        T(test_names_are_per_user),
         T(test_a_long_name_is_numbered),
-        T(test_a_run_that_was_seen_first),
-        cmocka_unit_test(test_what_the_dead_leave_is_settled),
-        T(test_a_name_is_free_when_its_run_is_dead),
-        T(test_the_living_are_left_alone),
-        T(test_a_session_that_ends_loses_what_still_runs),
-        T(test_the_lock_is_made_again),
-        T(test_the_lock_was_missed),
-        T(test_writers_make_the_database_at_once),
+        T(test_run_sampled_before_it_begins),
+        cmocka_unit_test(test_dead_session_is_recovered),
+        T(test_name_of_a_lost_run_is_free),
+        T(test_living_session_is_not_ended),
+        T(test_ended_session_loses_running_jobs),
+        T(test_deleted_lock_is_recreated),
+        T(test_session_ended_without_lock_resumes),
+        T(test_writers_create_the_database_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

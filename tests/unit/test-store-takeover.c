@@ -1,5 +1,5 @@
-/* A run that goes on with another writer: after the first one has died or ended, while it still
- * lives, and back again. Its figures go on from where they were, and nothing is counted twice. */
+/* Another session takes a run over: after the first one has died or ended, while it lives, and
+ * back again. The figures continue, and nothing counts twice. */
 #include "unit.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static void add_process(const struct sight *sight, struct process_metric *proces
     process->state = 'S';
 }
 
-/* All that is seen of the run, and what its account says of its CPU time. */
+/* The samples of the run, and its CPU time according to its account. */
 static void see(struct store *store, double cpu_seconds, const struct sight *sights, size_t count)
 {
     _cleanup_(snapshot_freep) struct snapshot *snapshot = snapshot_new();
@@ -141,8 +141,8 @@ static void work_a_little(struct store *store)
     SEE(store, 8, {10, 100, 3, 4000, 1}, {11, 110, 2, 900, 2});
 }
 
-/* Of 8 s, the two that live have used 5 by then, and then 6: their account begins with that. Only
- * the samples of one that still lives may not be counted yet. */
+/* The two living processes have used 5 of the 8 s, then 6: the new account begins with that. Only
+ * the samples of a living writer may not be counted yet. */
 static void go_on(struct store_fixture *fixture, struct store *store, int64_t samples)
 {
     assert_string_equal(begin(store), "build");
@@ -151,7 +151,7 @@ static void go_on(struct store_fixture *fixture, struct store *store, int64_t sa
     check_figures(fixture, 8, 3, 5410, samples + 1);
     SEE(store, 9, {10, 100, 4, 4600, 1}, {11, 110, 3.5, 900, 2}, {13, 300, 1.5, 50, 2});
     check_figures(fixture, 11, 4, 5560, samples + 2);
-    /* the pid of another, and its own CPU time, which is all new */
+    /* a reused pid: all its CPU time is new */
     SEE(store, 10, {10, 333, 0.5, 7, 1}, {11, 110, 3.5, 900, 2}, {13, 300, 2, 50, 2});
     check_figures(fixture, 12, 5, 5567, samples + 3);
     assert_near(sheet_cpu(fixture, 1), 2 + 4 + 0.5, 0.002);
@@ -170,7 +170,7 @@ static void check_lower_bounds(struct store_fixture *fixture)
     arena_done(&arena);
 }
 
-static void test_from_a_dead_writer(void **state)
+static void test_takeover_from_a_dead_writer(void **state)
 {
     fixture_die_after(*state, work_a_little, 100);
     check_outcome(*state, OUTCOME_UNKNOWN, "lost");
@@ -182,8 +182,8 @@ static void test_from_a_dead_writer(void **state)
     check_figures(*state, 12, 5, 5567, 6);
 }
 
-/* It was open before the other died, and nobody has noticed yet. */
-static void test_from_one_that_dies_meanwhile(void **state)
+/* This session was open before the other one died, which is not recorded yet. */
+static void test_takeover_while_the_writer_dies(void **state)
 {
     struct store *store = fixture_open(*state);
 
@@ -192,7 +192,7 @@ static void test_from_one_that_dies_meanwhile(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-static void test_from_one_that_has_ended(void **state)
+static void test_takeover_from_an_ended_writer(void **state)
 {
     struct store *store = fixture_open(*state);
 
@@ -207,13 +207,13 @@ static void test_from_one_that_has_ended(void **state)
 
 /* ---- from the living ---- */
 
-static void test_from_a_living_writer(void **state)
+static void test_takeover_from_a_living_writer(void **state)
 {
     struct store *one = fixture_open(*state), *other = fixture_open(*state);
 
     work_a_little(one);
     go_on(*state, other, 2);
-    /* what the first still had to say takes nothing back */
+    /* late figures of the first session do not lower anything */
     SEE(one, 8.5, {10, 100, 3.1, 4000, 1}, {11, 110, 2.1, 900, 2});
     check_figures(*state, 12, 5, 5567, 5);
     assert_near(sheet_cpu(*state, 1), 6.5, 0.002);
@@ -225,8 +225,8 @@ static void test_from_a_living_writer(void **state)
     check_outcome(*state, OUTCOME_UNKNOWN, "lost");
 }
 
-/* … and back to the first, which has seen nothing meanwhile. */
-static void test_there_and_back(void **state)
+/* … and back to the first, which has no newer samples. */
+static void test_takeover_there_and_back(void **state)
 {
     struct store *one = fixture_open(*state), *other = fixture_open(*state);
 
@@ -250,7 +250,7 @@ static void begin_only(struct store *store)
     begin(store);
 }
 
-static void test_three_in_turn(void **state)
+static void test_three_writers_in_turn(void **state)
 {
     fixture_die_after(*state, work_a_little, 100);
     fixture_die_after(*state, begin_only, 100); /* before it has seen anything */
@@ -269,8 +269,8 @@ static void work_on(struct store *store)
     SEE(store, 7, {10, 100, 4.5, 4500, 1}, {11, 110, 2.5, 900, 2});
 }
 
-/* What it has used up to its last snapshot is there, however it ends. */
-static void test_the_second_dies_too(void **state)
+/* The usage up to its last snapshot is stored, however it ends. */
+static void test_second_writer_dies_too(void **state)
 {
     struct store_fixture *fixture = *state;
 
@@ -286,15 +286,15 @@ static void test_the_second_dies_too(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-/* A transaction that fails counts nothing, and what is known of the processes is not forgotten. */
-static void test_failures_in_between(void **state)
+/* A failed transaction counts nothing and does not lose the inherited processes. */
+static void test_failed_transactions_during_takeover(void **state)
 {
     struct process_event event;
 
     fixture_die_after(*state, work_a_little, 100);
     struct store *store = fixture_open(*state);
     assert_string_equal(begin(store), "build");
-    assert_string_equal(begin(store), "build"); /* it was not heard the first time */
+    assert_string_equal(begin(store), "build"); /* the first call failed */
     init_event(&event);
     event.timestamp = fixture_now;
     event.pid = 10;
@@ -323,7 +323,7 @@ static void test_failures_in_between(void **state)
 
 /* ---- names and ends ---- */
 
-static void test_it_keeps_its_name(void **state)
+static void test_run_keeps_its_name(void **state)
 {
     struct store *one = fixture_open(*state), *other = fixture_open(*state);
     char name[JOB_ID_NUMBERED_MAX_BYTES];
@@ -346,7 +346,7 @@ static void test_it_keeps_its_name(void **state)
     assert_int_equal(store_close(one), 0);
 }
 
-static void test_the_end_stays(void **state)
+static void test_ended_run_is_not_changed(void **state)
 {
     static const struct {
         int outcome;
@@ -412,12 +412,12 @@ static void finish(struct store_fixture *fixture, int exactness, double expected
     arena_done(&arena);
 }
 
-static void test_an_end_with_exact_figures(void **state)
+static void test_exact_figures_replace(void **state)
 {
     finish(*state, EXACT, 7.5, 4);
 }
 
-static void test_an_end_with_less(void **state)
+static void test_smaller_figures_are_ignored(void **state)
 {
     finish(*state, SAMPLED, 8, 4);
 }
@@ -433,8 +433,8 @@ static void work_ten_minutes_ago(struct store *store)
     assert_int_equal(store_write_tick(store, &(struct tick){.gaps = {&gap, 1}}), 0);
 }
 
-/* Nobody looked in between; and what is missing of a run is told of all who wrote it. */
-static void test_the_time_between_is_a_gap(void **state)
+/* The time between two writers is a gap; a run has the gaps of all its writers. */
+static void test_gap_between_writers(void **state)
 {
     struct store_fixture *fixture = *state;
     struct gap_list gaps = {0};
@@ -457,7 +457,7 @@ static void test_the_time_between_is_a_gap(void **state)
 
 /* ---- events beside a writer that keeps the run ---- */
 
-/* What a `sonde run` stores while a daemon stores the samples: these events and gaps. */
+/* The events and gaps that a `sonde run` stores while a daemon stores the samples. */
 static void write_beside(struct store *store, struct process_event *events, size_t event_count,
                          struct gap *gaps, size_t gap_count)
 {
@@ -495,8 +495,8 @@ static size_t count_gaps(struct store_fixture *fixture, const char *run_id)
     return gaps.count;
 }
 
-/* They are in the report of that run, and of no other. */
-static void test_gaps_of_who_stores_events_only(void **state)
+/* They belong to that run only. */
+static void test_gaps_of_a_session_with_events_only(void **state)
 {
     static const char other_run[] = "01900000-0000-7000-8000-00000000000b";
     struct store *daemon = fixture_open(*state), *client = fixture_open(*state);
@@ -526,8 +526,8 @@ static void test_gaps_of_who_stores_events_only(void **state)
     assert_int_equal(store_close(daemon), 0);
 }
 
-/* Some seconds after a run was taken over, no event is one that its last writer may have stored. */
-static void test_repetitions_end_for_who_stores_events_only(void **state)
+/* Some seconds after a takeover, events are no longer compared with stored ones. */
+static void test_repetitions_end_for_a_session_with_events_only(void **state)
 {
     struct store *daemon = fixture_open(*state), *client = fixture_open(*state);
     struct process_event twice[2];
@@ -537,7 +537,7 @@ static void test_repetitions_end_for_who_stores_events_only(void **state)
     begin(daemon);
     for (int i = 0; i < 100; i++) {
         twice[0] = make_exec(10, fixture_now);
-        twice[1] = make_exec(10, fixture_now + 0.002); /* as of a script, and its interpreter */
+        twice[1] = make_exec(10, fixture_now + 0.002); /* like a script and its interpreter */
         write_beside(client, twice, i == 0 || i == 99 ? 2 : 0, NULL, 0);
     }
     sqlite3 *handle = fixture_sqlite(*state);
@@ -551,21 +551,21 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_from_a_dead_writer),
-        T(test_from_one_that_dies_meanwhile),
-        T(test_from_one_that_has_ended),
-        T(test_from_a_living_writer),
-        T(test_there_and_back),
-        T(test_three_in_turn),
-        T(test_the_second_dies_too),
-        T(test_failures_in_between),
-        T(test_it_keeps_its_name),
-        cmocka_unit_test(test_the_end_stays),
-        T(test_an_end_with_exact_figures),
-        T(test_an_end_with_less),
-        T(test_the_time_between_is_a_gap),
-        T(test_gaps_of_who_stores_events_only),
-        T(test_repetitions_end_for_who_stores_events_only),
+        T(test_takeover_from_a_dead_writer),
+        T(test_takeover_while_the_writer_dies),
+        T(test_takeover_from_an_ended_writer),
+        T(test_takeover_from_a_living_writer),
+        T(test_takeover_there_and_back),
+        T(test_three_writers_in_turn),
+        T(test_second_writer_dies_too),
+        T(test_failed_transactions_during_takeover),
+        T(test_run_keeps_its_name),
+        cmocka_unit_test(test_ended_run_is_not_changed),
+        T(test_exact_figures_replace),
+        T(test_smaller_figures_are_ignored),
+        T(test_gap_between_writers),
+        T(test_gaps_of_a_session_with_events_only),
+        T(test_repetitions_end_for_a_session_with_events_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

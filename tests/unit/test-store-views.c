@@ -1,5 +1,5 @@
-/* Through the views, with plain SQLite, stands what the store's own readers say, under the names
- * and in the order that tools know: while a session is open, after it, and as minutes. */
+/* The views, read with plain SQLite, return the same as the store's readers, with the names and
+ * the order of the reference: during a session, after it, and as minutes. */
 #include "unit.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static void check_columns(sqlite3 *handle, const char *view, const char *const *
     sqlite3_finalize(rows);
 }
 
-static void test_columns_are_where_tools_expect_them(void **state)
+static void test_columns_of_the_reference(void **state)
 {
     static const char *const snapshots[] = {
         "id",
@@ -105,7 +105,7 @@ static int column_at(sqlite3_stmt *row, const char *name)
     return -1;
 }
 
-/* As text, so that one comparison does for all: JSON as the record has it. */
+/* As text, so that one comparison works for all types; lists as JSON. */
 static bool is_text_of(sqlite3_stmt *row, int at, const struct field *field, const void *value)
 {
     _cleanup_text_ struct text text = {0};
@@ -135,7 +135,7 @@ static bool is_same_column(sqlite3_stmt *row, int at, const struct field *field,
     }
 }
 
-/* Records within stand under both names. */
+/* Fields of nested records have both names. */
 static void check_row(sqlite3_stmt *row, const struct record *record, const void *object,
                       const char *prefix)
 {
@@ -152,7 +152,7 @@ static void check_row(sqlite3_stmt *row, const struct record *record, const void
         int at = column_at(row, name);
         if (at < 0 && field->type == FIELD_RECORDS) /* in views of their own */
             continue;
-        if (at < 0 && !field_is_known(field, object)) /* of storms, which are in no view */
+        if (at < 0 && !field_is_known(field, object)) /* of storms; no view has them */
             continue;
         if (at < 0)
             fail_msg("there is no column %s", name);
@@ -210,8 +210,8 @@ static void check_snapshot(sqlite3 *handle, const struct snapshot *snapshot)
     assert_int_equal(sqlite3_step(row), SQLITE_ROW);
     check_row(row, &snapshot_record, snapshot, "");
     assert_int_equal(sqlite3_column_int64(row, column_at(row, "gpu_count")), snapshot->gpus.count);
-    if (snapshot->resolution_seconds != 60) /* in a minute more may have been there than at its end
-                                             */
+    if (snapshot->resolution_seconds !=
+        60) /* a minute may have more processes than its last tick */
         assert_int_equal(sqlite3_column_int64(row, column_at(row, "child_count")),
                          snapshot->processes.count);
     assert_int_equal(sqlite3_step(row), SQLITE_DONE);
@@ -222,7 +222,7 @@ static void check_snapshot(sqlite3 *handle, const struct snapshot *snapshot)
     check_processes(handle, snapshot);
 }
 
-/* The views against the readers; how many snapshots there are. */
+/* Compares the views with the readers; returns the number of snapshots. */
 static size_t check_views(struct store_fixture *fixture)
 {
     _cleanup_(store_reader_closep) struct store_reader *reader = fixture_reader(fixture);
@@ -258,7 +258,7 @@ static void write_ticks(struct store *store, struct world *world, size_t count)
     }
 }
 
-static void test_views_say_what_the_readers_say(void **state)
+static void test_views_equal_readers(void **state)
 {
     struct store_fixture *fixture = *state;
     struct world world;
@@ -270,7 +270,7 @@ static void test_views_say_what_the_readers_say(void **state)
     assert_int_equal(store_close(store), 0);
     assert_int_equal(check_views(fixture), TICKS);
 
-    /* two more writers at once; the first one's samples give way to minutes */
+    /* two more writers at once; minutes replace the samples of the first one */
     store = fixture_open(fixture);
     struct store *other = fixture_open(fixture);
     struct world another;
@@ -294,7 +294,7 @@ static void test_views_say_what_the_readers_say(void **state)
 
 /* ---- events ---- */
 
-static void test_events_without_those_that_tools_do_not_know(void **state)
+static void test_view_of_events_excludes_exec(void **state)
 {
     struct store_fixture *fixture = *state;
     struct process_event events[200];
@@ -338,9 +338,9 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_columns_are_where_tools_expect_them),
-        T(test_views_say_what_the_readers_say),
-        T(test_events_without_those_that_tools_do_not_know),
+        T(test_columns_of_the_reference),
+        T(test_views_equal_readers),
+        T(test_view_of_events_excludes_exec),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The store gives back what was put in: snapshots across keyframes and folds, while the session is
- * open and after it, and every other record. */
+/* The store returns what was written: snapshots across keyframes and folds, during the session and
+ * after it, and all other records. */
 #include "unit.h"
 
 #include <errno.h>
@@ -93,7 +93,7 @@ static void test_since_and_limit(void **state)
     world_done(&world);
 }
 
-/* What store_read_process() should give, out of what was written. */
+/* The expected result of store_read_process(). */
 static void check_process(struct store_reader *reader, const struct written *written, int64_t pid,
                           const struct process_metric *only, size_t from)
 {
@@ -119,7 +119,7 @@ static void check_process(struct store_reader *reader, const struct written *wri
     arena_done(&arena);
 }
 
-static void test_the_history_of_a_pid(void **state)
+static void test_process_history(void **state)
 {
     struct store_fixture *fixture = *state;
     struct written written = {0};
@@ -383,7 +383,7 @@ static void test_gaps_of_a_run(void **state)
         {GAP_SUSPEND, 900, 50, INT_UNKNOWN, "before it"},
         {GAP_SUSPEND, 1010, 20, INT_UNKNOWN, "into it"},
         {GAP_CLOCK_STEP, 1100, -50, INT_UNKNOWN, "backwards"},
-        {GAP_EVENTS, 1200, REAL_UNKNOWN, 5, "nobody knows how long"},
+        {GAP_EVENTS, 1200, REAL_UNKNOWN, 5, "unknown duration"},
         {GAP_NOT_STORED, 1300, 0, 5, "at the end"},
     };
     struct arena arena = {0};
@@ -501,7 +501,7 @@ static void check_jobs(struct store_reader *reader, const struct job *jobs,
     arena_done(&arena);
 }
 
-static void test_questions_about_jobs(void **state)
+static void test_job_filters(void **state)
 {
     struct store_fixture *fixture = *state;
     struct job jobs[JOBS];
@@ -707,7 +707,7 @@ static void test_patterns(void **state)
 
 /* ---- numbers of snapshots ---- */
 
-static void test_numbers_rise_whatever_the_clock_does(void **state _unused_)
+static void test_ids_rise_despite_the_clock(void **state _unused_)
 {
     static const double clock[] = {1.7e9, 1.7e9,         1.7e9 + 0.0001, 1.7e9 - 3600, 0,
                                    -5,    1.7e9 + 1e-12, 1.8e9,          1.7e9,        4e9};
@@ -719,15 +719,15 @@ static void test_numbers_rise_whatever_the_clock_does(void **state _unused_)
             assert_true(next > id);
             id = next;
         }
-    /* no two writers at the same time have the same */
+    /* writers at the same time use different ids */
     for (unsigned tag = 1; tag < 1000; tag++)
         assert_true(snapshot_id_next(0, 1.7e9, 0) != snapshot_id_next(0, 1.7e9, tag));
     /* exact in a double */
     assert_true(snapshot_id_next(0, 4e9, 999) < INT64_C(1) << 53);
 }
 
-/* Two writers may come upon the same number all the same. */
-static void test_a_number_that_is_taken(void **state)
+/* Two writers can still choose the same id. */
+static void test_used_id_is_skipped(void **state)
 {
     struct store_fixture *fixture = *state;
     struct snapshot_list found = {0};
@@ -757,19 +757,19 @@ int main(void)
         T(test_snapshots_2),
         T(test_snapshots_3),
         T(test_since_and_limit),
-        T(test_the_history_of_a_pid),
+        T(test_process_history),
         T(test_events),
         T(test_events_of_a_user),
         T(test_trace_completes_an_end),
         T(test_gaps),
         T(test_gaps_of_a_run),
         T(test_jobs),
-        T(test_questions_about_jobs),
+        T(test_job_filters),
         T(test_sheets),
         T(test_anomalies),
         T(test_patterns),
-        cmocka_unit_test(test_numbers_rise_whatever_the_clock_does),
-        T(test_a_number_that_is_taken),
+        cmocka_unit_test(test_ids_rise_despite_the_clock),
+        T(test_used_id_is_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
