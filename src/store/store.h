@@ -8,7 +8,7 @@
  * never block writers.
  *
  * Threads: a handle belongs to one thread. Calls are synchronous and can wait for the disk or for
- * another writer; the store-writer thread exists for callers that must not wait.
+ * another writer; writer/store-writer is for callers that must not wait.
  *
  * Errors: functions that return int return 0 or a negative errno, unless stated otherwise: -ENOSPC
  * (the disk is full), -EBUSY (another writer locked the database for too long), -EBADMSG (the
