@@ -149,7 +149,7 @@ class ToldJobs(LearnTestCase):
             self.assertEqual(self.json("analyze")["verdict"], "too_few_runs")
             link = sonde.connect()
             self.tell(link, 100, "unknown")
-            self.assertIn("of none is it known how", self.text("analyze"))
+            self.assertIn("none with a known outcome", self.text("analyze"))
             for _ in range(5):
                 self.tell(link, 100)
             self.assertIn("none of 5 runs failed: there is nothing to compare",

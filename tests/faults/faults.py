@@ -1,5 +1,5 @@
-"""Shared by the fault tests: a writer that can be killed, faults injected into its system calls, and
-a check that a database is intact.
+"""Shared by the fault tests: a writer that can be killed, faults injected into its system calls,
+and a check that a database is intact.
 
     SONDE=build/sonde HELPERS=build/tests/e2e DRIVER=build/tests/faults/store-driver \\
         tests/faults/test_kill.py [-v] [NAME…]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A disk of 6 MB that fills up: sampling continues, the gap is stored and reported, reading works, and
-writing resumes by itself."""
+"""A disk of 6 MB that fills up: sampling continues, the gap is stored and reported, reading works,
+and writing resumes by itself."""
 import os
 import pathlib
 import re
