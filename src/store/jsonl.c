@@ -299,8 +299,8 @@ static void close_files(struct jsonl_reader *reader)
         reader->files[i].fd = close_fd(reader->files[i].fd);
 }
 
-/* Opens what is there, newest first: a rotation meanwhile then shows a file twice and hides none.
- */
+/* Opens the existing files, newest first: a rotation in between can then duplicate a file, but not
+ * hide one. */
 static int open_files(struct jsonl_reader *reader, const struct fd_location *place)
 {
     static const char *const suffixes[FILES] = {".2", ".1", ""};
