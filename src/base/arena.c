@@ -6,8 +6,9 @@
 
 #include "base/macros.h"
 
-/* The first block is small, because many arenas hold a text or two and there may be thousands of
- * them; each further one is twice as large, so that a snapshot of 200 processes needs few. */
+/* The first block is small, because many arenas hold one or two strings and there may be thousands
+ * of arenas. Each further block is twice as large, so that a snapshot of 200 processes needs few.
+ */
 #define FIRST_BLOCK_BYTES 512
 #define BLOCK_MAX_BYTES   16384
 
@@ -18,7 +19,7 @@ struct arena_block {
     _Alignas(max_align_t) unsigned char bytes[];
 };
 
-static struct arena_block *block_new(struct arena *arena, size_t size)
+static struct arena_block *new_block(struct arena *arena, size_t size)
 {
     size_t usual = arena->newest ? MIN(2 * arena->newest->capacity, (size_t)BLOCK_MAX_BYTES)
                                  : (size_t)FIRST_BLOCK_BYTES;
@@ -38,13 +39,13 @@ static struct arena_block *block_new(struct arena *arena, size_t size)
     return block;
 }
 
-static void *arena_take(struct arena *arena, size_t size, size_t alignment)
+static void *allocate(struct arena *arena, size_t size, size_t alignment)
 {
     struct arena_block *block = arena->newest;
     size_t start = block ? (block->used + alignment - 1) & ~(alignment - 1) : 0;
 
     if (!block || start > block->capacity || size > block->capacity - start) {
-        block = block_new(arena, size);
+        block = new_block(arena, size);
         if (!block)
             return NULL;
         start = 0;
@@ -56,7 +57,7 @@ static void *arena_take(struct arena *arena, size_t size, size_t alignment)
 
 void *arena_alloc(struct arena *arena, size_t size)
 {
-    return arena_take(arena, size, _Alignof(max_align_t));
+    return allocate(arena, size, _Alignof(max_align_t));
 }
 
 char *arena_copy(struct arena *arena, const char *text, size_t length)
@@ -64,7 +65,7 @@ char *arena_copy(struct arena *arena, const char *text, size_t length)
     if (length == SIZE_MAX)
         return NULL;
 
-    char *copy = arena_take(arena, length + 1, 1);
+    char *copy = allocate(arena, length + 1, 1);
     if (!copy)
         return NULL;
 
@@ -87,7 +88,7 @@ size_t arena_bytes(const struct arena *arena)
     return bytes;
 }
 
-static void blocks_free(struct arena_block *block)
+static void free_blocks(struct arena_block *block)
 {
     while (block) {
         struct arena_block *older = block->older;
@@ -101,13 +102,13 @@ void arena_reset(struct arena *arena)
     if (!arena->newest)
         return;
 
-    blocks_free(arena->newest->older);
+    free_blocks(arena->newest->older);
     arena->newest->older = NULL;
     arena->newest->used = 0;
 }
 
 void arena_done(struct arena *arena)
 {
-    blocks_free(arena->newest);
+    free_blocks(arena->newest);
     arena->newest = NULL;
 }

@@ -1,7 +1,7 @@
-/* An arena: many small allocations that live and die together, such as all the text of a snapshot.
+/* An arena: many small allocations that are freed together, such as all the text of a snapshot.
  *
- * Nothing in it is freed singly. Zero-initialised is empty and valid. A failed allocation returns
- * NULL and leaves what was there untouched. */
+ * Single allocations cannot be freed. A zero-initialised arena is empty and valid. A failed
+ * allocation returns NULL and leaves the arena unchanged. */
 #pragma once
 
 #include <stddef.h>
@@ -12,13 +12,15 @@ struct arena {
     struct arena_block *newest;
 };
 
+/* Aligned for any type. */
 void *arena_alloc(struct arena *arena, size_t size);
+/* Both copies are NUL-terminated. */
 char *arena_copy(struct arena *arena, const char *text, size_t length);
 char *arena_strdup(struct arena *arena, const char *text);
 
-/* What it takes of the memory. */
+/* Returns the number of bytes that the arena's blocks occupy. */
 size_t arena_bytes(const struct arena *arena);
 
-/* Frees all but the newest block, which is kept and emptied, so that a reused arena settles. */
+/* Empties the arena but keeps its newest block, so that a reused arena stops allocating. */
 void arena_reset(struct arena *arena);
 void arena_done(struct arena *arena);

@@ -1,5 +1,5 @@
-/* Ownership in the manner of systemd: a variable marked _cleanup_(f) is released by f when it goes
- * out of scope; TAKE_PTR and TAKE_FD hand its value on and leave nothing behind to release. */
+/* Ownership as in systemd: f releases a variable marked _cleanup_(f) when it goes out of scope.
+ * TAKE_PTR and TAKE_FD return the value and reset the variable, so that nothing is released. */
 #pragma once
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define TAKE_PTR(ptr) TAKE(ptr, NULL)
 #define TAKE_FD(fd)   TAKE(fd, -1)
 
-/* Defines `<function>p`, which takes a pointer to the variable, as the cleanup attribute wants. */
+/* Defines `<function>p`, which takes a pointer to the variable, as the cleanup attribute needs. */
 #define DEFINE_CLEANUP(type, function)                                                             \
     static inline void function##p(type *variable)                                                 \
     {                                                                                              \
@@ -33,7 +33,7 @@ static inline void freep(void *pointer_to_pointer)
     free(*(void **)pointer_to_pointer);
 }
 
-/* Keeps errno, so that a failed call's reason survives the clean-up after it. */
+/* Preserves errno, so that the error of an earlier call survives the cleanup. Returns -1. */
 static inline int close_fd(int fd)
 {
     if (fd >= 0) {

@@ -1,8 +1,8 @@
-/* Time. All arithmetic is in unsigned nanoseconds; the wall clock only labels.
+/* Time. All arithmetic is in unsigned nanoseconds; the wall clock is only for labels.
  *
- * A moment is one instant on the three clocks that matter: `mono` for rates and durations (stops
- * during a suspend), `boot` for ages (the kernel stamps process starts on it, and it runs on during
- * a suspend), `real` for labels (may be stepped). */
+ * A moment is one instant on three clocks: `mono` for rates and durations (stops during a suspend),
+ * `boot` for ages (the kernel stamps process starts with it; continues during a suspend), `real`
+ * for labels (may be stepped). */
 #pragma once
 
 #include <stdint.h>

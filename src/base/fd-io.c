@@ -24,8 +24,8 @@ ssize_t fd_read_start(int fd, char *into, size_t capacity)
         if (n < 0)
             return -errno;
         length += (size_t)n;
-        /* A generated file that filled less than the buffer has no more; asking again would make
-         * the kernel generate it again. */
+        /* A generated file that did not fill the buffer is complete; another read would make the
+         * kernel generate it again. */
         if (n == 0 || length < capacity - 1)
             break;
     }
@@ -51,7 +51,7 @@ DIR *fd_open_directory(int dir_fd, const char *path)
     return directory;
 }
 
-/* A parent may have left a stream of ours non-blocking. */
+/* Needed because sonde may inherit a non-blocking stdout or stderr. */
 static bool wait_until_writable(int fd)
 {
     struct pollfd watched = {.fd = fd, .events = POLLOUT};
@@ -74,21 +74,21 @@ int fd_write_all(int fd, const void *bytes, size_t length)
     return 0;
 }
 
-/* Longest chain of links at the end of a path; nobody needs more than two. */
+/* Longest chain of links at the end of a path. More than two are unusual. */
 #define LINKS_MAX 8
 
-/* Whether a list beside the mode lets others in. The group's bits are its mask then and say nothing
- * about the group. */
+/* Whether the file has an ACL. If so, the group bits of its mode are the ACL's mask and not the
+ * rights of the group. */
 static bool has_access_list(int fd)
 {
     char path[sizeof("/proc/self/fd/") + 3 * sizeof(fd)];
 
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* fgetxattr() takes no O_PATH */
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* fgetxattr() rejects O_PATH */
     return getxattr(path, "system.posix_acl_access", NULL, 0) >= 0 ||
            (errno != ENODATA && errno != EOPNOTSUPP);
 }
 
-/* Anything that does not fit the buffers has more members than a private group. */
+/* A group that does not fit the buffer has more members than a private group. */
 static bool is_private_group(uid_t uid, gid_t gid)
 {
     char user_bytes[4096], group_bytes[4096];
@@ -117,7 +117,7 @@ bool fd_others_can_write(int dir_fd)
         return true;
     if (!(st.st_mode & S_IWGRP))
         return false;
-    /* Root's group is nobody's private one: containers run any user with it. */
+    /* Root's group is never private: containers run arbitrary users with it. */
     return st.st_uid == 0 || has_access_list(dir_fd) || !is_private_group(st.st_uid, st.st_gid);
 }
 
@@ -127,7 +127,7 @@ static bool is_link(int dir_fd, const char *name)
     return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* Opens one component of a path below `dir_fd`, with the rule about links. */
+/* Opens one component of a path below `dir_fd`, by the rule about links. */
 static int open_component(int dir_fd, const char *name, int flags, mode_t mode)
 {
     int no_follow = fd_others_can_write(dir_fd) ? O_NOFOLLOW : 0;
@@ -136,7 +136,7 @@ static int open_component(int dir_fd, const char *name, int flags, mode_t mode)
         return fd;
 
     int error = errno;
-    /* What O_DIRECTORY makes of a link that is not followed. */
+    /* O_DIRECTORY with O_NOFOLLOW reports ENOTDIR for a link. */
     if (error == ENOTDIR && no_follow && is_link(dir_fd, name))
         error = ELOOP;
     return -error;
@@ -162,8 +162,8 @@ static int open_start(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
-/* Steps from directory to directory until *path is the last component alone. After a failure both
- * stand at the component that failed. */
+/* Opens directory after directory until *path is only the last component. After a failure,
+ * *dir_fd and *path are those of the component that failed. */
 static int descend(int *dir_fd, const char **path)
 {
     for (;;) {
@@ -209,7 +209,7 @@ int fd_open_output(const char *path, int flags, mode_t mode)
     return r < 0 ? r : open_last(dir_fd, path, flags, mode);
 }
 
-/* If `name` is a link that may be followed: 1 and where it leads. */
+/* Returns 1 and the target if `name` is a link that may be followed, 0 if it is no link. */
 static int follow_last(int dir_fd, const char *name, char ret_target[static PATH_MAX])
 {
     ssize_t length = readlinkat(dir_fd, name, ret_target, PATH_MAX);
@@ -262,7 +262,7 @@ bool fd_location_lacks_dirs(const struct fd_location *location)
     return strchr(location->rest, '/') != NULL;
 }
 
-/* One that somebody else has just made is as good. */
+/* Succeeds if the directory exists: another process may have just made it. */
 static int make_dir(int dir_fd, const char *path)
 {
     char name[NAME_MAX + 1];
@@ -273,7 +273,7 @@ static int make_dir(int dir_fd, const char *path)
         return r;
     if (mkdirat(dir_fd, name, 0700) < 0)
         return errno == EEXIST ? 0 : -errno;
-    /* A strange umask may have taken bits that the owner needs. */
+    /* An unusual umask may have removed the owner's bits. */
     if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     if ((st.st_mode & 0777) != 0700 && fchmodat(dir_fd, name, 0700, AT_SYMLINK_NOFOLLOW) < 0)
@@ -287,7 +287,7 @@ int fd_location_make_dirs(struct fd_location *location)
     int r;
 
     while ((r = descend(&location->dir_fd, &at)) == -ENOENT) {
-        if (at == made) /* it is there, but a link that leads nowhere */
+        if (at == made) /* it exists, but is a dangling link */
             return -ENOENT;
         r = make_dir(location->dir_fd, at);
         if (r < 0)

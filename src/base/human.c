@@ -14,7 +14,7 @@ const char *human_duration(struct human *buffer, double seconds)
         return strcpy(into, "-");
     if (seconds < 0.01)
         snprintf(into, size, "%.2f ms", seconds * 1e3);
-    else if (seconds < 0.9995) /* which would be shown as 1000 */
+    else if (seconds < 0.9995) /* from here on it would print as 1000 ms */
         snprintf(into, size, "%.0f ms", seconds * 1e3);
     else if (seconds < 60)
         snprintf(into, size, "%.2f s", seconds);

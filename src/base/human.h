@@ -1,5 +1,5 @@
-/* Figures as a person reads them: `1.24 s`, `812.4 MB`, `1,501`. Each returns its buffer, so that
- * it can stand among printf's arguments. */
+/* Formats figures for people: `1.24 s`, `812.4 MB`, `1,501`. Each function returns its buffer's
+ * text, so that a call can be an argument of printf. NaN (unknown) becomes `-`. */
 #pragma once
 
 #include <stdint.h>
@@ -9,7 +9,8 @@ struct human {
 };
 
 const char *human_duration(struct human *buffer, double seconds);
+/* `mb` is in MiB. */
 const char *human_mb(struct human *buffer, double mb);
 const char *human_count(struct human *buffer, uint64_t count);
-/* SIGKILL, or "signal 35" for one without a name. */
+/* "SIGKILL", or "signal 35" for a signal without a name. */
 const char *human_signal(struct human *buffer, int number);

@@ -48,8 +48,8 @@ void json_write_end_array(struct json_writer *json)
     close_with(json, ']');
 }
 
-/* Whatever a terminal might act on, DEL and the C1 controls (U+0080 to U+009F) included, which JSON
- * itself would let pass. */
+/* Escapes every character that a terminal might act on. This includes DEL and the C1 controls
+ * (U+0080 to U+009F), which JSON would permit. */
 static void append_escaped(struct text *out, const char *string, size_t length)
 {
     size_t plain = 0; /* start of the run that needs no escape */
@@ -137,8 +137,8 @@ void json_write_decimal(struct json_writer *json, double value, unsigned decimal
     static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
     double scaled = round(fabs(value) * powers[decimals]);
 
-    /* Up to 2^51 the digits written read back as themselves; past it two roundings, of the text's
-     * value and of its product here, may change the last one. */
+    /* Up to 2^51 the written digits read back as the same value. Above that, two roundings (of the
+     * parsed text and of the product here) may change the last digit. */
     if (!(scaled < 2251799813685248.0)) {
         json_write_real(json, value);
         return;
@@ -161,8 +161,7 @@ void json_write_decimal(struct json_writer *json, double value, unsigned decimal
     }
 }
 
-/* printf puts the decimal point of the program's locale, which may be any text; JSON has its own.
- */
+/* printf uses the decimal point of the locale, which may be any text; JSON requires a dot. */
 static void append_real(struct text *out, const char *digits)
 {
     bool is_in_point = false;

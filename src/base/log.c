@@ -14,11 +14,11 @@
 #include "base/fd-io.h"
 #include "base/text.h"
 
-/* Below what a pipe takes in one piece. */
+/* Below PIPE_BUF (4096), so that a pipe accepts a line as a whole. */
 #define LINE_MAX_BYTES 3500
 
 static bool uses_fields;
-static atomic_uint lost_lines; /* since one could be written */
+static atomic_uint dropped_lines; /* since the last line that was written */
 
 void log_use_fields(void)
 {
@@ -35,25 +35,18 @@ static const char *level_name(enum log_level level)
     return "error";
 }
 
-/* Whether a line can be written without waiting: a pipe that can be written takes PIPE_BUF bytes.
- */
-static bool can_write(void)
+/* A daemon must not block when its log is not read. A pipe that polls as writable accepts PIPE_BUF
+ * bytes. */
+static void write_or_drop(const char *bytes, size_t length)
 {
     struct pollfd log = {.fd = STDERR_FILENO, .events = POLLOUT};
-
-    return poll(&log, 1, 0) > 0 && (log.revents & POLLOUT);
-}
-
-/* A daemon does not stand still because nobody reads its log: lines are lost then, and counted. */
-static void write_or_lose(const char *bytes, size_t length)
-{
     char lost[64];
 
-    if (!can_write()) {
-        atomic_fetch_add(&lost_lines, 1);
+    if (poll(&log, 1, 0) <= 0 || !(log.revents & POLLOUT)) {
+        atomic_fetch_add(&dropped_lines, 1);
         return;
     }
-    unsigned count = atomic_exchange(&lost_lines, 0);
+    unsigned count = atomic_exchange(&dropped_lines, 0);
     if (count) {
         int size = snprintf(lost, sizeof(lost), "level=warning message=\"%u lines lost\"\n", count);
         write(STDERR_FILENO, lost, (size_t)size);
@@ -61,21 +54,21 @@ static void write_or_lose(const char *bytes, size_t length)
     write(STDERR_FILENO, bytes, length);
 }
 
-/* One write a line, so that lines of several threads and processes do not mix. */
+/* One write per line, so that lines of several threads and processes do not mix. */
 static void write_line(struct text *line)
 {
     if (uses_fields && line->length > LINE_MAX_BYTES)
-        line->bytes[line->length = LINE_MAX_BYTES] = '\0'; /* all of it is visible text */
+        line->bytes[line->length = LINE_MAX_BYTES] = '\0';
     text_append_char(line, '\n');
     if (text_error(line) < 0)
         return;
     if (uses_fields)
-        write_or_lose(line->bytes, line->length);
+        write_or_drop(line->bytes, line->length);
     else
         fd_write_all(STDERR_FILENO, line->bytes, line->length);
 }
 
-/* Visible, and in quotes where it is more than a word. */
+/* Escapes control characters, and quotes the value unless it is a single word. */
 static void append_value(struct text *line, const char *value)
 {
     _cleanup_text_ struct text visible = {0};
@@ -109,18 +102,14 @@ static void begin_fields(struct text *line, enum log_level level, const char *me
     append_value(line, message);
 }
 
-static void begin_words(struct text *line, const char *message)
-{
-    text_append_string(line, "sonde: ");
-    text_append_visible(line, message, strlen(message), SIZE_MAX);
-}
-
 static void begin_line(struct text *line, enum log_level level, const char *message)
 {
-    if (uses_fields)
+    if (uses_fields) {
         begin_fields(line, level, message);
-    else
-        begin_words(line, message);
+        return;
+    }
+    text_append_string(line, "sonde: ");
+    text_append_visible(line, message, strlen(message), SIZE_MAX);
 }
 
 _printf_(2, 0) static void log_line(enum log_level level, const char *format, va_list arguments)

@@ -1,6 +1,5 @@
-/* Words on stderr, one line each: for a person as "sonde: …", or, for a daemon, as fields that a
- * program reads too. Whatever comes in from outside is made visible first: no control character
- * reaches the terminal. */
+/* Log messages on stderr, one line each: "sonde: …" for a person, or key=value fields for a daemon.
+ * Control characters are escaped, so that none reaches the terminal. */
 #pragma once
 
 #include "base/macros.h"
@@ -12,12 +11,13 @@ enum log_level {
 };
 
 void log_error(const char *format, ...) _printf_(1, 2);
-/* Something worth knowing that is no failure. */
+/* For information that is not an error. */
 void log_note(const char *format, ...) _printf_(1, 2);
 
-/* From now on lines are `time=… level=… message="…"`. */
+/* Switches to lines of the form `time=… level=… message="…"`. Such lines never block: while stderr
+ * is full they are dropped and counted, and a later line reports the count. */
 void log_use_fields(void);
 
-/* A message with fields: pairs of a key and a text (NULL: left out), then NULL. For a person they
- * stand in brackets behind the message. */
+/* Logs a message with fields: pairs of a key and a string (a NULL value omits the field), then
+ * NULL. Without log_use_fields() they follow the message in parentheses. */
 void log_fields(enum log_level level, const char *message, ...) __attribute__((sentinel));

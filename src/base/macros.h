@@ -1,10 +1,10 @@
-/* The few macros that every folder may use. Nothing here has a side effect or allocates. */
+/* Macros for all folders. None allocates or evaluates an argument twice. */
 #pragma once
 
 #include <stddef.h>
 #include <sys/param.h>
 
-/* That header has its own, which evaluate an argument twice. */
+/* <sys/param.h> defines versions that evaluate an argument twice. */
 #undef MIN
 #undef MAX
 

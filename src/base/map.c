@@ -6,9 +6,8 @@
 
 #define FIRST_CAPACITY 16
 
-/* Fibonacci hashing spreads keys over the table, but four that follow each other stay together:
- * pids are mostly asked for in their order, and four slots are as many as the cache fetches at a
- * time. */
+/* Fibonacci hashing spreads keys over the table, but keeps four consecutive keys together: pids are
+ * mostly looked up in order, and a cache line holds four slots. */
 static size_t home_of(const struct map *map, uint64_t key)
 {
     uint64_t hash = (key >> 2) * UINT64_C(0x9E3779B97F4A7C15);

@@ -1,8 +1,8 @@
-/* A hash map from 64-bit keys (mostly pids) to pointers that are not its own.
+/* A hash map from 64-bit keys (mostly pids) to pointers that the caller owns.
  *
- * Open addressing with linear probing and backward-shift deletion: no tombstones, so that a daemon
- * that sees a million processes come and go keeps a table as small as what is alive.
- * Zero-initialised is empty and valid. */
+ * Open addressing with linear probing and backward-shift deletion. There are no tombstones, so that
+ * the table of a daemon that sees a million processes is only as large as the most that lived at
+ * once. A zero-initialised map is empty and valid. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,16 +22,18 @@ struct map {
 
 void *map_get(const struct map *map, uint64_t key);
 
-/* Sets or replaces; `value` must not be NULL. 0 or -ENOMEM, with the map as it was. */
+/* Sets or replaces; `value` must not be NULL. Returns 0, or -ENOMEM with the map unchanged. */
 int map_put(struct map *map, uint64_t key, void *value);
 
-/* Removes and returns what was there, or NULL. */
+/* Removes the entry and returns its value, or NULL if there is none. */
 void *map_remove(struct map *map, uint64_t key);
 
-/* Steps through all values in no order: start with *position 0; NULL at the end. The map must not
- * change meanwhile, but for the removal of the value that was just given, after which *position
- * goes back by one: another may have moved into its place. (One at the very end may come twice.) */
+/* Iterates over all values in no order: start with *position 0; returns NULL at the end. The map
+ * must not change meanwhile, with one exception: the caller may remove the value just returned and
+ * then must decrement *position, because another entry may have moved into its slot. (An entry that
+ * wraps around the end of the table may then be returned twice.) */
 void *map_next(const struct map *map, size_t *position);
 
+/* Removes all entries and keeps the table. */
 void map_clear(struct map *map);
 void map_done(struct map *map);

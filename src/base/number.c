@@ -49,7 +49,7 @@ int number_scan_int(const char **cursor, const char *end, int64_t *ret)
     return 0;
 }
 
-/* Whether the digits at `at` start with a zero that means nothing, as in `010`. */
+/* Whether the digits at `at` have a leading zero, as in `010`. */
 static bool has_leading_zero(const char *at)
 {
     return at[0] == '0' && is_digit(at[1]);
@@ -72,7 +72,7 @@ int number_parse_int(const char *text, int64_t *ret)
     return 0;
 }
 
-/* Steps over digits[.digits][e[+-]digits]; NULL if there is no such number at `at`. */
+/* Returns the end of digits[.digits][e[+-]digits] at `at`, or NULL if no such number is there. */
 static const char *skip_real(const char *at, bool allow_exponent)
 {
     if (!is_digit(*at) || has_leading_zero(at))
@@ -110,7 +110,7 @@ int number_parse_real(const char *text, double *ret)
     return 0;
 }
 
-/* The length of the unit at `at` and its nanoseconds; 0 if it is none. */
+/* Returns the length of the unit at `at` and its nanoseconds, or 0 if there is no unit. */
 static size_t duration_unit(const char *at, double *ret_ns)
 {
     static const struct {
@@ -141,7 +141,7 @@ int number_parse_duration(const char *text, uint64_t *ret_ns)
 
         size_t unit_length = duration_unit(digits_end, &unit_ns);
         bool bare = !unit_length && at == text && !*digits_end;
-        /* Units fall from left to right: 2h30m, never 30m2h nor 2m2m. */
+        /* Units must get smaller: 2h30m, not 30m2h or 2m2m. */
         if ((!unit_length && !bare) || unit_ns >= previous_unit)
             return -EINVAL;
 

@@ -2,14 +2,14 @@
 
 #include "base/macros.h"
 
-/* Longer than any key; longer words are no slips. */
+/* Longer than any key. Longer words get no suggestion. */
 #define WORD_MAX 48
-/* Below this, the start of a name says too little. */
-#define START_MIN 5
-/* Behind every whole name that is near enough. */
-#define START_RANK 4
+/* A shorter word matches too many prefixes. */
+#define PREFIX_MIN 5
+/* Ranks a prefix match after every whole name that is close enough. */
+#define PREFIX_RANK 4
 
-/* One row of the table, out of the two before it. Two letters in the wrong order are one edit. */
+/* Fills one row of the distance table from the two before it. Two swapped letters are one edit. */
 static void fill_row(const char *a, size_t i, const char *b, size_t b_length,
                      size_t rows[3][WORD_MAX + 1])
 {
@@ -26,9 +26,9 @@ static void fill_row(const char *a, size_t i, const char *b, size_t b_length,
     }
 }
 
-/* The number of edits from `a` to `b`, and to the nearest start of `b`. */
+/* Returns the number of edits from `a` to `b`, and to the closest prefix of `b`. */
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length,
-                            size_t *ret_to_start)
+                            size_t *ret_to_prefix)
 {
     size_t rows[3][WORD_MAX + 1];
 
@@ -38,9 +38,9 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
         fill_row(a, i, b, b_length, rows);
     const size_t *row = rows[a_length % 3];
 
-    *ret_to_start = row[0];
+    *ret_to_prefix = row[0];
     for (size_t j = 1; j <= b_length; j++)
-        *ret_to_start = MIN(*ret_to_start, row[j]);
+        *ret_to_prefix = MIN(*ret_to_prefix, row[j]);
     return row[b_length];
 }
 
@@ -50,13 +50,13 @@ void suggestion_consider(struct suggestion *suggestion, const char *word, size_t
     if (word_length > WORD_MAX || candidate_length > WORD_MAX)
         return;
 
-    size_t allowed = candidate_length >= 8 ? 3 : 2, to_start;
-    size_t distance = edit_distance(word, word_length, candidate, candidate_length, &to_start);
-    /* A short word is a few edits from any other: half of it must be right. */
+    size_t allowed = candidate_length >= 8 ? 3 : 2, to_prefix;
+    size_t distance = edit_distance(word, word_length, candidate, candidate_length, &to_prefix);
+    /* Any two short words are few edits apart: half of the candidate must match. */
     if (distance > allowed || distance * 2 > candidate_length) {
-        if (word_length < START_MIN || to_start > 1)
+        if (word_length < PREFIX_MIN || to_prefix > 1)
             return;
-        distance = START_RANK + to_start;
+        distance = PREFIX_RANK + to_prefix;
     }
     if (suggestion->name && distance >= suggestion->distance)
         return;

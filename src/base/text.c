@@ -67,8 +67,8 @@ void text_printf(struct text *text, const char *format, ...)
     va_end(arguments);
 }
 
-/* Writes one character as it may be shown into `into`; returns its columns. */
-static size_t show_character(uint32_t character, bool valid, char into[static 16])
+/* Writes one character, escaped if necessary, into `into`; returns its columns. */
+static size_t format_character(uint32_t character, bool valid, char into[static 16])
 {
     static const char letters[] = "abtnvfr"; /* from 0x07 to 0x0D */
 
@@ -95,7 +95,7 @@ size_t text_append_visible(struct text *text, const char *bytes, size_t length, 
 
         if (!size)
             character = (unsigned char)bytes[i];
-        size_t width = show_character(character, size > 0, shown);
+        size_t width = format_character(character, size > 0, shown);
         if (columns + width > max_columns) {
             if (!max_columns)
                 return columns;

@@ -1,6 +1,6 @@
-/* A growing text buffer with a sticky error: append as often as you like, then ask text_error()
- * once. After a failed allocation it holds what it held, and further appends do nothing.
- * Zero-initialised is empty and valid. */
+/* A growing text buffer with a sticky error: append any number of times, then check text_error()
+ * once. After a failed allocation the content stays as it was and further appends do nothing.
+ * A zero-initialised buffer is empty and valid. */
 #pragma once
 
 #include <stdarg.h>
@@ -23,11 +23,12 @@ void text_append_repeated(struct text *text, char character, size_t times);
 void text_printf(struct text *text, const char *format, ...) _printf_(2, 3);
 void text_vprintf(struct text *text, const char *format, va_list arguments) _printf_(2, 0);
 
-/* As a terminal or a log may show it: control characters and bad UTF-8 as \n, \t, \x1b, \u202e.
- * At most `max_columns` wide; what is cut ends in "…". Returns the columns used. */
+/* Appends text that is safe for a terminal or a log: control characters and bad UTF-8 are escaped
+ * as \n, \t, \x1b, \u202e. Cuts the text to `max_columns`, ending in "…". Returns the columns
+ * used. */
 size_t text_append_visible(struct text *text, const char *bytes, size_t length, size_t max_columns);
 
-/* Inline, because a JSON writer does little else. */
+/* Inline, because the JSON writer calls it for most characters. */
 static inline void text_append_char(struct text *text, char character)
 {
     if (text->error || text->length + 1 >= text->capacity) {
@@ -38,14 +39,16 @@ static inline void text_append_char(struct text *text, char character)
     text->bytes[text->length] = '\0';
 }
 
-/* Makes room for `more` bytes and a NUL, so that a caller may write at bytes + length. */
+/* Makes room for `more` bytes and a NUL, so that the caller can write at bytes + length. Returns 0
+ * or -ENOMEM. */
 int text_reserve(struct text *text, size_t more);
 
 /* 0 or -ENOMEM. */
 int text_error(const struct text *text);
-/* Never NULL. */
+/* The content; "" for an empty buffer, never NULL. Valid until the next append. */
 const char *text_string(const struct text *text);
 
+/* Empties the buffer, clears the error and keeps the memory. */
 void text_reset(struct text *text);
 void text_done(struct text *text);
 

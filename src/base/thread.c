@@ -61,6 +61,6 @@ int semaphore_wait_until(sem_t *semaphore, uint64_t deadline_ns)
 
     while (sem_clockwait(semaphore, CLOCK_MONOTONIC, &deadline) < 0)
         if (errno != EINTR)
-            return -ETIMEDOUT; /* all else would be our fault */
+            return -ETIMEDOUT; /* any other error would be a bug */
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What threads that work beside a loop or a program, and waits for them, have in common. */
+/* Starting threads, and waiting by the monotonic clock. */
 #pragma once
 
 #include <pthread.h>
@@ -6,21 +6,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A thread that no signal is delivered to: they are the loop's, or the program's. 0 or a negative
- * errno. */
+/* Starts a thread with all signals blocked: signals belong to the main loop or to the program that
+ * uses libsonde. Returns 0 or a negative errno. */
 int thread_start(pthread_t *ret, const char *name, void *(*function)(void *), void *argument);
 
-/* Lets go of one that may never end, because what it waits for hangs. */
+/* Detaches a thread that may never end, because it hangs in a call. */
 void thread_leave(pthread_t thread);
-/* Whether one was. Then the process must end by _exit(): exit() would take away under that thread
- * what the library that it is in works with. */
+/* Whether thread_leave() was ever called. The process must then end with _exit(): exit() would run
+ * destructors of libraries that the thread still uses. */
 bool threads_were_left(void);
 
-/* A condition that is waited for by the monotonic clock. */
+/* Initialises a condition variable that uses the monotonic clock. */
 void cond_init(pthread_cond_t *cond);
-/* 0: woken, perhaps for nothing; -ETIMEDOUT. */
+/* Returns 0 when woken (possibly spuriously) or -ETIMEDOUT. */
 int cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns);
 
-/* A semaphore, by the same clock: for a thread that mostly waits in vain, one system call each time
- * where a condition takes two, because its mutex is taken for contended. 0 or -ETIMEDOUT. */
+/* Waits for a semaphore by the monotonic clock. For a thread whose wait mostly times out, this
+ * costs one system call; a condition variable costs two, because its mutex counts as contended.
+ * Returns 0 or -ETIMEDOUT. */
 int semaphore_wait_until(sem_t *semaphore, uint64_t deadline_ns);

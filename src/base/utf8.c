@@ -123,8 +123,8 @@ static bool in_ranges(uint32_t character, const struct range *ranges, size_t cou
 
 unsigned utf8_columns(uint32_t character)
 {
-    /* The blocks that matter on a terminal (Unicode 15, EastAsianWidth.txt and combining marks);
-     * libc's wcwidth would need a locale that may not be installed. */
+    /* The blocks that are common on a terminal (Unicode 15, EastAsianWidth.txt and combining
+     * marks). libc's wcwidth needs a locale, which may not be installed. */
     static const struct range combining[] = {
         {0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x0610, 0x061A}, {0x064B, 0x065F},
         {0x06D6, 0x06DC}, {0x0900, 0x0902}, {0x093C, 0x093C}, {0x0941, 0x0948}, {0x0E31, 0x0E31},

@@ -1,7 +1,7 @@
-/* UTF-8, for text that comes from processes and is hostile until shown otherwise.
+/* UTF-8, for text from processes, which may be hostile.
  *
- * Text is cleaned once, where it is read (utf8_clean), so that everything after can rely on valid
- * UTF-8; control characters stay in it and are escaped where it is shown (text_append_visible). */
+ * Text is cleaned once, where it is read (utf8_clean), so that all later code can rely on valid
+ * UTF-8. Control characters stay in it; text_append_visible() escapes them for output. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,23 +10,25 @@
 
 #include "base/arena.h"
 
-/* Decodes the character at `text`; returns its length, or 0 if the bytes there are not valid UTF-8
- * (overlong forms, surrogates and values past U+10FFFF included). `length` must not be 0. */
+/* Decodes the character at `text`. Returns its length in bytes, or 0 if the bytes are not valid
+ * UTF-8 (overlong forms, surrogates and values above U+10FFFF are invalid). `length` must not be
+ * 0. */
 size_t utf8_decode(const char *text, size_t length, uint32_t *ret_character);
 
+/* Returns the number of bytes written. */
 size_t utf8_encode(uint32_t character, char ret_bytes[static 4]);
 
 bool utf8_valid(const char *text, size_t length);
 
-/* Copies `text` into `into`, each bad byte as U+FFFD, never more than `capacity - 1` bytes, cut on
- * a character boundary, with a NUL at the end. Returns the length. `capacity` must not be 0. */
+/* Copies `text` into `into` with each bad byte as U+FFFD, cut at a character boundary to at most
+ * `capacity - 1` bytes, and appends a NUL. Returns the length. `capacity` must not be 0. */
 size_t utf8_clean(char *into, size_t capacity, const char *text, size_t length);
 
-/* Terminal columns of a character: 0 for combining ones, 2 for wide ones, else 1. */
+/* Terminal columns of a character: 0 for combining characters, 2 for wide ones, otherwise 1. */
 unsigned utf8_columns(uint32_t character);
 
-/* Whether a terminal could act on the character instead of showing it: C0, DEL, C1, line
- * separators and the bidirectional controls, which can make a line read as another one. */
+/* Whether a terminal may act on the character instead of showing it: C0, DEL, C1, line separators,
+ * and the bidirectional controls, which can change how a line reads. */
 bool utf8_is_control(uint32_t character);
 
 /* A cleaned copy in `arena`; NULL without memory. */

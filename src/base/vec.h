@@ -1,6 +1,6 @@
 /* Growable arrays. A vector is a struct with the members `items` (a typed pointer), `count` and
- * `capacity`; zero-initialised is empty. VEC declares one; VEC_PUSH appends and returns 0 or
- * -ENOMEM, in which case the vector is as it was. */
+ * `capacity`; a zero-initialised one is empty. VEC declares one. VEC_PUSH appends and returns 0, or
+ * -ENOMEM with the vector unchanged. */
 #pragma once
 
 #include <errno.h>
@@ -15,7 +15,8 @@
         size_t capacity;                                                                           \
     }
 
-/* Makes room for `needed` items in all; grows by half, so that appending stays linear. */
+/* Makes room for `needed` items in total. Grows by half, so that appending is linear. Returns 0 or
+ * -ENOMEM. Use VEC_RESERVE instead. */
 int vec_reserve_bytes(void **items, size_t *capacity, size_t needed, size_t item_size);
 
 #define VEC_RESERVE(vec, needed)                                                                   \
