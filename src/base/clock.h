@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <time.h>
 
 #define NS_PER_SEC  UINT64_C(1000000000)
 #define NS_PER_MSEC UINT64_C(1000000)
@@ -22,6 +23,12 @@ uint64_t clock_boot_ns(void);
 uint64_t clock_real_ns(void);
 
 struct moment moment_now(void);
+
+static inline struct timespec ns_to_timespec(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_SEC),
+                             .tv_nsec = (long)(ns % NS_PER_SEC)};
+}
 
 static inline double ns_to_sec(uint64_t ns)
 {

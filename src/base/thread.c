@@ -42,22 +42,16 @@ void cond_init(pthread_cond_t *cond)
     pthread_condattr_destroy(&attributes);
 }
 
-static struct timespec timespec_of(uint64_t ns)
-{
-    return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_SEC),
-                             .tv_nsec = (long)(ns % NS_PER_SEC)};
-}
-
 int cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns)
 {
-    const struct timespec deadline = timespec_of(deadline_ns);
+    const struct timespec deadline = ns_to_timespec(deadline_ns);
 
     return pthread_cond_timedwait(cond, lock, &deadline) == ETIMEDOUT ? -ETIMEDOUT : 0;
 }
 
 int semaphore_wait_until(sem_t *semaphore, uint64_t deadline_ns)
 {
-    const struct timespec deadline = timespec_of(deadline_ns);
+    const struct timespec deadline = ns_to_timespec(deadline_ns);
 
     while (sem_clockwait(semaphore, CLOCK_MONOTONIC, &deadline) < 0)
         if (errno != EINTR)

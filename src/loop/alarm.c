@@ -41,7 +41,7 @@ void alarm_close(struct alarm *alarm)
 
 void alarm_set(struct alarm *alarm, uint64_t msec)
 {
-    uv_update_time(alarm->timer.loop); /* what came before may have taken long */
+    uv_update_time(alarm->timer.loop); /* the running callback may have taken long */
     uv_timer_start(&alarm->timer, on_timer, msec, 0);
 }
 

@@ -20,14 +20,14 @@
 #include "loop/alarm.h"
 #include "loop/fd-watch.h"
 
-/* What is read at once; a helper that floods must not keep the loop from other things. */
-#define READ_BYTES  (16 << 10)
-#define READS_AWAKE 16
+/* Limits on one wakeup, so that a helper that writes without end cannot block the loop. */
+#define READ_BYTES       (16 << 10)
+#define READS_PER_WAKEUP 16
 
-/* How long those that were killed are waited for when all is closed: one may hang in a driver. */
+/* How long helpers_close() waits for killed helpers: one may hang in a driver. */
 #define LAST_WAIT_MS 500
-/* One that has ended, but that we may not wait for yet. */
-#define REAP_AGAIN_MS 500
+/* For a helper that has ended while its tracer still delays the wait. */
+#define REAP_RETRY_MS 500
 
 struct helper {
     struct helpers *all;
@@ -39,11 +39,11 @@ struct helper {
     int stream_fd;
     int report_fd;
     struct alarm *alarm;
-    uint64_t kill_at_ms; /* of the loop's clock; 0: it was not asked to end yet */
+    uint64_t kill_at_ms; /* by the loop's clock; 0: the stop signal was not sent yet */
     struct text output;
     bool was_late;
     bool was_cut;
-    bool has_ended; /* and that was told */
+    bool has_ended; /* `on_end` was called */
 };
 
 struct helpers {
@@ -52,10 +52,10 @@ struct helpers {
     struct helper *first;
 };
 
-/* ---- where programs are ---- */
+/* ---- finding programs ---- */
 
-/* A program that somebody else could exchange is not run. */
-static bool is_ours_to_run(const char *path)
+/* Whether no other user can replace the program. */
+static bool is_safe_program(const char *path)
 {
     struct stat status;
 
@@ -84,7 +84,7 @@ int helper_find(const char *name, char *into, size_t capacity)
         if (directory[0] != '/' || !is_safe_directory(directory))
             continue;
         int n = snprintf(into, capacity, "%s/%s", directory, name);
-        if (n > 0 && (size_t)n < capacity && is_ours_to_run(into))
+        if (n > 0 && (size_t)n < capacity && is_safe_program(into))
             return 0;
     }
     return -ENOENT;
@@ -105,21 +105,21 @@ static void helper_free(struct helper *helper)
     free(helper);
 }
 
-/* It leads a group soon after it was forked. */
+/* A helper becomes a group leader only some time after the fork. */
 static void kill_group(const struct helper *helper, int number)
 {
     if (kill(-helper->pid, number) < 0 && errno == ESRCH)
         kill(helper->pid, number);
 }
 
-static void reap_again(struct helper *helper);
+static void retry_reap(struct helper *helper);
 
 static void on_alarm(void *context)
 {
     struct helper *helper = context;
 
     if (helper->has_ended) {
-        reap_again(helper);
+        retry_reap(helper);
         return;
     }
     helper->was_late = true;
@@ -151,14 +151,14 @@ void helper_set_deadline(struct helper *helper, uint64_t deadline_ms)
         alarm_stop(helper->alarm);
 }
 
-static void stop_listening(struct helper *helper)
+static void close_stream(struct helper *helper)
 {
     fd_watch_close(helper->stream);
     helper->stream = NULL;
     helper->stream_fd = -1;
 }
 
-static void keep(struct helper *helper, const char *bytes, size_t length)
+static void keep_output(struct helper *helper, const char *bytes, size_t length)
 {
     size_t room = helper->options.output_max - helper->output.length;
 
@@ -171,23 +171,23 @@ static void keep(struct helper *helper, const char *bytes, size_t length)
         helper->was_cut = true;
 }
 
-/* False once there is nothing more to come, or to be heard. */
+/* Returns false at the end of the output or of what may be kept. */
 static bool read_some(struct helper *helper, int fd)
 {
     char piece[READ_BYTES];
 
-    for (int i = 0; i < READS_AWAKE && !helper->was_cut; i++) {
+    for (int i = 0; i < READS_PER_WAKEUP && !helper->was_cut; i++) {
         ssize_t n = read(fd, piece, sizeof(piece));
         if (n < 0)
             return errno == EAGAIN || errno == EINTR;
         if (n == 0)
             return false;
-        keep(helper, piece, (size_t)n);
+        keep_output(helper, piece, (size_t)n);
     }
     return !helper->was_cut;
 }
 
-static void tell_output(const struct helper *helper)
+static void report_output(const struct helper *helper)
 {
     if (helper->options.on_output)
         helper->options.on_output(helper->options.context, text_string(&helper->output),
@@ -202,21 +202,12 @@ static void on_stream(void *context, int fd)
     if (helper->was_cut)
         helper_stop(helper, helper->options.grace_ms);
     if (!has_more)
-        stop_listening(helper);
-    tell_output(helper);
+        close_stream(helper);
+    report_output(helper);
 }
 
-static void forget(struct helper *helper)
-{
-    struct helper **link = &helper->all->first;
-
-    while (*link != helper)
-        link = &(*link)->next;
-    *link = helper->next;
-}
-
-/* Once, whether or not it can be reaped already. */
-static void tell_end(struct helper *helper, int wait_status)
+/* Calls `on_end`, only once: retry_reap() may come later. */
+static void report_end(struct helper *helper, int wait_status)
 {
     struct helper_end end = {.wait_status = wait_status,
                              .was_late = helper->was_late,
@@ -231,18 +222,21 @@ static void tell_end(struct helper *helper, int wait_status)
     helper->options.on_end(helper->options.context, &end);
 }
 
-static void let_go(struct helper *helper)
+static void remove_helper(struct helper *helper)
 {
     struct helpers *all = helper->all;
+    struct helper **link = &all->first;
 
-    forget(helper);
+    while (*link != helper)
+        link = &(*link)->next;
+    *link = helper->next;
     if (all->options.on_end)
         all->options.on_end(all->options.context, helper->pid);
     helper_free(helper);
 }
 
-/* It has ended: what it left of its group goes with it, while the group's number is still its own.
- * Whoever traces it may keep us from reaping it: that is not waited for. */
+/* Called when the helper has ended. Kills the rest of its group before the reap, while the kernel
+ * cannot reuse the group's id. A tracer may delay the reap; the alarm then retries it. */
 static void finish(struct helper *helper)
 {
     int status = -1;
@@ -250,39 +244,32 @@ static void finish(struct helper *helper)
     kill_group(helper, SIGKILL);
     if (helper->stream) {
         read_some(helper, helper->stream_fd);
-        tell_output(helper);
+        report_output(helper);
     }
     bool is_reaped = waitpid(helper->pid, &status, WNOHANG) != 0;
-    tell_end(helper, status);
+    report_end(helper, status);
     if (is_reaped) {
-        let_go(helper);
+        remove_helper(helper);
         return;
     }
     if (helper->stream)
-        stop_listening(helper);
+        close_stream(helper);
     fd_watch_close(helper->end);
     helper->end = NULL;
-    alarm_set(helper->alarm, REAP_AGAIN_MS);
+    alarm_set(helper->alarm, REAP_RETRY_MS);
 }
 
-static void reap_again(struct helper *helper)
+static void retry_reap(struct helper *helper)
 {
     if (waitpid(helper->pid, NULL, WNOHANG) == 0)
-        alarm_set(helper->alarm, REAP_AGAIN_MS);
+        alarm_set(helper->alarm, REAP_RETRY_MS);
     else
-        let_go(helper);
+        remove_helper(helper);
 }
 
 static void on_end(void *context, int fd _unused_)
 {
     finish(context);
-}
-
-static int pidfd_open_of(pid_t pid)
-{
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-
-    return fd < 0 ? -errno : fd;
 }
 
 static int start_program(struct helper *helper)
@@ -294,7 +281,7 @@ static int start_program(struct helper *helper)
         return -errno;
     helper->stream_fd = pipe_fds[0];
     _cleanup_close_ int write_fd = pipe_fds[1];
-    /* Ours alone: the other end is the helper's, which may well wait. */
+    /* Only our end: the helper must block when the pipe is full. */
     if (fcntl(helper->stream_fd, F_SETFL, O_NONBLOCK) < 0)
         return -errno;
     bool reads_stdout = options->reads == HELPER_READ_STDOUT;
@@ -313,13 +300,13 @@ static int start_program(struct helper *helper)
     return r;
 }
 
-/* It runs: from now on it is watched, or killed. */
+/* Watches the started program; kills it on failure. */
 static int watch_program(struct helper *helper)
 {
     uv_loop_t *loop = helper->all->loop;
-    int fd = pidfd_open_of(helper->pid);
+    int fd = (int)syscall(SYS_pidfd_open, helper->pid, 0);
 
-    int r = fd < 0 ? fd : fd_watch_start(loop, fd, true, on_end, helper, &helper->end);
+    int r = fd < 0 ? -errno : fd_watch_start(loop, fd, true, on_end, helper, &helper->end);
     if (r < 0)
         close_fd(fd);
     if (r == 0)
@@ -367,7 +354,7 @@ void helper_pause(struct helper *helper)
 void helper_resume(struct helper *helper)
 {
     if (helper->stream)
-        fd_watch_resume(helper->stream); /* or its end is all that is heard of it */
+        fd_watch_resume(helper->stream); /* if this fails, finish() reads the rest of the output */
 }
 
 pid_t helper_pid(const struct helper *helper)
@@ -375,7 +362,7 @@ pid_t helper_pid(const struct helper *helper)
     return helper->pid;
 }
 
-/* ---- all of them ---- */
+/* ---- all helpers ---- */
 
 int helpers_new(uv_loop_t *loop, const struct helpers_options *options, struct helpers **ret)
 {
@@ -398,15 +385,15 @@ void helpers_close(struct helpers *helpers)
         kill_group(helper, SIGKILL);
     while (helpers->first) {
         struct helper *helper = helpers->first;
-        /* One that hangs where no signal reaches it is left to init. */
+        /* A helper in an uninterruptible sleep is left to init. */
         while (waitpid(helper->pid, NULL, WNOHANG) == 0 && waited_ms++ < LAST_WAIT_MS)
             poll(NULL, 0, 1);
-        let_go(helper);
+        remove_helper(helper);
     }
     free(helpers);
 }
 
-static struct helper *find(const struct helpers *helpers, pid_t pid)
+static struct helper *find_helper(const struct helpers *helpers, pid_t pid)
 {
     struct helper *helper = helpers->first;
 
@@ -422,15 +409,15 @@ bool helpers_are_none(const struct helpers *helpers)
 
 bool helpers_have(const struct helpers *helpers, pid_t pid)
 {
-    return find(helpers, pid) != NULL;
+    return find_helper(helpers, pid) != NULL;
 }
 
 void helpers_reap(struct helpers *helpers, pid_t pid)
 {
-    struct helper *helper = find(helpers, pid);
+    struct helper *helper = find_helper(helpers, pid);
 
     if (helper && helper->has_ended)
-        reap_again(helper);
+        retry_reap(helper);
     else if (helper)
         finish(helper);
 }

@@ -7,12 +7,11 @@
 
 #include "base/cleanup.h"
 
-/* Children of this thread, and orphans, which come to the first one: a library that works in
- * another thread may have children, too, and waits for them itself. */
+/* Only children of this thread, which include orphans (the kernel gives them to the first thread).
+ * A library may have children in another thread, which it waits for itself. */
 #define OWN __WNOTHREAD
 
-/* Helpers are reaped by those who know them; that one was stopped or continued is of no interest.
- */
+/* Discards the stop or continue of a helper. */
 static void pass_to_helpers(struct helpers *helpers, const siginfo_t *info)
 {
     siginfo_t taken;
@@ -23,7 +22,8 @@ static void pass_to_helpers(struct helpers *helpers, const siginfo_t *info)
         helpers_reap(helpers, info->si_pid);
 }
 
-/* A child that is no helper and can be waited for; 0 if there is none, or a negative errno. */
+/* Returns a child that is not a helper and can be waited for, 0 if there is none, or a negative
+ * errno. */
 static pid_t find_ready(struct helpers *helpers)
 {
     for (;;) {
@@ -64,7 +64,7 @@ int reaper_list_children(void (*on_child)(void *context, pid_t pid), void *conte
     siginfo_t info;
     int pid;
 
-    /* Mostly there is none, and that is quickly told. */
+    /* Usually there is no child, and waitid() is the cheapest way to find out. */
     if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) < 0)
         return errno == ECHILD ? 0 : -errno;
     _cleanup_fclose_ FILE *file = fopen("/proc/thread-self/children", "re");

@@ -1,5 +1,5 @@
-/* The one reaper. sonde is a subreaper, so that what it waits for is not only what it started:
- * orphans of a job come to it as well. */
+/* The only reaper. `sonde run` is a subreaper, so that it waits not only for the children that it
+ * started, but also for orphans of the job. */
 #pragma once
 
 #include <sys/resource.h>
@@ -9,15 +9,16 @@
 
 typedef void (*child_fn)(void *context, pid_t pid, int wait_status, const struct rusage *usage);
 
-/* Reports every child that has ended, stopped or continued since the last call, except helpers
- * (NULL: there are none), which are reaped as such. `usage` is exact for ended ones: their own
- * figures and those of all that they had reaped. Returns 0 while there are children left, -ECHILD
- * when there are none. */
+/* Reports every child that has ended, stopped or continued since the last call. Helpers are passed
+ * to helpers_reap() instead; `helpers` may be NULL. For an ended child, `usage` is exact: its own
+ * figures and those of all children that it had reaped. Returns 0 while children are left, -ECHILD
+ * when there are none, or another negative errno. */
 int reaper_collect(struct helpers *helpers, child_fn on_child, void *context);
 
-/* Names every child there is now, ended ones included, whether or not it was started here. 0 or a
- * negative errno: the kernel need not be able to tell (CONFIG_PROC_CHILDREN). */
+/* Reports every present child of this thread, including zombies and children that this program
+ * inherited over exec. Returns 0 or a negative errno; fails on kernels without
+ * CONFIG_PROC_CHILDREN. */
 int reaper_list_children(void (*on_child)(void *context, pid_t pid), void *context);
 
-/* Orphaned descendants are to be reparented to this process. 0 or a negative errno. */
+/* Makes the kernel reparent orphaned descendants to this process. Returns 0 or a negative errno. */
 int reaper_become_subreaper(void);

@@ -17,13 +17,8 @@ struct signal_watch {
     void *context;
 };
 
-/* Those that tell of a failed write: it is enough that the write fails. */
-static bool tells_of_write(int number)
-{
-    return number == SIGPIPE || number == SIGXFSZ;
-}
-
-/* Faults of our own keep their default effect, and so does the limit on our own CPU time. */
+/* Faults of sonde itself and its CPU time limit keep their default effect. SIGXFSZ and SIGPIPE are
+ * ignored, because the failed write returns an error. */
 static void fill_watched(sigset_t *set)
 {
     static const int not_watched[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL,  SIGTRAP,
@@ -49,7 +44,7 @@ void signals_take_over(struct signal_state *ret_original)
 
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    /* An ignored signal is thrown away even while it is blocked: none would be read. */
+    /* The kernel discards an ignored signal even while it is blocked. */
     for (int number = 1; number < NSIG; number++)
         if (sigismember(&watched, number) == 1 && sigismember(&ret_original->ignored, number) == 1)
             signal(number, SIG_DFL);
@@ -59,7 +54,7 @@ void signals_restore(const struct signal_state *original)
 {
     for (int number = 1; number < NSIG; number++) {
         int is_ignored = sigismember(&original->ignored, number);
-        if (is_ignored == 1 || tells_of_write(number))
+        if (is_ignored == 1 || number == SIGPIPE || number == SIGXFSZ)
             signal(number, is_ignored == 1 ? SIG_IGN : SIG_DFL);
     }
     sigprocmask(SIG_SETMASK, &original->mask, NULL);
@@ -70,7 +65,7 @@ static void on_readable(void *context, int fd)
     struct signal_watch *watch = context;
     struct signalfd_siginfo info;
 
-    /* One at a time: the handler may close the watch. */
+    /* Only one signal per call: the handler may close the watch. */
     if (read(fd, &info, sizeof(info)) == sizeof(info))
         watch->on_signal(watch->context, &info);
 }
@@ -116,12 +111,12 @@ bool signals_stop_self(int stop_signal, bool (*is_wanted)(void *context), void *
 {
     sigset_t set, pending;
 
-    /* Continued before it has stopped: a stop signal would throw away what still is to be read. */
+    /* Continued before it has stopped: a stop signal would discard the pending SIGCONT. */
     if (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1)
         return true;
     sigemptyset(&set);
     sigaddset(&set, stop_signal);
-    /* The terminal's own copy may still be waiting to be read: it would stop us a second time. */
+    /* The terminal's signal may still be pending: it would stop the process a second time. */
     discard_pending(&set);
     raise(stop_signal);
     if (is_wanted && !is_wanted(context)) {

@@ -1,5 +1,5 @@
-/* Signals as events, with who sent them; and the signal state that a child must find as if sonde
- * had not been there. */
+/* Signals as events with their sender, and the signal state that a child must get as if its parent
+ * were not sonde. */
 #pragma once
 
 #include <signal.h>
@@ -13,24 +13,27 @@ struct signal_state {
     sigset_t ignored;
 };
 
-/* Takes the signals over: saves how they were, blocks all that can be read as events, makes SIGCHLD
- * ordinary (an inherited "ignore" would make children vanish unreaped) and ignores SIGPIPE and
- * SIGXFSZ. */
+/* Saves the signal state, blocks all signals that are read as events and sets those among them that
+ * were ignored to their default (the kernel discards ignored signals, and an ignored SIGCHLD makes
+ * children vanish unreaped). Ignores SIGPIPE and SIGXFSZ. */
 void signals_take_over(struct signal_state *ret_original);
 
-/* In a child, before exec: everything as it was. Only async-signal-safe calls. */
+/* Restores the saved state in a child, before exec. Uses only async-signal-safe calls. */
 void signals_restore(const struct signal_state *original);
 
 struct signal_watch;
 typedef void (*signal_fn)(void *context, const struct signalfd_siginfo *info);
 
-/* Hands over every signal that signals_take_over() has blocked. 0 or a negative errno. */
+/* Calls `on_signal` for every signal that signals_take_over() has blocked. Returns 0 or a negative
+ * errno. */
 int signal_watch_start(uv_loop_t *loop, signal_fn on_signal, void *context,
                        struct signal_watch **ret);
+/* NULL is allowed. `on_signal` may call it. */
 void signal_watch_close(struct signal_watch *watch);
 
-/* Stops this process with `stop_signal` (SIGTSTP, SIGTTIN, SIGTTOU) as if it had never been
- * blocked; returns true when it is continued. `is_wanted` (NULL: always) is asked when the stop is
- * on its way, and a SIGCONT that comes after that takes it back, so that none is missed: false if
- * the answer was no. */
+/* Stops this process with `stop_signal` (SIGTSTP, SIGTTIN, SIGTTOU) as if the signal had never been
+ * blocked. Returns true after the process was continued. `is_wanted` (NULL: always true) is called
+ * when the stop signal is already pending; if it returns false, the stop is cancelled and the
+ * function returns false. A SIGCONT that arrives after that check cancels the pending stop, so that
+ * none is missed. */
 bool signals_stop_self(int stop_signal, bool (*is_wanted)(void *context), void *context);

@@ -14,7 +14,8 @@
 #include "base/cleanup.h"
 #include "base/macros.h"
 
-/* What a helper finds: programs where the system has them, and figures written in one way. */
+/* The environment of helpers: only system directories in PATH, and output independent of the
+ * locale. */
 static const char *const helper_environment[] = {
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL};
 
@@ -48,7 +49,7 @@ bool spawn_read_report(int fd, struct spawn_report *ret)
     return n == sizeof(*ret);
 }
 
-/* The descriptor tells of a failure, and is closed by itself when the program is executed. */
+/* The child writes its report to the pipe if it fails; the exec closes the pipe. */
 static int spawn(const struct execution *execution, pid_t *ret_pid, int *ret_report_fd)
 {
     int pipe_fds[2];
@@ -58,8 +59,8 @@ static int spawn(const struct execution *execution, pid_t *ret_pid, int *ret_rep
     _cleanup_close_ int write_fd = pipe_fds[1];
 
     /* fork, not vfork or posix_spawn: the kernel's ru_maxrss survives exec, and a child that shares
-     * our memory is charged with all of it; a forked one only with the pages it was given a copy
-     * of, which are fewer than any program needs. */
+     * our memory is charged with all of it. A forked child is charged only with the pages copied
+     * for it, which are fewer than any program needs. */
     pid_t pid = fork();
     if (pid < 0)
         return -errno;
@@ -88,7 +89,7 @@ int spawn_command(char *const argv[], const struct signal_state *signals, pid_t 
     int r = spawn(&execution, &pid, &report_fd);
     if (r < 0)
         return r;
-    bool has_failed = spawn_read_report(report_fd, &report); /* it is ours, and does nothing else */
+    bool has_failed = spawn_read_report(report_fd, &report);
     close_fd(report_fd);
     if (!has_failed) {
         *ret_pid = pid;
@@ -102,7 +103,8 @@ int spawn_command(char *const argv[], const struct signal_state *signals, pid_t 
 
 /* ---- helpers ---- */
 
-/* The calls themselves: libc's would look for other threads, which are not there after a fork. */
+/* Raw system calls: libc's functions would signal other threads, which do not exist after a fork.
+ */
 static int become_user(const struct spawn_user *user)
 {
     if (syscall(SYS_setgroups, 0, NULL) < 0 ||
@@ -112,20 +114,20 @@ static int become_user(const struct spawn_user *user)
     return 0;
 }
 
-/* By the call itself: libc keeps two for its own use, which may be ignored here all the same. */
-static void make_signals_ordinary(void)
+/* A raw system call: libc refuses to change its two internal signals, which may be ignored too. */
+static void reset_signals(void)
 {
-    const unsigned long ordinary[8] = {0}; /* SIG_DFL, no flags, nothing masked */
+    const unsigned long default_action[8] = {0}; /* SIG_DFL, no flags, empty mask */
     sigset_t none;
 
     for (int number = 1; number < NSIG; number++)
-        syscall(SYS_rt_sigaction, number, ordinary, NULL, NSIG / 8);
+        syscall(SYS_rt_sigaction, number, default_action, NULL, NSIG / 8);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Each descriptor to its place; where there is none, to /dev/null. They are above the standard
- * ones, because sonde has those open (main() sees to it). */
+/* Moves the descriptors to 0, 1 and 2, with /dev/null for a missing one. They are above 2, because
+ * main() ensures that sonde's standard descriptors are open. */
 static int place_streams(const struct spawn_helper_options *options)
 {
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -134,25 +136,25 @@ static int place_streams(const struct spawn_helper_options *options)
         dup2(options->stdout_fd >= 0 ? options->stdout_fd : null_fd, STDOUT_FILENO) < 0 ||
         dup2(options->stderr_fd >= 0 ? options->stderr_fd : null_fd, STDERR_FILENO) < 0)
         return -errno;
-    /* Ours are closed on exec; what was handed to us may not be. */
+    /* sonde's descriptors are close-on-exec; inherited ones may not be. */
     return syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0 &&
                    errno != ENOSYS && errno != EINVAL
                ? -errno
                : 0;
 }
 
-/* execve() changes none of its words, but was declared before there was const. */
-static char *const *as_words(const char *const *words)
+/* execve() does not change its arguments, but is declared without const. */
+static char *const *as_exec_arguments(const char *const *strings)
 {
     union {
-        const char *const *ours;
-        char *const *theirs;
-    } list = {.ours = words};
+        const char *const *constant;
+        char *const *mutable;
+    } list = {.constant = strings};
 
-    return list.theirs;
+    return list.mutable;
 }
 
-/* No link is followed, wherever on the way: whoever planted it chose the target. */
+/* Follows no symbolic link in the whole path: another user may have chosen its target. */
 static int open_new(const char *path)
 {
     const struct open_how how = {.flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
@@ -163,14 +165,6 @@ static int open_new(const char *path)
     if (fd < 0 && errno == ENOSYS) /* before Linux 5.6 */
         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     return fd;
-}
-
-static int open_output(const struct spawn_helper_options *options)
-{
-    if (!options->stdout_path)
-        return 0;
-    int fd = open_new(options->stdout_path);
-    return fd < 0 ? -1 : dup2(fd, STDOUT_FILENO);
 }
 
 static void limit_files(const struct spawn_helper_options *options)
@@ -196,11 +190,15 @@ static void execute_helper(const struct execution *execution, struct spawn_repor
     if (options->user && become_user(options->user) < 0)
         return;
     report->step = SPAWN_STEP_FILE;
-    if (open_output(options) < 0)
-        return;
+    if (options->stdout_path) {
+        int fd = open_new(options->stdout_path);
+        if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0)
+            return;
+    }
     report->step = SPAWN_STEP_OTHER;
-    make_signals_ordinary();
-    /* After the change of user, which would undo it. If we died before, nobody would tell it. */
+    reset_signals();
+    /* After the change of user, which would reset it. If sonde died before this call, no signal
+     * would come. */
     if (prctl(PR_SET_PDEATHSIG, options->death_signal, 0, 0, 0) < 0)
         return;
     if (getppid() != execution->parent) {
@@ -208,7 +206,8 @@ static void execute_helper(const struct execution *execution, struct spawn_repor
         return;
     }
     report->step = SPAWN_STEP_EXEC;
-    execve(options->argv[0], as_words(options->argv), as_words(helper_environment));
+    execve(options->argv[0], as_exec_arguments(options->argv),
+           as_exec_arguments(helper_environment));
 }
 
 int spawn_helper(const struct spawn_helper_options *options, pid_t *ret_pid, int *ret_report_fd)

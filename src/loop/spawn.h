@@ -1,4 +1,4 @@
-/* The one spawner: of the command of `sonde run`, and of helper programs (see helper.h). */
+/* The only spawner: of the command of `sonde run`, and of helper programs (see helper.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -7,18 +7,19 @@
 
 #include "loop/signals.h"
 
-/* Starts argv[0] (looked up in PATH) and waits until it has been executed. It finds everything as
- * if our parent had started it: stdin, the terminal, the process group, signal dispositions and
- * mask, umask, limits, environment. 0; -ECHILD with *ret_exec_errno set if the program could not be
- * executed (the child is reaped); or another negative errno if no child could be made. */
+/* Starts argv[0] (searched in PATH) and waits until it has been executed. The command gets the same
+ * stdin, terminal, process group, signal dispositions and mask, umask, limits and environment as if
+ * the parent of this process had started it. Returns 0; -ECHILD with *ret_exec_errno set if the
+ * program could not be executed (the child is reaped); or another negative errno if the fork
+ * failed. */
 int spawn_command(char *const argv[], const struct signal_state *signals, pid_t *ret_pid,
                   int *ret_exec_errno);
 
-/* Where a child has failed, instead of executing its program. */
+/* The step at which a child failed before it executed its program. */
 enum spawn_step {
     SPAWN_STEP_EXEC,
-    SPAWN_STEP_USER, /* it could not become that */
-    SPAWN_STEP_FILE, /* it could not make that */
+    SPAWN_STEP_USER, /* it could not change to the user */
+    SPAWN_STEP_FILE, /* it could not create its output file */
     SPAWN_STEP_OTHER,
 };
 
@@ -27,7 +28,7 @@ struct spawn_report {
     int error; /* errno */
 };
 
-/* Whether it has failed; waits if the descriptor does. */
+/* Returns true and the report if the child has failed. Blocks if the descriptor does. */
 bool spawn_read_report(int fd, struct spawn_report *ret);
 
 struct spawn_user {
@@ -37,19 +38,19 @@ struct spawn_user {
 
 struct spawn_helper_options {
     const char *const *argv;       /* argv[0] is an absolute path */
-    const struct spawn_user *user; /* NULL: ours */
-    int stdout_fd;                 /* -1: nothing is to be heard of it */
+    const struct spawn_user *user; /* NULL: the user of this process */
+    int stdout_fd;                 /* -1: /dev/null */
     int stderr_fd;
-    /* A file for its stdout instead, that is made by the rights of its user: it must not be there
-     * already, and no link on the way to it is followed. NULL: none. */
+    /* A file for its stdout instead, created with the rights of its user: it must not exist, and no
+     * symbolic link in its path is followed. NULL: none. */
     const char *stdout_path;
-    uint64_t file_max_bytes; /* of any file that it writes; 0: as large as it likes */
-    int death_signal;        /* what it gets when the thread that started it is gone */
+    uint64_t file_max_bytes; /* limit for each file that it writes; 0: none */
+    int death_signal;        /* the kernel sends it when the thread that started the helper ends */
 };
 
-/* Starts a program for our own use: in a session of its own, in "/", with nothing on stdin, no
- * descriptors but the standard ones, ordinary signals, no core dumps, and an environment that no
- * one can have prepared. It is not waited for, not even until it has executed its program: it may
- * belong to somebody else by then, who can stop it. Its report can be read once it has ended. 0 or
- * a negative errno. */
+/* Starts a helper program in its own session and in "/", with an empty stdin, no other descriptors
+ * than the standard ones, default signals, no core dumps and a fixed environment. Does not wait for
+ * the exec, because the helper may run as another user by then, who can stop it. The report can be
+ * read from *ret_report_fd, which the caller owns, once the helper has ended. Returns 0 or a
+ * negative errno. */
 int spawn_helper(const struct spawn_helper_options *options, pid_t *ret_pid, int *ret_report_fd);

@@ -24,17 +24,11 @@ static void on_expired(void *context, int fd)
         ticker->on_tick(ticker->context, expirations - 1);
 }
 
-static struct timespec to_timespec(uint64_t ns)
-{
-    return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_SEC),
-                             .tv_nsec = (long)(ns % NS_PER_SEC)};
-}
-
 int ticker_start(uv_loop_t *loop, uint64_t interval_ns, ticker_fn on_tick, void *context,
                  struct ticker **ret)
 {
-    struct itimerspec schedule = {.it_value = to_timespec(clock_mono_ns() + interval_ns),
-                                  .it_interval = to_timespec(interval_ns)};
+    struct itimerspec schedule = {.it_value = ns_to_timespec(clock_mono_ns() + interval_ns),
+                                  .it_interval = ns_to_timespec(interval_ns)};
     _cleanup_close_ int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     _cleanup_free_ struct ticker *ticker = calloc(1, sizeof(*ticker));
 
