@@ -155,12 +155,18 @@ bool utf8_is_control(uint32_t character)
            (character >= 0x2066 && character <= 0x2069);
 }
 
-char *utf8_clean_copy(struct arena *arena, const char *text)
+char *utf8_clean_copy_bytes(struct arena *arena, const char *bytes, size_t length)
 {
-    size_t capacity = strlen(text) * 3 + 1; /* each byte may become U+FFFD */
+    /* Each bad byte becomes U+FFFD, which has three. */
+    size_t capacity = utf8_valid(bytes, length) ? length + 1 : 3 * length + 1;
     char *copy = arena_alloc(arena, capacity);
 
     if (copy)
-        utf8_clean(copy, capacity, text, strlen(text));
+        utf8_clean(copy, capacity, bytes, length);
     return copy;
+}
+
+char *utf8_clean_copy(struct arena *arena, const char *text)
+{
+    return utf8_clean_copy_bytes(arena, text, strlen(text));
 }

@@ -31,5 +31,6 @@ unsigned utf8_columns(uint32_t character);
  * and the bidirectional controls, which can change how a line reads. */
 bool utf8_is_control(uint32_t character);
 
-/* A cleaned copy in `arena`; NULL without memory. */
+/* Returns a cleaned copy of the whole text in `arena`, or NULL without memory. */
 char *utf8_clean_copy(struct arena *arena, const char *text);
+char *utf8_clean_copy_bytes(struct arena *arena, const char *bytes, size_t length);

@@ -53,7 +53,7 @@ int cgroup_memory_stat_parse(const char *bytes, size_t length, int64_t *ret_inac
         if (r < 0)
             return r;
     }
-    /* Version 1 has both, of which only the total counts the children; version 2 has one. */
+    /* Version 1 has both lines, and only the total includes child cgroups. Version 2 has one. */
     *ret_inactive_file_bytes = int_is_known(total) ? total : own;
     return 0;
 }

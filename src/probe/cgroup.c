@@ -1,11 +1,11 @@
 /* Which limits apply, and how much room they leave.
  *
- * A limit holds for everything below it: the walk goes from sonde's own cgroup up to the root of
- * the mount. Of version 2 only memory.max counts: memory.high slows down, it does not refuse.
+ * A limit applies to the whole subtree, so the walk goes from sonde's own cgroup up to the root of
+ * the mount. In version 2 only memory.max counts, because memory.high only throttles.
  *
  * Room is limit − (usage − inactive file cache). The active file cache could be reclaimed as well,
- * but a job that keeps using it would then read it from storage again and again: it is not
- * promised to the next job. */
+ * but the job that uses it would then read it from storage repeatedly. Therefore it does not count
+ * as available to the next job. */
 #include "probe/cgroup.h"
 
 #include <errno.h>
@@ -23,22 +23,22 @@
 #include "probe/known.h"
 #include "probe/lines.h"
 
-/* Room for the largest memory.stat there is, version 1's of some 60 lines. */
+/* Larger than any memory.stat; version 1's has about 60 lines. */
 #define FILE_SIZE 8192
 
-/* One cgroup in a hierarchy: its directory, relative to where the hierarchies are mounted. */
+/* One cgroup: its directory relative to the mount point of the hierarchies. */
 struct group {
     int root_fd;
     char path[CGROUP_PATH_SIZE + 16];
 };
 
-/* What the limits of each group are added to. */
+/* Accumulates the limits of all cgroups. */
 struct findings {
     struct cgroup_limits limits;
     struct cgroup_bounds *bounds;
 };
 
-/* Whether one of the words between commas is `word`; an empty list has the one word "". */
+/* Whether the comma-separated list contains `word`; an empty list contains "". */
 static bool list_has(struct line list, const char *word)
 {
     size_t length = strlen(word);
@@ -82,15 +82,6 @@ static int split_line(struct line line, struct line *ret_controllers, struct lin
     return 0;
 }
 
-static void copy_path(char into[static CGROUP_PATH_SIZE], struct line path)
-{
-    size_t length = (size_t)(path.end - path.at);
-
-    if (length)
-        memcpy(into, path.at, length);
-    into[length] = '\0';
-}
-
 int cgroup_paths_parse(const char *bytes, size_t length, struct cgroup_paths *ret)
 {
     char *const into[] = {ret->unified, ret->memory, ret->cpu, ret->pids};
@@ -111,8 +102,12 @@ int cgroup_paths_parse(const char *bytes, size_t length, struct cgroup_paths *re
             found[i] = path;
         }
     }
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        copy_path(into[i], found[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        size_t path_length = (size_t)(found[i].end - found[i].at);
+        if (path_length)
+            memcpy(into[i], found[i].at, path_length);
+        into[i][path_length] = '\0';
+    }
     return 0;
 }
 
@@ -124,13 +119,7 @@ static int open_file(const struct group *group, const char *name)
     return openat(group->root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
-static ssize_t read_file(const struct group *group, const char *name, char into[static FILE_SIZE])
-{
-    _cleanup_close_ int fd = open_file(group, name);
-    return fd < 0 ? -errno : fd_read_start(fd, into, FILE_SIZE);
-}
-
-/* INT_UNKNOWN also where the file is missing, unreadable or garbled. */
+/* INT_UNKNOWN also if the file is missing, unreadable or malformed. */
 static int64_t read_number_fd(int fd)
 {
     char bytes[FILE_SIZE];
@@ -196,7 +185,7 @@ static void apply_cpu_count(double cpu_count, struct findings *findings)
 {
     struct cgroup_limits *limits = &findings->limits;
 
-    limits->cpu_count = fmin(limits->cpu_count, cpu_count); /* which ignores unknown, a NaN */
+    limits->cpu_count = fmin(limits->cpu_count, cpu_count); /* fmin ignores NaN, which is unknown */
 }
 
 static void apply_pids(const struct group *group, struct findings *findings)
@@ -213,7 +202,8 @@ static void apply_unified(const struct group *group, struct findings *findings)
 
     apply_memory(group, "memory.max", "memory.current", findings);
     apply_pids(group, findings);
-    ssize_t length = read_file(group, "cpu.max", bytes);
+    _cleanup_close_ int fd = open_file(group, "cpu.max");
+    ssize_t length = fd < 0 ? 0 : fd_read_start(fd, bytes, sizeof(bytes));
     if (length > 0)
         cgroup_cpu_max_parse(bytes, (size_t)length, &cpu_count);
     apply_cpu_count(cpu_count, findings);
@@ -228,19 +218,19 @@ static void apply_v1_cpu(const struct group *group, struct findings *findings)
 {
     int64_t quota_us = read_number(group, "cpu.cfs_quota_us");
     if (quota_us <= 0)
-        return; /* unknown is negative, too */
+        return; /* INT_UNKNOWN is negative */
 
     int64_t period_us = read_number(group, "cpu.cfs_period_us");
     if (period_us > 0)
         apply_cpu_count((double)quota_us / (double)period_us, findings);
 }
 
-/* Applies `apply` to the cgroup `path` of the hierarchy mounted at `mount` and to all above it. In
- * a container without a cgroup namespace the path is the host's and not there: the mount's root
- * is then the container's own cgroup, and what stands between, if anything, is someone else's. */
-static void walk(int root_fd, const char *mount, const char *path,
-                 void (*apply)(const struct group *group, struct findings *findings),
-                 struct findings *findings)
+/* Calls `apply` for the cgroup `path` of the hierarchy mounted at `mount` and for all its
+ * ancestors. In a container without a cgroup namespace the path is the host's and does not exist:
+ * the root of the mount is then the container's own cgroup. */
+static void walk_up(int root_fd, const char *mount, const char *path,
+                    void (*apply)(const struct group *group, struct findings *findings),
+                    struct findings *findings)
 {
     struct group group = {.root_fd = root_fd};
     size_t mount_length = strlen(mount);
@@ -270,11 +260,11 @@ void cgroup_limits_read(int cgroup_root_fd, const struct cgroup_paths *paths,
                                            .pids_limit = INT_UNKNOWN}};
 
     cgroup_bounds_done(bounds);
-    walk(cgroup_root_fd, root_is_unified ? "." : "unified", paths->unified, apply_unified,
-         &findings);
-    walk(cgroup_root_fd, "memory", paths->memory, apply_v1_memory, &findings);
-    walk(cgroup_root_fd, "cpu", paths->cpu, apply_v1_cpu, &findings);
-    walk(cgroup_root_fd, "pids", paths->pids, apply_pids, &findings);
+    walk_up(cgroup_root_fd, root_is_unified ? "." : "unified", paths->unified, apply_unified,
+            &findings);
+    walk_up(cgroup_root_fd, "memory", paths->memory, apply_v1_memory, &findings);
+    walk_up(cgroup_root_fd, "cpu", paths->cpu, apply_v1_cpu, &findings);
+    walk_up(cgroup_root_fd, "pids", paths->pids, apply_pids, &findings);
     *ret = findings.limits;
 }
 

@@ -16,16 +16,16 @@
 /* Room for a burst while the reader sleeps. The kernel allows an ordinary user up to
  * net.core.rmem_max. */
 #define QUEUE_BYTES    (16 << 20)
-#define EVENT_BYTES    768 /* that an event takes of it */
+#define EVENT_BYTES    768 /* that an event occupies in the queue */
 #define DATAGRAM_BYTES 4096
-/* Of events at a time: others can fork as fast as we read, and the loop has more to do. */
+/* Events per drain: processes may fork as fast as we read, and the loop has other work. */
 #define DRAIN_MAX 16384
 
 struct connector {
     int fd;
 };
 
-/* Which events are wanted, understood since Linux 6.6; older headers do not have it. */
+/* An event filter, supported since Linux 6.6; older headers do not define it. */
 struct listen_request {
     uint32_t operation;
     uint32_t event_types;
@@ -48,7 +48,8 @@ static int send_request(int fd, uint32_t ack, const void *payload, size_t length
     return send(fd, request, header.nlmsg_len, 0) < 0 ? -errno : 0;
 }
 
-/* Steps to the next connector message of the process group in a datagram; NULL at its end. */
+/* Returns the next process event in a datagram; NULL at its end or, with *ret_error, if it is
+ * malformed. */
 static const struct proc_event *next_event(const unsigned char **at, size_t *left,
                                            struct cn_msg *ret_message, int *ret_error)
 {
@@ -80,11 +81,11 @@ static const struct proc_event *next_event(const unsigned char **at, size_t *lef
     return NULL;
 }
 
-static bool translate(const struct proc_event *raw, struct lifecycle_event *ret)
+static bool decode_event(const struct proc_event *raw, struct lifecycle_event *ret)
 {
     struct proc_event event;
 
-    memcpy(&event, raw, sizeof(event)); /* the datagram need not be aligned for it */
+    memcpy(&event, raw, sizeof(event)); /* the datagram may not be aligned */
     lifecycle_event_init(ret, LIFECYCLE_FORK);
     ret->mono_ns = event.timestamp_ns;
     switch (event.what) {
@@ -117,7 +118,7 @@ int connector_parse(const void *bytes, size_t length, lifecycle_fn on_event, voi
 
     for (const struct proc_event *raw; (raw = next_event(&at, &length, &message, &error));) {
         struct lifecycle_event event;
-        if (translate(raw, &event))
+        if (decode_event(raw, &event))
             on_event(context, &event);
     }
     return error;
@@ -138,7 +139,7 @@ int connector_parse_answer(const void *bytes, size_t length, uint32_t ack)
     return 1;
 }
 
-/* Receives one datagram that came from the kernel itself; others are passed over. */
+/* Receives one datagram from the kernel; ignores datagrams of other senders. */
 static ssize_t receive(int fd, void *into, size_t size)
 {
     for (;;) {
@@ -155,8 +156,8 @@ static ssize_t receive(int fd, void *into, size_t size)
     }
 }
 
-/* The kernel's answer to a request to listen lies in the queue as soon as the request was sent. 0,
- * a negative errno, or -EOPNOTSUPP if there was no answer. */
+/* The kernel queues its answer to a listen request before send() returns. Returns the answer, or
+ * -EOPNOTSUPP if there is none. */
 static int read_answer(int fd, uint32_t ack)
 {
     _Alignas(struct nlmsghdr) unsigned char bytes[DATAGRAM_BYTES];
@@ -177,14 +178,14 @@ static int start_listening(int fd)
                                             .event_types = (uint32_t)WANTED_EVENTS};
     uint32_t ack;
 
-    /* At random, because the kernel sends each answer to all listeners; it numbers them itself, so
-     * that this is all of the request that is in the answer. */
+    /* Random, because the kernel sends each answer to all listeners, and `ack` is the only part of
+     * the request that the answer repeats. */
     if (getrandom(&ack, sizeof(ack), 0) != sizeof(ack))
         return -EIO;
     int r = send_request(fd, ack, &plain, sizeof(plain));
     if (r == 0)
         r = read_answer(fd, ack);
-    /* Second, because the filter would drop the answer; kernels without it pass this over. */
+    /* Set the filter last, because it would drop the answer. Kernels without filters ignore it. */
     return r < 0 ? r : send_request(fd, ack, &filtered, sizeof(filtered));
 }
 
@@ -245,7 +246,7 @@ int connector_drain(struct connector *connector, lifecycle_fn on_event, void *co
         ssize_t length = receive(connector->fd, bytes, sizeof(bytes));
         if (length == -EAGAIN)
             return lost;
-        /* The queue overflowed: what is still in it is good, what came after is gone. */
+        /* The queue overflowed: the events still in it are valid, later ones are lost. */
         if (length == -ENOBUFS ||
             (length >= 0 && connector_parse(bytes, (size_t)length, on_event, context) < 0))
             lost = 1;

@@ -1,9 +1,9 @@
-/* The process connector: forks, execs and exits of all processes over netlink. Needs no privileges
- * since Linux 6.6 (CAP_NET_ADMIN before), and sonde must be in the initial pid namespace.
+/* The process connector: forks, execs and exits of all processes over netlink. Works only in the
+ * initial pid namespace. Needs CAP_NET_ADMIN before Linux 6.6, no privileges since.
  *
- * Events queue in the kernel until they are drained, in order: a reader may sleep between drains,
- * and should, because a wake-up for each event costs the observed processes a quarter of their
- * time. A queue that overflows loses events; the drain says so, and the caller looks for itself. */
+ * Events queue in the kernel, in order, until they are drained. A reader should sleep between
+ * drains: a wakeup for each event slows the observed processes by a quarter. If the queue
+ * overflows, events are lost; connector_drain() reports that, and the caller must rescan. */
 #pragma once
 
 #include <stddef.h>
@@ -13,27 +13,26 @@
 
 struct connector;
 
-/* Events that happen after this returned will be seen. 0 or a negative errno: -EPERM (not for this
- * user), -EOPNOTSUPP (no such thing in this kernel or pid namespace). */
+/* Starts to queue events. Returns 0 or a negative errno: -EPERM (not permitted to this user),
+ * -EOPNOTSUPP (not available in this kernel or pid namespace). */
 int connector_open(struct connector **ret);
 void connector_close(struct connector *connector);
 
-/* Readable when there is something to drain. */
+/* Readable when events are queued. Owned by the connector. */
 int connector_fd(const struct connector *connector);
 
-/* How many events the queue holds, as far as the kernel has granted it. */
+/* The number of events that the queue can hold, by the size that the kernel has granted. */
 size_t connector_capacity(const struct connector *connector);
 
-/* Hands the queued events to `on_event`, all but those past a large number, which the descriptor
- * stays readable for. 0; 1 if events were lost before or between them; or a
- * negative errno. */
+/* Calls `on_event` for the queued events, up to a large number; if more are queued, the descriptor
+ * stays readable. Returns 0, 1 if events were lost, or a negative errno. */
 int connector_drain(struct connector *connector, lifecycle_fn on_event, void *context);
 
-/* Parses one datagram from the kernel. 0, or -EBADMSG if it is malformed: events before the bad
- * part have been handed over. */
+/* Parses one datagram from the kernel. Returns 0, or -EBADMSG if it is malformed, possibly after
+ * calls for the events before the malformed part. */
 int connector_parse(const void *bytes, size_t length, lifecycle_fn on_event, void *context);
 
-/* Looks in one datagram from the kernel for its answer to the request with this `ack`; answers to
- * the requests of other processes arrive as well, even where the kernel has ignored this one. 0, a
- * negative errno, or 1 if the answer is not there. */
+/* Searches one datagram from the kernel for the answer to the request with this `ack`. Answers to
+ * requests of other processes arrive as well, even if the kernel has ignored ours. Returns the
+ * answer (0 or a negative errno), or 1 if the datagram does not contain it. */
 int connector_parse_answer(const void *bytes, size_t length, uint32_t ack);

@@ -1,4 +1,4 @@
-/* The smaller of two values of which either may be unknown. For reals, fmin() does the same. */
+/* The smaller of two values; an unknown value is ignored. For reals, fmin() does the same. */
 #pragma once
 
 #include "model/field.h"

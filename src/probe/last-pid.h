@@ -1,18 +1,18 @@
-/* sys/kernel/ns_last_pid: the pid that was given out last, in our pid namespace or one within it,
- * to a process or a thread.
+/* sys/kernel/ns_last_pid: the pid last assigned to a process or thread in our pid namespace or one
+ * below it.
  *
- * While it stays the same hardly anybody was born: only one that had its pid already and was not
- * yet listed, or whose pid was chosen by whoever made it (clone3 with set_tid, or root's own number
- * written there). */
+ * While it does not change, no process was created, with two exceptions: a process that already had
+ * its pid but was not listed yet, and one whose creator chose the pid (clone3 with set_tid, or root
+ * writing to this file). */
 #pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/* 0 or -EBADMSG. */
+/* Returns 0 or -EBADMSG. */
 int last_pid_parse(const char *bytes, size_t length, pid_t *ret);
 
-/* A descriptor to be kept, or a negative errno: not every kernel has it. */
+/* Returns a descriptor that the caller owns, or a negative errno: not every kernel has the file. */
 int last_pid_open(int root_fd);
-/* 0 or a negative errno. */
+/* Returns 0 or a negative errno. */
 int last_pid_read(int fd, pid_t *ret);

@@ -39,7 +39,7 @@ int lines_first(const char *bytes, size_t length, struct line *ret)
 bool line_take_key(struct line *line, const char *key)
 {
     if (line->at == line->end || *line->at != *key)
-        return false; /* nearly always */
+        return false; /* fast path: nearly all lines */
     size_t length = strlen(key);
     if ((size_t)(line->end - line->at) < length || memcmp(line->at, key, length) != 0)
         return false;
@@ -114,7 +114,7 @@ int line_take_kb(struct line *line, int64_t *ret_bytes)
 int line_take_real(struct line *line, double *ret)
 {
     struct line rest = *line, word;
-    char text[32]; /* the kernel's are `%lu.%02lu`, 23 bytes at most */
+    char text[32]; /* the kernel prints `%lu.%02lu`, 23 bytes at most */
 
     if (!line_take_word(&rest, &word) || *word.at == '-' ||
         line_copy(&word, text, sizeof(text)) < 0)

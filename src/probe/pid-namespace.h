@@ -1,4 +1,4 @@
-/* Whose pids are meant. */
+/* Identification of the initial pid namespace. */
 #pragma once
 
 /* The inode of the initial pid namespace is fixed (PROC_PID_INIT_INO). */

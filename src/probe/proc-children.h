@@ -1,4 +1,4 @@
-/* PID/task/TID/children: the processes that a thread has forked, a blank after each. */
+/* PID/task/TID/children: the pids of a thread's children, each followed by a blank. */
 #pragma once
 
 #include <stddef.h>
@@ -6,7 +6,7 @@
 
 typedef int (*proc_child_fn)(void *context, pid_t pid);
 
-/* Hands each to `on_child`, until that fails. 0, what that gave, or -EBADMSG: those before the bad
- * one have been handed over. A last number without a blank was cut by the reader's buffer, and is
- * passed over. */
+/* Calls `on_child` for each pid until it fails. Returns 0, the error of `on_child`, or -EBADMSG
+ * after the calls for the pids before the malformed one. A last number without a blank was cut by
+ * the reader's buffer and is ignored. */
 int proc_children_parse(const char *bytes, size_t length, proc_child_fn on_child, void *context);

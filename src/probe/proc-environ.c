@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static void take(struct line variable, const struct text_list *names, struct line *values)
+static void match_variable(struct line variable, const struct text_list *names, struct line *values)
 {
     const char *equals = memchr(variable.at, '=', (size_t)(variable.end - variable.at));
     if (!equals)
@@ -23,7 +23,7 @@ void proc_environ_parse(const char *bytes, size_t length, const struct text_list
     for (size_t i = 0; i < names->count; i++)
         ret_values[i] = (struct line){0};
     while (at < end && (nul = memchr(at, '\0', (size_t)(end - at)))) {
-        take((struct line){.at = at, .end = nul}, names, ret_values);
+        match_variable((struct line){.at = at, .end = nul}, names, ret_values);
         at = nul + 1;
     }
 }

@@ -1,11 +1,11 @@
-/* PID/environ: `NAME=VALUE`, a NUL after each. */
+/* PID/environ: `NAME=VALUE` entries, each followed by a NUL. */
 #pragma once
 
 #include "model/field.h"
 #include "probe/lines.h"
 
-/* Finds the variables `names`: the bytes of each value, as they are, in their order; `at` is NULL
- * for one that is not there. As getenv() has it, the first of a name counts. A last one without a
- * NUL was cut by the reader's buffer, and is passed over. */
+/* Finds the variables `names` and returns their raw values in the same order; `at` is NULL for a
+ * missing one. Like getenv(), uses the first entry of a name. A last entry without a NUL was cut by
+ * the reader's buffer and is ignored. */
 void proc_environ_parse(const char *bytes, size_t length, const struct text_list *names,
                         struct line *ret_values);

@@ -1,4 +1,4 @@
-/* PID/io: bytes that went to and came from storage. */
+/* PID/io: bytes read from and written to storage. */
 #pragma once
 
 #include <stddef.h>

@@ -8,14 +8,14 @@
 
 #define FLAG_KERNEL_THREAD 0x00200000u /* PF_KTHREAD, include/linux/sched.h */
 
-/* The fields after the name, one blank between them. A failure sticks, so that the fields can be
- * written down as the list they are. */
+/* The fields after the name, separated by one blank. An error is sticky, so that the parser needs
+ * only one check at the end. */
 struct fields {
     struct line rest;
     bool failed;
 };
 
-static void skip(struct fields *fields, unsigned count)
+static void skip_fields(struct fields *fields, unsigned count)
 {
     const char *at = fields->rest.at;
 
@@ -46,7 +46,7 @@ static char take_state(struct fields *fields)
 
     if (!((state >= 'A' && state <= 'Z') || (state >= 'a' && state <= 'z')))
         fields->failed = true;
-    skip(fields, 1);
+    skip_fields(fields, 1);
     return state;
 }
 
@@ -85,22 +85,22 @@ int proc_stat_parse(const char *bytes, size_t length, struct proc_stat *ret)
 
     stat.state = take_state(&fields);
     stat.ppid = (pid_t)take_uint(&fields, INT32_MAX);
-    skip(&fields, 4); /* process group to terminal's process group */
+    skip_fields(&fields, 4); /* process group to terminal's process group */
     stat.flags = take_uint(&fields, UINT64_MAX);
-    skip(&fields, 4); /* faults */
+    skip_fields(&fields, 4); /* faults */
     stat.user_ticks = take_uint(&fields, UINT64_MAX);
     stat.system_ticks = take_uint(&fields, UINT64_MAX);
     stat.children_user_ticks = take_uint(&fields, UINT64_MAX);
     stat.children_system_ticks = take_uint(&fields, UINT64_MAX);
-    skip(&fields, 2); /* priority, nice */
+    skip_fields(&fields, 2); /* priority, nice */
     stat.threads = (int64_t)take_uint(&fields, INT64_MAX);
-    skip(&fields, 1); /* a timer that is no longer filled in */
+    skip_fields(&fields, 1); /* itrealvalue, always 0 */
     stat.start_ticks = take_uint(&fields, UINT64_MAX);
     stat.vsize_bytes = take_uint(&fields, UINT64_MAX);
-    skip(&fields, 24); /* rss to start of the heap */
+    skip_fields(&fields, 24); /* rss to start of the heap */
     stat.arg_start = take_uint(&fields, UINT64_MAX);
 
-    /* More fields follow on every kernel: if none does, arg_start itself may be cut. */
+    /* More fields follow on every kernel; if none does, arg_start may be truncated. */
     if (fields.failed || fields.rest.at == fields.rest.end)
         return -EBADMSG;
     *ret = stat;

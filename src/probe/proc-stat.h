@@ -1,7 +1,7 @@
-/* PID/stat: state, parent, size, threads, start, user/system time, the children's times.
+/* PID/stat: state, parent, size, threads, start, user and system time, times of reaped children.
  *
- * The name stands in parentheses and may itself hold ") ", newlines and anything else: it ends at
- * the last ')'. RSS is not taken from here: field 24 is inexact on new kernels (statm is exact). */
+ * The name is in parentheses and may contain ") ", newlines and any other byte: it ends at the last
+ * ')'. RSS comes from statm, because field 24 is inexact on new kernels. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,12 +24,12 @@ struct proc_stat {
     int64_t threads;
     uint64_t start_ticks; /* since boot */
     uint64_t vsize_bytes;
-    uint64_t arg_start; /* 0 where this user may not see it; moves with every exec */
+    uint64_t arg_start; /* changes with every exec; 0 if this user may not see it */
 };
 
-/* 0, or -EBADMSG if the bytes are not such a file (truncated, garbled, out of range). Fields after
- * arg_start are not looked at. */
+/* Returns 0, or -EBADMSG if the file is truncated, malformed or has a value out of range. Fields
+ * after arg_start are ignored. */
 int proc_stat_parse(const char *bytes, size_t length, struct proc_stat *ret);
 
-/* A kernel thread: no memory of its own, no command line. */
+/* Kernel threads have no memory and no command line. */
 bool proc_stat_is_kernel_thread(const struct proc_stat *stat);

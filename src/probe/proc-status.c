@@ -15,7 +15,7 @@ static int hex_digit(char c)
     return -1;
 }
 
-/* A signal mask may be wider than 64 bits (MIPS has 128 signals): the lowest 64 are kept. */
+/* A signal mask may be wider than 64 bits (MIPS has 128 signals); the low 64 bits are kept. */
 static int take_mask(struct line *line, uint64_t *ret)
 {
     uint64_t mask = 0;
@@ -37,7 +37,7 @@ struct ids {
     bool has_one_gid;
 };
 
-/* Real, effective, saved; the one for files follows the effective one. */
+/* The line has the real, effective, saved and filesystem id; the last follows the effective one. */
 static int take_ids(struct line *line, int64_t *ret, bool *ret_is_one)
 {
     int64_t effective, saved;

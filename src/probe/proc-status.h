@@ -1,5 +1,4 @@
-/* PID/status: what no cheaper file has: whose it is, who traces it, the high-water mark of RSS,
- * ignored signals. */
+/* PID/status, for values that no cheaper file has: owner, tracer, peak RSS, ignored signals. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,14 +7,14 @@
 
 struct proc_status {
     int64_t uid;            /* real; INT_UNKNOWN if the line is missing */
-    int64_t gid;            /* the same */
-    bool has_one_user;      /* the real uid and gid are the effective and the saved ones, too */
-    int64_t tgid;           /* the process that the thread belongs to; INT_UNKNOWN likewise */
+    int64_t gid;            /* real; INT_UNKNOWN if the line is missing */
+    bool has_one_user;      /* real, effective and saved ids are equal, for uid and gid */
+    int64_t tgid;           /* the thread's process; INT_UNKNOWN if the line is missing */
     int64_t tracer_pid;     /* 0: none; INT_UNKNOWN if the line is missing */
     int64_t peak_rss_bytes; /* VmHWM; INT_UNKNOWN for kernel threads and zombies */
-    bool ignores_sigchld;   /* its children are reaped by the kernel, their figures lost */
+    bool ignores_sigchld;   /* the kernel reaps its children, and their figures are lost */
 };
 
-/* Lines may be missing or new: only lines that are there and malformed give -EBADMSG. A truncated
- * last line is passed over. */
+/* Returns 0, or -EBADMSG if one of these lines is malformed. Missing lines, unknown lines and a
+ * truncated last line are no error. */
 int proc_status_parse(const char *bytes, size_t length, struct proc_status *ret);

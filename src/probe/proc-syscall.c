@@ -32,7 +32,7 @@ int proc_syscall_parse(const char *bytes, size_t length, struct thread_call *ret
     return 0;
 }
 
-static int read_thread(int task_fd, const char *name, struct thread_call *call)
+static int read_call(int task_fd, const char *name, struct thread_call *call)
 {
     char path[64], content[256];
 
@@ -41,12 +41,12 @@ static int read_thread(int task_fd, const char *name, struct thread_call *call)
     return n < 0 ? (int)n : proc_syscall_parse(content, (size_t)n, call);
 }
 
-/* 1 if any could be looked at, 0 if none was there, or a negative errno. */
+/* Returns 1 if at least one thread was read, 0 if there was none, or a negative errno. */
 static int sample_process(int root_fd, pid_t pid, thread_call_fn on_thread, void *context)
 {
     struct thread_call call = {.pid = pid};
     char path[32];
-    int result = 0, looked = 0;
+    int result = 0, seen = 0;
     const struct dirent *entry;
 
     snprintf(path, sizeof(path), "%d/task", (int)pid);
@@ -58,41 +58,37 @@ static int sample_process(int root_fd, pid_t pid, thread_call_fn on_thread, void
         close_fd(fd);
         return -ENOMEM;
     }
-    while (looked < PROC_SYSCALL_THREADS_MAX && (entry = readdir(tasks))) {
+    while (seen < PROC_SYSCALL_THREADS_MAX && (entry = readdir(tasks))) {
         if (entry->d_name[0] == '.')
             continue;
-        looked++;
-        int r = read_thread(fd, entry->d_name, &call);
+        seen++;
+        int r = read_call(fd, entry->d_name, &call);
         if (r == 0) {
             on_thread(context, &call);
             result = 1;
         } else if (r == -EACCES || r == -EPERM) {
             result = result ? result : -EACCES;
-            break; /* the others are its too */
+            break; /* the other threads belong to the same user */
         }
     }
     closedir(tasks);
     return result;
 }
 
-static bool is_told(int root_fd)
-{
-    return faccessat(root_fd, "self/syscall", F_OK, 0) == 0;
-}
-
 int proc_syscall_sample(int root_fd, const pid_t *pids, size_t count, thread_call_fn on_thread,
                         void *context)
 {
-    bool has_looked = false;
-    int refusal = 0;
+    bool has_read = false;
+    int error = 0;
 
     for (size_t i = 0; i < count; i++) {
         int r = sample_process(root_fd, pids[i], on_thread, context);
-        has_looked |= r > 0;
+        has_read |= r > 0;
         if (r < 0)
-            refusal = r;
+            error = r;
     }
-    if (has_looked || !count)
+    if (has_read || !count)
         return 0;
-    return refusal < 0 || is_told(root_fd) ? refusal : -EOPNOTSUPP;
+    bool is_supported = faccessat(root_fd, "self/syscall", F_OK, 0) == 0;
+    return error < 0 || is_supported ? error : -EOPNOTSUPP;
 }

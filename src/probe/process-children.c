@@ -26,8 +26,8 @@ int process_children_open(int root_fd, pid_t pid)
     return faccessat(root_fd, path, F_OK, 0) == 0 ? -EOPNOTSUPP : -ESRCH;
 }
 
-/* A page at a time is all that the kernel gives, whole numbers only; less than half of one was all
- * there is. */
+/* The kernel returns at most a page per read and never a partial number; less than half a page is
+ * the end of the list. */
 static int read_list(int fd, proc_child_fn on_child, void *context)
 {
     char bytes[PAGE_SIZE];
@@ -46,7 +46,7 @@ static int read_list(int fd, proc_child_fn on_child, void *context)
     }
 }
 
-/* A thread that is gone has no children, and those of one that is hidden from us are as well. */
+/* A thread that is gone has no children. The children of a hidden thread are hidden as well. */
 static int read_thread(int task_fd, const char *tid, proc_child_fn on_child, void *context)
 {
     char path[NAME_MAX + sizeof("/children")];
@@ -72,7 +72,7 @@ static int read_threads(int task_fd, const char *entries, size_t length, proc_ch
     return 0;
 }
 
-/* The directory is read by hand, because opendir() allocates. */
+/* Uses getdents64(), because opendir() allocates. */
 static int read_all_threads(int root_fd, pid_t pid, proc_child_fn on_child, void *context)
 {
     _Alignas(struct dirent64) char entries[PAGE_SIZE];

@@ -1,17 +1,18 @@
-/* The children of one process, for whoever asks often: nothing is allocated, and the list of the
- * first thread, which is the only one of most processes, may be kept open. (process-facts.h has all
- * descendants at once.) */
+/* Reads the children of one process, for callers that read often: nothing is allocated, and the
+ * list of the first thread (most processes have only one) may be kept open. process-facts.h reads
+ * all descendants at once. */
 #pragma once
 
 #include <stdint.h>
 
 #include "probe/proc-children.h"
 
-/* Opens the list of the first thread. A descriptor, -ESRCH (it is gone), -EOPNOTSUPP (the kernel
- * keeps no such lists) or another negative errno. */
+/* Opens the list of the first thread. Returns a descriptor, -ESRCH (the process is gone),
+ * -EOPNOTSUPP (the kernel has no such lists) or another negative errno. */
 int process_children_open(int root_fd, pid_t pid);
 
-/* Tells of the children of a process with so many threads. `fd` is its open list, or -1. 0, what
- * `on_child` gave, or a negative errno as above: then some have been told of. */
+/* Calls `on_child` for each child of a process with `threads` threads. `fd` is its open list, or
+ * -1. Returns 0, the error of `on_child`, or a negative errno as above, possibly after some
+ * calls. */
 int process_children_read(int root_fd, pid_t pid, int64_t threads, int fd, proc_child_fn on_child,
                           void *context);

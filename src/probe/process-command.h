@@ -1,8 +1,9 @@
-/* The command line of a process, as it is remembered between readings.
+/* The command line of a process, cached between readings.
  *
- * It is read at first sight, again after an exec, and again while there was none: a process seen
- * between its fork and its exec still carries its parent's. One that has become a zombie, or has
- * lost its memory on the way there, keeps the one it had. Zero-initialised is empty and valid. */
+ * It is read at the first reading, after an exec (a process between fork and exec still has its
+ * parent's), and as long as none was found. A zombie, or an exiting process that has already
+ * released its memory, keeps its last command line. A zero-initialised struct is empty and valid.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -15,24 +16,25 @@ struct process_command {
     char *text; /* NULL: not read yet */
     char name[PROC_NAME_SIZE];
     uint64_t arg_start;
-    bool is_named_only; /* no command line was found yet: look again */
+    bool is_named_only; /* no command line was found yet: read again */
 };
 
-/* What it is read by: the kernel's short name, and where the arguments lie. */
+/* Identifies the present command line: the kernel's short name and the address of the arguments. */
 struct process_title {
     pid_t pid;
     const char *name;
-    uint64_t arg_start; /* 0: not known, or it has no memory */
+    uint64_t arg_start; /* 0: unknown, or the process has no memory */
     char state;
     bool is_kernel_thread;
-    bool is_cut; /* the name is: those of kernel threads may be longer */
+    bool is_cut; /* `name` may be truncated: names of kernel threads can be longer */
 };
 
 void process_command_done(struct process_command *command);
 
+/* Whether the cached text must be read again. */
 bool process_command_is_stale(const struct process_command *command,
                               const struct process_title *title);
 
-/* Reads it below `root_fd`, a proc filesystem. 0 or -ENOMEM. */
+/* Reads the command line below `root_fd`, a proc filesystem. Returns 0 or -ENOMEM. */
 int process_command_refresh(struct process_command *command, int root_fd,
                             const struct process_title *title);

@@ -23,18 +23,18 @@
 
 #define DELETED " (deleted)"
 
-/* More descendants than any machine's worth of one job; a list of children is read up to as much as
- * so many pids take. */
+/* More descendants than one job can have; a list of children is read up to the size of that many
+ * pids. */
 #define DESCENDANTS_MAX    (64 * 1024)
 #define CHILDREN_MAX_BYTES (512 * 1024)
 
 /* ---- facts ---- */
 
 struct facts_reader {
-    int dir_fd; /* of the process: what is read below it is never another's with the same pid */
+    int dir_fd; /* of the process: reads below it fail if the pid belongs to another process */
     struct arena *arena;
     struct cgroup_paths paths;
-    char bytes[FACT_MAX_BYTES + 4]; /* a NUL, and what is left of a character that is cut */
+    char bytes[FACT_MAX_BYTES + 4]; /* a NUL, and the rest of a character cut at the limit */
 };
 
 static void facts_reader_freep(struct facts_reader **reader)
@@ -44,18 +44,7 @@ static void facts_reader_freep(struct facts_reader **reader)
     free(*reader);
 }
 
-/* NULL without memory. Each bad byte becomes a character of three. */
-static const char *clean(struct arena *arena, const char *bytes, size_t length)
-{
-    size_t capacity = utf8_valid(bytes, length) ? length + 1 : 3 * length + 1;
-    char *text = arena_alloc(arena, capacity);
-
-    if (text)
-        utf8_clean(text, capacity, bytes, length);
-    return text;
-}
-
-/* The length of what was read; 0 where it may not be read; -ESRCH. */
+/* Returns the length, 0 if the file cannot be read, or -ESRCH. */
 static ssize_t read_file(struct facts_reader *reader, const char *name)
 {
     ssize_t length = fd_read_file(reader->dir_fd, name, reader->bytes, sizeof(reader->bytes));
@@ -78,8 +67,9 @@ static int read_command(struct facts_reader *reader, struct process_facts *facts
     return 0;
 }
 
-/* The kernel marks a directory that was deleted; but one may also be called so. */
-static size_t cut_mark(const struct facts_reader *reader, const char *path, size_t length)
+/* Returns the length without the kernel's mark for a deleted directory. An existing directory may
+ * have the mark in its name. */
+static size_t strip_deleted_mark(const struct facts_reader *reader, const char *path, size_t length)
 {
     size_t mark = sizeof(DELETED) - 1;
     struct stat st;
@@ -97,11 +87,13 @@ static int read_cwd(struct facts_reader *reader, struct process_facts *facts)
     ssize_t length = readlinkat(reader->dir_fd, "cwd", path, sizeof(path));
     if (length <= 0 || (size_t)length == sizeof(path) || *path != '/')
         return length < 0 && errno == ESRCH ? -ESRCH : 0;
-    facts->cwd = clean(reader->arena, path, cut_mark(reader, path, (size_t)length));
+    facts->cwd = utf8_clean_copy_bytes(reader->arena, path,
+                                       strip_deleted_mark(reader, path, (size_t)length));
     return facts->cwd ? 0 : -ENOMEM;
 }
 
-/* In the unified hierarchy everyone is at least at the root, also where nobody uses it. */
+/* Prefers a path below a root: in the unified hierarchy every process is at least at the root, even
+ * if the system does not use that hierarchy. */
 static const char *choose_path(const struct cgroup_paths *paths)
 {
     const char *const all[] = {paths->unified, paths->memory, paths->cpu, paths->pids};
@@ -126,7 +118,7 @@ static int read_cgroup(struct facts_reader *reader, struct process_facts *facts)
     const char *path = choose_path(&reader->paths);
     if (!path)
         return 0;
-    facts->cgroup = clean(reader->arena, path, strlen(path));
+    facts->cgroup = utf8_clean_copy(reader->arena, path);
     return facts->cgroup ? 0 : -ENOMEM;
 }
 
@@ -145,7 +137,8 @@ static int read_environment(struct facts_reader *reader, const struct text_list 
     for (size_t i = 0; i < names->count; i++) {
         values[i] = NULL;
         if (found[i].at)
-            values[i] = clean(reader->arena, found[i].at, (size_t)(found[i].end - found[i].at));
+            values[i] = utf8_clean_copy_bytes(reader->arena, found[i].at,
+                                              (size_t)(found[i].end - found[i].at));
         if (found[i].at && !values[i])
             return -ENOMEM;
     }
@@ -206,8 +199,8 @@ int process_facts_read(int root_fd, pid_t pid, const struct fact_request *reques
 struct descent {
     void (*on_child)(void *context, pid_t pid, pid_t ppid);
     void *context;
-    struct map seen;           /* a list is not of one moment: nobody is told of twice */
-    struct VEC(pid_t) found;   /* whose own children are still to be read */
+    struct map seen;           /* prevents duplicates: lists may change while they are read */
+    struct VEC(pid_t) found;   /* processes in the order of reading their children */
     struct VEC(char) children; /* a thread's list */
     pid_t parent;
 };
@@ -228,7 +221,7 @@ static int note_child(void *context, pid_t pid)
     return r;
 }
 
-/* A page at a time is all that the kernel gives. */
+/* The kernel returns at most a page per read. */
 static int read_list(struct descent *descent, int fd)
 {
     const size_t page = 4096;
@@ -254,7 +247,7 @@ static bool is_gone(int error)
     return error == -ENOENT || error == -ESRCH;
 }
 
-/* One that is gone has no children, and those of one that is hidden from us are as well. */
+/* A process that is gone has no children. The children of a hidden process are hidden as well. */
 static bool is_harmless(int error)
 {
     return is_gone(error) || error == -EACCES || error == -EPERM;
@@ -275,7 +268,7 @@ static int read_thread(struct descent *descent, int task_fd, const char *tid)
                                descent);
 }
 
-/* A child belongs to the thread that has forked it. */
+/* Reads the lists of all threads: a child is listed by the thread that forked it. */
 static int read_process(struct descent *descent, int root_fd, pid_t pid)
 {
     char path[32];

@@ -11,21 +11,23 @@
 #include "base/cleanup.h"
 #include "base/fd-io.h"
 #include "base/number.h"
+#include "probe/proc-file.h"
 #include "probe/proc-io.h"
 #include "probe/proc-limits.h"
 #include "probe/proc-statm.h"
 #include "probe/proc-status.h"
 
-/* "task/4194304/statm" and the like, and with the pid before it. */
+/* For "task/4194304/statm", and with the pid before it. */
 #define NAME_SIZE 32
 #define PATH_SIZE 64
 /* stat is at most a few hundred bytes, status about 1.5 KB, limits 1.3 KB. */
 #define FILE_SIZE 4096
 /* User and limits can change without an exec (a server that drops its rights, or raises its limit),
- * so they are looked at again once in so many readings. */
+ * so they are read again after this many readings. */
 #define IDENTITY_REFRESH 64
 
-/* Reading a clock takes half a microsecond; who takes longer was not running all the while. */
+/* Reading a clock takes half a microsecond. If two readings are further apart, sonde was preempted
+ * in between. */
 #define CLOCKS_APART_NS (50 * NS_PER_USEC)
 
 static const char *const file_names[PROCESS_FILE_COUNT] = {
@@ -33,10 +35,10 @@ static const char *const file_names[PROCESS_FILE_COUNT] = {
     [FILE_STATUS] = "status", [FILE_IO] = "io",
 };
 
-/* Whether these are many depends on the limit, which is worth a look then. */
+/* From this number of descriptors on, the limit is read too. */
 #define MANY_FDS 32
 
-/* Whether the tree is that of our own pid namespace: its `self` must be us. */
+/* Whether the tree is that of our own pid namespace: its `self` must link to this process. */
 static bool tree_is_live(int root_fd)
 {
     char target[32];
@@ -53,7 +55,7 @@ static bool fd_size_counts(int root_fd)
 {
     struct stat st;
 
-    /* We have descriptors open, so that a kernel which counts them gives more than 0. */
+    /* sonde has open descriptors, so a kernel that counts them reports more than 0. */
     return fstatat(root_fd, "self/fd", &st, 0) == 0 && st.st_size > 0;
 }
 
@@ -82,7 +84,7 @@ struct process_files *process_files_new(pid_t pid)
     for (int i = 0; i < PROCESS_FILE_COUNT; i++)
         files->fds[i] = -1;
     if (clock_getcpuclockid(pid, &files->cpu_clock) != 0)
-        files->cpu_clock = CLOCK_REALTIME; /* stands for none */
+        files->cpu_clock = CLOCK_REALTIME; /* means none */
     return files;
 }
 
@@ -104,16 +106,7 @@ void process_files_free(struct proc_tree *tree, struct process_files *files)
     free(files);
 }
 
-static int open_below(const struct proc_tree *tree, pid_t pid, const char *name, int flags)
-{
-    char path[PATH_SIZE];
-
-    snprintf(path, sizeof(path), "%d/%s", (int)pid, name);
-    int fd = openat(tree->root_fd, path, flags | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
-}
-
-/* The kept descriptor of a file, opened now if it can be kept. -ENFILE: over the budget. */
+/* Returns the kept descriptor of a file, opening it if the budget permits; otherwise -ENFILE. */
 static int kept_fd(struct proc_tree *tree, struct process_files *files, enum process_file file)
 {
     if (files->fds[file] >= 0)
@@ -122,19 +115,12 @@ static int kept_fd(struct proc_tree *tree, struct process_files *files, enum pro
         return -ENFILE;
 
     int flags = file == FILE_FD_DIRECTORY ? O_PATH | O_DIRECTORY : O_RDONLY;
-    int fd = open_below(tree, files->pid, file_names[file], flags);
+    int fd = proc_file_open(tree->root_fd, files->pid, file_names[file], flags);
     if (fd >= 0) {
         files->fds[file] = fd;
         tree->kept++;
     }
     return fd;
-}
-
-static ssize_t read_below(const struct proc_tree *tree, pid_t pid, const char *name, char *into,
-                          size_t size)
-{
-    _cleanup_close_ int fd = open_below(tree, pid, name, O_RDONLY);
-    return fd < 0 ? fd : fd_read_start(fd, into, size);
 }
 
 static ssize_t read_file(struct proc_tree *tree, struct process_files *files,
@@ -144,13 +130,13 @@ static ssize_t read_file(struct proc_tree *tree, struct process_files *files,
 
     if (fd >= 0)
         return fd_read_start(fd, into, size);
-    /* No room for one more descriptor, in our own reckoning or in the kernel's. */
+    /* No room for another kept descriptor, by our budget or by the kernel's limit. */
     if (fd == -ENFILE || fd == -EMFILE)
-        return read_below(tree, files->pid, file_names[file], into, size);
+        return proc_file_read(tree->root_fd, files->pid, file_names[file], into, size);
     return fd;
 }
 
-static int as_gone(ssize_t error)
+static int map_gone(ssize_t error)
 {
     return error == -ENOENT || error == -ESRCH || error == -ENOTDIR ? -ESRCH : (int)error;
 }
@@ -161,8 +147,8 @@ static int read_stat(struct proc_tree *tree, struct process_files *files, struct
     ssize_t length = read_file(tree, files, FILE_STAT, bytes, sizeof(bytes));
 
     if (length < 0)
-        return as_gone(length);
-    /* A process on its way out may give an empty file. */
+        return map_gone(length);
+    /* The file of an exiting process may be empty. */
     if (length == 0)
         return -ESRCH;
     return proc_stat_parse(bytes, (size_t)length, ret);
@@ -186,8 +172,8 @@ static int64_t pages_to_bytes(const struct proc_tree *tree, uint64_t pages)
     return (int64_t)bytes;
 }
 
-/* CPU time by the process's own clock, in nanoseconds; INT_UNKNOWN where it cannot be asked. Ticks
- * would show a busy loop at 80 to 110 % over 100 ms. */
+/* CPU time by the process's own clock, or INT_UNKNOWN. Clock ticks would show a busy loop at 80 to
+ * 110 % over 100 ms. */
 static int64_t cpu_clock_ns(const struct proc_tree *tree, const struct process_files *files)
 {
     struct timespec ts;
@@ -198,8 +184,8 @@ static int64_t cpu_clock_ns(const struct proc_tree *tree, const struct process_f
     return (int64_t)ts.tv_sec * (int64_t)NS_PER_SEC + ts.tv_nsec;
 }
 
-/* The CPU time and the moment at which it was so. If we lost the core between the two clocks, they
- * do not belong together, and a busy process would seem to use more or less than a core. */
+/* Reads the CPU time and the time of that reading. Retries if sonde was preempted between the two
+ * clocks: the rate of a busy process would be wrong. */
 static void read_cpu_time(const struct proc_tree *tree, const struct process_files *files,
                           struct process_reading *ret)
 {
@@ -234,7 +220,7 @@ static void fill_from_stat(const struct proc_tree *tree, const struct proc_stat 
         reading->cpu_ns = reading->user_ns + reading->system_ns;
 }
 
-/* `length` may be a negative errno, which is handed on. */
+/* `length` may be a negative errno, which is returned. */
 static int fill_from_statm(const struct proc_tree *tree, const char *bytes, ssize_t length,
                            struct process_reading *reading)
 {
@@ -248,15 +234,13 @@ static int fill_from_statm(const struct proc_tree *tree, const char *bytes, ssiz
     return 0;
 }
 
-/* NULL: errno says why. */
+/* NULL with errno on failure. */
 static DIR *open_directory(const struct proc_tree *tree, pid_t pid, const char *name)
 {
-    int fd = open_below(tree, pid, name, O_RDONLY | O_DIRECTORY);
-    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+    char path[PATH_SIZE];
 
-    if (!directory)
-        close_fd(fd);
-    return directory;
+    snprintf(path, sizeof(path), "%d/%s", (int)pid, name);
+    return fd_open_directory(tree->root_fd, path);
 }
 
 static int64_t count_entries(const struct proc_tree *tree, pid_t pid, const char *name)
@@ -290,7 +274,7 @@ static int64_t count_fds(struct proc_tree *tree, struct process_files *files, co
     return fstatat(tree->root_fd, path, &st, 0) < 0 ? INT_UNKNOWN : st.st_size;
 }
 
-/* A thread of the process that has not ended, 0 if there is none, or a negative errno. */
+/* Returns a thread of the process that has not ended, 0 if there is none, or a negative errno. */
 static int find_live_thread(const struct proc_tree *tree, pid_t pid, char *ret_state)
 {
     DIR *directory = open_directory(tree, pid, "task");
@@ -306,9 +290,9 @@ static int find_live_thread(const struct proc_tree *tree, pid_t pid, char *ret_s
         if (thread <= 0)
             continue;
         snprintf(name, sizeof(name), "task/%d/stat", (int)thread);
-        ssize_t length = read_below(tree, pid, name, bytes, sizeof(bytes));
+        ssize_t length = proc_file_read(tree->root_fd, pid, name, bytes, sizeof(bytes));
         if (length < 0)
-            found = (int)length; /* unless another one can be read */
+            found = (int)length; /* unless another thread can be read */
         if (length > 0 && proc_stat_parse(bytes, (size_t)length, &stat) == 0 && stat.state != 'Z' &&
             stat.state != 'X') {
             *ret_state = stat.state;
@@ -319,8 +303,8 @@ static int find_live_thread(const struct proc_tree *tree, pid_t pid, char *ret_s
     return found;
 }
 
-/* A leader that has ended while other threads run on shows no memory and no descriptors; they are
- * those of a thread that lives. */
+/* A leader that has ended while other threads continue shows no memory and no descriptors; they are
+ * read from a live thread. */
 static int fill_through_thread(struct proc_tree *tree, struct process_files *files,
                                struct process_reading *reading)
 {
@@ -330,14 +314,13 @@ static int fill_through_thread(struct proc_tree *tree, struct process_files *fil
     if (thread <= 0)
         return thread;
     snprintf(name, sizeof(name), "task/%d/statm", thread);
-    ssize_t length = read_below(tree, files->pid, name, bytes, sizeof(bytes));
+    ssize_t length = proc_file_read(tree->root_fd, files->pid, name, bytes, sizeof(bytes));
     snprintf(name, sizeof(name), "task/%d/fd", thread);
     reading->open_fds = count_fds(tree, files, name);
     return fill_from_statm(tree, bytes, length, reading);
 }
 
-/* Whether the process shows nothing but its other threads have it all. */
-static bool lives_in_threads(const struct proc_stat *stat)
+static bool has_dead_leader(const struct proc_stat *stat)
 {
     return stat->state == 'Z' && stat->threads > 1;
 }
@@ -347,12 +330,12 @@ static void fill_memory_and_fds(struct proc_tree *tree, struct process_files *fi
 {
     char bytes[FILE_SIZE];
 
-    /* They have neither, so three reads are saved. */
+    /* Kernel threads have neither; this saves three reads. */
     if (proc_stat_is_kernel_thread(stat)) {
         reading->rss_bytes = reading->shared_bytes = reading->open_fds = 0;
         return;
     }
-    if (lives_in_threads(stat)) {
+    if (has_dead_leader(stat)) {
         fill_through_thread(tree, files, reading);
         return;
     }
@@ -360,27 +343,27 @@ static void fill_memory_and_fds(struct proc_tree *tree, struct process_files *fi
     reading->open_fds = count_fds(tree, files, file_names[FILE_FD_DIRECTORY]);
 }
 
-/* The file is kept open only where it is read every time: elsewhere its descriptor is worth more to
+/* The file is kept open only if it is read every time; otherwise the descriptor is more useful for
  * another process's stat. */
 static void fill_status(struct proc_tree *tree, struct process_files *files, bool every_time,
                         struct process_reading *reading)
 {
     char bytes[FILE_SIZE];
     struct proc_status status;
-    ssize_t length =
-        every_time ? read_file(tree, files, FILE_STATUS, bytes, sizeof(bytes))
-                   : read_below(tree, files->pid, file_names[FILE_STATUS], bytes, sizeof(bytes));
+    ssize_t length = every_time ? read_file(tree, files, FILE_STATUS, bytes, sizeof(bytes))
+                                : proc_file_read(tree->root_fd, files->pid, file_names[FILE_STATUS],
+                                                 bytes, sizeof(bytes));
 
     if (length <= 0 || proc_status_parse(bytes, (size_t)length, &status) < 0)
         return;
     files->uid = status.uid;
     if (!every_time)
-        return; /* a peak once in a while would be neither known nor unknown */
+        return; /* an occasional peak would switch between known and unknown */
     reading->peak_rss_bytes = status.peak_rss_bytes;
     reading->ignores_sigchld = status.ignores_sigchld;
 }
 
-/* Spread over the readings by pid, or one reading in so many would pay for all processes. */
+/* Spread over the readings by pid; otherwise one reading would pay for all processes. */
 static bool identity_is_due(const struct process_files *files)
 {
     return (files->readings + (unsigned)files->pid) % IDENTITY_REFRESH == 0;
@@ -392,7 +375,7 @@ static void fill_fd_limit(struct proc_tree *tree, struct process_files *files)
 
     if (int_is_known(files->fd_limit) && !identity_is_due(files))
         return;
-    ssize_t length = read_below(tree, files->pid, "limits", bytes, sizeof(bytes));
+    ssize_t length = proc_file_read(tree->root_fd, files->pid, "limits", bytes, sizeof(bytes));
     if (length > 0)
         proc_limits_parse_fds(bytes, (size_t)length, &files->fd_limit);
 }
@@ -427,7 +410,7 @@ static int refresh_command(struct proc_tree *tree, struct process_files *files,
         return 0;
     int r = process_command_refresh(&files->command, tree->root_fd, &title);
     if (r == 0)
-        /* What an exec may change besides. */
+        /* An exec may change these too. */
         files->fd_limit = files->uid = INT_UNKNOWN;
     return r;
 }
@@ -451,14 +434,14 @@ int process_files_begin(struct proc_tree *tree, struct process_files *files,
                         struct proc_stat *ret_stat, struct process_reading *ret)
 {
     reading_init(ret);
-    /* The clock first: that the stat file of the same process can be read after it proves whose
-     * clock it was. */
+    /* The clock first: if the kept stat file can be read afterwards, the clock was that of the same
+     * process. */
     read_cpu_time(tree, files, ret);
     int r = read_stat(tree, files, ret_stat);
     if (r < 0)
         return r;
-    /* Reaped while it was read: it has no parent any more, and its figures are that one's. The
-     * kernel looks at the state first, so that it may still say Z, but it found no thread. */
+    /* Reaped during the read: it has no parent any more, and its figures belong to the parent. The
+     * kernel reads the state first, so the file may say Z with 0 threads. */
     if (ret_stat->state == 'X' || ret_stat->state == 'x' || ret_stat->threads == 0)
         return -ESRCH;
     if (files->start_ticks && files->start_ticks != ret_stat->start_ticks)
@@ -490,7 +473,7 @@ int process_files_finish(struct proc_tree *tree, struct process_files *files,
     return 0;
 }
 
-/* ---- looking often, at little ---- */
+/* ---- frequent readings ---- */
 
 int process_files_glance(const struct proc_tree *tree, const struct process_files *files,
                          struct process_reading *ret)
@@ -514,22 +497,22 @@ int process_files_memory(struct proc_tree *tree, struct process_files *files,
     char bytes[FILE_SIZE];
     int r;
 
-    if (stat && lives_in_threads(stat))
+    if (stat && has_dead_leader(stat))
         r = fill_through_thread(tree, files, reading);
     else
         r = fill_from_statm(tree, bytes, read_file(tree, files, FILE_STATM, bytes, sizeof(bytes)),
                             reading);
-    /* No process that lives has nothing: one that is on its way out has let go of it. */
+    /* 0 means that the process is exiting and has released its memory. */
     if (reading->rss_bytes == 0)
         reading->rss_bytes = reading->shared_bytes = INT_UNKNOWN;
     if (with_peak)
         fill_status(tree, files, true, reading);
-    return r < 0 ? as_gone(r) : 0;
+    return r < 0 ? map_gone(r) : 0;
 }
 
 int process_files_reset_peak(const struct proc_tree *tree, const struct process_files *files)
 {
     /* CLEAR_REFS_MM_HIWATER_RSS, Documentation/filesystems/proc.rst */
-    _cleanup_close_ int fd = open_below(tree, files->pid, "clear_refs", O_WRONLY);
-    return fd < 0 ? as_gone(fd) : fd_write_all(fd, "5", 1);
+    _cleanup_close_ int fd = proc_file_open(tree->root_fd, files->pid, "clear_refs", O_WRONLY);
+    return fd < 0 ? map_gone(fd) : fd_write_all(fd, "5", 1);
 }

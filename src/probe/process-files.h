@@ -1,5 +1,5 @@
-/* One process's files, kept open or not, and what is remembered of it between readings: its command
- * line, its user, its limit. The part of the procfs collector that knows a single process. */
+/* The /proc files of one process, possibly kept open, and the values cached between readings:
+ * command line, user, descriptor limit. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,10 +19,10 @@ enum process_file {
     PROCESS_FILE_COUNT,
 };
 
-/* What is true of the whole tree of files. */
+/* State shared by all processes of one proc filesystem. */
 struct proc_tree {
     int root_fd;
-    bool is_live;        /* our own pid namespace's: the pids are real, CPU clocks may be asked */
+    bool is_live;        /* of our own pid namespace: CPU clocks can be read by pid */
     bool fd_size_counts; /* st_size of an fd directory is the number of descriptors (Linux 6.2) */
     unsigned budget;     /* descriptors that may be kept */
     unsigned kept;
@@ -30,7 +30,7 @@ struct proc_tree {
     uint64_t page_bytes;
 };
 
-/* `root_fd` stays the caller's. */
+/* The caller keeps ownership of `root_fd`. */
 void proc_tree_init(struct proc_tree *tree, int root_fd, unsigned descriptor_budget);
 
 struct process_files {
@@ -43,41 +43,43 @@ struct process_files {
     int64_t uid;
     int64_t fd_limit;
 
-    /* for the set that it is in */
+    /* used by procfs.c */
     unsigned generation; /* the last scan that saw it */
-    bool is_skipped;     /* refused once and for all */
-    uint64_t inode;      /* of its directory, if so: another process of that pid has another */
+    bool is_skipped;     /* skipped permanently */
+    uint64_t inode;      /* of its directory, if skipped: a new process with the pid has another */
 };
 
 struct process_files *process_files_new(pid_t pid);
 void process_files_free(struct proc_tree *tree, struct process_files *files);
 
-/* Closes what is kept open; what is remembered stays. */
+/* Closes the kept descriptors; cached values stay. */
 void process_files_release(struct proc_tree *tree, struct process_files *files);
 
-/* A reading is begun (CPU time, state, parent, start), so that it can be decided whether the
- * process is wanted, and finished with the other core fields and, if asked for, the extras. Begin:
- * -ESRCH: it is gone; -EAGAIN: the pid belongs to another process now, and `files` must be made
- * anew. Finish: 0 or -ENOMEM. */
+/* A reading has two steps, so that the caller can decide in between whether it wants the process:
+ * begin reads CPU time, state, parent and start; finish reads the other core fields and, with
+ * `with_extras`, the extras. Begin returns 0, -ESRCH (the process is gone), -EAGAIN (the pid
+ * belongs to another process now, and `files` must be recreated) or another negative errno. Finish
+ * returns 0 or -ENOMEM. */
 int process_files_begin(struct proc_tree *tree, struct process_files *files,
                         struct proc_stat *ret_stat, struct process_reading *ret);
 int process_files_finish(struct proc_tree *tree, struct process_files *files,
                          const struct proc_stat *stat, bool with_extras,
                          struct process_reading *reading);
 
-/* For whoever looks often, at few processes and at little of them; nothing is allocated.
+/* The following functions are for frequent readings of a few values; they allocate nothing.
  *
- * The CPU time alone: -ESRCH if that cannot be asked for, perhaps because the process is gone.
- * While it has not moved, the process has done nothing, nor grown, nor forked. */
+ * Reads only the CPU time. Returns 0, or -ESRCH if the clock cannot be read, possibly because the
+ * process is gone. While the CPU time does not change, the process has not run, grown or forked. */
 int process_files_glance(const struct proc_tree *tree, const struct process_files *files,
                          struct process_reading *ret);
 
-/* RSS and, if asked for, the high-water mark, into a reading that was begun; `stat` is NULL if that
- * was by a glance. What cannot be read is unknown, and so is the memory of a zombie. 0, or a
- * negative errno that says why the RSS could not be read. */
+/* Adds RSS and, with `with_peak`, the peak RSS to a reading that was begun; `stat` is NULL after
+ * process_files_glance(). Values that cannot be read, and the memory of a zombie, are unknown.
+ * Returns 0, or a negative errno if the RSS could not be read. */
 int process_files_memory(struct proc_tree *tree, struct process_files *files,
                          const struct proc_stat *stat, bool with_peak,
                          struct process_reading *reading);
 
-/* Resets the high-water mark to what the process has now, for everyone. 0 or a negative errno. */
+/* Resets the kernel's peak RSS of the process to its present RSS. Every other reader sees the
+ * reset. Returns 0 or a negative errno. */
 int process_files_reset_peak(const struct proc_tree *tree, const struct process_files *files);

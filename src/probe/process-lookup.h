@@ -26,6 +26,6 @@ int process_lookup_stat(const char *proc_root, pid_t pid, struct proc_stat *ret)
 int process_lookup_status(const char *proc_root, pid_t pid, uint64_t *ret_start_ticks,
                           struct proc_status *ret);
 
-/* The same for its real uid alone. */
+/* The same, for its real uid only. */
 int process_lookup_owner(const char *proc_root, pid_t pid, uint64_t *ret_start_ticks,
                          int64_t *ret_uid);

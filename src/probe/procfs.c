@@ -15,7 +15,7 @@
 
 /* Descriptors left to the rest of the program. */
 #define BUDGET_RESERVE 256
-/* A kept descriptor costs the kernel about 4 KB; this many, 64 MB. */
+/* A kept descriptor costs the kernel about 4 KiB; this many cost 64 MiB. */
 #define BUDGET_MAX 16384
 
 struct procfs {
@@ -72,13 +72,13 @@ unsigned procfs_default_budget(void)
     return (unsigned)MIN(limit.rlim_cur - BUDGET_RESERVE, (rlim_t)BUDGET_MAX);
 }
 
-static void forget(struct procfs *procfs, pid_t pid)
+static void drop_files(struct procfs *procfs, pid_t pid)
 {
     process_files_free(&procfs->tree, map_remove(&procfs->processes, (uint64_t)pid));
 }
 
-/* What is known of a pid, made new if nothing is. NULL: no memory. */
-static struct process_files *remember(struct procfs *procfs, pid_t pid)
+/* Returns the files of a pid, creating the entry if needed; NULL without memory. */
+static struct process_files *get_files(struct procfs *procfs, pid_t pid)
 {
     struct process_files *files = map_get(&procfs->processes, (uint64_t)pid);
     if (files)
@@ -92,8 +92,8 @@ static struct process_files *remember(struct procfs *procfs, pid_t pid)
     return files;
 }
 
-/* Drops what this generation did not see. */
-static int sweep(struct procfs *procfs)
+/* Drops processes that the present scan did not see. */
+static int drop_unseen(struct procfs *procfs)
 {
     struct VEC(pid_t) gone = {0};
     size_t position = 0;
@@ -103,18 +103,18 @@ static int sweep(struct procfs *procfs)
         if (files->generation != procfs->generation && r == 0)
             r = VEC_PUSH(&gone, files->pid);
     for (size_t i = 0; i < gone.count; i++)
-        forget(procfs, gone.items[i]);
+        drop_files(procfs, gone.items[i]);
     VEC_DONE(&gone);
     return r;
 }
 
-/* Begins the reading of a pid; what was known of it is made anew if the pid has changed hands.
- * -ESRCH: there is no such process now; -EMFILE, -ENFILE, -ENOMEM: it cannot be read. */
+/* Begins the reading of a pid; recreates its entry if the pid belongs to a new process. Returns 0,
+ * -ESRCH (no such process), or -EMFILE, -ENFILE, -ENOMEM (it cannot be read). */
 static int begin_process(struct procfs *procfs, pid_t pid, struct process_files **ret_files,
                          struct proc_stat *ret_stat, struct process_reading *ret_reading)
 {
     for (int attempt = 0; attempt < 2; attempt++) {
-        struct process_files *files = remember(procfs, pid);
+        struct process_files *files = get_files(procfs, pid);
         if (!files)
             return -ENOMEM;
         int r = process_files_begin(&procfs->tree, files, ret_stat, ret_reading);
@@ -123,29 +123,30 @@ static int begin_process(struct procfs *procfs, pid_t pid, struct process_files 
             *ret_files = files;
             return 0;
         }
-        /* Not gone, but out of our reach: to leave it out would be to lose it silently. */
+        /* The process exists but cannot be read: fail instead of omitting it silently. */
         if (r == -EMFILE || r == -ENFILE || r == -ENOMEM)
             return r;
-        /* A kept file of a process that is gone says so even if its pid lives again. */
+        /* A kept file reports that its process is gone even if a new process has the pid. */
         bool may_be_another = r == -EAGAIN || files->start_ticks;
-        forget(procfs, pid);
+        drop_files(procfs, pid);
         if (!may_be_another)
             break;
     }
     return -ESRCH;
 }
 
-/* A refusal is remembered, except while the parent is unknown here: a child with a smaller pid is
- * met before its parent, and may be wanted once that one is. */
-static void skip(struct procfs *procfs, struct process_files *files, pid_t ppid, uint64_t inode)
+/* The skip is permanent only if the parent is known: a child with a smaller pid is scanned before
+ * its parent, and may be wanted once the parent is. */
+static void mark_skipped(struct procfs *procfs, struct process_files *files, pid_t ppid,
+                         uint64_t inode)
 {
     process_files_release(&procfs->tree, files);
     files->is_skipped = map_get(&procfs->processes, (uint64_t)ppid) != NULL;
     files->inode = inode;
 }
 
-/* Whether the process was refused before and is still the same one: the same pid in a new directory
- * is a new process. */
+/* Whether the process was skipped before and is still the same one: a new process with the same pid
+ * has a directory with another inode. */
 static bool is_skipped(struct procfs *procfs, pid_t pid, uint64_t inode)
 {
     struct process_files *files = map_get(&procfs->processes, (uint64_t)pid);
@@ -153,7 +154,7 @@ static bool is_skipped(struct procfs *procfs, pid_t pid, uint64_t inode)
     if (!files || !files->is_skipped)
         return false;
     if (files->inode != inode) {
-        forget(procfs, pid);
+        drop_files(procfs, pid);
         return false;
     }
     files->generation = procfs->generation;
@@ -178,7 +179,7 @@ static int scan_one(struct procfs *procfs, pid_t pid, uint64_t inode, probe_dept
 
     enum probe_depth wanted = depth ? depth(context, reading) : PROBE_CORE;
     if (wanted == PROBE_SKIP) {
-        skip(procfs, files, stat.ppid, inode);
+        mark_skipped(procfs, files, stat.ppid, inode);
         return 0;
     }
     r = process_files_finish(&procfs->tree, files, &stat, wanted == PROBE_EXTRAS, reading);
@@ -212,11 +213,11 @@ int procfs_scan(struct procfs *procfs, probe_depth_fn depth, void *context, stru
             return r;
     }
     *ret_total = total;
-    return sweep(procfs);
+    return drop_unseen(procfs);
 }
 
-static enum probe_depth want_extras(void *context _unused_,
-                                    const struct process_reading *begun _unused_)
+static enum probe_depth always_extras(void *context _unused_,
+                                      const struct process_reading *begun _unused_)
 {
     return PROBE_EXTRAS;
 }
@@ -225,11 +226,11 @@ int procfs_read_pids(struct procfs *procfs, const pid_t *pids, size_t count, str
 {
     begin_reading(procfs, out);
     for (size_t i = 0; i < count; i++) {
-        int r = scan_one(procfs, pids[i], 0, want_extras, NULL, out);
+        int r = scan_one(procfs, pids[i], 0, always_extras, NULL, out);
         if (r < 0)
             return r;
     }
-    return sweep(procfs);
+    return drop_unseen(procfs);
 }
 
 void readings_done(struct readings *readings)

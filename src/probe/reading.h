@@ -1,7 +1,8 @@
-/* Raw readings: what a collector hands to `sample`. No rates, no jobs, nothing derived.
+/* Raw readings, which a collector passes to `sample`. They contain no rates, no jobs, nothing
+ * derived.
  *
- * Unknown values are INT_UNKNOWN. Each process carries the moment at which its CPU time was read,
- * because a scan over thousands of processes takes long enough to spoil a rate. */
+ * Unknown values are INT_UNKNOWN. Each process has the time at which its CPU time was read, because
+ * a scan over thousands of processes takes long enough to distort rates. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,10 +20,10 @@ struct process_reading {
     int64_t threads;
     int64_t uid;
 
-    int64_t cpu_ns;  /* all threads, ended ones included; children not */
-    int64_t user_ns; /* by the kernel's ticks, for the split only */
+    int64_t cpu_ns;  /* all threads, including ended ones; without children */
+    int64_t user_ns; /* in clock ticks; only for the split into user and system */
     int64_t system_ns;
-    int64_t reaped_user_ns; /* of the children it has reaped, and theirs; by ticks */
+    int64_t reaped_user_ns; /* of reaped children and their reaped children; in clock ticks */
     int64_t reaped_system_ns;
 
     int64_t vsize_bytes;
@@ -30,16 +31,16 @@ struct process_reading {
     int64_t shared_bytes;
     int64_t open_fds;
 
-    /* costed extras, read where they are asked for */
+    /* extras: more expensive, read only on request */
     int64_t peak_rss_bytes;
     int64_t fd_limit;
     int64_t read_bytes;
     int64_t write_bytes;
     bool ignores_sigchld;
-    bool is_ending; /* as the kernel collector sees it: on its way out, or a zombie */
-    uint32_t tag;   /* of the run that the kernel takes it for a member of; 0: none, or not known */
+    bool is_ending; /* exiting or a zombie; set only by the kernel collector */
+    uint32_t tag;   /* of the run that the kernel programs assign it to; 0: none or unknown */
 
-    const char *command; /* the collector's, valid until its next reading */
+    const char *command; /* owned by the collector, valid until its next reading */
 };
 
 struct readings {

@@ -58,14 +58,14 @@ int cpu_ticks_parse(const char *bytes, size_t length, struct cpu_ticks *ret)
         &ticks.idle /* iowait */,  &ticks.busy /* irq */,
         &ticks.busy /* softirq */, &ticks.stolen,
     };
-    const size_t always_there = 4; /* the others came with Linux 2.6 */
+    const size_t required = 4; /* the others came with Linux 2.6 */
     struct line line;
 
     if (lines_first(bytes, length, &line) < 0 || !line_take_key(&line, "cpu "))
         return -EBADMSG;
     for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
         uint64_t value;
-        if (line.at == line.end && i >= always_there)
+        if (line.at == line.end && i >= required)
             break;
         if (line_take_uint(&line, &value) < 0 ||
             __builtin_add_overflow(*columns[i], value, columns[i]))

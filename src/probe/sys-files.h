@@ -1,5 +1,5 @@
-/* The kernel's tables about the machine as a whole: one parser each, no I/O. All return 0 or
- * -EBADMSG; values whose line is missing are INT_UNKNOWN or REAL_UNKNOWN. */
+/* Parsers of the kernel's tables about the whole machine; no I/O. All return 0 or -EBADMSG. Values
+ * whose line is missing are INT_UNKNOWN or REAL_UNKNOWN. */
 #pragma once
 
 #include <stddef.h>
@@ -18,7 +18,7 @@ struct loadavg {
 };
 int loadavg_parse(const char *bytes, size_t length, struct loadavg *ret);
 
-/* The first line of `stat`: ticks of all CPUs together since boot. */
+/* The first line of `stat`: ticks of all CPUs since boot. */
 struct cpu_ticks {
     uint64_t busy; /* user, nice, system, irq, softirq (guest time is in user already) */
     uint64_t idle; /* idle, iowait */
@@ -26,7 +26,7 @@ struct cpu_ticks {
 };
 int cpu_ticks_parse(const char *bytes, size_t length, struct cpu_ticks *ret);
 
-/* vmstat: how many processes the kernel has killed for memory since boot, of any cgroup. */
+/* vmstat: the number of processes that the OOM killer has killed since boot, in any cgroup. */
 int vmstat_parse_oom_kills(const char *bytes, size_t length, int64_t *ret);
 
 /* pressure/cpu, pressure/memory, pressure/io. */

@@ -12,12 +12,11 @@
 #include "probe/known.h"
 #include "probe/lines.h"
 
-/* The longest part that is needed is the lines of `stat` about CPUs, 80 bytes each on a machine
- * that has been up for months: enough for 3,000 of them. Pages that no file fills are never
- * touched. */
+/* The largest part to read is the CPU lines of `stat`, 80 bytes each on a machine that has been up
+ * for months: enough for 3,000 CPUs. Pages that no file fills are never touched. */
 #define BUFFER_SIZE (256 * 1024)
 
-/* Limits hardly ever change, and finding them takes three quarters of a reading's time. */
+/* Limits rarely change, and the lookup takes three quarters of a reading's time. */
 #define LIMITS_LIFE_NS (5 * NS_PER_SEC)
 
 enum kept_file { MEMINFO, LOADAVG, STAT, PSI_CPU, PSI_MEMORY, PSI_IO, KEPT_FILES };
@@ -37,7 +36,7 @@ struct system_probe {
     int kept_fds[KEPT_FILES];
     struct cgroup_paths paths;
 
-    /* as they were when last looked for */
+    /* as of the last lookup */
     bool has_limits;
     uint64_t limits_mono_ns;
     struct cgroup_limits limits;
@@ -82,8 +81,8 @@ void system_probe_freep(struct system_probe **probe)
     system_probe_free(*probe);
 }
 
-/* The file's length in the buffer, or 0 for one that cannot be read: no parser takes that for
- * anything known. */
+/* Returns the file's length in the buffer, or 0 if it cannot be read; all values of an empty file
+ * are unknown. */
 static size_t read_kept(struct system_probe *probe, enum kept_file file)
 {
     int *fd = &probe->kept_fds[file];
@@ -96,7 +95,7 @@ static size_t read_kept(struct system_probe *probe, enum kept_file file)
     return length < 0 ? 0 : (size_t)length;
 }
 
-/* The CPUs that are online have a line each, after the one about all of them. */
+/* Each online CPU has a line after the one for all CPUs. */
 static double count_cpus(const char *bytes, size_t length)
 {
     const char *at = bytes;
@@ -156,7 +155,7 @@ static void find_cgroup_limits(struct system_probe *probe)
     cgroup_limits_read(probe->cgroup_fd, &probe->paths, &probe->bounds, &probe->limits);
 }
 
-/* A number of the kernel's settings; INT_UNKNOWN if it cannot be read. */
+/* Reads a numeric kernel setting; INT_UNKNOWN if it cannot be read. */
 static int64_t read_setting(struct system_probe *probe, const char *name)
 {
     int64_t number = INT_UNKNOWN;
@@ -191,7 +190,7 @@ static void apply_limits(struct system_probe *probe, uint64_t mono_ns,
         known_min(reading->memory_total_bytes, limits->memory_limit_bytes);
     reading->memory_available_bytes =
         known_min(reading->memory_available_bytes, limits->memory_available_bytes);
-    /* A limit whose usage cannot be read still bounds what is left. */
+    /* If the usage below a limit cannot be read, the limit is still an upper bound. */
     if (int_is_known(reading->memory_available_bytes))
         reading->memory_available_bytes =
             known_min(reading->memory_available_bytes, reading->memory_total_bytes);

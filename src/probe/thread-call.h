@@ -1,4 +1,4 @@
-/* The system call that a thread is in, as one look has found it, whoever looked. */
+/* One sample of the system call that a thread is in, from procfs or from the kernel programs. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,8 +10,8 @@
 struct thread_call {
     pid_t pid;                   /* of its process */
     unsigned call;               /* SYSCALL_NONE: none */
-    bool is_on_cpu;              /* then it may have returned from the call already */
-    uint64_t user_ns, system_ns; /* of the thread, as far as ticks have told; both may be 0 */
+    bool is_on_cpu;              /* if so, it may have returned from the call already */
+    uint64_t user_ns, system_ns; /* of the thread, in clock ticks; both are 0 if not sampled */
 };
 
 typedef void (*thread_call_fn)(void *context, const struct thread_call *call);
