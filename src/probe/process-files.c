@@ -136,7 +136,7 @@ static ssize_t read_file(struct proc_tree *tree, struct process_files *files,
     return fd;
 }
 
-static int map_gone(ssize_t error)
+static int to_esrch(ssize_t error)
 {
     return error == -ENOENT || error == -ESRCH || error == -ENOTDIR ? -ESRCH : (int)error;
 }
@@ -147,7 +147,7 @@ static int read_stat(struct proc_tree *tree, struct process_files *files, struct
     ssize_t length = read_file(tree, files, FILE_STAT, bytes, sizeof(bytes));
 
     if (length < 0)
-        return map_gone(length);
+        return to_esrch(length);
     /* The file of an exiting process may be empty. */
     if (length == 0)
         return -ESRCH;
@@ -507,12 +507,12 @@ int process_files_memory(struct proc_tree *tree, struct process_files *files,
         reading->rss_bytes = reading->shared_bytes = INT_UNKNOWN;
     if (with_peak)
         fill_status(tree, files, true, reading);
-    return r < 0 ? map_gone(r) : 0;
+    return r < 0 ? to_esrch(r) : 0;
 }
 
 int process_files_reset_peak(const struct proc_tree *tree, const struct process_files *files)
 {
     /* CLEAR_REFS_MM_HIWATER_RSS, Documentation/filesystems/proc.rst */
     _cleanup_close_ int fd = proc_file_open(tree->root_fd, files->pid, "clear_refs", O_WRONLY);
-    return fd < 0 ? map_gone(fd) : fd_write_all(fd, "5", 1);
+    return fd < 0 ? to_esrch(fd) : fd_write_all(fd, "5", 1);
 }

@@ -20,10 +20,10 @@
 #define CARDS_MAX 64
 #define NAME_SIZE 96
 
-/* Two readings of an energy counter that are closer tell more of its steps than of the power. */
+/* Over a shorter time the steps of an energy counter dominate the computed power. */
 #define POWER_OVER_NS (NS_PER_SEC / 10)
 
-/* Where a figure may be found. */
+/* The directory of a figure's file. */
 enum place {
     IN_CARD,   /* class/drm/cardN */
     IN_DEVICE, /* … /device */
@@ -34,12 +34,12 @@ enum place {
 struct card {
     unsigned number;       /* N of cardN */
     unsigned render;       /* N of its renderDN */
-    int place_fds[PLACES]; /* -1: there is none */
+    int place_fds[PLACES]; /* -1: missing */
     struct drm_uevent identity;
     const char *vendor; /* NULL: not known */
     char name[NAME_SIZE];
 
-    /* where power is told as energy so far */
+    /* for drivers that report energy instead of power */
     int64_t energy_uj;
     uint64_t energy_mono_ns; /* 0: not read yet */
     double power_w;          /* over the last two readings */
@@ -68,7 +68,7 @@ static int read_int(int dir_fd, const char *path, int64_t *ret)
     return 0;
 }
 
-/* The first line; NULL: there is none. */
+/* Returns the first line, or NULL if it is empty or cannot be read. */
 static const char *read_line(int dir_fd, const char *path, char *into, size_t capacity)
 {
     char bytes[256];
@@ -80,7 +80,7 @@ static const char *read_line(int dir_fd, const char *path, char *into, size_t ca
     return until && utf8_clean(into, capacity, bytes, until) ? into : NULL;
 }
 
-/* The drivers' files for the same figure, the best first. */
+/* The files of the drivers for one figure, in the order of preference. */
 struct figure_file {
     enum place place;
     const char *path;
@@ -97,9 +97,9 @@ static const struct figure_file temperature_files[] = {
 };
 static const struct figure_file clock_files[] = {
     {IN_HWMON, "freq1_input", 1e-6},            /* amdgpu */
-    {IN_CARD, "gt_act_freq_mhz", 1},            /* i915: what it runs at, … */
-    {IN_CARD, "gt/gt0/rps_act_freq_mhz", 1},    /* (by its newer name) */
-    {IN_CARD, "gt_cur_freq_mhz", 1},            /* … or was asked to */
+    {IN_CARD, "gt_act_freq_mhz", 1},            /* i915: the actual frequency */
+    {IN_CARD, "gt/gt0/rps_act_freq_mhz", 1},    /* its newer name */
+    {IN_CARD, "gt_cur_freq_mhz", 1},            /* i915: the requested frequency */
     {IN_DEVICE, "tile0/gt0/freq0/act_freq", 1}, /* xe */
     {IN_DEVICE, "tile0/gt0/freq0/cur_freq", 1},
 };
@@ -112,7 +112,7 @@ static const struct figure_file energy_files[] = {
     {IN_HWMON, "energy2_input", 1}, /* xe: the package */
 };
 
-/* A file that is there and cannot be read now (EBUSY, ENODATA) leaves it to the next. */
+/* Uses the first file that can be read now; a file may exist and fail (EBUSY, ENODATA). */
 static int read_first(const struct card *card, const struct figure_file *files, size_t count,
                       int64_t *ret, double *ret_unit)
 {
@@ -135,7 +135,7 @@ static double read_figure(const struct card *card, const struct figure_file *fil
 
 /* ---- finding cards ---- */
 
-/* `cardN`, not one of its connectors, `cardN-DP-1`; or `renderDN`. */
+/* Matches `cardN` or `renderDN`, but not a connector such as `cardN-DP-1`. */
 static bool is_node(const char *name, const char *kind, unsigned *ret)
 {
     int64_t number;
@@ -158,7 +158,7 @@ static bool has_node(int dir_fd, const char *path, const char *kind, unsigned *r
     return false;
 }
 
-/* That of the whole device: i915 has others for its parts, `i915_gt0`. */
+/* Opens the hwmon directory of the whole device: i915 has more for its parts, `i915_gt0`. */
 static int open_hwmon(int device_fd)
 {
     _cleanup_closedir_ DIR *directory = fd_open_directory(device_fd, "hwmon");
@@ -184,7 +184,7 @@ static const char *vendor_name(const char *pci_id)
     if (strncasecmp(pci_id, "8086:", 5) == 0)
         return "Intel";
     if (strncasecmp(pci_id, "10DE:", 5) == 0)
-        return "NVIDIA"; /* by the kernel's own driver */
+        return "NVIDIA"; /* with the kernel's own driver */
     return NULL;
 }
 
@@ -264,7 +264,7 @@ int drm_cards_open(const char *sys_root, const char *proc_root, struct drm_cards
     if (r < 0) {
         drm_cards_close(cards);
         if (r == -ENODEV)
-            *ret_reason = "no card that renders in /sys/class/drm";
+            *ret_reason = "no card with a render node in /sys/class/drm";
         return r;
     }
     *ret = cards;
@@ -295,9 +295,9 @@ unsigned drm_cards_count(const struct drm_cards *cards)
     return (unsigned)cards->list.count;
 }
 
-/* ---- reading one ---- */
+/* ---- reading a card ---- */
 
-/* A counter that runs backwards was set anew. */
+/* An energy counter that runs backwards was reset. */
 static double read_power(struct card *card, uint64_t mono_ns)
 {
     double power_w = READ_FIGURE(card, power_files);
@@ -333,7 +333,7 @@ static struct drm_device device_of(const struct card *card)
         .pdev = card->identity.pdev, .card = card->number, .render = card->render};
 }
 
-static void look_at_clients(struct drm_cards *cards, uint64_t mono_ns)
+static void update_clients(struct drm_cards *cards, uint64_t mono_ns)
 {
     struct drm_device asleep[CARDS_MAX];
     size_t count = 0;
@@ -350,7 +350,7 @@ static double read_busy(struct drm_cards *cards, const struct card *card, uint64
 
     if (real_is_known(busy_pct))
         return busy_pct >= 0 && busy_pct <= 100 ? busy_pct : REAL_UNKNOWN;
-    look_at_clients(cards, mono_ns);
+    update_clients(cards, mono_ns);
     const struct drm_device device = device_of(card);
     return drm_clients_busy_pct(cards->clients, &device);
 }
@@ -380,13 +380,13 @@ int drm_cards_read(struct drm_cards *cards, unsigned index, uint64_t mono_ns,
     return 0;
 }
 
-/* Clients of other cards are not ours to tell of: NVIDIA's driver does so itself. */
+/* Reports only clients of these cards: NVML reports those of NVIDIA's driver. */
 int drm_cards_read_processes(struct drm_cards *cards, uint64_t mono_ns, struct gpu_reading *reading)
 {
     struct drm_device devices[CARDS_MAX];
 
     for (size_t i = 0; i < cards->list.count; i++)
         devices[i] = device_of(&cards->list.items[i]);
-    look_at_clients(cards, mono_ns);
+    update_clients(cards, mono_ns);
     return drm_clients_read_processes(cards->clients, devices, cards->list.count, reading);
 }

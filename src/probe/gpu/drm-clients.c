@@ -18,17 +18,16 @@
 #include "probe/gpu/drm-fdinfo.h"
 #include "probe/process-files.h"
 
-#define WALK_EVERY_NS (5 * NS_PER_SEC)
-#define LOOK_EVERY_NS (NS_PER_SEC / 10)
-/* Once a minute all are looked into: one may have closed a file and opened another. */
-#define THOROUGH_WALK 12
+#define SCAN_EVERY_NS   (5 * NS_PER_SEC)
+#define UPDATE_EVERY_NS (NS_PER_SEC / 10)
+/* A full scan once a minute: a process may have closed one file and opened another. */
+#define FULL_SCAN_EVERY 12
 
-/* Of one process; a browser has some dozens. */
+/* Per process; a browser has some dozens. */
 #define FILES_MAX 256
-/* Files that are read at one look, of which each may be a client: anyone may open as many as there
- * are descriptors, and should not make that our time and memory. */
+/* Files read per update: any user may open very many, which must not cost sonde time and memory. */
 #define CLIENTS_MAX 4096
-/* What the kernel writes for the richest driver is 3 KB. */
+/* The longest fdinfo of any driver has 3 KiB. */
 #define FDINFO_SIZE 8192
 #define NODES       "/dev/dri/"
 #define NODE_MAX    UINT16_MAX
@@ -38,24 +37,24 @@ struct file {
     unsigned node; /* N of cardN or renderDN, which do not overlap */
 };
 
-/* A process as it was when its descriptors were listed. */
+/* A process, as of the time when its descriptors were listed. */
 struct holder {
     pid_t pid;
-    ino_t inode;       /* of its directory: another process of that pid has another */
-    off_t descriptors; /* how many it had */
-    bool is_hidden;    /* its descriptors are not for this user, or more than are kept */
-    unsigned walk;     /* the last that it was met in */
+    ino_t inode;             /* of its directory: a new process with the pid has another */
+    off_t descriptors;       /* their number */
+    bool is_hidden;          /* its descriptors may not be read, or exceed FILES_MAX */
+    unsigned scan_processes; /* the last scan that saw it */
     struct VEC(struct file) files;
 };
 
 struct client {
     struct drm_fdinfo info;
     unsigned node;
-    pid_t pid;                    /* the first that holds it */
+    pid_t pid;                    /* the smallest pid that has it open */
     uint64_t key;                 /* in the map */
-    unsigned look;                /* the last that it was met in */
-    bool is_known;                /* by a look before that one */
-    double busy[DRM_ENGINES_MAX]; /* share of the time between the two; NaN: not told */
+    unsigned update;              /* the last update that saw it */
+    bool is_known;                /* an earlier update saw it too */
+    double busy[DRM_ENGINES_MAX]; /* share of the time between the two; NaN: not reported */
 };
 
 struct drm_clients {
@@ -63,13 +62,13 @@ struct drm_clients {
     struct map holders; /* pid → struct holder */
     struct map clients; /* key_of() → struct client */
     bool is_first_namespace;
-    uint64_t walked_mono_ns;
-    unsigned walks;
-    uint64_t looked_mono_ns; /* when the last was */
-    unsigned looks;
-    size_t hidden;                      /* processes, by the last walk */
-    size_t files_read;                  /* by the last look */
-    uint64_t untold[NODE_MAX / 64 + 1]; /* nodes with a file that it learnt nothing of: bits */
+    uint64_t scanned_mono_ns;
+    unsigned scans;
+    uint64_t updated_mono_ns; /* time of the last update */
+    unsigned updates;
+    size_t hidden;                          /* processes, in the last scan */
+    size_t files_read;                      /* in the last update */
+    uint64_t unreported[NODE_MAX / 64 + 1]; /* bits: nodes with a file that could not be read */
     char buffer[FDINFO_SIZE];
 };
 
@@ -116,16 +115,16 @@ void drm_clients_free(struct drm_clients *clients)
     free(clients);
 }
 
-/* ---- who holds a file ---- */
+/* ---- finding open device files ---- */
 
-/* A process, or a descriptor of one, may end while it is looked at. */
+/* A process or its descriptor may disappear during the scan. */
 static bool is_gone(int error)
 {
     return error == -ENOENT || error == -ESRCH;
 }
 
-/* To which node of a driver it leads. 0, -ENOENT (to none, or it is gone) or another negative
- * errno. */
+/* Finds the device node that a descriptor refers to. Returns 0, -ENOENT (not a device node, or
+ * gone) or another negative errno. */
 static int find_node(int dir_fd, const char *name, unsigned *ret)
 {
     static const char *const kinds[] = {NODES "card", NODES "renderD"};
@@ -146,7 +145,7 @@ static int find_node(int dir_fd, const char *name, unsigned *ret)
     return -ENOENT;
 }
 
-/* false: those are not all. */
+/* Returns false if the list is incomplete. */
 static bool list_files(struct holder *holder, DIR *directory)
 {
     struct dirent *entry;
@@ -166,8 +165,8 @@ static bool list_files(struct holder *holder, DIR *directory)
     return true;
 }
 
-/* One that is gone has no files; while it goes, its links are refused. */
-static void look_into(const struct drm_clients *clients, struct holder *holder)
+/* A process that is gone has no files. While it exits, reading its links fails. */
+static void list_holder_files(const struct drm_clients *clients, struct holder *holder)
 {
     char path[32];
 
@@ -198,8 +197,8 @@ static struct holder *holder_of(struct drm_clients *clients, pid_t pid)
     return holder;
 }
 
-/* Kernel threads, and processes that are ending, have no descriptors. */
-static void visit(struct drm_clients *clients, pid_t pid)
+/* Kernel threads and exiting processes have no descriptors. */
+static void scan_process(struct drm_clients *clients, pid_t pid)
 {
     const bool counts = clients->tree.fd_size_counts;
     char path[32];
@@ -218,30 +217,29 @@ static void visit(struct drm_clients *clients, pid_t pid)
         return;
     }
     bool is_same = counts && holder->inode == st.st_ino && holder->descriptors == st.st_size;
-    if (!is_same || clients->walks % THOROUGH_WALK == 0)
-        look_into(clients, holder);
+    if (!is_same || clients->scans % FULL_SCAN_EVERY == 0)
+        list_holder_files(clients, holder);
     holder->inode = st.st_ino;
     holder->descriptors = st.st_size;
-    holder->walk = clients->walks;
+    holder->scan_processes = clients->scans;
     clients->hidden += holder->is_hidden;
 }
 
-static void forget_gone(struct drm_clients *clients)
+static void drop_gone(struct drm_clients *clients)
 {
     size_t position = 0;
 
     for (struct holder *holder; (holder = map_next(&clients->holders, &position));)
-        if (holder->walk != clients->walks) {
+        if (holder->scan_processes != clients->scans) {
             map_remove(&clients->holders, (uint64_t)holder->pid);
             holder_free(holder);
-            position--; /* another may have moved into its place */
+            position--; /* see map_next() */
         }
 }
 
-/* In another pid namespace than the first, and where /proc is mounted with hidepid=invisible, the
- * processes of others are not even listed; in the latter case pid 1 is one of them. A fixture need
- * not have one. */
-static bool some_are_not_listed(const struct drm_clients *clients)
+/* In a pid namespace other than the initial one, and with hidepid=invisible, /proc does not list
+ * processes of other users. In the latter case pid 1 is not listed. A fixture may have no pid 1. */
+static bool has_unlisted_processes(const struct drm_clients *clients)
 {
     if (!clients->is_first_namespace)
         return true;
@@ -251,27 +249,27 @@ static bool some_are_not_listed(const struct drm_clients *clients)
     return !directory;
 }
 
-static void walk(struct drm_clients *clients)
+static void scan_processes(struct drm_clients *clients)
 {
     _cleanup_closedir_ DIR *directory = fd_open_directory(clients->tree.root_fd, ".");
     struct dirent *entry;
     int64_t pid;
 
-    clients->hidden = !directory || some_are_not_listed(clients);
+    clients->hidden = !directory || has_unlisted_processes(clients);
     if (!directory)
         return;
-    clients->walks++;
+    clients->scans++;
     while ((entry = readdir(directory)))
         if (number_parse_int(entry->d_name, &pid) == 0 && pid > 0 && pid <= INT32_MAX)
-            visit(clients, (pid_t)pid);
-    forget_gone(clients);
+            scan_process(clients, (pid_t)pid);
+    drop_gone(clients);
 }
 
-/* ---- what the files tell ---- */
+/* ---- reading device files ---- */
 
-/* Drivers may number their clients each for itself. Without a number of its own, a file is told
- * apart by who holds it. FNV-1a over the device, so that those of one device never have the same
- * key, and those of two hardly ever. */
+/* Client ids may be unique only per driver. A file without an id is identified by its process and
+ * descriptor. The hash of the device (FNV-1a) makes keys of one device unique, and collisions
+ * between two devices very unlikely. */
 static uint64_t key_of(const struct drm_fdinfo *info, pid_t pid, int file)
 {
     const char *const texts[] = {info->driver, info->pdev};
@@ -313,7 +311,7 @@ static const struct drm_engine *find_engine(const struct drm_fdinfo *info, const
     return NULL;
 }
 
-/* A counter may fall behind what it has shown before, for a while. */
+/* A counter may temporarily be smaller than before. */
 static int64_t keep_larger(int64_t before, int64_t now)
 {
     return int_is_known(before) && int_is_known(now) ? MAX(before, now) : now;
@@ -326,7 +324,7 @@ static double share(int64_t before, int64_t now, double whole, int64_t capacity)
     return (double)(now - before) / whole / (double)capacity;
 }
 
-/* Time over time, or cycles over cycles, where the driver counts those. */
+/* Busy time over elapsed time or, if the driver counts cycles, busy cycles over total cycles. */
 static double busy_share(const struct drm_engine *before, struct drm_engine *now,
                          uint64_t elapsed_ns)
 {
@@ -351,16 +349,16 @@ static void update_client(struct client *client, struct drm_fdinfo *info, uint64
     client->is_known = true;
 }
 
-/* false: there is no room for it. */
-static bool note_client(struct drm_clients *clients, struct drm_fdinfo *info, pid_t pid,
-                        const struct file *file, uint64_t elapsed_ns)
+/* Returns false if the client cannot be stored. */
+static bool record_client(struct drm_clients *clients, struct drm_fdinfo *info, pid_t pid,
+                          const struct file *file, uint64_t elapsed_ns)
 {
     uint64_t key = key_of(info, pid, file->number);
     struct client *client = map_get(&clients->clients, key);
 
     if (client && !is_of_same_device(&client->info, info))
         return false;
-    if (client && client->look == clients->looks) { /* shared: it was met already */
+    if (client && client->update == clients->updates) { /* shared with a process already read */
         client->pid = MIN(client->pid, pid);
         return true;
     }
@@ -370,13 +368,13 @@ static bool note_client(struct drm_clients *clients, struct drm_fdinfo *info, pi
         return false;
     client->node = file->node;
     client->pid = pid;
-    client->look = clients->looks;
+    client->update = clients->updates;
     return true;
 }
 
-/* 0, -ENOENT (it is not such a file any more) or -ENODATA: it is, and tells nothing. */
-static int read_file(struct drm_clients *clients, pid_t pid, const struct file *file,
-                     struct drm_fdinfo *ret)
+/* Returns 0, -ENOENT (no longer a device file) or -ENODATA (a device file without figures). */
+static int read_fdinfo(struct drm_clients *clients, pid_t pid, const struct file *file,
+                       struct drm_fdinfo *ret)
 {
     const int root_fd = clients->tree.root_fd;
     char path[48];
@@ -392,45 +390,46 @@ static int read_file(struct drm_clients *clients, pid_t pid, const struct file *
     return is_gone(r) || (r == 0 && node != file->node) ? -ENOENT : -ENODATA;
 }
 
-struct look {
+struct update {
     uint64_t elapsed_ns;
     const struct drm_device *asleep;
     size_t asleep_count;
 };
 
-static bool is_asleep(const struct look *look, unsigned node)
+static bool is_asleep(const struct update *update, unsigned node)
 {
-    for (size_t i = 0; i < look->asleep_count; i++)
-        if (node == look->asleep[i].card || node == look->asleep[i].render)
+    for (size_t i = 0; i < update->asleep_count; i++)
+        if (node == update->asleep[i].card || node == update->asleep[i].render)
             return true;
     return false;
 }
 
-static void mark_untold(struct drm_clients *clients, unsigned node)
+static void mark_unreported(struct drm_clients *clients, unsigned node)
 {
-    clients->untold[node / 64] |= UINT64_C(1) << node % 64;
+    clients->unreported[node / 64] |= UINT64_C(1) << node % 64;
 }
 
-static bool is_untold(const struct drm_clients *clients, unsigned node)
+static bool is_unreported(const struct drm_clients *clients, unsigned node)
 {
-    return node <= NODE_MAX && clients->untold[node / 64] >> node % 64 & 1;
+    return node <= NODE_MAX && clients->unreported[node / 64] >> node % 64 & 1;
 }
 
-static void read_holder(struct drm_clients *clients, struct holder *holder, const struct look *look)
+static void read_holder(struct drm_clients *clients, struct holder *holder,
+                        const struct update *update)
 {
     struct drm_fdinfo info;
 
     for (size_t i = 0; i < holder->files.count; i++) {
         const struct file *file = &holder->files.items[i];
-        if (is_asleep(look, file->node))
+        if (is_asleep(update, file->node))
             continue;
-        int r = clients->files_read < CLIENTS_MAX ? read_file(clients, holder->pid, file, &info)
+        int r = clients->files_read < CLIENTS_MAX ? read_fdinfo(clients, holder->pid, file, &info)
                                                   : -ENOSPC;
         clients->files_read += r != -ENOSPC;
         if (r == -ENOENT)
             holder->inode = 0; /* to be listed again */
-        else if (r < 0 || !note_client(clients, &info, holder->pid, file, look->elapsed_ns))
-            mark_untold(clients, file->node);
+        else if (r < 0 || !record_client(clients, &info, holder->pid, file, update->elapsed_ns))
+            mark_unreported(clients, file->node);
     }
 }
 
@@ -439,46 +438,46 @@ static void drop_stale(struct drm_clients *clients)
     size_t position = 0;
 
     for (struct client *client; (client = map_next(&clients->clients, &position));)
-        if (client->look != clients->looks) {
+        if (client->update != clients->updates) {
             map_remove(&clients->clients, client->key);
             free(client);
-            position--; /* another may have moved into its place */
+            position--; /* see map_next() */
         }
 }
 
-static void read_files(struct drm_clients *clients, const struct look *look)
+static void read_files(struct drm_clients *clients, const struct update *update)
 {
     size_t position = 0;
 
     clients->files_read = 0;
-    memset(clients->untold, 0, sizeof(clients->untold));
+    memset(clients->unreported, 0, sizeof(clients->unreported));
     for (struct holder *holder; (holder = map_next(&clients->holders, &position));)
         if (holder->files.count)
-            read_holder(clients, holder, look);
+            read_holder(clients, holder, update);
     drop_stale(clients);
 }
 
 void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns,
                       const struct drm_device *asleep, size_t count)
 {
-    if (clients->looks && mono_ns < clients->looked_mono_ns + LOOK_EVERY_NS)
+    if (clients->updates && mono_ns < clients->updated_mono_ns + UPDATE_EVERY_NS)
         return;
-    if (!clients->looks || mono_ns - clients->walked_mono_ns >= WALK_EVERY_NS) {
+    if (!clients->updates || mono_ns - clients->scanned_mono_ns >= SCAN_EVERY_NS) {
         uint64_t begun_ns = clock_mono_ns();
-        walk(clients);
-        clients->walked_mono_ns = mono_ns;
-        mono_ns += clock_mono_ns() - begun_ns; /* the files are read after it */
+        scan_processes(clients);
+        clients->scanned_mono_ns = mono_ns;
+        mono_ns += clock_mono_ns() - begun_ns; /* the scan took this long */
     }
-    clients->looks++;
-    const struct look look = {
-        .elapsed_ns = mono_ns - clients->looked_mono_ns, .asleep = asleep, .asleep_count = count};
-    read_files(clients, &look);
-    clients->looked_mono_ns = mono_ns;
+    clients->updates++;
+    const struct update update = {
+        .elapsed_ns = mono_ns - clients->updated_mono_ns, .asleep = asleep, .asleep_count = count};
+    read_files(clients, &update);
+    clients->updated_mono_ns = mono_ns;
 }
 
-/* ---- what comes of it ---- */
+/* ---- results ---- */
 
-static bool is_of(const struct client *client, const struct drm_device *device)
+static bool belongs_to(const struct client *client, const struct drm_device *device)
 {
     if (client->info.pdev[0])
         return strcmp(client->info.pdev, device->pdev) == 0;
@@ -504,19 +503,19 @@ static void add_load(struct engine_load loads[static DRM_ENGINES_MAX], size_t *c
     loads[i].share += busy;
 }
 
-/* What a client had done before it was first met belongs to another time. false: its driver does
- * not tell how busy it was. */
+/* Ignores a client that was just found: its past use belongs to an earlier time. Returns false if
+ * the driver does not report the load. */
 static bool add_client(const struct client *client,
                        struct engine_load loads[static DRM_ENGINES_MAX], size_t *count)
 {
-    bool is_told = !client->is_known;
+    bool is_reported = !client->is_known;
 
     for (size_t i = 0; client->is_known && i < client->info.engine_count; i++)
         if (real_is_known(client->busy[i])) {
             add_load(loads, count, client->info.engines[i].name, client->busy[i]);
-            is_told = true;
+            is_reported = true;
         }
-    return is_told && client->info.engine_count;
+    return is_reported && client->info.engine_count;
 }
 
 double drm_clients_busy_pct(const struct drm_clients *clients, const struct drm_device *device)
@@ -525,21 +524,22 @@ double drm_clients_busy_pct(const struct drm_clients *clients, const struct drm_
     size_t count = 0, position = 0;
     double largest = 0;
 
-    if (clients->looks < 2 || clients->hidden || is_untold(clients, device->card) ||
-        is_untold(clients, device->render))
+    if (clients->updates < 2 || clients->hidden || is_unreported(clients, device->card) ||
+        is_unreported(clients, device->render))
         return REAL_UNKNOWN;
     for (const struct client *client; (client = map_next(&clients->clients, &position));)
-        if (is_of(client, device) && !add_client(client, loads, &count))
+        if (belongs_to(client, device) && !add_client(client, loads, &count))
             return REAL_UNKNOWN;
     for (size_t i = 0; i < count; i++)
         largest = fmax(largest, loads[i].share);
     return fmin(largest, 1) * 100;
 }
 
-static bool is_of_any(const struct client *client, const struct drm_device *devices, size_t count)
+static bool belongs_to_any(const struct client *client, const struct drm_device *devices,
+                           size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (is_of(client, &devices[i]))
+        if (belongs_to(client, &devices[i]))
             return true;
     return false;
 }
@@ -551,7 +551,7 @@ int drm_clients_read_processes(const struct drm_clients *clients, const struct d
 
     for (const struct client *client; (client = map_next(&clients->clients, &position));) {
         int64_t bytes = drm_fdinfo_memory_bytes(&client->info);
-        if (!int_is_known(bytes) || !is_of_any(client, devices, count))
+        if (!int_is_known(bytes) || !belongs_to_any(client, devices, count))
             continue;
         int r = gpu_reading_add_process(reading, client->pid, bytes);
         if (r < 0)

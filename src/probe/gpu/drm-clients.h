@@ -1,18 +1,18 @@
-/* Who uses the graphics devices of the kernel (DRM): the processes that hold a file of one open,
- * and what these files tell.
+/* The clients of the kernel's graphics devices (DRM): the processes that have a device file open,
+ * and the figures in the fdinfo of these files.
  *
- * Looking through all descriptors of all processes would cost more than all else that sonde does.
- * So who holds such a file is looked for every 5 s at most, and then only in processes that are new
- * or whose number of descriptors has changed (in all of them once a minute); in between, only the
- * files that are known are read. One that is shared by several processes counts once, for the first
- * of them. */
+ * Scanning all descriptors of all processes would cost more than everything else that sonde does.
+ * Therefore the scan for open device files runs at most every 5 s, and only over processes that are
+ * new or whose number of descriptors has changed (over all processes once a minute). In between
+ * only the known files are read. A file shared by several processes counts once, for the smallest
+ * pid. */
 #pragma once
 
 #include "probe/gpu/gpu-reading.h"
 
 struct drm_clients;
 
-/* Which device is meant: by its PCI address, or, for drivers that do not tell that, by its nodes,
+/* Identifies a device: by its PCI address or, for drivers that do not report one, by its nodes
  * /dev/dri/cardN and /dev/dri/renderDN. */
 struct drm_device {
     const char *pdev;
@@ -20,22 +20,22 @@ struct drm_device {
     unsigned render;
 };
 
-/* `proc_root`: the directory mounted as /proc, or a fixture. 0 or a negative errno. */
+/* `proc_root` is the directory mounted as /proc, or a fixture. Returns 0 or a negative errno. */
 int drm_clients_new(const char *proc_root, struct drm_clients **ret);
 void drm_clients_free(struct drm_clients *clients);
 
-/* Brings it up to date, as of `mono_ns`; not more often than every tenth of a second. Files of the
- * devices `asleep` are not read: some drivers would wake them. What cannot be noted, for want of
- * memory or because there are more than some thousand files, is missing; how busy its device is, is
- * unknown then. */
+/* Updates the figures as of `mono_ns`, at most every tenth of a second. Files of the devices
+ * `asleep` are not read, because some drivers would wake them. If memory is short, or there are
+ * more than some thousand files, clients are missing and the load of their device is unknown. */
 void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns,
                       const struct drm_device *asleep, size_t count);
 
-/* How busy the busiest engine of a device was between the last two looks, in percent: the sum over
- * its clients. REAL_UNKNOWN: it was looked at once only, some processes are hidden from this user
- * or by a pid namespace, or the driver does not tell, be it of a single file. */
+/* Returns the load in percent of the busiest engine of a device between the last two updates,
+ * summed over its clients. REAL_UNKNOWN if there was only one update, if some processes are hidden
+ * from this user or by a pid namespace, or if the driver does not report the load of even one file.
+ */
 double drm_clients_busy_pct(const struct drm_clients *clients, const struct drm_device *device);
 
-/* The memory of each client of these devices, added to the reading. 0 or -ENOMEM. */
+/* Adds the memory of each client of these devices to the reading. Returns 0 or -ENOMEM. */
 int drm_clients_read_processes(const struct drm_clients *clients, const struct drm_device *devices,
                                size_t count, struct gpu_reading *reading);

@@ -12,7 +12,7 @@ struct entry {
     struct line value;
 };
 
-static bool entry_take(struct line line, struct entry *ret)
+static bool split_entry(struct line line, struct entry *ret)
 {
     if (!line_take_key(&line, "drm-"))
         return false;
@@ -25,14 +25,14 @@ static bool entry_take(struct line line, struct entry *ret)
     return true;
 }
 
-static int take_text(struct line value, char into[static DRM_NAME_SIZE])
+static int parse_name(struct line value, char into[static DRM_NAME_SIZE])
 {
     struct line word;
 
     return line_take_word(&value, &word) ? line_copy(&word, into, DRM_NAME_SIZE) : -EBADMSG;
 }
 
-static int take_bytes(struct line value, int64_t *ret)
+static int parse_bytes(struct line value, int64_t *ret)
 {
     int64_t bytes, unit = 1;
 
@@ -55,7 +55,8 @@ static bool is_named(const char *name, const struct line *word)
     return strlen(name) == length && memcmp(name, word->at, length) == 0;
 }
 
-/* The engine of that name, made where there is none; NULL: no room, or no name for it. */
+/* Returns the engine of that name, added if it is new; NULL if there is no room or no valid name.
+ */
 static struct drm_engine *engine_of(struct drm_fdinfo *info, struct line name)
 {
     for (size_t i = 0; i < info->engine_count; i++)
@@ -87,7 +88,7 @@ static struct drm_region *region_of(struct drm_fdinfo *info, struct line name)
     return region;
 }
 
-static int take_busy(struct line value, int64_t *ret)
+static int parse_busy(struct line value, int64_t *ret)
 {
     int64_t ns;
 
@@ -97,7 +98,7 @@ static int take_busy(struct line value, int64_t *ret)
     return 0;
 }
 
-static int take_number(struct line value, int64_t *ret)
+static int parse_number(struct line value, int64_t *ret)
 {
     int64_t number;
 
@@ -107,69 +108,69 @@ static int take_number(struct line value, int64_t *ret)
     return 0;
 }
 
-/* Zero engines of a name are not allowed, and would be divided by. */
-static int take_capacity(struct line value, int64_t *ret)
+/* Rejects 0, because the capacity is a divisor. */
+static int parse_capacity(struct line value, int64_t *ret)
 {
     int64_t capacity;
 
-    if (take_number(value, &capacity) < 0 || capacity < 1)
+    if (parse_number(value, &capacity) < 0 || capacity < 1)
         return -EBADMSG;
     *ret = capacity;
     return 0;
 }
 
-/* Keys that are the beginning of others come after them. */
-static int take_engine(struct drm_fdinfo *info, struct entry entry)
+/* A key that is a prefix of another must be tested after it. */
+static int parse_engine(struct drm_fdinfo *info, struct entry entry)
 {
-    struct drm_engine *engine, nowhere;
+    struct drm_engine *engine, ignored;
     struct line name = entry.key;
 
     if (line_take_key(&name, "engine-capacity-")) {
         engine = engine_of(info, name);
-        return take_capacity(entry.value, engine ? &engine->capacity : &nowhere.capacity);
+        return parse_capacity(entry.value, engine ? &engine->capacity : &ignored.capacity);
     }
     if (line_take_key(&name, "engine-")) {
         engine = engine_of(info, name);
-        return take_busy(entry.value, engine ? &engine->busy_ns : &nowhere.busy_ns);
+        return parse_busy(entry.value, engine ? &engine->busy_ns : &ignored.busy_ns);
     }
     if (line_take_key(&name, "cycles-")) {
         engine = engine_of(info, name);
-        return take_number(entry.value, engine ? &engine->cycles : &nowhere.cycles);
+        return parse_number(entry.value, engine ? &engine->cycles : &ignored.cycles);
     }
     if (line_take_key(&name, "total-cycles-")) {
         engine = engine_of(info, name);
-        return take_number(entry.value, engine ? &engine->total_cycles : &nowhere.total_cycles);
+        return parse_number(entry.value, engine ? &engine->total_cycles : &ignored.total_cycles);
     }
     return -ENOENT;
 }
 
-static int take_region(struct drm_fdinfo *info, struct entry entry)
+static int parse_region(struct drm_fdinfo *info, struct entry entry)
 {
-    struct drm_region *region, nowhere;
+    struct drm_region *region, ignored;
     struct line name = entry.key;
 
-    /* the older name and the newer one of the same figure */
+    /* the old and the new name of the same figure */
     if (line_take_key(&name, "memory-") || line_take_key(&name, "resident-")) {
         region = region_of(info, name);
-        return take_bytes(entry.value, region ? &region->resident_bytes : &nowhere.resident_bytes);
+        return parse_bytes(entry.value, region ? &region->resident_bytes : &ignored.resident_bytes);
     }
     if (line_take_key(&name, "total-")) {
         region = region_of(info, name);
-        return take_bytes(entry.value, region ? &region->total_bytes : &nowhere.total_bytes);
+        return parse_bytes(entry.value, region ? &region->total_bytes : &ignored.total_bytes);
     }
     return 0;
 }
 
-static int take_entry(struct drm_fdinfo *info, struct entry entry)
+static int parse_entry(struct drm_fdinfo *info, struct entry entry)
 {
     if (is_named("driver", &entry.key))
-        return take_text(entry.value, info->driver);
+        return parse_name(entry.value, info->driver);
     if (is_named("pdev", &entry.key))
-        return take_text(entry.value, info->pdev);
+        return parse_name(entry.value, info->pdev);
     if (is_named("client-id", &entry.key))
-        return take_number(entry.value, &info->client_id);
-    int r = take_engine(info, entry);
-    return r == -ENOENT ? take_region(info, entry) : r;
+        return parse_number(entry.value, &info->client_id);
+    int r = parse_engine(info, entry);
+    return r == -ENOENT ? parse_region(info, entry) : r;
 }
 
 int drm_fdinfo_parse(const char *bytes, size_t length, struct drm_fdinfo *ret)
@@ -180,7 +181,7 @@ int drm_fdinfo_parse(const char *bytes, size_t length, struct drm_fdinfo *ret)
     struct entry entry;
 
     while (lines_next(&at, bytes + length, &line)) {
-        int r = entry_take(line, &entry) ? take_entry(&info, entry) : 0;
+        int r = split_entry(line, &entry) ? parse_entry(&info, entry) : 0;
         if (r < 0)
             return r;
     }

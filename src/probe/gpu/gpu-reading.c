@@ -1,13 +1,12 @@
 #include "probe/gpu/gpu-reading.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fd-io.h"
 #include "probe/pid-namespace.h"
+#include "probe/proc-file.h"
 #include "probe/proc-stat.h"
 
 struct gpu_reading *gpu_reading_new(void)
@@ -57,7 +56,7 @@ int gpu_reading_add_process(struct gpu_reading *reading, pid_t pid, int64_t memo
                     (struct gpu_process){.pid = pid, .memory_bytes = memory_bytes});
 }
 
-/* ---- who they are ---- */
+/* ---- identifying processes ---- */
 
 static int compare_pids(const void *a, const void *b)
 {
@@ -66,7 +65,7 @@ static int compare_pids(const void *a, const void *b)
     return (first->pid > second->pid) - (first->pid < second->pid);
 }
 
-static void add_up(struct gpu_reading *reading)
+static void merge_processes(struct gpu_reading *reading)
 {
     struct gpu_process *items = reading->processes.items;
     size_t kept = 0;
@@ -87,23 +86,22 @@ static void add_up(struct gpu_reading *reading)
 /* 0: there is no such process. */
 static uint64_t read_start_ticks(int proc_fd, pid_t pid)
 {
-    char path[32], bytes[1024];
+    char bytes[1024];
     struct proc_stat stat;
 
-    snprintf(path, sizeof(path), "%d/stat", (int)pid);
-    ssize_t length = fd_read_file(proc_fd, path, bytes, sizeof(bytes));
+    ssize_t length = proc_file_read(proc_fd, pid, "stat", bytes, sizeof(bytes));
     return length > 0 && proc_stat_parse(bytes, (size_t)length, &stat) == 0 ? stat.start_ticks : 0;
 }
 
 void gpu_reading_identify(struct gpu_reading *reading, int proc_fd)
 {
     const uint64_t ns_per_tick = NS_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
-    /* Whoever was born within that very tick may have come after the question. */
+    /* A process that started within the same tick may have started after the reading began. */
     const uint64_t asked_ticks = reading->asked_boot_ns / ns_per_tick;
     struct gpu_process *items = reading->processes.items;
     size_t kept = 0;
 
-    add_up(reading);
+    merge_processes(reading);
     for (size_t i = 0; i < reading->processes.count; i++) {
         uint64_t start_ticks = read_start_ticks(proc_fd, items[i].pid);
         if (!start_ticks || start_ticks >= asked_ticks)

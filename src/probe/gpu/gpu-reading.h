@@ -1,49 +1,48 @@
-/* What a source of GPU figures tells at one moment: devices, and who has memory on them. Owns all
- * that it points to, so that it can be handed over whole from one thread to another. */
+/* One reading of a GPU source: devices, and the processes with memory on them. It owns everything
+ * that it points to, so that one thread can pass it to another. */
 #pragma once
 
 #include "base/vec.h"
 #include "model/snapshot.h"
 
-/* More are left out: no machine has as many. */
+/* Upper limits; more than any machine has. */
 #define GPU_DEVICES_MAX   256
 #define GPU_PROCESSES_MAX 65536
 
-/* On all devices of the source together. */
+/* The memory of a process on all devices of the source. */
 struct gpu_process {
     pid_t pid;
-    uint64_t
-        start_ticks; /* once gpu_reading_identify() has found it: the other half of who it is */
+    uint64_t start_ticks; /* set by gpu_reading_identify() */
     int64_t memory_bytes;
 };
 
 struct gpu_reading {
-    uint64_t asked_mono_ns; /* when the question was begun */
+    uint64_t asked_mono_ns; /* when the reading began */
     uint64_t asked_boot_ns;
-    struct VEC(struct gpu_metric) gpus;       /* texts in the arena */
-    struct VEC(struct gpu_process) processes; /* after gpu_reading_identify(): each once, by pid */
+    struct VEC(struct gpu_metric) gpus;       /* strings in the arena */
+    struct VEC(struct gpu_process) processes; /* after gpu_reading_identify(): unique, by pid */
     struct arena arena;
 };
 
-/* Empty, and begun now. NULL if there is no memory. */
+/* Returns an empty reading that begins now, or NULL without memory. */
 struct gpu_reading *gpu_reading_new(void);
 void gpu_reading_free(struct gpu_reading *reading);
 void gpu_reading_freep(struct gpu_reading **reading);
 
-/* Copies the device, texts included. 0, also where there is no room for more, or -ENOMEM. */
+/* Copies the device with its strings. Returns 0, also if the limit is reached, or -ENOMEM. */
 int gpu_reading_add(struct gpu_reading *reading, const struct gpu_metric *gpu);
-/* The same for what a process has on a device. */
+/* The same for the memory of a process on one device. */
 int gpu_reading_add_process(struct gpu_reading *reading, pid_t pid, int64_t memory_bytes);
 
-/* Once all are there: adds up what each process has, and finds out who it is, below the directory
- * `proc_fd`. One that is gone, or was born after the question, is left out: it is not the one that
- * the driver told of. */
+/* Call it after all processes were added: sums the memory of each process over all devices, and
+ * reads its start time below `proc_fd`. Removes processes that are gone or started after the
+ * reading began, because the driver cannot have meant them. */
 void gpu_reading_identify(struct gpu_reading *reading, int proc_fd);
 
-/* Whether this is the first pid namespace: then pids that NVIDIA's driver tells are those below
- * `proc_fd`, and all processes of the machine are there. */
+/* Whether `proc_fd` is of the initial pid namespace: only then are the pids of NVIDIA's driver
+ * valid, and all processes of the machine visible. */
 bool gpu_reading_knows_pids(int proc_fd);
 
-/* NULL: it has no memory on any device. */
+/* NULL: the process has no memory on any device. */
 const struct gpu_process *gpu_reading_find(const struct gpu_reading *reading, pid_t pid,
                                            uint64_t start_ticks);

@@ -15,9 +15,9 @@
 
 struct gpu_set {
     int proc_fd;
-    bool knows_pids;         /* of NVIDIA's */
-    struct nvml *nvml;       /* NULL: there is none */
-    struct drm_cards *cards; /* the same */
+    bool knows_pids;         /* whether NVML's pids are valid here */
+    struct nvml *nvml;       /* may be NULL */
+    struct drm_cards *cards; /* may be NULL */
 };
 
 static bool has_node(const char *dev_root, const char *name)
@@ -27,8 +27,8 @@ static bool has_node(const char *dev_root, const char *name)
     return dev_fd >= 0 && faccessat(dev_fd, name, F_OK, 0) == 0;
 }
 
-/* NVIDIA's driver makes the one and, for each device, another; Windows has one where Linux runs in
- * it. Where some are missing, the library starts a program that makes them. */
+/* NVIDIA's driver has a control node and a node for each device; WSL has `dxg`. Without these nodes
+ * NVML must not be opened: it would start a program that creates them. */
 static bool has_nvidia_node(const struct gpu_roots *roots)
 {
     return (has_node(roots->dev, "nvidiactl") && gpu_nvidia_nodes(roots)) ||
@@ -75,7 +75,7 @@ static int open_sources(struct gpu_set *set, const struct gpu_roots *roots, unsi
 int gpu_set_new(const struct gpu_roots *roots, unsigned sources, struct gpu_set **ret,
                 const char **ret_reason)
 {
-    const char *reason = "no source was asked for";
+    const char *reason = "no GPU source requested";
     struct gpu_set *set = calloc(1, sizeof(*set));
     if (!set)
         return -ENOMEM;
@@ -142,7 +142,7 @@ int gpu_set_take(struct gpu_set *set, struct gpu_reading **ret)
     if (!reading)
         return -ENOMEM;
     for (unsigned i = 0; i < gpu_set_count(set) && r == 0; i++)
-        if (gpu_set_read(set, i, &gpu) == 0) /* one that fails does not spoil the others */
+        if (gpu_set_read(set, i, &gpu) == 0) /* a device that fails does not affect the others */
             r = gpu_reading_add(reading, &gpu);
     if (r == 0)
         r = read_processes(set, reading);

@@ -1,8 +1,8 @@
-/* The GPUs of the machine, by what their drivers offer: NVIDIA's by NVML, AMD's, Intel's and
- * others' by the kernel (DRM).
+/* The GPUs of the machine: NVIDIA's through NVML, AMD's, Intel's and others through the kernel
+ * (DRM).
  *
- * Opening a driver and asking it can take long, and it may hang: never in a loop or a thread that
- * others wait for; and where one must not take others with it, each source in a set of its own. */
+ * Opening or reading a driver can take long or hang. Never call this from a loop, or from a thread
+ * that others wait for. Use one set per source if a hanging source must not block the other. */
 #pragma once
 
 #include "probe/gpu/gpu-reading.h"
@@ -24,25 +24,26 @@ struct gpu_roots {
     const char *dev;
 };
 
-/* Which sources have something to open, as bits: a look for devices that costs some microseconds,
- * and asks no driver. */
+/* Returns the sources that have device nodes, as bits. Costs some microseconds and calls no
+ * driver. */
 unsigned gpu_sources_there(const struct gpu_roots *roots);
 
-/* How many devices NVIDIA's driver has made nodes for. */
+/* Returns the number of device nodes of NVIDIA's driver. */
 unsigned gpu_nvidia_nodes(const struct gpu_roots *roots);
 
-/* Opens those of `sources` (bits) that have a device. 0; -ENODEV (there is none, with why in words
- * that need not be freed) or another negative errno. */
+/* Opens those of `sources` (bits) that have a device. Returns 0, -ENODEV (none has) or another
+ * negative errno. On failure *ret_reason explains it, as a string that is not freed. */
 int gpu_set_new(const struct gpu_roots *roots, unsigned sources, struct gpu_set **ret,
                 const char **ret_reason);
 void gpu_set_free(struct gpu_set *set);
 
-/* They are numbered through: first NVIDIA's, then the others. */
+/* Devices have consecutive indices: first NVIDIA's, then the others. */
 unsigned gpu_set_count(const struct gpu_set *set);
 
-/* Figures of one device; those that it does not tell are unknown. Texts are valid until the next
- * call. 0 or -ENODEV (no such device, or it does not answer). */
+/* Reads one device; figures that it does not report are unknown. Strings are valid until the next
+ * call. Returns 0 or -ENODEV (no such device, or it does not respond). */
 int gpu_set_read(struct gpu_set *set, unsigned index, struct gpu_metric *ret);
 
-/* All devices that answer, and who has memory on them. 0 or -ENOMEM. */
+/* Reads all devices that respond, and the processes with memory on them. The caller frees *ret.
+ * Returns 0 or -ENOMEM. */
 int gpu_set_take(struct gpu_set *set, struct gpu_reading **ret);

@@ -8,12 +8,12 @@
 #include "base/utf8.h"
 #include "probe/lines.h"
 
-/* Longer ones are cut. */
+/* Longer names are cut. */
 #define NAME_SIZE 128
-/* No machine has as much, in MiB; and it fits into bytes. */
+/* More than any machine has, and its bytes fit into 64 bits. */
 #define MEMORY_MAX_MB 1e12
 
-/* Up to the next comma with a blank after it, or the end. false: the line has no more columns. */
+/* Returns the text up to the next ", " or the end; false if there is no further column. */
 static bool take_column(struct line *line, struct line *ret)
 {
     if (!line->at)
@@ -29,7 +29,7 @@ static bool take_column(struct line *line, struct line *ret)
     return true;
 }
 
-static struct line trimmed(struct line column)
+static struct line trim(struct line column)
 {
     while (column.at < column.end && (*column.at == ' ' || *column.at == '\t'))
         column.at++;
@@ -39,7 +39,7 @@ static struct line trimmed(struct line column)
     return column;
 }
 
-/* A number between 0 and `max`, with a point or a comma; all else is unknown. */
+/* Parses a number from 0 to `max`, with a decimal point or comma; anything else is unknown. */
 static double take_real(struct line *line, double max)
 {
     struct line column;
@@ -48,7 +48,7 @@ static double take_real(struct line *line, double max)
 
     if (!take_column(line, &column))
         return REAL_UNKNOWN;
-    column = trimmed(column);
+    column = trim(column);
     if (line_copy(&column, text, sizeof(text)) < 0)
         return REAL_UNKNOWN;
     char *comma = strchr(text, ',');
@@ -59,27 +59,27 @@ static double take_real(struct line *line, double max)
     return value;
 }
 
-/* A whole number that a line begins with, for what it is about. */
-static int take_first(struct line *line, int64_t max, int64_t *ret)
+/* Parses the index or pid at the start of a line. */
+static int take_id(struct line *line, int64_t max, int64_t *ret)
 {
     struct line column;
     uint64_t value;
 
     if (!take_column(line, &column))
         return -EBADMSG;
-    column = trimmed(column);
+    column = trim(column);
     if (line_take_uint(&column, &value) < 0 || column.at != column.end || value > (uint64_t)max)
         return -EBADMSG;
     *ret = (int64_t)value;
     return 0;
 }
 
-/* What is left of the line, commas and all; NULL: nothing, or no name. */
+/* Returns the rest of the line, including commas; NULL if it is empty or not a name. */
 static const char *take_name(const struct line *line, char into[static NAME_SIZE])
 {
     if (!line->at)
         return NULL;
-    struct line name = trimmed(*line);
+    struct line name = trim(*line);
     if (name.at == name.end || *name.at == '[')
         return NULL;
     utf8_clean(into, NAME_SIZE, name.at, (size_t)(name.end - name.at));
@@ -103,10 +103,9 @@ int nvidia_smi_gpus_parse(const char *bytes, size_t length, struct gpu_reading *
 
     while (lines_next(&at, bytes + length, &line)) {
         record_init(&gpu_metric_record, &gpu);
-        if (take_first(&line, GPU_DEVICES_MAX - 1, &gpu.index) < 0 ||
-            has_device(reading, gpu.index))
+        if (take_id(&line, GPU_DEVICES_MAX - 1, &gpu.index) < 0 || has_device(reading, gpu.index))
             continue;
-        if (!line.at) /* a number alone is no device: other output may have such a line */
+        if (!line.at) /* only a number: not a device, but a line of other output */
             continue;
         gpu.vendor = "NVIDIA";
         gpu.utilization_pct = take_real(&line, 100);
@@ -130,7 +129,7 @@ int nvidia_smi_apps_parse(const char *bytes, size_t length, struct gpu_reading *
     int64_t pid;
 
     while (lines_next(&at, bytes + length, &line)) {
-        if (take_first(&line, INT32_MAX, &pid) < 0 || pid == 0)
+        if (take_id(&line, INT32_MAX, &pid) < 0 || pid == 0)
             continue;
         double memory_mb = take_real(&line, MEMORY_MAX_MB);
         if (!real_is_known(memory_mb))

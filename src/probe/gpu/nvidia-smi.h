@@ -1,10 +1,11 @@
-/* What nvidia-smi answers, for drivers whose library is not there: the questions to ask, and a
- * parser for each of the answers. No I/O: who asks is above.
+/* The arguments of nvidia-smi and parsers of its output, for systems without NVML. No I/O: the
+ * caller runs the program.
  *
- * The answers are lines of CSV whose columns stand apart by a comma and a blank; a comma without
- * one is part of a value (a number of some locales). The name, which may hold anything, is the last
- * column. "[N/A]", "[Not Supported]", "[Unknown Error]" and whatever else is no number is unknown;
- * a line that does not begin with a number is passed over; a last line without its end was cut. */
+ * The output is CSV with ", " between columns; a comma without a blank is part of a value (a
+ * decimal comma of some locales). The name, which may contain anything, is the last column.
+ * "[N/A]",
+ * "[Not Supported]", "[Unknown Error]" and any other text that is not a number is unknown. Lines
+ * that do not begin with a number, and a last line without a newline, are ignored. */
 #pragma once
 
 #include <stddef.h>
@@ -17,8 +18,8 @@
 #define NVIDIA_SMI_QUERY_APPS "--query-compute-apps=pid,used_memory"
 #define NVIDIA_SMI_FORMAT     "--format=csv,noheader,nounits"
 
-/* Devices, added to the reading; one that is named twice counts once. 0 or -ENOMEM. */
+/* Adds the devices to the reading, each index once. Returns 0 or -ENOMEM. */
 int nvidia_smi_gpus_parse(const char *bytes, size_t length, struct gpu_reading *reading);
 
-/* Processes with memory on a device, the same. */
+/* Adds the processes with memory on a device. Returns 0 or -ENOMEM. */
 int nvidia_smi_apps_parse(const char *bytes, size_t length, struct gpu_reading *reading);

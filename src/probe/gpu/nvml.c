@@ -13,7 +13,7 @@
 #define LIBRARY   "libnvidia-ml.so.1"
 #define NAME_SIZE 96 /* NVML_DEVICE_NAME_V2_BUFFER_SIZE */
 
-/* nvml.h, which is not ours to ship. */
+/* Declarations from nvml.h, whose license does not permit shipping it. */
 typedef struct nvmlDevice_st *nvml_device;
 struct nvml_utilization {
     unsigned gpu, memory;
@@ -31,14 +31,14 @@ enum {
     NVML_CLOCK_GRAPHICS = 0,
 };
 
-/* nvmlProcessInfo_t began with these two, and has grown behind them. */
+/* The common start of all versions of nvmlProcessInfo_t. */
 struct nvml_process {
     unsigned pid;
     unsigned long long used_bytes;
 };
 #define PROCESS_V1_BYTES  16 /* the functions without a suffix */
 #define PROCESS_V2_BYTES  24 /* _v2 and _v3: the instance ids of a divided GPU */
-#define PROCESS_MAX_BYTES 32 /* _v3 of the first drivers 535, which was taken back */
+#define PROCESS_MAX_BYTES 32 /* _v3 of the first 535 drivers, later reverted */
 _Static_assert(sizeof(struct nvml_process) == PROCESS_V1_BYTES, "the library's own layout");
 
 typedef int (*list_processes_fn)(nvml_device device, unsigned *count, void *ret);
@@ -47,8 +47,8 @@ enum process_kind { COMPUTE, GRAPHICS, PROCESS_KINDS };
 
 struct process_lister {
     list_processes_fn list;
-    size_t item_bytes; /* of the version that `list` is of */
-    bool is_measured;  /* … and they are so many */
+    size_t item_bytes; /* size of an entry in the version of `list` */
+    bool is_measured;  /* measure_items() has confirmed `item_bytes` */
 };
 
 struct nvml {
@@ -70,13 +70,13 @@ struct nvml {
 
 /* ---- loading ---- */
 
-/* ISO C has no cast from data to functions; POSIX says that this is how it is done. */
+/* ISO C has no cast from data to function pointers; POSIX recommends this form. */
 static void find_symbol(const struct nvml *nvml, const char *name, void *function)
 {
     *(void **)function = dlsym(nvml->library, name);
 }
 
-/* The newer name, or the one that the same function had before. */
+/* Finds a function by its new or its old name. */
 static void find_either(const struct nvml *nvml, const char *name, const char *older,
                         void *function)
 {
@@ -129,7 +129,7 @@ static const char *why_not_initialised(int error)
     case NVML_ERROR_NO_PERMISSION: return "no permission to use NVML";
     case NVML_ERROR_DRIVER_NOT_LOADED: return "the NVIDIA driver is not loaded";
     case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
-        return LIBRARY " is of another version than the driver (reload the driver, or reboot)";
+        return "the versions of " LIBRARY " and of the driver differ (reload the driver or reboot)";
     default: return "NVML cannot be initialised";
     }
 }
@@ -247,11 +247,12 @@ int nvml_read(struct nvml *nvml, unsigned index, struct gpu_metric *ret)
 
 /* ---- processes ---- */
 
-/* There may be more by the time that there is room for all. */
+/* Between two calls the number of processes may exceed the buffer again. */
 #define LIST_TRIES 3
 
-/* How many are listed; or -1, and for how many there must be room (0: it does not tell). Each has
- * room for the largest layout: a driver that we misjudge does not write past it. */
+/* Returns the number of processes listed; or -1, with *room set to the number of entries needed (0:
+ * the device does not report them). Each entry has room for the largest layout, so that a driver
+ * with an unexpected layout cannot write beyond the buffer. */
 static int fill_list(struct nvml *nvml, enum process_kind kind, nvml_device device, unsigned *room)
 {
     unsigned count = *room;
@@ -273,13 +274,13 @@ static bool is_touched(const char *bytes, size_t from, size_t to, char pattern)
     return false;
 }
 
-/* Drivers have had more than one layout behind the same name: how far it writes, with room for as
- * many as there are, tells which it is. That takes two: of one alone, it need not write the end. */
+/* Drivers have used different layouts under the same name. How far the driver writes shows which
+ * one it uses. This needs two entries: a driver may leave the end of the last entry unwritten. */
 static void measure_items(struct nvml *nvml, enum process_kind kind, nvml_device device,
                           int expected)
 {
     struct process_lister *lister = &nvml->listers[kind];
-    const char pattern = 0x5a; /* not what a counter or an unknown id ends in */
+    const char pattern = 0x5a; /* unlikely as the last byte of a counter or an id */
     unsigned room = (unsigned)expected;
     size_t count = (size_t)expected;
     char *bytes = nvml->bytes[kind].items;
@@ -296,7 +297,7 @@ static void measure_items(struct nvml *nvml, enum process_kind kind, nvml_device
         lister->item_bytes = PROCESS_V1_BYTES;
 }
 
-/* How many, of which none where the device does not tell. */
+/* Returns the number of processes; 0 if the device does not report them. */
 static int list_processes(struct nvml *nvml, enum process_kind kind, nvml_device device)
 {
     unsigned room = 32;
@@ -323,7 +324,7 @@ static struct nvml_process process_at(const struct nvml *nvml, enum process_kind
     return process;
 }
 
-/* Whoever computes and draws is in both lists, with the same memory. */
+/* A process that uses compute and graphics is in both lists, with the same memory. */
 static bool is_listed(const struct nvml *nvml, enum process_kind kind, int count, unsigned pid)
 {
     for (int i = 0; i < count; i++)
