@@ -44,7 +44,7 @@ struct lifecycle_event {
     int64_t sender_uid;
     bool is_from_terminal; /* a key such as Ctrl-C, or job control */
 
-    const char *details; /* on OOM: the kernel's constraint */
+    const char *details; /* on OOM: the sizes of the process, for people */
     int64_t uid;         /* on OOM: of the process */
 };
 

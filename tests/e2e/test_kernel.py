@@ -299,7 +299,7 @@ class Rights(Kernel):
         """Everything else works, and it is said what is missing."""
         cases = {
             "on_signal": ("signals", "bpf"),
-            "on_oom": ("kills for memory", "bpf"),
+            "on_oom": ("OOM kills", "bpf"),
             "on_switch": ("final CPU times", "bpf"),
             "walk_processes": ("processes", "procfs"),
             "on_fork": ("forks and exits", "bpf"),
@@ -321,7 +321,7 @@ class Rights(Kernel):
     def test_all_programs_are_refused(self):
         status = self.status_of(env=self.refusing("*"))
         self.assertEqual(status["collector"], "procfs")
-        self.assertIn("the kernel refuses the programs", status["collector_reason"])
+        self.assertIn("the kernel rejects the programs", status["collector_reason"])
 
     @needs_kernel_collector()
     @harness.needs_program("gcc")
@@ -330,7 +330,7 @@ class Rights(Kernel):
         sonde = daemon.Daemon(self, env={"LD_LIBRARY_PATH": self.directory})
         self.write("libbpf.so.1", "no library")
         with sonde:
-            self.assertIn("there is no libbpf.so.1",
+            self.assertIn("libbpf.so.1 is not installed",
                           sonde.rpc("daemon.status")["collector_reason"])
         os.unlink(library)
         subprocess.run(["gcc", "-shared", "-o", library, "-x", "c", os.devnull], check=True)

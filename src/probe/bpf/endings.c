@@ -5,18 +5,18 @@
 #include "base/clock.h"
 #include "model/field.h"
 
-/* How long an end that is known waits for those of children. */
+/* How long a complete exit waits for the exits of children. */
 #define CHILDREN_MAX_NS NS_PER_SEC
-/* How long one waits for its second part, if events were lost; and if none was, and there is no end
- * of memory to give back. */
+/* How long an exit waits for its second event: if events were lost, and if none was (releasing very
+ * much memory takes long). */
 #define LOST_MAX_NS   NS_PER_SEC
 #define ENDING_MAX_NS (60 * NS_PER_SEC)
 
 struct ending {
     struct kernel_exit exit;
-    uint64_t lost_before; /* events, before it came */
-    bool is_whole;        /* nothing of it is still to come … */
-    uint64_t whole_ns;    /* … since then */
+    uint64_t lost_before; /* events lost before it */
+    bool is_whole;        /* both events have arrived */
+    uint64_t whole_ns;    /* when that was */
     int64_t cpu_ns;       /* unknown until then */
 };
 
@@ -35,17 +35,17 @@ void endings_done(struct endings *endings)
     map_done(&endings->children);
 }
 
-static struct ending *find(const struct endings *endings, pid_t pid)
+static struct ending *find_ending(const struct endings *endings, pid_t pid)
 {
     return map_get(&endings->by_pid, (uint64_t)pid);
 }
 
 bool endings_has(const struct endings *endings, pid_t pid)
 {
-    return find(endings, pid) != NULL;
+    return find_ending(endings, pid) != NULL;
 }
 
-/* ---- families ---- */
+/* ---- parents and children ---- */
 
 static size_t count_children(const struct endings *endings, pid_t pid)
 {
@@ -70,9 +70,10 @@ static struct ending *find_child(const struct endings *endings, pid_t pid)
     return NULL;
 }
 
-/* ---- in and out ---- */
+/* ---- adding and reporting ---- */
 
-static struct ending *add(struct endings *endings, const struct kernel_exit *exit, uint64_t lost)
+static struct ending *add_ending(struct endings *endings, const struct kernel_exit *exit,
+                                 uint64_t lost)
 {
     pid_t parent = exit->parent_pid;
     struct ending *ending = malloc(sizeof(*ending));
@@ -96,7 +97,7 @@ static struct ending *add(struct endings *endings, const struct kernel_exit *exi
     return ending;
 }
 
-static void take_out(struct endings *endings, struct ending *ending)
+static void remove_ending(struct endings *endings, struct ending *ending)
 {
     pid_t parent = ending->exit.parent_pid;
 
@@ -105,7 +106,7 @@ static void take_out(struct endings *endings, struct ending *ending)
     endings->tagged -= ending->exit.head.tag != 0;
 }
 
-static void tell(struct endings *endings, struct ending *ending)
+static void report_ending(struct endings *endings, struct ending *ending)
 {
     endings->on_end(endings->context, &ending->exit, ending->cpu_ns);
     free(ending);
@@ -116,31 +117,31 @@ static bool is_ready(const struct endings *endings, const struct ending *ending)
     return ending->is_whole && !count_children(endings, ending->exit.head.pid);
 }
 
-/* Tells of it if it is ready, and then of its parent, which may have waited for that. */
-static void tell_if_ready(struct endings *endings, struct ending *ending)
+/* Reports an exit if it is ready, and then that of its parent, which may have waited for it. */
+static void report_if_ready(struct endings *endings, struct ending *ending)
 {
     while (ending && is_ready(endings, ending)) {
         pid_t parent = ending->exit.parent_pid;
-        take_out(endings, ending);
-        tell(endings, ending);
-        ending = find(endings, parent);
+        remove_ending(endings, ending);
+        report_ending(endings, ending);
+        ending = find_ending(endings, parent);
     }
 }
 
-/* Out first: pids that come round again may look like a family without an oldest. */
-static void tell_family(struct endings *endings, struct ending *ending)
+/* Removes the exit first: reused pids may form a cycle of parents. */
+static void report_with_children(struct endings *endings, struct ending *ending)
 {
     pid_t pid = ending->exit.head.pid;
 
-    take_out(endings, ending);
+    remove_ending(endings, ending);
     while (count_children(endings, pid))
-        tell_family(endings, find_child(endings, pid));
-    tell(endings, ending);
+        report_with_children(endings, find_child(endings, pid));
+    report_ending(endings, ending);
 }
 
-/* ---- what happens to them ---- */
+/* ---- events ---- */
 
-/* Threads that end at once may all take themselves for the last one. */
+/* Threads that exit at the same time may each report to be the last one. */
 static bool has_ended_lately(const struct endings *endings, const struct kernel_exit *exit)
 {
     for (size_t i = 0; i < ENDED_LATELY_MAX; i++)
@@ -150,30 +151,24 @@ static bool has_ended_lately(const struct endings *endings, const struct kernel_
     return false;
 }
 
-static void note_ended(struct endings *endings, const struct kernel_exit *exit)
-{
-    size_t at = endings->count++ % ENDED_LATELY_MAX;
-
-    endings->lately[at].pid = exit->head.pid;
-    endings->lately[at].start_boot_ns = exit->start_boot_ns;
-}
-
 void endings_exit(struct endings *endings, const struct kernel_exit *exit, uint64_t lost)
 {
     if (has_ended_lately(endings, exit))
         return;
-    note_ended(endings, exit);
-    endings_settle(endings, exit->head.pid); /* that had its pid */
-    struct ending *ending = add(endings, exit, lost);
+    size_t at = endings->count++ % ENDED_LATELY_MAX;
+    endings->lately[at].pid = exit->head.pid;
+    endings->lately[at].start_boot_ns = exit->start_boot_ns;
+    endings_settle(endings, exit->head.pid); /* an earlier process with the same pid */
+    struct ending *ending = add_ending(endings, exit, lost);
     if (ending)
-        tell_if_ready(endings, ending);
+        report_if_ready(endings, ending);
     else
         endings->on_end(endings->context, exit, INT_UNKNOWN);
 }
 
 void endings_dead(struct endings *endings, const struct kernel_dead *dead, uint64_t now_ns)
 {
-    struct ending *ending = find(endings, dead->head.pid);
+    struct ending *ending = find_ending(endings, dead->head.pid);
 
     if (!ending || ending->exit.start_boot_ns != dead->start_boot_ns ||
         ending->exit.head.tid != dead->head.tid)
@@ -181,18 +176,18 @@ void endings_dead(struct endings *endings, const struct kernel_dead *dead, uint6
     ending->cpu_ns = (int64_t)(ending->exit.other_cpu_ns + dead->last_cpu_ns);
     ending->is_whole = true;
     ending->whole_ns = now_ns;
-    tell_if_ready(endings, ending);
+    report_if_ready(endings, ending);
 }
 
 void endings_settle(struct endings *endings, pid_t pid)
 {
-    struct ending *ending = find(endings, pid);
+    struct ending *ending = find_ending(endings, pid);
 
     if (!ending)
         return;
     pid_t parent = ending->exit.parent_pid;
-    tell_family(endings, ending);
-    tell_if_ready(endings, find(endings, parent));
+    report_with_children(endings, ending);
+    report_if_ready(endings, find_ending(endings, parent));
 }
 
 static bool is_lost(const struct ending *ending, uint64_t now_ns, uint64_t lost)
@@ -202,26 +197,27 @@ static bool is_lost(const struct ending *ending, uint64_t now_ns, uint64_t lost)
     return !ending->is_whole && now_ns - ending->exit.head.mono_ns >= patience_ns;
 }
 
-static bool is_impatient(const struct ending *ending, uint64_t now_ns)
+static bool has_waited_for_children(const struct ending *ending, uint64_t now_ns)
 {
     return ending->is_whole && now_ns - ending->whole_ns >= CHILDREN_MAX_NS;
 }
 
-/* First those of which nothing more will come, then those who waited for them; a parent's parent
- * has its turn the next time. */
+/* First reports exits whose second event was lost, then the parents that waited for them. A
+ * grandparent follows at the next call. */
 void endings_overdue(struct endings *endings, uint64_t now_ns, uint64_t lost)
 {
     for (int turn = 0; turn < 2; turn++) {
         size_t position = 0;
 
         for (struct ending *ending; (ending = map_next(&endings->by_pid, &position));) {
-            bool is_due = turn == 0 ? is_lost(ending, now_ns, lost)
-                                    : is_ready(endings, ending) || is_impatient(ending, now_ns);
+            bool is_due =
+                turn == 0 ? is_lost(ending, now_ns, lost)
+                          : is_ready(endings, ending) || has_waited_for_children(ending, now_ns);
             if (!is_due)
                 continue;
-            take_out(endings, ending);
-            position--; /* another may have moved into its place */
-            tell(endings, ending);
+            remove_ending(endings, ending);
+            position--; /* see map_next() */
+            report_ending(endings, ending);
         }
     }
 }

@@ -1,4 +1,4 @@
-/* System calls: the one that each thread is in, and all of them counted. */
+/* System calls: samples of the call that each thread is in, and counts of all calls. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 
 static_assert(CALL_COMPAT == SYSCALL_COMPAT && CALL_OTHER == SYSCALL_OTHER &&
                   CALL_COUNT == SYSCALL_COUNT && CALL_NONE == SYSCALL_NONE,
-              "both sides agree");
+              "both sides use the same numbers");
 
-/* Sums that are asked for at a time. */
-#define SUMS_AT_ONCE 1024
+#define SUMS_PER_BATCH 1024
 
-/* ---- the call that each thread is in ---- */
+/* ---- samples ---- */
 
-static void tell_threads(const struct kernel_probe *probe, thread_call_fn on_thread, void *context)
+static void report_threads(const struct kernel_probe *probe, thread_call_fn on_thread,
+                           void *context)
 {
     uint32_t count = MIN(probe->object->bss->thread_request.count, (uint32_t)THREAD_CHUNK);
 
@@ -53,7 +53,7 @@ int kernel_probe_sample_calls(struct kernel_probe *probe, const pid_t *pids, siz
             int r = kernel_run(program);
             if (r < 0)
                 return r;
-            tell_threads(probe, on_thread, context);
+            report_threads(probe, on_thread, context);
         } while (request->at_pid < chunk && request->count);
     }
     return 0;
@@ -66,7 +66,7 @@ int kernel_calls_start(struct kernel_probe *probe)
     return probe->calls.threads ? 0 : -errno;
 }
 
-/* ---- counting ---- */
+/* ---- counts ---- */
 
 static void detach(struct kernel_calls_state *calls)
 {
@@ -94,12 +94,13 @@ static int attach(struct kernel_probe *probe)
 typedef int (*batch_fn)(int map_fd, void *at, void *next, void *keys, void *values, __u32 *count,
                         const struct bpf_map_batch_opts *options);
 
-/* Steps through a map of sums. 0 or a negative errno. */
-static int walk_sums(const struct kernel_probe *probe, batch_fn step, process_calls_fn on_sum,
+/* Calls `on_sum` (may be NULL) for every entry, with `step` to read a batch. Returns 0 or a
+ * negative errno. */
+static int read_sums(const struct kernel_probe *probe, batch_fn step, process_calls_fn on_sum,
                      void *context)
 {
-    _cleanup_free_ struct call_key *keys = malloc(SUMS_AT_ONCE * sizeof(*keys));
-    _cleanup_free_ struct call_sum *sums = malloc(SUMS_AT_ONCE * sizeof(*sums));
+    _cleanup_free_ struct call_key *keys = malloc(SUMS_PER_BATCH * sizeof(*keys));
+    _cleanup_free_ struct call_sum *sums = malloc(SUMS_PER_BATCH * sizeof(*sums));
     int map_fd = bpf_map__fd(probe->object->maps.call_sums);
     __u32 at = 0;
     bool is_first = true;
@@ -108,9 +109,9 @@ static int walk_sums(const struct kernel_probe *probe, batch_fn step, process_ca
     if (!keys || !sums)
         return -ENOMEM;
     while (r == 0) {
-        __u32 count = SUMS_AT_ONCE, next = 0;
+        __u32 count = SUMS_PER_BATCH, next = 0;
         r = step(map_fd, is_first ? NULL : &at, &next, keys, sums, &count, NULL);
-        if (r < 0 && r != -ENOENT) /* the end comes with the last ones */
+        if (r < 0 && r != -ENOENT) /* -ENOENT comes with the last batch */
             return r;
         for (__u32 i = 0; i < count && on_sum; i++)
             on_sum(context, keys[i].pid,
@@ -124,8 +125,8 @@ static int walk_sums(const struct kernel_probe *probe, batch_fn step, process_ca
     return 0;
 }
 
-/* Those of processes that were left behind. */
-static void forget_callers(const struct kernel_probe *probe)
+/* Drops the entries of processes that still live. */
+static void drop_callers(const struct kernel_probe *probe)
 {
     int map_fd = bpf_map__fd(probe->object->maps.callers);
     int32_t pid;
@@ -145,8 +146,8 @@ int kernel_probe_count_calls(struct kernel_probe *probe, bool is_wanted)
     if (!is_wanted) {
         detach(calls);
         probe->object->bss->call_generation = 0;
-        walk_sums(probe, bpf_map_lookup_and_delete_batch, NULL, NULL);
-        forget_callers(probe);
+        read_sums(probe, bpf_map_lookup_and_delete_batch, NULL, NULL);
+        drop_callers(probe);
         return 0;
     }
     int r = attach(probe);
@@ -181,7 +182,7 @@ void kernel_probe_leave_calls_of(struct kernel_probe *probe, pid_t pid)
 
 int kernel_probe_read_calls(struct kernel_probe *probe, process_calls_fn on_sum, void *context)
 {
-    return walk_sums(probe, bpf_map_lookup_batch, on_sum, context);
+    return read_sums(probe, bpf_map_lookup_batch, on_sum, context);
 }
 
 uint64_t kernel_probe_lost_calls(const struct kernel_probe *probe)

@@ -1,4 +1,4 @@
-/* The ring buffer into lifecycle events. */
+/* Converts the records of the ring buffer to lifecycle events. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,17 +17,16 @@
 #include "probe/bpf/kernel-skeleton.h"
 #include "probe/proc-cmdline.h"
 
-/* A task that was waited for needs microseconds to leave the CPU, unless somebody else has taken
- * it. */
+/* A task that was waited for leaves the CPU within microseconds, unless it was preempted. */
 #define SETTLE_STEP_NS (500 * NS_PER_USEC)
 
-/* What a process that ends has called: told just before. */
+/* The calls of a process that is ending; these records come just before the exit. */
 struct called {
     uint64_t start_boot_ns;
     struct syscall_profile profile;
 };
 
-/* ---- events as others know them ---- */
+/* ---- records to events ---- */
 
 static void begin_event(const struct kernel_probe *probe, enum lifecycle_kind kind,
                         const struct kernel_event *head, uint64_t start_boot_ns,
@@ -41,12 +40,12 @@ static void begin_event(const struct kernel_probe *probe, enum lifecycle_kind ki
     ret->start_ticks = start_boot_ns / probe->ns_per_tick;
 }
 
-static void tell(struct kernel_probe *probe, const struct lifecycle_event *event)
+static void report_event(struct kernel_probe *probe, const struct lifecycle_event *event)
 {
     probe->events.on_event(probe->events.context, event);
 }
 
-/* The name is the program's own choice, and need not end. */
+/* A process sets its own name, which may have no NUL. */
 static const char *copy_name(const char *name, char into[static TASK_NAME_SIZE + 1])
 {
     memcpy(into, name, TASK_NAME_SIZE);
@@ -61,7 +60,7 @@ static void free_called(struct called *called)
     free(called);
 }
 
-static void tell_end(void *context, const struct kernel_exit *exit, int64_t cpu_ns)
+static void report_exit(void *context, const struct kernel_exit *exit, int64_t cpu_ns)
 {
     struct kernel_probe *probe = context;
     struct called *called = map_remove(&probe->events.called, (uint64_t)exit->head.pid);
@@ -81,21 +80,21 @@ static void tell_end(void *context, const struct kernel_exit *exit, int64_t cpu_
     event.read_bytes = (int64_t)exit->read_bytes;
     event.write_bytes = (int64_t)exit->write_bytes;
     event.calls = called ? &called->profile : NULL;
-    tell(probe, &event);
+    report_event(probe, &event);
     free_called(called);
 }
 
-static void take_fork(struct kernel_probe *probe, const struct kernel_fork *fork)
+static void handle_fork(struct kernel_probe *probe, const struct kernel_fork *fork)
 {
     struct lifecycle_event event;
 
-    endings_settle(&probe->events.endings, fork->head.pid); /* that had its pid */
+    endings_settle(&probe->events.endings, fork->head.pid); /* an earlier process with the pid */
     begin_event(probe, LIFECYCLE_FORK, &fork->head, fork->start_boot_ns, &event);
     event.ppid = fork->parent_pid;
-    tell(probe, &event);
+    report_event(probe, &event);
 }
 
-static void take_exec(struct kernel_probe *probe, const struct kernel_exec *exec)
+static void handle_exec(struct kernel_probe *probe, const struct kernel_exec *exec)
 {
     struct lifecycle_event event;
     char command[COMMAND_MAX_BYTES + 1], name[TASK_NAME_SIZE + 1];
@@ -105,7 +104,7 @@ static void take_exec(struct kernel_probe *probe, const struct kernel_exec *exec
     if (proc_cmdline_parse(exec->command, length, command, sizeof(command)) == 0)
         proc_cmdline_from_name(copy_name(exec->name, name), command, sizeof(command));
     event.command = command;
-    tell(probe, &event);
+    report_event(probe, &event);
 }
 
 static struct called *get_called(struct kernel_probe *probe, pid_t pid)
@@ -122,8 +121,8 @@ static struct called *get_called(struct kernel_probe *probe, pid_t pid)
     return called;
 }
 
-/* Of one whose end was not told of, for want of room, another process may have the pid by now. */
-static void take_calls(struct kernel_probe *probe, const struct kernel_calls *calls, size_t size)
+/* If the exit event of an earlier process was lost, its calls are still stored under the pid. */
+static void handle_calls(struct kernel_probe *probe, const struct kernel_calls *calls, size_t size)
 {
     size_t room = (size - offsetof(struct kernel_calls, items)) / sizeof(calls->items[0]);
     size_t count = MIN((size_t)calls->count, room);
@@ -144,8 +143,8 @@ static void take_calls(struct kernel_probe *probe, const struct kernel_calls *ca
     }
 }
 
-/* The kernel sends these for a terminal. A timer of the process may send them as well, but then the
- * code names the timer. */
+/* The kernel sends these for a terminal. A timer of the process may send them as well, but with
+ * another code. */
 static bool is_from_terminal(const struct kernel_signal *signal)
 {
     static const int numbers[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
@@ -156,7 +155,7 @@ static bool is_from_terminal(const struct kernel_signal *signal)
     return false;
 }
 
-static void take_signal(struct kernel_probe *probe, const struct kernel_signal *signal)
+static void handle_signal(struct kernel_probe *probe, const struct kernel_signal *signal)
 {
     struct lifecycle_event event;
     char name[TASK_NAME_SIZE + 1];
@@ -168,7 +167,7 @@ static void take_signal(struct kernel_probe *probe, const struct kernel_signal *
     event.is_from_terminal = is_from_terminal(signal);
     if (signal->sender_pid)
         event.sender_name = copy_name(signal->sender_name, name);
-    tell(probe, &event);
+    report_event(probe, &event);
 }
 
 static double mb_of(int64_t pages)
@@ -176,7 +175,7 @@ static double mb_of(int64_t pages)
     return (double)MAX(pages, (int64_t)0) * (double)sysconf(_SC_PAGESIZE) / BYTES_PER_MB;
 }
 
-static void take_oom(struct kernel_probe *probe, const struct kernel_oom *oom)
+static void handle_oom(struct kernel_probe *probe, const struct kernel_oom *oom)
 {
     struct lifecycle_event event;
     char name[TASK_NAME_SIZE + 1], trigger[TASK_NAME_SIZE + 1], details[256];
@@ -190,11 +189,11 @@ static void take_oom(struct kernel_probe *probe, const struct kernel_oom *oom)
     event.sender_pid = oom->trigger_pid;
     event.sender_name = copy_name(oom->trigger_name, trigger);
     snprintf(details, sizeof(details),
-             "out of memory: resident %s (%s of its own), address space %s, oom_score_adj %d",
+             "out of memory: resident %s (%s anonymous), address space %s, oom_score_adj %d",
              human_mb(&rss, mb_of(rss_pages)), human_mb(&anon, mb_of(oom->anon_pages)),
              human_mb(&size, mb_of((int64_t)oom->vsize_pages)), (int)oom->score_adjust);
     event.details = details;
-    tell(probe, &event);
+    report_event(probe, &event);
 }
 
 /* ---- the ring ---- */
@@ -208,13 +207,13 @@ static int on_sample(void *context, void *data, size_t size)
     if (size < sizeof(*head))
         return 0;
     switch (head->kind) {
-    case KERNEL_FORK: take_fork(probe, data); break;
-    case KERNEL_EXEC: take_exec(probe, data); break;
+    case KERNEL_FORK: handle_fork(probe, data); break;
+    case KERNEL_EXEC: handle_exec(probe, data); break;
     case KERNEL_EXIT: endings_exit(endings, data, probe->events.lost_told); break;
     case KERNEL_DEAD: endings_dead(endings, data, clock_mono_ns()); break;
-    case KERNEL_SIGNAL: take_signal(probe, data); break;
-    case KERNEL_OOM: take_oom(probe, data); break;
-    case KERNEL_CALLS: take_calls(probe, data, size); break;
+    case KERNEL_SIGNAL: handle_signal(probe, data); break;
+    case KERNEL_OOM: handle_oom(probe, data); break;
+    case KERNEL_CALLS: handle_calls(probe, data, size); break;
     }
     return 0;
 }
@@ -256,7 +255,7 @@ bool kernel_probe_sleep(struct kernel_probe *probe)
     if (probe->events.endings.tagged)
         return false;
     __atomic_store_n(&probe->object->bss->reader_sleeps, 1, __ATOMIC_SEQ_CST);
-    /* No event wakes the reader that came before this was visible. */
+    /* An event that came before the flag was visible does not wake the reader. */
     return consume(probe) == 0 && !probe->events.endings.tagged && kernel_probe_sleeps(probe);
 }
 
@@ -282,7 +281,7 @@ void kernel_probe_settle(struct kernel_probe *probe, pid_t pid, uint64_t patienc
 
 int kernel_events_start(struct kernel_probe *probe)
 {
-    endings_init(&probe->events.endings, tell_end, probe);
+    endings_init(&probe->events.endings, report_exit, probe);
     probe->events.ring =
         ring_buffer__new(bpf_map__fd(probe->object->maps.ring), on_sample, probe, NULL);
     return probe->events.ring ? 0 : -errno;

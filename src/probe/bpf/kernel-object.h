@@ -1,4 +1,4 @@
-/* What the files of the kernel probe share. */
+/* Internal declarations that the files of the kernel probe share. */
 #pragma once
 
 #include "base/map.h"
@@ -11,7 +11,7 @@ struct ring_buffer;
 struct bpf_link;
 struct bpf_map;
 
-/* The processes that were seen, for what is not read every time. */
+/* The processes, and the data about them that is not read every time. */
 struct kernel_processes {
     const struct process_record *records; /* mapped, as are the pids */
     uint64_t *wanted_pids;
@@ -27,16 +27,16 @@ struct kernel_events {
     struct endings endings;
     lifecycle_fn on_event;
     void *context;
-    uint64_t lost_told;
-    struct map called; /* pid → struct called: what a process that ends has called */
+    uint64_t lost_told; /* lost events reported so far */
+    struct map called;  /* pid → struct called: the calls of a process that is ending */
 };
 
-/* What looks at system calls, and counts them. */
+/* Sampling and counting of system calls. */
 struct kernel_calls_state {
     const struct thread_record *threads;  /* mapped */
-    struct bpf_link *on_call, *on_return; /* NULL: nothing is counted */
+    struct bpf_link *on_call, *on_return; /* NULL: not counting */
     uint32_t generation;
-    uint64_t forgotten; /* calls that there was no memory for here */
+    uint64_t forgotten; /* calls dropped for lack of memory in sonde */
 };
 
 struct kernel_probe {
@@ -49,11 +49,11 @@ struct kernel_probe {
     struct kernel_calls_state calls;
 };
 
-/* 0 or a negative errno. */
+/* Runs a program once. Returns its result or a negative errno. */
 int kernel_run(int program_fd);
 
-/* The scheduler's time is exact, its division by ticks is not: the kernel scales the latter to the
- * former, and takes what has had no tick of the one for the other (kernel/sched/cputime.c). */
+/* Scales the system time, which is counted in ticks, to the scheduler's exact total, as the kernel
+ * does (kernel/sched/cputime.c). If one of the two has no ticks, the other gets all. */
 static inline uint64_t kernel_system_ns(uint64_t total_ns, uint64_t user_ns, uint64_t system_ns)
 {
     if (!system_ns)
@@ -62,13 +62,13 @@ static inline uint64_t kernel_system_ns(uint64_t total_ns, uint64_t user_ns, uin
                    : total_ns;
 }
 
-/* The processes that the next program that goes by a list looks at; at most PROCESS_CHUNK. */
+/* Sets the list of pids for the next program that uses one; at most PROCESS_CHUNK. */
 void kernel_want_pids(struct kernel_probe *probe, const pid_t *pids, size_t count);
 
 int kernel_processes_start(struct kernel_probe *probe, const char *proc_root);
 void kernel_processes_stop(struct kernel_probe *probe);
 
-/* Maps an array that a program fills. NULL: errno tells why. */
+/* Maps an array shared with the programs. Returns NULL and sets errno on failure. */
 void *kernel_map_memory(const struct bpf_map *map, size_t item_bytes, size_t count, int protection);
 void kernel_unmap_memory(const void *memory, size_t item_bytes, size_t count);
 

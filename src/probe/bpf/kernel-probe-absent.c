@@ -1,4 +1,5 @@
-/* sonde without the kernel collector: it cannot be opened, so that nothing else is ever called. */
+/* For a build without the kernel collector. Opening always fails, so that the other functions are
+ * never called. */
 #include "probe/bpf/kernel-probe.h"
 
 #include <errno.h>

@@ -29,11 +29,11 @@
 #define CAP_BPF     39
 #endif
 
-/* ---- whether it may be ---- */
+/* ---- permission ---- */
 
-static void refuse(struct kernel_refusal *refusal, const char *format, ...) _printf_(2, 3);
+static void set_refusal(struct kernel_refusal *refusal, const char *format, ...) _printf_(2, 3);
 
-static void refuse(struct kernel_refusal *refusal, const char *format, ...)
+static void set_refusal(struct kernel_refusal *refusal, const char *format, ...)
 {
     va_list arguments;
 
@@ -52,7 +52,7 @@ static bool has_capability(int capability)
     return data[capability / 32].effective >> capability % 32 & 1;
 }
 
-/* CAP_SYS_ADMIN stands for the others, as it did before there were any. */
+/* CAP_SYS_ADMIN includes the others: it was required before Linux 5.8. */
 static bool may_load(void)
 {
     return has_capability(CAP_SYS_ADMIN) ||
@@ -69,11 +69,11 @@ static bool is_in_initial_pid_namespace(void)
 bool kernel_probe_is_allowed(struct kernel_refusal *refusal)
 {
     if (!may_load())
-        refuse(refusal, "it needs CAP_BPF and CAP_PERFMON");
+        set_refusal(refusal, "it needs CAP_BPF and CAP_PERFMON");
     else if (!is_in_initial_pid_namespace())
-        refuse(refusal, "sonde is not in the machine's own pid namespace");
+        set_refusal(refusal, "sonde is not in the machine's initial pid namespace");
     else if (access(TYPE_INFORMATION, R_OK) < 0)
-        refuse(refusal, "the kernel has no type information (" TYPE_INFORMATION ")");
+        set_refusal(refusal, "the kernel has no type information (" TYPE_INFORMATION ")");
     else
         return true;
     return false;
@@ -83,22 +83,22 @@ bool kernel_probe_is_allowed(struct kernel_refusal *refusal)
 
 static const char *const part_names[] = {
     [KERNEL_PART_PROCESSES] = "processes",
-    [KERNEL_PART_EVENTS] = "births and ends",
+    [KERNEL_PART_EVENTS] = "forks and exits",
     [KERNEL_PART_FINAL_CPU] = "final CPU times",
     [KERNEL_PART_SIGNALS] = "signals",
-    [KERNEL_PART_OOM] = "kills for memory",
+    [KERNEL_PART_OOM] = "OOM kills",
     [KERNEL_PART_CALL_SAMPLES] = "current system calls",
     [KERNEL_PART_CALL_COUNTS] = "counts of system calls",
 };
 
-/* What libbpf would print goes nowhere: that a program is refused is told in our words. */
-static int swallow(enum libbpf_print_level level _unused_, const char *format _unused_,
-                   va_list arguments _unused_)
+/* Discards libbpf's output: sonde reports a rejected program itself. */
+static int discard_message(enum libbpf_print_level level _unused_, const char *format _unused_,
+                           va_list arguments _unused_)
 {
     return 0;
 }
 
-/* What is tried to be loaded. */
+/* One combination of parts to try to load. */
 struct attempt {
     bool parts[KERNEL_PART_COUNT];
     bool reads_plain_memory;
@@ -156,10 +156,10 @@ static int load(const struct kernel_probe_options *options, const struct attempt
     return 0;
 }
 
-/* A kernel may lack what one program needs: then that one is left out. Which one it is can only be
- * found by trying, and the way of reading memory that newer kernels allow is given up first. */
-static int load_what_works(const struct kernel_probe_options *options, struct attempt *ret_attempt,
-                           struct kernel **ret)
+/* A kernel may lack what one part needs; that part is then omitted. Only trying shows which part it
+ * is. The memory access that only newer kernels support is given up first. */
+static int load_supported(const struct kernel_probe_options *options, struct attempt *ret_attempt,
+                          struct kernel **ret)
 {
     struct attempt all = {.reads_plain_memory = true};
     int first_error = 0;
@@ -171,7 +171,7 @@ static int load_what_works(const struct kernel_probe_options *options, struct at
             attempt.reads_plain_memory = plain;
             if (left_out >= 0 && left_out < KERNEL_PART_COUNT)
                 attempt.parts[left_out] = false;
-            if (left_out < 0) /* the least that is worth it */
+            if (left_out < 0) /* the useful minimum */
                 attempt = (struct attempt){.parts = {[KERNEL_PART_PROCESSES] = true},
                                            .reads_plain_memory = plain};
             int r = load(options, &attempt, ret);
@@ -189,23 +189,23 @@ static int load_what_works(const struct kernel_probe_options *options, struct at
     return first_error;
 }
 
-/* What a part is of no use without. */
-static enum kernel_part basis_of(enum kernel_part part)
+/* The part that a part depends on. */
+static enum kernel_part required_part(enum kernel_part part)
 {
     switch (part) {
     case KERNEL_PART_PROCESSES:
-    case KERNEL_PART_CALL_SAMPLES: return KERNEL_PART_PROCESSES; /* the list of pids is theirs */
+    case KERNEL_PART_CALL_SAMPLES: return KERNEL_PART_PROCESSES; /* for the list of pids */
     default: return KERNEL_PART_EVENTS;
     }
 }
 
-static void note_parts(struct kernel_probe *probe, const struct attempt *attempt)
+static void record_parts(struct kernel_probe *probe, const struct attempt *attempt)
 {
     const char *missing[KERNEL_PART_COUNT];
     size_t count = 0;
 
     for (int part = 0; part < KERNEL_PART_COUNT; part++) {
-        probe->has[part] = attempt->parts[part] && attempt->parts[basis_of(part)];
+        probe->has[part] = attempt->parts[part] && attempt->parts[required_part(part)];
         if (!probe->has[part])
             missing[count++] = part_names[part];
     }
@@ -213,7 +213,7 @@ static void note_parts(struct kernel_probe *probe, const struct attempt *attempt
     for (size_t i = 0; i < count && length < sizeof(probe->refusal.words); i++)
         length +=
             (size_t)snprintf(probe->refusal.words + length, sizeof(probe->refusal.words) - length,
-                             "%s%s", i ? ", " : "this kernel refuses the program for ", missing[i]);
+                             "%s%s", i ? ", " : "this kernel rejects the program for ", missing[i]);
 }
 
 int kernel_run(int program_fd)
@@ -224,7 +224,7 @@ int kernel_run(int program_fd)
     return r < 0 ? r : (int)options.retval;
 }
 
-static int start_parts(struct kernel_probe *probe, const struct kernel_probe_options *options)
+static int start_supported(struct kernel_probe *probe, const struct kernel_probe_options *options)
 {
     int r = kernel_run(bpf_program__fd(probe->object->progs.find_cpu_offsets));
     if (r == 0 && probe->has[KERNEL_PART_PROCESSES])
@@ -245,27 +245,28 @@ int kernel_probe_open(const struct kernel_probe_options *options, struct kernel_
     if (!kernel_probe_is_allowed(refusal))
         return -EPERM;
     if (libbpf_load(&reason) < 0) {
-        refuse(refusal, "%s", reason);
+        set_refusal(refusal, "%s", reason);
         return -ENOENT;
     }
     _cleanup_(kernel_probe_closep) struct kernel_probe *probe = calloc(1, sizeof(*probe));
     if (!probe) {
-        refuse(refusal, "out of memory");
+        set_refusal(refusal, "out of memory");
         return -ENOMEM;
     }
     probe->processes.root_fd = -1;
     probe->ns_per_tick = NS_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
-    libbpf_set_print(swallow);
-    int r = load_what_works(options, &attempt, &probe->object);
+    libbpf_set_print(discard_message);
+    int r = load_supported(options, &attempt, &probe->object);
     if (r == 0) {
-        note_parts(probe, &attempt);
-        r = start_parts(probe, options);
+        record_parts(probe, &attempt);
+        r = start_supported(probe, options);
     }
     if (r < 0) {
         if (r == -EXDEV)
-            refuse(refusal, "what it tells is not what /proc shows (another time namespace?)");
+            set_refusal(refusal,
+                        "its start times differ from those in /proc (another time namespace?)");
         else
-            refuse(refusal, "the kernel refuses the programs: %s", strerror(-r));
+            set_refusal(refusal, "the kernel rejects the programs: %s", strerror(-r));
         return r;
     }
     *ret = TAKE_PTR(probe);
@@ -288,7 +289,7 @@ void kernel_probe_closep(struct kernel_probe **probe)
     kernel_probe_close(*probe);
 }
 
-/* ---- memory that is shared with programs ---- */
+/* ---- memory shared with the programs ---- */
 
 static size_t page_align(size_t bytes)
 {
@@ -310,7 +311,7 @@ void kernel_unmap_memory(const void *memory, size_t item_bytes, size_t count)
         munmap((void *)(uintptr_t)memory, page_align(item_bytes * count));
 }
 
-/* ---- what there is ---- */
+/* ---- available parts ---- */
 
 bool kernel_probe_has(const struct kernel_probe *probe, enum kernel_part part)
 {

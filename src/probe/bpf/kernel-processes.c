@@ -1,4 +1,4 @@
-/* Records of processes into readings. */
+/* Converts the records of the BPF programs to readings. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 #include "probe/bpf/kernel-skeleton.h"
 #include "probe/process-command.h"
 
-/* Values of task->__state and exit_state that the kernel shows as a letter. */
+/* Values of task->__state and exit_state, for the state letter. */
 #define STATE_REPORTED 0x7f
-#define STATE_IDLE     0x402 /* uninterruptible, but no load: a kernel thread without work */
+#define STATE_IDLE     0x402 /* uninterruptible without load: an idle kernel thread */
 #define STATE_RTLOCK   0x1000
 #define STATE_FROZEN   0x8000
 #define EXIT_DEAD      0x10
@@ -28,7 +28,7 @@ struct known_process {
     struct process_command command;
 };
 
-/* ---- the kernel's values as others know them ---- */
+/* ---- records to readings ---- */
 
 static char state_letter(const struct process_record *record)
 {
@@ -42,7 +42,7 @@ static char state_letter(const struct process_record *record)
     return letters[state ? 32 - __builtin_clz(state) : 0];
 }
 
-/* The kernel never goes back behind what it has told before (cputime_adjust). */
+/* As in the kernel (cputime_adjust), a value is never smaller than one it has shown before. */
 static void split_cpu_time(const struct process_record *record, struct process_reading *reading)
 {
     uint64_t total = record->cpu_ns, user, system;
@@ -59,11 +59,6 @@ static void split_cpu_time(const struct process_record *record, struct process_r
         user = record->told_user_ns;
     reading->user_ns = (int64_t)user;
     reading->system_ns = (int64_t)(total - MIN(user, total));
-}
-
-static int64_t as_limit(uint64_t value)
-{
-    return value <= INT64_MAX ? (int64_t)value : INT64_MAX;
 }
 
 static int64_t pages_to_bytes(const struct kernel_processes *processes, int64_t pages)
@@ -92,7 +87,7 @@ static void fill_reading(const struct kernel_probe *probe, const struct process_
         .shared_bytes = pages_to_bytes(processes, record->shared_pages),
         .open_fds = record->open_fds,
         .peak_rss_bytes = INT_UNKNOWN,
-        .fd_limit = as_limit(record->fd_limit),
+        .fd_limit = (int64_t)MIN(record->fd_limit, (uint64_t)INT64_MAX),
         .read_bytes = (int64_t)record->read_bytes,
         .write_bytes = (int64_t)record->write_bytes,
         .ignores_sigchld = record->ignores_sigchld,
@@ -105,7 +100,7 @@ static void fill_reading(const struct kernel_probe *probe, const struct process_
             pages_to_bytes(processes, MAX((int64_t)record->peak_pages, record->rss_pages));
 }
 
-/* ---- what is remembered ---- */
+/* ---- cached data ---- */
 
 static void known_process_free(struct known_process *known)
 {
@@ -115,9 +110,10 @@ static void known_process_free(struct known_process *known)
     free(known);
 }
 
-/* What is known of a process, made anew if the pid has changed hands. NULL: no memory. */
-static struct known_process *remember(struct kernel_processes *processes,
-                                      const struct process_record *record)
+/* Returns the entry of a process, reset if the pid belongs to a new process; NULL without memory.
+ */
+static struct known_process *get_known(struct kernel_processes *processes,
+                                       const struct process_record *record)
 {
     struct known_process *known = map_get(&processes->known, (uint64_t)record->pid);
 
@@ -142,8 +138,8 @@ static struct known_process *remember(struct kernel_processes *processes,
     return known;
 }
 
-/* Drops what this generation did not see. */
-static void forget_gone(struct kernel_processes *processes)
+/* Drops processes that the present reading did not see. */
+static void drop_gone(struct kernel_processes *processes)
 {
     size_t position = 0;
     struct known_process *known;
@@ -158,8 +154,8 @@ static void forget_gone(struct kernel_processes *processes)
         }
 }
 
-static int name_process(const struct kernel_processes *processes, struct known_process *known,
-                        const struct process_record *record, struct process_reading *reading)
+static int set_command(const struct kernel_processes *processes, struct known_process *known,
+                       const struct process_record *record, struct process_reading *reading)
 {
     const struct process_title title = {
         .pid = record->pid,
@@ -188,18 +184,18 @@ static void begin_reading(struct kernel_probe *probe, struct readings *out)
     out->moment = moment_now();
 }
 
-static int take_record(struct kernel_probe *probe, const struct process_record *record,
-                       probe_depth_fn depth, void *context, struct readings *out)
+static int add_record(struct kernel_probe *probe, const struct process_record *record,
+                      probe_depth_fn depth, void *context, struct readings *out)
 {
     struct kernel_processes *processes = &probe->processes;
 
-    if (record->exit_state & EXIT_DEAD) /* reaped while it was read: its figures are its parent's */
+    if (record->exit_state & EXIT_DEAD) /* reaped: its figures belong to its parent now */
         return 0;
-    struct known_process *known = remember(processes, record);
+    struct known_process *known = get_known(processes, record);
     int r = known ? VEC_RESERVE(out, out->count + 1) : -ENOMEM;
     if (r < 0)
         return r;
-    if (known->generation == processes->generation) /* two walks have met */
+    if (known->generation == processes->generation) /* two chunks overlap */
         return 0;
     known->generation = processes->generation;
     processes->seen++;
@@ -207,14 +203,14 @@ static int take_record(struct kernel_probe *probe, const struct process_record *
     fill_reading(probe, record, reading);
     if (depth && depth(context, reading) == PROBE_SKIP)
         return 0;
-    r = name_process(processes, known, record, reading);
+    r = set_command(processes, known, record, reading);
     if (r == 0)
         out->count++;
     return r;
 }
 
-static int take_records(struct kernel_probe *probe, probe_depth_fn depth, void *context,
-                        struct readings *out)
+static int add_records(struct kernel_probe *probe, probe_depth_fn depth, void *context,
+                       struct readings *out)
 {
     const struct walk_request *request = &probe->object->bss->request;
     const struct process_record *records = &probe->processes.records[request->first];
@@ -222,7 +218,7 @@ static int take_records(struct kernel_probe *probe, probe_depth_fn depth, void *
     int r = 0;
 
     for (uint32_t i = 0; i < count && r == 0; i++)
-        r = take_record(probe, &records[i], depth, context, out);
+        r = add_record(probe, &records[i], depth, context, out);
     return r;
 }
 
@@ -238,7 +234,7 @@ int kernel_probe_scan(struct kernel_probe *probe, probe_depth_fn depth, void *co
     do {
         int r = kernel_run(program);
         if (r == 0)
-            r = take_records(probe, depth, context, out);
+            r = add_records(probe, depth, context, out);
         if (r < 0)
             return r;
         if (!request->count)
@@ -249,9 +245,9 @@ int kernel_probe_scan(struct kernel_probe *probe, probe_depth_fn depth, void *co
         request->after_start_boot_ns = last->start_boot_ns;
         request->first = (request->first + PROCESS_CHUNK) % PROCESS_RECORDS;
     } while (!request->is_end);
-    /* Some that were read may be gone since, and some that are there were not to be read. */
+    /* Some processes ended after they were read, and some present ones were not read. */
     *ret_total = MAX((size_t)request->total, probe->processes.seen);
-    forget_gone(&probe->processes);
+    drop_gone(&probe->processes);
     return 0;
 }
 
@@ -274,19 +270,19 @@ int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t
         request->limit = (uint32_t)chunk;
         int r = kernel_run(program);
         if (r == 0)
-            r = take_records(probe, NULL, NULL, out);
+            r = add_records(probe, NULL, NULL, out);
         if (r < 0)
             return r;
     }
     if (are_all)
-        forget_gone(&probe->processes);
+        drop_gone(&probe->processes);
     return 0;
 }
 
 /* ---- start and stop ---- */
 
-/* What the kernel calls a process must be what /proc calls it, or nothing would fit together: in
- * another time namespace it is not. */
+/* Pids and start times must equal those in /proc, which identify processes everywhere else. They
+ * differ in another time namespace. */
 static int check_identity(struct kernel_probe *probe)
 {
     _cleanup_(procfs_freep) struct procfs *procfs = NULL;

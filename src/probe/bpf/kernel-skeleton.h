@@ -1,4 +1,4 @@
-/* The generated skeleton of kernel.bpf.c, with the types that it takes for granted. */
+/* The generated skeleton of kernel.bpf.c, with the types that it needs. */
 #pragma once
 
 #include <bpf/libbpf.h>

@@ -1,5 +1,5 @@
-/* The functions of libbpf that sonde and its skeleton call, each handed on to the library once that
- * is loaded. Nobody calls one before. */
+/* Forwards the libbpf functions that sonde and its skeleton call to the loaded library. They must
+ * not be called before libbpf_load(). */
 #include "probe/bpf/libbpf-loader.h"
 
 #include <dlfcn.h>
@@ -62,7 +62,7 @@ int libbpf_load(const char **ret_reason)
         return 0;
     void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
-        *ret_reason = "there is no " LIBRARY " (Debian's package is libbpf1)";
+        *ret_reason = LIBRARY " is not installed (Debian package: libbpf1)";
         return -ENOENT;
     }
 
@@ -75,7 +75,7 @@ int libbpf_load(const char **ret_reason)
         *functions[i].place = dlsym(handle, functions[i].name);
         if (!*functions[i].place) {
             dlclose(handle);
-            *ret_reason = LIBRARY " is too old: it lacks a function";
+            *ret_reason = LIBRARY " is too old: a function is missing";
             return -ENOENT;
         }
     }

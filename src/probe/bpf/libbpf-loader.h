@@ -1,6 +1,6 @@
-/* libbpf, loaded when it is first needed: linked, it would cost every `sonde run` three
- * milliseconds and its user a library that most verbs never touch. */
+/* Loads libbpf on demand. If it were linked, every `sonde run` would take 3 ms longer, and every
+ * user would need a library that most verbs never use. */
 #pragma once
 
-/* 0, or -ENOENT with the reason in words. The library stays. */
+/* Returns 0, or -ENOENT with the reason as a static string. The library stays loaded. */
 int libbpf_load(const char **ret_reason);
