@@ -1,11 +1,10 @@
-/* Every system call of some threads counted, with its time and whether it failed, while somebody
- * asks for it: the two programs below cost each call on the machine a quarter of a microsecond, and
- * are attached only then.
+/* Counts every system call of selected threads, with its time and errors. The two programs below
+ * cost each call on the machine 0.25 µs, so they are attached only on request.
  *
- * Counted are threads that have a call_state of the current generation: those that sonde has given
- * one, and all that these have begun since. A call counts when it returns, which exit_group never
- * does. Sums are those of a process, and go out with its end; there are so many of them at most,
- * and what finds no room is counted as lost. */
+ * A thread is counted if it has a call_state of the current generation: sonde sets the first, and
+ * children and threads inherit it. A call counts when it returns; exit_group never does. The sums
+ * are per process and are sent when it ends. Their number is limited; calls without room are
+ * counted as lost. */
 #pragma once
 
 #include "probe/bpf/kernel-types.h"
@@ -23,12 +22,12 @@
 #define CALL_SUMS_MAX 65536
 #define CALLERS_MAX   8192
 
-/* Set before the programs are loaded: the two that count are there. */
+/* Set before loading: whether the two counting programs are loaded. */
 const volatile bool can_count_calls = true;
 
-u32 call_generation; /* 0: nothing is counted */
-u64 lost_calls;      /* that there was no room to count, or to tell of */
-u64 lost_callers;    /* threads that there was no room to count the calls of */
+u32 call_generation; /* 0: counting is off */
+u64 lost_calls;      /* calls without room in the sums or in the ring */
+u64 lost_callers;    /* threads that could not get a state */
 
 struct {
     __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -45,7 +44,7 @@ struct {
     __type(value, struct call_sum);
 } call_sums SEC(".maps");
 
-/* Which calls there are sums of. */
+/* A bitmap of the calls of a process that have sums. */
 struct caller {
     u64 used[CALL_WORDS];
 };
@@ -58,7 +57,7 @@ struct {
     __type(value, struct caller);
 } callers SEC(".maps");
 
-/* ---- who is counted ---- */
+/* ---- threads that are counted ---- */
 
 static __always_inline struct call_state *own_state_of(struct task_struct *task)
 {
@@ -74,12 +73,12 @@ static __always_inline void begin_counting(struct task_struct *task, u32 waits_f
         bpf_task_storage_get(&calling, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
     if (state)
-        *state = fresh; /* it may be there from before */
+        *state = fresh; /* it may be from an earlier generation */
     else
         __sync_fetch_and_add(&lost_callers, 1);
 }
 
-/* Of a process that was there before, sonde can only give one to the first thread. */
+/* In an existing process, sonde can set only the state of the first thread; others copy it here. */
 static __always_inline struct call_state *state_of(struct task_struct *task)
 {
     struct call_state *state = own_state_of(task);
@@ -112,7 +111,7 @@ SEC("tp_btf/sys_enter") int BPF_PROG(on_call, struct pt_regs *regs, long number)
     return 0;
 }
 
-/* Makes room for a sum, and notes that it is there. */
+/* Adds an empty sum and sets its bit. */
 static __always_inline struct call_sum *add_sum(const struct call_key *key)
 {
     struct call_sum none = {};
@@ -131,7 +130,7 @@ static __always_inline struct call_sum *add_sum(const struct call_key *key)
     return bpf_map_lookup_elem(&call_sums, key);
 }
 
-/* A thread that is killed in a call comes out of it, but not back to the program. */
+/* A thread that is killed in a call leaves the call without returning to the program. */
 static __always_inline bool never_returns(struct task_struct *task)
 {
     return task->signal->flags & SIGNAL_GROUP_EXIT;
@@ -181,7 +180,7 @@ struct {
 struct call_walk {
     s32 pid;
     u32 word;
-    u64 bits; /* of that word, that are left */
+    u64 bits; /* the remaining bits of that word */
     struct caller *caller;
 };
 
@@ -236,7 +235,7 @@ static __always_inline void tell_sum(struct kernel_calls *event, const struct ca
         send_event(event);
 }
 
-/* One word, or one bit of it. */
+/* Loads one word, or handles one bit of it. */
 static long tell_next(u32 step, struct call_walk *walk)
 {
     struct kernel_calls *event = get_event();

@@ -1,5 +1,5 @@
-/* Which system call each thread of the processes of a list is in just now: one look, and no cost to
- * those who make calls. */
+/* Samples the system call that each thread of the listed processes is in, without any cost for the
+ * threads that make calls. */
 #pragma once
 
 #include "probe/bpf/kernel-types.h"
@@ -21,9 +21,9 @@ struct {
     __type(value, struct thread_record);
 } threads SEC(".maps");
 
-/* The number lies where the thread has entered the kernel. Of one that is on no CPU it is true:
- * that has not come out of the kernel since, and an interrupt or a fault leaves -1 there. One that
- * is on a CPU may compute again, with the number of its last call left behind. */
+/* The number is among the registers saved at kernel entry. It is valid for a thread that is on no
+ * CPU: such a thread is still in the kernel, and an interrupt or a fault stores -1. A thread on a
+ * CPU may have returned, with the number of its last call left behind. */
 static __always_inline void fill_thread(struct task_struct *task, struct thread_record *record)
 {
     bool was_on_cpu = task->on_cpu;
@@ -37,15 +37,16 @@ static __always_inline void fill_thread(struct task_struct *task, struct thread_
     record->system_ns = task->stime;
 }
 
-/* A thread that is stopped waits for nobody's call; one of the kernel's own makes none. */
+/* A stopped thread does not wait in a call, and kernel threads make no calls. */
 static __always_inline bool can_be_in_call(struct task_struct *task)
 {
     return !task->exit_state && !(task->__state & TASK_HALTED) &&
            !(task->flags & (PF_EXITING | PF_IO_WORKER | PF_USER_WORKER | PF_KTHREAD));
 }
 
-/* False: there was no room for all of them. Numbers lie in memory, where the verifier does not
- * follow them: it would go through the loop once for each value that they can have. */
+/* Returns false if there was no room for all threads. The counters are in memory, where the
+ * verifier does not track them: otherwise it would verify the loop once for each of their values.
+ */
 static __always_inline bool fill_threads(struct task_struct *process)
 {
     struct bpf_iter_task walk;

@@ -1,4 +1,4 @@
-/* Which system call a number stands for. */
+/* Identification of system calls by number. */
 #pragma once
 
 #include "probe/bpf/kernel-types.h"
@@ -21,7 +21,7 @@ static __always_inline bool is_compat(struct task_struct *task)
 #if defined(__TARGET_ARCH_arm64)
     return task->thread_info.flags >> 22 & 1; /* TIF_32BIT */
 #else
-    return task->thread_info.status & 2; /* TS_COMPAT: the call that it is in, not the program */
+    return task->thread_info.status & 2; /* TS_COMPAT: of the present call, not of the program */
 #endif
 }
 

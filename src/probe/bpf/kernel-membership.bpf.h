@@ -1,13 +1,13 @@
-/* To which run a process belongs, as far as the kernel knows: a tag that user space has given it,
- * or that it has inherited. It lies with every thread, because any of them may become the first one
- * by an exec; threads that were there before have only their leader's. */
+/* The run that a process belongs to: a tag set by sonde or inherited at fork. Every new thread gets
+ * the tag, because an exec may make any thread the first one. Threads that existed before the tag
+ * was set use that of their leader. */
 #pragma once
 
 #include "probe/bpf/kernel-types.h"
 
 #include <bpf/bpf_helpers.h>
 
-/* The value lies with the task and is freed with it. */
+/* The kernel stores the value with the task and frees it with the task. */
 struct {
     __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
     __uint(map_flags, BPF_F_NO_PREALLOC);
@@ -22,7 +22,7 @@ static __always_inline u32 own_tag_of(struct task_struct *task)
     return tag ? *tag : 0;
 }
 
-/* Of any thread. */
+/* The tag of any thread. */
 static __always_inline u32 tag_of(struct task_struct *task)
 {
     u32 tag = own_tag_of(task);

@@ -1,4 +1,4 @@
-/* Resident memory to the page: since Linux 6.2 a counter is a sum and a part on each CPU. */
+/* Exact resident memory: since Linux 6.2 a counter has a sum and a part on each CPU. */
 #pragma once
 
 #include "probe/bpf/kernel-types.h"
@@ -6,7 +6,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* More CPUs than that are not looked at: then memory is what the sums say. */
+/* Parts of CPUs beyond this number are not added. */
 #define CPUS_MAX 1024
 
 /* Set before the programs are loaded. */
@@ -22,7 +22,7 @@ struct memory_pages {
 };
 
 struct counter_walk {
-    u64 file, anon, shmem; /* where the part of a CPU lies, less its offset */
+    u64 file, anon, shmem; /* addresses of the parts, without the offset of a CPU */
     struct memory_pages sum;
 };
 
@@ -41,7 +41,7 @@ static long add_cpu(u32 cpu, struct counter_walk *walk)
     u64 offset = cpu_offsets[cpu];
 
     if (reads_plain_memory) {
-        /* The parts of one mm lie side by side (percpu_counter_init_many). */
+        /* The parts of one mm are adjacent (percpu_counter_init_many). */
         s32 *parts = bpf_rdonly_cast((void *)(walk->file + offset), 0);
         walk->sum.file += parts[MM_FILEPAGES];
         walk->sum.anon += parts[MM_ANONPAGES];

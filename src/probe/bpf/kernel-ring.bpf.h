@@ -1,9 +1,8 @@
 /* The ring buffer that all events go through to sonde.
  *
- * A reader that sleeps is woken once, and then takes what has gathered: a wake-up for each event
- * would cost the observed processes a quarter of their time. What happens to strangers wakes nobody
- * until there is much of it: it is taken when the reader looks next. What the ring has no room for
- * is counted. */
+ * A sleeping reader is woken once and then drains the ring: a wakeup for each event would slow the
+ * observed processes by a quarter. Events of processes without a tag do not wake the reader until
+ * the ring is a quarter full. Events without room in the ring are counted as lost. */
 #pragma once
 
 #include "probe/bpf/kernel-types.h"
@@ -19,8 +18,8 @@ struct {
     __uint(max_entries, RING_BYTES);
 } ring SEC(".maps");
 
-u32 reader_sleeps; /* set by the reader, taken back by whoever wakes it */
-u64 lost_events;   /* there was no room in the ring */
+u32 reader_sleeps; /* set by the reader, cleared by the event that wakes it */
+u64 lost_events;   /* without room in the ring */
 
 static __always_inline u64 wake_flags(bool is_awaited)
 {

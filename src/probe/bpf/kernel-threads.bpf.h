@@ -1,4 +1,4 @@
-/* What all threads of a process have used together. */
+/* Sums over all threads of a process. */
 #pragma once
 
 #include "probe/bpf/kernel-types.h"
@@ -13,19 +13,19 @@ extern void *bpf_rdonly_cast(const void *object, u32 btf_id) __ksym __weak;
 struct thread_sums {
     u64 cpu_ns, user_ns, system_ns;
     u64 read_bytes, write_bytes;
-    u64 mm, files; /* of one that still has them */
+    u64 mm, files; /* of a thread that still has them */
     u32 state, exit_state;
     bool has_living;
-    u64 without;  /* the thread whose CPU time is left out; 0: none */
-    u64 at, head; /* of the list */
+    u64 without;  /* the thread whose CPU time is not added; 0: none */
+    u64 at, head; /* of the list of threads */
 };
 
 static long add_thread(u32 number, struct thread_sums *sums)
 {
     if (sums->at == sums->head || !sums->at)
         return 1;
-    /* Read-only by the verifier's leave: plain loads, where BPF_CORE_READ would call a helper for
-     * each member (15 µs a process instead of 1). */
+    /* The cast permits plain loads; BPF_CORE_READ would call a helper for each member (15 µs per
+     * process instead of 1 µs). */
     struct task_struct *thread =
         bpf_rdonly_cast((void *)(sums->at - bpf_core_field_offset(struct task_struct, thread_node)),
                         bpf_core_type_id_kernel(struct task_struct));

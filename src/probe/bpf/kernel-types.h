@@ -1,8 +1,8 @@
-/* The few types of the kernel that sonde's programs touch, each with the members they use.
+/* The kernel types that sonde's programs use, each with only the members they access.
  *
- * No generated vmlinux.h: where a member lies is settled when the programs are loaded, from the
- * running kernel's own type information (CO-RE), so that order and neighbours do not matter here.
- * A member that a kernel may lack is asked for with bpf_core_field_exists() before it is used. */
+ * A generated vmlinux.h is not needed: libbpf finds the offset of each member at load time in the
+ * type information of the running kernel (CO-RE), so that the order of members does not matter
+ * here. bpf_core_field_exists() guards a member that a kernel may lack. */
 #pragma once
 
 typedef unsigned char u8;
@@ -14,7 +14,7 @@ typedef short s16;
 typedef int s32;
 typedef long long s64;
 
-/* what libbpf's headers want */
+/* needed by libbpf's headers */
 typedef u8 __u8;
 typedef u16 __u16;
 typedef u32 __u32;
@@ -206,7 +206,7 @@ struct bpf_array {
     void *pptrs[0];
 };
 
-/* How a thread has entered the kernel. */
+/* The registers with which a thread has entered the kernel. */
 struct pt_regs {
 #if defined(__TARGET_ARCH_arm64)
     s32 syscallno;

@@ -1,5 +1,5 @@
-/* All programs that sonde runs in the kernel, as one object: they share whose a process is, and how
- * its memory is counted. None of them changes anything for the processes it looks at. */
+/* All BPF programs of sonde as one object: they share the tags of processes and the code that
+ * counts memory. No program changes an observed process. */
 #include "probe/bpf/kernel-types.h"
 
 #include <bpf/bpf_helpers.h>

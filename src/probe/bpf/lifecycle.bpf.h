@@ -1,7 +1,7 @@
-/* Births, programs, ends, signals and kills for memory, as they happen, through one ring buffer.
+/* Reports forks, execs, exits, signals and OOM kills through one ring buffer.
  *
- * Membership is inherited here, at the fork itself: a child that lives for a millisecond belongs to
- * its run like any other. */
+ * Tags are inherited here, at the fork: even a child that lives for a millisecond belongs to its
+ * run. */
 #pragma once
 
 #include "probe/bpf/kernel-types.h"
@@ -17,14 +17,14 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* Set before the programs are loaded: events of all processes, not only of those with a tag. */
+/* Set before loading: events of all processes, not only of those with a tag. */
 const volatile bool wants_all = false;
-const volatile bool tells_final_cpu = true; /* the program on sched_switch is there, too */
+const volatile bool tells_final_cpu = true; /* the program on sched_switch is loaded */
 
-u64 lost_tags; /* that a child should have inherited */
+u64 lost_tags; /* tags that a child could not inherit */
 
-/* A child could not be tagged if somebody else's storage was just being changed on that CPU: then
- * it is known by its parent, until it has a tag of its own. */
+/* Tagging a child fails if the storage of another task was just being changed on that CPU. Its
+ * parent's tag is then used until it has its own. */
 static __always_inline u32 tag_of_process(struct task_struct *task)
 {
     u32 tag = tag_of(task);
@@ -32,7 +32,7 @@ static __always_inline u32 tag_of_process(struct task_struct *task)
     return tag || !lost_tags ? tag : own_tag_of(task->real_parent);
 }
 
-/* ---- births and programs ---- */
+/* ---- fork and exec ---- */
 
 static __always_inline u32 inherit(struct task_struct *child, u32 tag)
 {
@@ -82,7 +82,7 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binp
     struct mm_struct *mm = task->mm;
     u64 start = mm->arg_start;
     u32 length = mm->arg_end - start;
-    /* Without the barriers the compiler bounds a copy and reads with the original. */
+    /* Without the barriers the compiler bounds a copy but uses the original for the read. */
     barrier_var(length);
     if (length > COMMAND_BYTES)
         length = COMMAND_BYTES;
@@ -93,17 +93,17 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binp
     return 0;
 }
 
-/* ---- ends ---- */
+/* ---- exit ---- */
 
-/* What wait4 will say: that is decided by the group, or by its first thread. */
+/* The status that wait4 will return: of the group or of its first thread. */
 static __always_inline s32 wait_status_of(struct task_struct *task, struct signal_struct *signal)
 {
     return signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code
                                              : task->group_leader->exit_code;
 }
 
-/* Since Linux 6.16 a process still has its memory here; before, what it had at most is noted, but
- * with what it had before its last exec. */
+/* Since Linux 6.16 a process still has its memory here. Before that, only maxrss is left, which
+ * includes the peak before the last exec. */
 static __always_inline s64 peak_of(struct task_struct *task, struct signal_struct *signal)
 {
     struct mm_struct *mm = task->mm;
@@ -121,7 +121,7 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
     struct signal_struct *signal = task->signal;
     struct thread_sums sums = {.without = (u64)task};
 
-    if (signal->live.counter != 0) /* other threads go on; two that end at once may both see 0 */
+    if (signal->live.counter != 0) /* other threads live; two that exit at once may both see 0 */
         return 0;
     u32 tag = tag_of_process(task);
     if (!tag && !wants_all)
@@ -149,9 +149,9 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
     return 0;
 }
 
-/* The last slice is accounted for when the task leaves the CPU for good: at its exit four fifths of
- * what a short process used are still missing. The run queue is locked here: nobody may be woken,
- * and the reader knows that this one comes. */
+/* The kernel adds the last slice when the task leaves the CPU for the last time: at the exit, four
+ * fifths of the CPU time of a short process are still missing. The run queue is locked here, so
+ * nothing may be woken; the reader expects this event. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool is_preempted, struct task_struct *before, struct task_struct *after)
 {
@@ -175,7 +175,7 @@ int BPF_PROG(on_switch, bool is_preempted, struct task_struct *before, struct ta
 #define NUMBER_OF_KILL   9
 #define SIGNAL_DELIVERED 0 /* TRACE_SIGNAL_DELIVERED: neither ignored nor pending already */
 
-/* Those that programs are driven by, many a second: timers, children, the runtime of Go. */
+/* Signals that a program may get many times a second: timers, children, the Go runtime. */
 static __always_inline bool is_everyday(int number)
 {
     const u64 mask = 1ULL << 14 | 1ULL << 17 | 1ULL << 23 | 1ULL << 26 | 1ULL << 27 | 1ULL << 28 |
@@ -184,15 +184,15 @@ static __always_inline bool is_everyday(int number)
     return number >= 32 || (mask >> number & 1);
 }
 
-/* Whether whoever is on the CPU has sent it: kill, sigqueue, tgkill, a message queue. Timers and
- * the like come in the midst of anybody's work. */
+/* Whether the present task is the sender: kill, sigqueue, tgkill, a message queue. Timers interrupt
+ * an arbitrary task. */
 static __always_inline bool has_sender(s32 code)
 {
     return code == 0 || code == -1 || code == -3 || code == -6;
 }
 
-/* Of those that may be found to be of a run in a moment, only what comes once: a process can be
- * sent as many others as it likes. */
+/* A process without a tag may be assigned to a run a moment later, so its SIGKILL is reported,
+ * which comes only once. The number of other signals is not limited. */
 static __always_inline bool is_told(u32 tag, int number)
 {
     return tag ? !is_everyday(number) : wants_all && number == NUMBER_OF_KILL;
@@ -212,7 +212,8 @@ int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct task_str
     struct task_struct *sender = (struct task_struct *)bpf_get_current_task_btf();
     fill_head(&event->head, KERNEL_SIGNAL, task, tag);
     event->number = number;
-    /* 0 and 1 stand for "from a process, without more" and "from the kernel". */
+    /* 0 (SEND_SIG_NOINFO) is a signal from a process without details, 1 (SEND_SIG_PRIV) one from
+     * the kernel. */
     event->code = (u64)info > 1 ? info->si_code : (u64)info ? 0x80 : 0;
     event->sender_pid = has_sender(event->code) ? sender->tgid : 0;
     event->sender_uid = sender->real_cred->uid.val;
@@ -221,7 +222,7 @@ int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct task_str
     return 0;
 }
 
-/* Of everyone: a machine without memory is everybody's business. */
+/* For all processes: an OOM kill concerns the whole machine. */
 SEC("tp_btf/mark_victim") int BPF_PROG(on_oom, struct task_struct *task)
 {
     struct kernel_oom *event = reserve(sizeof(*event));

@@ -1,5 +1,5 @@
-/* All processes, or those of a list, into an array that sonde has mapped: one system call for some
- * hundred of them, no text in between. */
+/* Reads all processes, or those of a list, into an array that sonde has mapped: one system call for
+ * hundreds of processes, without text. */
 #pragma once
 
 #include "probe/bpf/kernel-types.h"
@@ -28,7 +28,7 @@ struct {
     __uint(map_flags, BPF_F_MMAPABLE);
     __uint(max_entries, PROCESS_CHUNK);
     __type(key, u32);
-    __type(value, u64); /* what is mapped of an array goes by eight bytes */
+    __type(value, u64); /* entries of a mapped array are aligned to eight bytes */
 } wanted_pids SEC(".maps");
 
 struct {
@@ -47,7 +47,7 @@ extern void bpf_rcu_read_unlock(void) __ksym __weak;
 extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;
 extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 
-/* The verifier lets a number come of a pointer only through memory. */
+/* The verifier permits the conversion of a pointer to a number only through memory. */
 static __always_inline u64 as_number(const void *pointer)
 {
     u64 number = 0;
@@ -56,8 +56,8 @@ static __always_inline u64 as_number(const void *pointer)
     return number;
 }
 
-/* How far each CPU's memory lies from the address that all share, which the kernel does not export:
- * of a map of our own, both are known. */
+/* Finds the offset of each CPU's memory from the shared per-CPU address. The kernel does not export
+ * it, but for a map of our own both addresses are known. */
 SEC("syscall") int find_cpu_offsets(void *context)
 {
     u64 map = as_number(&landmark), shared = 0;
@@ -78,7 +78,7 @@ SEC("syscall") int find_cpu_offsets(void *context)
 
 /* ---- descriptors ---- */
 
-/* Words of the bitmap of open descriptors that are read at a time. */
+/* Words of the bitmap of open descriptors per read. */
 #define WORDS_AT_ONCE 8
 
 struct fd_walk {
@@ -183,7 +183,7 @@ static __always_inline void fill_identity(struct task_struct *task, struct signa
 
 static __always_inline bool throws_children_away(struct task_struct *task)
 {
-    struct sighand_struct *sighand = task->sighand; /* NULL once it is reaped */
+    struct sighand_struct *sighand = task->sighand; /* NULL after the reap */
     if (!sighand)
         return false;
     struct sigaction *action = &sighand->action[SIGCHLD_NUMBER - 1].sa;
@@ -191,8 +191,8 @@ static __always_inline bool throws_children_away(struct task_struct *task)
     return action->sa_handler == (void *)1 || (action->sa_flags & SA_NOCLDWAIT);
 }
 
-/* A leader that has ended while other threads run on has neither memory nor descriptors: they are
- * those of a thread that lives, and so is the state. */
+/* A leader that has ended while other threads continue has neither memory nor descriptors: these
+ * and the state come from a live thread. */
 static __always_inline void fill_through_threads(struct task_struct *task,
                                                  struct signal_struct *signal,
                                                  struct process_record *record)
@@ -235,10 +235,10 @@ static __always_inline void fill_alone(struct task_struct *task, struct signal_s
         record->open_fds = count_fds(task->files);
 }
 
-/* A process of one thread that has been on no CPU since it was read into this record is as it was,
- * but for what others can do to it: its memory is reclaimed, its parent ends, it is woken, reaped,
- * tagged. Only that is read again: most processes sleep most of the time, and what is known of a
- * process lies in eight places of memory, all of them cold. */
+/* A process with one thread that has not run since it was read into this record is unchanged,
+ * except for what others can change: its memory is reclaimed, its parent ends, it is woken, reaped
+ * or tagged. Only these values are read again. Most processes sleep most of the time, and the data
+ * of a process is in eight places in memory, all of them cold. */
 static __always_inline bool has_slept(struct task_struct *task, struct process_record *record)
 {
     if (!bpf_core_field_exists(task->on_cpu)) /* a kernel for one CPU, before Linux 6.17 */
@@ -248,8 +248,8 @@ static __always_inline bool has_slept(struct task_struct *task, struct process_r
            record->first_cpu_ns == task->se.sum_exec_runtime;
 }
 
-/* A function of its own for the verifier, which would otherwise go through it again for each state
- * of the loop around it (73,000 instructions instead of 1,600). */
+/* A separate function for the verifier, which would otherwise verify it again for each state of the
+ * surrounding loop (73,000 instructions instead of 1,600). */
 __noinline int fill_record(struct task_struct *task __attribute__((btf_decl_tag("arg:trusted"))),
                            struct process_record *record, bool is_full)
 {
@@ -275,7 +275,7 @@ __noinline int fill_record(struct task_struct *task __attribute__((btf_decl_tag(
     return 0;
 }
 
-/* In full if it is its turn: they take turns, so that no reading is dearer than the others. */
+/* Processes are read completely in turn, so that all readings cost the same. */
 static __always_inline void fill_next(struct task_struct *task, struct process_record *record,
                                       u32 number)
 {
@@ -283,10 +283,10 @@ static __always_inline void fill_next(struct task_struct *task, struct process_r
     fill_record(task, record, (request.reading + number) % FULL_READING_EVERY == 0);
 }
 
-/* ---- all of them ---- */
+/* ---- all processes ---- */
 
-/* A task that has gone since the last walk takes its place in the list with it: then one goes on by
- * age, which the list is in the order of, but for those that started at the same moment. */
+/* If the last task of the previous walk is gone, so is its place in the list. The walk then
+ * continues by start time, which is the order of the list. */
 static __always_inline bool is_behind(struct task_struct *task)
 {
     return request.after_start_boot_ns && task->start_boottime > request.after_start_boot_ns;
