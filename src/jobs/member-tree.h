@@ -1,9 +1,8 @@
-/* Who has forked whom, of the members of all runs. For the registry alone.
+/* The tree of parents and children over the members of all runs. Used only by the registry.
  *
- * By this tree a process that is registered takes along what it has forked. When a member goes, its
- * children are its parent's, so that a grandchild is still found after the process between is gone.
- * It is a tree of entries, not of pids, which change hands, and it says nothing about runs: those
- * are a member's own. */
+ * When a process is registered, the tree shows which descendants move with it. When a member
+ * leaves, its children become its parent's, so that a grandchild is still found. It is a tree of
+ * entries, not of pids, which are reused. Each member knows its run; the tree does not. */
 #pragma once
 
 #include <sys/queue.h>
@@ -11,12 +10,12 @@
 #include "jobs/registry.h"
 
 struct member_entry {
-    struct member member;    /* what others see; first, so that it can be found by that */
-    uint64_t expected_ticks; /* with which it was told of; 0: with none */
-    bool is_registered;      /* by itself */
-    bool awaits_fork;        /* its own birth may still be told of */
-    bool by_foster;          /* it belongs as a child of the foster parent */
-    bool is_not_root;        /* it has the pid of its run's first process and came after that */
+    struct member member;    /* the public part; first, so that the entry can be found from it */
+    uint64_t expected_ticks; /* the start time that was reported; 0: none */
+    bool is_registered;      /* explicitly, not inherited */
+    bool awaits_fork;        /* its fork event may still come */
+    bool by_foster;          /* it is a member as a child of the foster parent */
+    bool is_not_root;        /* a later process with the pid of its run's first process */
     bool is_leaving;
     TAILQ_ENTRY(member_entry) by_age;
     TAILQ_ENTRY(member_entry) in_run;
@@ -27,13 +26,15 @@ struct member_entry {
     LIST_ENTRY(member_entry) siblings;
 };
 
-/* Puts an entry that has no parent below one, if that is not below it itself: a reading that is not
- * of one moment may tell of two that are each other's parents. NULL: it stays where it is. */
+/* Makes `parent` the parent of an entry without one. Does nothing if `parent` is NULL, or is itself
+ * below the entry: readings at different times may show two processes as parents of each other. */
 void member_tree_join(struct member_entry *entry, struct member_entry *parent);
+/* Removes the entry; its children become its parent's. */
 void member_tree_leave(struct member_entry *entry);
 
-/* Steps from `at`, first `top` itself, through those below `top` that are in `run` and `sheet_num`
- * because it is, parents before their children; NULL at the end. What was registered itself, or is
- * elsewhere, is passed over with all below it. Where `at` itself is does not matter any more. */
+/* Iterates over the descendants of `top` that have inherited `run` and `sheet_num` from it, parents
+ * before their children: start with `at` == `top`; returns NULL at the end. Skips an entry that was
+ * registered explicitly, or is in another run or step, with its whole subtree. The caller may have
+ * moved `at` to another run. */
 struct member_entry *member_tree_next_heir(const struct member_entry *top, struct member_entry *at,
                                            const struct run *run, int64_t sheet_num);

@@ -13,9 +13,9 @@
 
 struct foster {
     pid_t pid;
-    uint64_t start_ticks; /* 0 until it is told, or read */
-    bool awaits_fork;     /* its own birth may still be told of */
-    bool is_doubted;      /* it was, or its pid is another's: the next reading tells */
+    uint64_t start_ticks; /* 0 until it is reported or read */
+    bool awaits_fork;     /* its fork event may still come */
+    bool is_doubted; /* a fork event had its pid: the next reading shows whether it is the same */
     struct run_entry *run;
 };
 
@@ -24,7 +24,7 @@ struct registry {
     TAILQ_HEAD(, member_entry) by_age; /* in the order of joining: parents before children */
     struct run_index runs;
     struct map fosters;   /* pid → struct foster */
-    struct map strangers; /* pid → anything: children that a foster parent had before */
+    struct map strangers; /* pid → not NULL: children that a foster parent had before */
     bool trusts_events;
     uint32_t last_tag;
 };
@@ -82,7 +82,7 @@ static void leave_run(struct member_entry *entry)
     run->run.members--;
 }
 
-static void go_over(struct member_entry *entry, struct run_entry *to, int64_t sheet_num)
+static void move_entry(struct member_entry *entry, struct run_entry *to, int64_t sheet_num)
 {
     struct run *from = entry->member.run;
 
@@ -95,8 +95,8 @@ static void go_over(struct member_entry *entry, struct run_entry *to, int64_t sh
         entry->is_not_root = entry->member.pid == to->run.root_pid;
 }
 
-/* The membership ends; the process may live on. */
-static void forget(struct registry *registry, struct member_entry *entry)
+/* Ends the membership; the process may still live. */
+static void remove_member(struct registry *registry, struct member_entry *entry)
 {
     if (!entry)
         return;
@@ -120,15 +120,15 @@ static struct foster *find_foster(const struct registry *registry, pid_t pid)
     return map_get(&registry->fosters, (uint64_t)pid);
 }
 
-/* The process is gone, whatever it was to us. */
-static void bury(struct registry *registry, pid_t pid)
+/* Removes a process that is gone, as a member and as a foster parent. */
+static void remove_process(struct registry *registry, pid_t pid)
 {
     drop_foster(registry, find_foster(registry, pid));
-    forget(registry, find_entry(registry, pid));
+    remove_member(registry, find_entry(registry, pid));
 }
 
-static int join(struct registry *registry, struct run_entry *run, int64_t sheet_num, pid_t pid,
-                struct member_entry **ret)
+static int add_member(struct registry *registry, struct run_entry *run, int64_t sheet_num,
+                      pid_t pid, struct member_entry **ret)
 {
     _cleanup_free_ struct member_entry *entry = calloc(1, sizeof(*entry));
     if (!entry)
@@ -145,22 +145,22 @@ static int join(struct registry *registry, struct run_entry *run, int64_t sheet_
     return 0;
 }
 
-/* Where a process belongs that was not known before. */
+/* The place of a process that was not known before. */
 struct place {
-    struct run_entry *run; /* NULL: nowhere */
+    struct run_entry *run; /* NULL: in no run */
     int64_t sheet_num;
     struct member_entry *parent;
     bool by_foster;
 };
 
-/* By the process that it was forked by, or is seen with. A start of UINT64_MAX is not known. */
+/* Finds the place through the parent. A start of UINT64_MAX is unknown. */
 static struct place place_below(const struct registry *registry, pid_t pid, pid_t ppid,
                                 uint64_t start_ticks)
 {
     struct member_entry *parent = find_entry(registry, ppid);
     const struct foster *foster = find_foster(registry, ppid);
 
-    /* A parent that is younger than its child is a stranger with its pid. */
+    /* A parent that is younger than its child is another process with the same pid. */
     if (parent && parent->member.start_ticks > start_ticks)
         parent = NULL;
     if (foster && !foster->is_doubted && start_ticks >= foster->run->root_ticks &&
@@ -171,12 +171,12 @@ static struct place place_below(const struct registry *registry, pid_t pid, pid_
     return (struct place){entry_of(parent->member.run), parent->member.sheet_num, parent, false};
 }
 
-static int join_place(struct registry *registry, const struct place *place, pid_t pid, pid_t ppid,
+static int add_placed(struct registry *registry, const struct place *place, pid_t pid, pid_t ppid,
                       struct member_entry **ret)
 {
     struct member_entry *entry;
 
-    int r = join(registry, place->run, place->sheet_num, pid, &entry);
+    int r = add_member(registry, place->run, place->sheet_num, pid, &entry);
     if (r < 0)
         return r;
     entry->member.ppid = ppid;
@@ -240,7 +240,7 @@ void registry_end_run(struct registry *registry, struct run *run)
         LIST_REMOVE(entry, siblings);
     drop_foster(registry, entry->foster);
     while (!TAILQ_EMPTY(&entry->members))
-        forget(registry, TAILQ_FIRST(&entry->members));
+        remove_member(registry, TAILQ_FIRST(&entry->members));
     run_index_remove(&registry->runs, entry);
     VEC_DONE(&run->sheets);
     free(entry);
@@ -262,7 +262,7 @@ struct run *registry_find_run(const struct registry *registry, const char *run_i
     return entry ? &entry->run : NULL;
 }
 
-struct run *registry_find_tag(const struct registry *registry, uint32_t tag)
+static struct run *find_run_by_tag(const struct registry *registry, uint32_t tag)
 {
     struct run *run = NULL;
 
@@ -301,7 +301,7 @@ size_t registry_run_count(const struct registry *registry)
 
 /* ---- registering ---- */
 
-static void note_registered(struct run_entry *run, int64_t sheet_num)
+static void record_step(struct run_entry *run, int64_t sheet_num)
 {
     if (!run->has_registered)
         run->sheet_num = sheet_num;
@@ -310,16 +310,16 @@ static void note_registered(struct run_entry *run, int64_t sheet_num)
     run->has_registered = true;
 }
 
-static void move_below(struct member_entry *top, struct run_entry *to, int64_t sheet_num)
+static void move_subtree(struct member_entry *top, struct run_entry *to, int64_t sheet_num)
 {
     const struct run *from = top->member.run;
     int64_t from_sheet = top->member.sheet_num;
 
     for (struct member_entry *at = top; at; at = member_tree_next_heir(top, at, from, from_sheet))
-        go_over(at, to, sheet_num);
+        move_entry(at, to, sheet_num);
 }
 
-/* A child of the foster parent that was there before the run. */
+/* Whether it is a child that the foster parent had before the run. */
 static bool is_too_old(const struct member_entry *entry)
 {
     const struct run_entry *run = (const struct run_entry *)entry->member.run;
@@ -328,8 +328,8 @@ static bool is_too_old(const struct member_entry *entry)
            entry->member.start_ticks < run->root_ticks;
 }
 
-/* Takes out those that turned out to be too old, and what they have forked. */
-static void expel_too_old(struct registry *registry, struct run_entry *run)
+/* Removes members that are too old, with their descendants. */
+static void remove_too_old(struct registry *registry, struct run_entry *run)
 {
     struct member_entry *entry, *next;
 
@@ -342,11 +342,12 @@ static void expel_too_old(struct registry *registry, struct run_entry *run)
         if (!entry->is_leaving)
             continue;
         run->run.processes -= run->run.processes > 0;
-        forget(registry, entry);
+        remove_member(registry, entry);
     }
 }
 
-/* When a process started may tell that it does not belong; when the root did, that of others. */
+/* The start time may show that a process does not belong to its run; that of the root may show it
+ * for others. */
 static void learn_start(struct registry *registry, struct member_entry *entry, uint64_t start_ticks)
 {
     struct run_entry *run = entry_of(entry->member.run);
@@ -359,11 +360,11 @@ static void learn_start(struct registry *registry, struct member_entry *entry, u
         run->root_ticks = start_ticks;
     else if (!is_too_old(entry))
         return;
-    expel_too_old(registry, run);
+    remove_too_old(registry, run);
 }
 
-/* Whether events have told of its birth, and so of each of its threads. */
-static bool is_told_of(const struct member_entry *entry)
+/* Whether its fork event has come; then all its threads are known too. */
+static bool has_fork_event(const struct member_entry *entry)
 {
     return !entry->member.was_found && !entry->awaits_fork;
 }
@@ -373,23 +374,23 @@ int registry_add(struct registry *registry, struct run *run, int64_t sheet_num, 
     struct run_entry *to = entry_of(run);
     struct member_entry *entry = find_entry(registry, pid);
 
-    if (entry && entry->member.has_ended && is_told_of(entry)) {
-        bury(registry, pid);
+    if (entry && entry->member.has_ended && has_fork_event(entry)) {
+        remove_process(registry, pid);
         entry = NULL;
     }
     if (!entry) {
-        int r = join(registry, to, sheet_num, pid, &entry);
+        int r = add_member(registry, to, sheet_num, pid, &entry);
         if (r < 0)
             return r;
         entry->awaits_fork = true;
         entry->is_not_root = to->has_registered && pid == run->root_pid;
         run->processes++;
     } else if (entry->member.run != run || entry->member.sheet_num != sheet_num) {
-        move_below(entry, to, sheet_num);
+        move_subtree(entry, to, sheet_num);
     }
     if (!to->has_registered && !run->root_pid)
         run->root_pid = pid;
-    note_registered(to, sheet_num);
+    record_step(to, sheet_num);
     entry->is_registered = true;
     entry->by_foster = false;
     learn_start(registry, entry, entry->member.start_ticks);
@@ -402,14 +403,14 @@ int registry_adopt(struct registry *registry, struct run *run, int64_t sheet_num
     struct run_entry *to = entry_of(run);
     struct member_entry *entry;
 
-    forget(registry, find_entry(registry, pid));
-    int r = join(registry, to, sheet_num, pid, &entry);
+    remove_member(registry, find_entry(registry, pid));
+    int r = add_member(registry, to, sheet_num, pid, &entry);
     if (r < 0)
         return r;
     entry->member.start_ticks = start_ticks;
     entry->member.was_found = true;
-    note_registered(to, sheet_num);
-    /* The root may be gone: the oldest that is left stands for it. */
+    record_step(to, sheet_num);
+    /* The root may be gone: the oldest remaining member replaces it. */
     if (!to->root_ticks || start_ticks < to->root_ticks)
         to->root_ticks = start_ticks;
     return 0;
@@ -425,7 +426,8 @@ int registry_set_foster(struct registry *registry, pid_t pid, struct run *run)
         free(foster);
         return -ENOMEM;
     }
-    *foster = (struct foster){.pid = pid, .run = to, .awaits_fork = !entry || !is_told_of(entry)};
+    *foster =
+        (struct foster){.pid = pid, .run = to, .awaits_fork = !entry || !has_fork_event(entry)};
     if (former)
         former->run->foster = NULL;
     free(former);
@@ -481,20 +483,11 @@ struct run *registry_run_of_reaped(struct registry *registry, pid_t parent, pid_
 
 /* ---- events ---- */
 
-/* Whether a fork is news of a process that is known already: a scan or whoever registered it was
- * quicker than the event. */
-static bool is_late_news(const struct member_entry *entry)
+/* Whether the fork event is that of a known process: a reading or a registration was faster than
+ * the event. */
+static bool is_late_fork(const struct member_entry *entry)
 {
-    return !entry->member.has_ended && !is_told_of(entry);
-}
-
-static void note_late_fork(struct registry *registry, struct member_entry *entry, pid_t parent)
-{
-    entry->member.was_found = entry->awaits_fork = false;
-    entry->member.threads = 1;
-    entry->member.ppid = parent;
-    if (!entry->parent)
-        member_tree_join(entry, find_entry(registry, parent));
+    return !entry->member.has_ended && !has_fork_event(entry);
 }
 
 int registry_fork(struct registry *registry, pid_t parent, pid_t child)
@@ -507,18 +500,22 @@ int registry_fork(struct registry *registry, pid_t parent, pid_t child)
         foster->awaits_fork = false;
         foster->is_doubted = true;
     }
-    if (entry && is_late_news(entry)) {
-        note_late_fork(registry, entry, parent);
+    if (entry && is_late_fork(entry)) {
+        entry->member.was_found = entry->awaits_fork = false;
+        entry->member.threads = 1;
+        entry->member.ppid = parent;
+        if (!entry->parent)
+            member_tree_join(entry, find_entry(registry, parent));
         return 0;
     }
-    /* The pid is another's now. */
+    /* The pid belongs to a new process now. */
     if (is_late_foster)
-        forget(registry, entry);
+        remove_member(registry, entry);
     else
-        bury(registry, child);
+        remove_process(registry, child);
 
     const struct place place = place_below(registry, child, parent, UINT64_MAX);
-    return place.run ? join_place(registry, &place, child, parent, &entry) : 0;
+    return place.run ? add_placed(registry, &place, child, parent, &entry) : 0;
 }
 
 void registry_thread(struct registry *registry, pid_t pid)
@@ -528,8 +525,8 @@ void registry_thread(struct registry *registry, pid_t pid)
         entry->member.threads++;
 }
 
-/* Of a process that was found, nobody knows how many threads it has: the last that ends tells. */
-static void note_root_end(struct member_entry *entry, int wait_status)
+/* The thread count of a process that a reading found is unknown: the last exit event wins. */
+static void record_root_end(struct member_entry *entry, int wait_status)
 {
     struct run *run = entry->member.run;
 
@@ -547,18 +544,18 @@ void registry_exit(struct registry *registry, pid_t pid, int wait_status)
         entry->member.threads--;
     if (entry && entry->member.threads)
         return;
-    /* How many threads one has that was found, nobody knows: its readings tell. */
+    /* The thread count of a process that a reading found is unknown: readings show its end. */
     if (!entry || !entry->member.was_found)
         drop_foster(registry, find_foster(registry, pid));
     if (!entry)
         return;
     entry->member.has_ended = true;
-    note_root_end(entry, wait_status);
+    record_root_end(entry, wait_status);
 }
 
 /* ---- readings ---- */
 
-/* For one whose parent was not known, or joined after it. */
+/* For a member whose parent was unknown, or joined after it. */
 static void learn_parent(struct registry *registry, struct member_entry *entry, pid_t ppid)
 {
     if (entry->parent || (entry->member.ppid && entry->member.ppid != ppid))
@@ -598,12 +595,12 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
 
     check_foster(registry, pid, start_ticks);
     if (entry && is_another(entry, start_ticks)) {
-        forget(registry, entry);
+        remove_member(registry, entry);
         entry = NULL;
     }
     if (!entry) {
         const struct place place = place_below(registry, pid, ppid, start_ticks);
-        int r = place.run ? join_place(registry, &place, pid, ppid, &entry) : 0;
+        int r = place.run ? add_placed(registry, &place, pid, ppid, &entry) : 0;
         if (r < 0)
             return r;
         if (entry)
@@ -611,7 +608,7 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
     }
     if (entry && !entry->member.start_ticks) {
         learn_start(registry, entry, start_ticks);
-        entry = find_entry(registry, pid); /* it may have turned out not to belong */
+        entry = find_entry(registry, pid); /* it may have been removed as too old */
     }
     if (entry) {
         learn_parent(registry, entry, ppid);
@@ -624,14 +621,14 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
 int registry_place_tagged(struct registry *registry, uint32_t tag, pid_t pid, pid_t ppid,
                           uint64_t start_ticks, struct member **ret)
 {
-    struct run *run = registry_find_tag(registry, tag);
+    struct run *run = find_run_by_tag(registry, tag);
     struct member_entry *entry;
 
     *ret = NULL;
     if (!run || find_entry(registry, pid))
         return 0;
     const struct place place = {.run = entry_of(run), .sheet_num = entry_of(run)->sheet_num};
-    int r = join_place(registry, &place, pid, ppid, &entry);
+    int r = add_placed(registry, &place, pid, ppid, &entry);
     if (r < 0)
         return r;
     entry->member.was_found = true;
@@ -654,7 +651,7 @@ void registry_drop_gone(struct registry *registry)
     while (entry) {
         struct member_entry *next = TAILQ_NEXT(entry, by_age);
         if (!entry->member.was_placed && (entry->member.has_ended || entry->member.was_found))
-            bury(registry, entry->member.pid);
+            remove_process(registry, entry->member.pid);
         entry = next;
     }
 }
@@ -690,7 +687,7 @@ struct member *registry_find(const struct registry *registry, pid_t pid)
 void registry_remove(struct registry *registry, pid_t pid)
 {
     map_remove(&registry->strangers, (uint64_t)pid);
-    bury(registry, pid);
+    remove_process(registry, pid);
 }
 
 size_t registry_count(const struct registry *registry)

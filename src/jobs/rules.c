@@ -1,10 +1,10 @@
-/* What a process says of itself is hostile, and glibc's matcher has no limits of its own:
- * - Where a pattern fits nowhere, it tries from each place, which takes time by the square of the
- *   text: 50 ms for `(.*)x` and 4 KB, 0.8 s for 16 KB, half a minute if the pattern leads to ever
- * new states. So it sees RULE_TEXT_MAX_BYTES of a text, and is first asked whether the pattern fits
- * at all, anchored, which takes one pass: 20 µs, 50 ms with ever new states.
- * - It keeps every state that a text has led it to, up to 3 KB for a byte. So a pattern is compiled
- *   anew (10 µs) after as many bytes as one text may have. */
+/* The facts about a process may be hostile, and glibc's matcher has no limits:
+ * - If a pattern does not match, glibc tries it from every position, which takes quadratic time: 50
+ * ms for `(.*)x` and 4 KB, 0.8 s for 16 KB, half a minute if the pattern leads to ever new states.
+ *   Therefore it gets only RULE_TEXT_MAX_BYTES of a text, and first an anchored pattern that tests
+ * in one pass whether there is a match: 20 µs, 50 ms with ever new states.
+ * - It keeps every state that a text has led to, up to 3 KB per byte. Therefore a pattern is
+ * compiled again (10 µs) after as many bytes as one text may have. */
 #include "jobs/rules.h"
 
 #include <errno.h>
@@ -19,19 +19,19 @@
 #include "model/job.h"
 #include "model/rule-pattern.h"
 
-/* Of a command line or a path, for patterns. */
+/* The part of a command line or path that patterns see. */
 #define RULE_TEXT_MAX_BYTES 4096
-/* What templates can name: {0} to {9}. */
+/* Templates can use {0} to {9}. */
 #define GROUPS_MAX 10
 
 struct rule {
     const struct job_rule *rule;
-    size_t length;  /* of a workspace, slashes at its end left out */
-    size_t *values; /* where the variables of an env rule are among those that are asked for */
+    size_t length;  /* of a workspace, without slashes at its end */
+    size_t *values; /* positions of an env rule's variables in the request */
 
     bool has_regexes;
-    regex_t test;  /* whether it fits at all */
-    regex_t regex; /* where, and its groups */
+    regex_t test;  /* whether it matches */
+    regex_t regex; /* where, with its groups */
     size_t seen_bytes;
 };
 
@@ -42,13 +42,13 @@ struct rules {
     size_t names_capacity;
 };
 
-/* What a template is filled in from. */
-struct supply {
+/* The values that a template can use. */
+struct template_values {
     const struct rule *rule;
     const struct process_facts *facts;
     const char *text;
     regmatch_t groups[GROUPS_MAX];
-    char group[JOB_ID_MAX_BYTES + 2]; /* one more than can be used, to be refused */
+    char group[JOB_ID_MAX_BYTES + 2]; /* one byte more than valid, so that too long ids fail */
 };
 
 /* ---- patterns ---- */
@@ -81,7 +81,7 @@ static int compile(struct rule *rule)
     return 0;
 }
 
-/* 1, 0 or -ENOMEM. */
+/* Returns 1, 0 or -ENOMEM. */
 static int match_pattern(struct rule *rule, const char *text, regmatch_t *ret_groups)
 {
     char cut[RULE_TEXT_MAX_BYTES + 1];
@@ -110,7 +110,7 @@ static bool is_at_or_below(const char *path, const char *directory, size_t lengt
     return strncmp(path, directory, length) == 0 && (path[length] == '/' || !path[length]);
 }
 
-/* Whether a path may begin at `at`: at the start of a word, after what parts a word (`--out=DIR`,
+/* Whether a path may begin at `at`: at the start of a word, after a separator (`--out=DIR`,
  * `-v DIR:/mnt`), or after an option of one letter (`-IDIR`). */
 static bool can_begin(const char *text, const char *at)
 {
@@ -166,39 +166,40 @@ static bool match_variables(const struct rule *rule, const struct process_facts 
 
 /* ---- templates ---- */
 
-/* A group that took no part stands for nothing, not for no match. */
-static const char *get_group(struct supply *supply, size_t number)
+/* A group that did not take part in the match is an empty string. */
+static const char *get_group(struct template_values *template_values, size_t number)
 {
-    const regmatch_t *group = &supply->groups[number];
+    const regmatch_t *group = &template_values->groups[number];
     size_t length = group->rm_so < 0 ? 0 : (size_t)(group->rm_eo - group->rm_so);
 
-    length = MIN(length, sizeof(supply->group) - 1);
+    length = MIN(length, sizeof(template_values->group) - 1);
     if (length)
-        memcpy(supply->group, supply->text + group->rm_so, length);
-    supply->group[length] = '\0';
-    return supply->group;
+        memcpy(template_values->group, template_values->text + group->rm_so, length);
+    template_values->group[length] = '\0';
+    return template_values->group;
 }
 
-static const char *look_up(void *data, const char *name, size_t length)
+static const char *find_value(void *data, const char *name, size_t length)
 {
-    struct supply *supply = data;
-    const struct text_list *names = &supply->rule->rule->names;
+    struct template_values *template_values = data;
+    const struct text_list *names = &template_values->rule->rule->names;
 
     for (size_t i = 0; i < names->count; i++)
         if (strlen(names->items[i]) == length && memcmp(names->items[i], name, length) == 0)
-            return value_of(supply->rule, supply->facts, i);
-    if (!supply->text || length != 1 || *name < '0' || *name > '9')
+            return value_of(template_values->rule, template_values->facts, i);
+    if (!template_values->text || length != 1 || *name < '0' || *name > '9')
         return NULL;
-    return get_group(supply, (size_t)(*name - '0'));
+    return get_group(template_values, (size_t)(*name - '0'));
 }
 
-/* 1, 0 if what comes out is no name, or -ENOMEM. */
-static int expand(struct supply *supply, char *ret_job_id)
+/* Returns 1, 0 if the result is not a valid job id, or -ENOMEM. */
+static int expand_template(struct template_values *template_values, char *ret_job_id)
 {
     _cleanup_text_ struct text job_id = {0};
     const char *reason;
 
-    int r = job_rule_expand(supply->rule->rule->job_id, look_up, supply, &job_id);
+    int r =
+        job_rule_expand(template_values->rule->rule->job_id, find_value, template_values, &job_id);
     if (r < 0)
         return r == -ENOMEM ? r : 0;
     if (job_id_check(text_string(&job_id), &reason) < 0)
@@ -207,7 +208,7 @@ static int expand(struct supply *supply, char *ret_job_id)
     return 1;
 }
 
-/* ---- all of them ---- */
+/* ---- all rules ---- */
 
 static int find_name(const struct text_list *names, const char *name)
 {
@@ -240,7 +241,7 @@ static int request_variables(struct rules *rules, struct rule *rule)
     return 0;
 }
 
-static int prepare(struct rules *rules, struct rule *rule)
+static int prepare_rule(struct rules *rules, struct rule *rule)
 {
     switch (rule->rule->kind) {
     case JOB_RULE_WORKSPACE:
@@ -270,7 +271,7 @@ int rules_new(const struct job_rule_list *list, struct rules **ret)
     for (size_t i = 0; i < list->count; i++) {
         rules->items[i].rule = &list->items[i];
         rules->count++;
-        int r = prepare(rules, &rules->items[i]);
+        int r = prepare_rule(rules, &rules->items[i]);
         if (r < 0)
             return r;
     }
@@ -301,27 +302,29 @@ const struct fact_request *rules_request(const struct rules *rules)
     return &rules->request;
 }
 
-/* 1, 0 or -ENOMEM. */
-static int match(struct rule *rule, struct supply *supply)
+/* Returns 1, 0 or -ENOMEM. */
+static int match_rule(struct rule *rule, struct template_values *template_values)
 {
-    const struct process_facts *facts = supply->facts;
+    const struct process_facts *facts = template_values->facts;
 
     switch (rule->rule->kind) {
     case JOB_RULE_WORKSPACE: return match_workspace(rule, facts);
     case JOB_RULE_ENV: return match_variables(rule, facts);
-    case JOB_RULE_CGROUP: supply->text = facts->cgroup; break;
-    case JOB_RULE_COMMAND: supply->text = facts->command; break;
+    case JOB_RULE_CGROUP: template_values->text = facts->cgroup; break;
+    case JOB_RULE_COMMAND: template_values->text = facts->command; break;
     }
-    return supply->text ? match_pattern(rule, supply->text, supply->groups) : 0;
+    return template_values->text
+               ? match_pattern(rule, template_values->text, template_values->groups)
+               : 0;
 }
 
 int rules_match(const struct rules *rules, const struct process_facts *facts, char *ret_job_id)
 {
     for (size_t i = 0; i < rules->count; i++) {
-        struct supply supply = {.rule = &rules->items[i], .facts = facts};
-        int r = match(&rules->items[i], &supply);
+        struct template_values template_values = {.rule = &rules->items[i], .facts = facts};
+        int r = match_rule(&rules->items[i], &template_values);
         if (r > 0)
-            r = expand(&supply, ret_job_id);
+            r = expand_template(&template_values, ret_job_id);
         if (r != 0)
             return r;
     }

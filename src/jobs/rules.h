@@ -1,5 +1,5 @@
-/* The rules of the configuration, compiled: which job a process belongs to that nobody registered.
- * Pure: facts come in (the rules say which they need), a name goes out. */
+/* The compiled job rules of the configuration, which assign unregistered processes to jobs. Pure:
+ * the input are facts about a process (the rules state which they need), the output is a job id. */
 #pragma once
 
 #include "model/job-rule.h"
@@ -7,15 +7,15 @@
 
 struct rules;
 
-/* 0, -EINVAL (a pattern that does not compile, which the configuration should have refused) or
- * -ENOMEM. The list must outlive it. */
+/* Returns 0, -EINVAL (a pattern does not compile; the configuration should have rejected it) or
+ * -ENOMEM. The list must outlive the rules. */
 int rules_new(const struct job_rule_list *list, struct rules **ret);
 void rules_free(struct rules *rules);
 void rules_freep(struct rules **rules);
 
-/* What must be read of a process to tell; nothing, if there are no rules. */
+/* The facts that rules_match() needs; none if there are no rules. */
 const struct fact_request *rules_request(const struct rules *rules);
 
-/* The job_id by the first rule that matches, checked as job_id_check() does (a template may give
- * anything). 1, 0 if none matches, or -ENOMEM. `ret_job_id` has JOB_ID_MAX_BYTES + 1. */
+/* Returns 1 and the job id of the first rule that matches and whose template gives a valid id, 0 if
+ * there is none, or -ENOMEM. `ret_job_id` has room for JOB_ID_MAX_BYTES + 1 bytes. */
 int rules_match(const struct rules *rules, const struct process_facts *facts, char *ret_job_id);

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* FNV-1a. Clients choose the names of jobs, so that a hash alone decides nothing. */
+/* FNV-1a. Clients choose job ids and may cause collisions, so every lookup compares the text too.
+ */
 static uint64_t hash_of(const char *text)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -49,7 +50,7 @@ static void unchain(struct run_index *index, enum run_key key, struct run_entry 
 
     if (at == entry) {
         map_remove(map, entry->hashes[key]);
-        /* There is room where one was just removed. */
+        /* This cannot fail: the removal has made room. */
         if (entry->same_hash[key])
             map_put(map, entry->hashes[key], entry->same_hash[key]);
         return;
@@ -83,7 +84,7 @@ void run_index_remove(struct run_index *index, struct run_entry *entry)
     index->count--;
 }
 
-static bool is_of(const struct run_entry *entry, int64_t uid)
+static bool belongs_to(const struct run_entry *entry, int64_t uid)
 {
     return !int_is_known(uid) || entry->run.uid == uid;
 }
@@ -93,7 +94,7 @@ struct run_entry *run_index_find(const struct run_index *index, enum run_key key
 {
     struct run_entry *entry = map_get(&index->by_key[key], hash_of(text));
 
-    while (entry && (!is_of(entry, uid) || strcmp(text_of(entry, key), text) != 0))
+    while (entry && (!belongs_to(entry, uid) || strcmp(text_of(entry, key), text) != 0))
         entry = entry->same_hash[key];
     return entry;
 }

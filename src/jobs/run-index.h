@@ -1,5 +1,5 @@
-/* The runs that go on, oldest first, and by the texts that name them. For the registry alone, which
- * keeps what else it knows of a run in the same place. */
+/* The runs in progress, by age, run id and job id. Used only by the registry, which stores its own
+ * data about a run in the same entry. */
 #pragma once
 
 #include <sys/queue.h>
@@ -17,20 +17,20 @@ struct foster;
 struct member_entry;
 
 struct run_entry {
-    struct run run; /* what others see; first, so that it can be found by that */
+    struct run run; /* the public part; first, so that the entry can be found from it */
 
     TAILQ_HEAD(, member_entry) members;
     LIST_HEAD(, run_entry) inner; /* runs that were started in it */
     LIST_ENTRY(run_entry) siblings;
     struct foster *foster; /* NULL: none */
-    uint64_t root_ticks;   /* when its first process started; 0: not known */
-    int64_t sheet_num;   /* of all processes that were registered; INT_UNKNOWN: several, or none */
-    bool has_registered; /* any process, in this life or an earlier one */
+    uint64_t root_ticks;   /* start of its first process; 0: not known */
+    int64_t sheet_num;     /* the step of all registered processes; INT_UNKNOWN: several, or none */
+    bool has_registered;   /* a process was registered, possibly before a restart of the daemon */
 
-    /* of the index */
+    /* used by the index */
     TAILQ_ENTRY(run_entry) neighbours;
     uint64_t hashes[RUN_KEYS];
-    struct run_entry *same_hash[RUN_KEYS]; /* the one before it */
+    struct run_entry *same_hash[RUN_KEYS]; /* the previous entry with the same hash */
 };
 
 struct run_index {
@@ -42,10 +42,10 @@ struct run_index {
 void run_index_init(struct run_index *index);
 void run_index_done(struct run_index *index);
 
-/* The entry stays the caller's. 0 or -ENOMEM, with the index as it was. */
+/* The caller keeps ownership of the entry. Returns 0, or -ENOMEM with the index unchanged. */
 int run_index_add(struct run_index *index, struct run_entry *entry);
 void run_index_remove(struct run_index *index, struct run_entry *entry);
 
-/* The latest with that text, of that user (INT_UNKNOWN: of anybody); NULL: none. */
+/* Returns the latest run with that id, of that user (INT_UNKNOWN: of any user), or NULL. */
 struct run_entry *run_index_find(const struct run_index *index, enum run_key key, const char *text,
                                  int64_t uid);

@@ -43,7 +43,7 @@ int run_end_sheet(struct run *run, int64_t sheet_num)
         return 0;
 
     struct run_sheet *last = &run->sheets.items[--run->sheets.count];
-    /* The others keep the order in which they began. */
+    /* Keeps the other steps in the order of their start. */
     for (; sheet < last; sheet++)
         sheet[0] = sheet[1];
     return 1;
