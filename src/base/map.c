@@ -108,3 +108,10 @@ void map_done(struct map *map)
     free(map->slots);
     *map = (struct map){0};
 }
+
+void map_done_free(struct map *map)
+{
+    for (size_t i = 0; i < map->capacity; i++)
+        free(map->slots[i].value);
+    map_done(map);
+}

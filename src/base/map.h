@@ -37,3 +37,5 @@ void *map_next(const struct map *map, size_t *position);
 /* Removes all entries and keeps the table. */
 void map_clear(struct map *map);
 void map_done(struct map *map);
+/* map_done() after free() of every value. */
+void map_done_free(struct map *map);

@@ -21,7 +21,7 @@
 #define REAL_UNKNOWN ((double)NAN)
 
 /* All `_mb` are MiB. */
-#define BYTES_PER_MB 1048576.0
+#define BYTES_PER_MB 1048576.0 /* MB means MiB */
 
 static inline bool int_is_known(int64_t value)
 {

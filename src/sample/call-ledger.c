@@ -7,10 +7,11 @@
 
 #include "base/macros.h"
 
-/* A look stands for no more time than this many intervals: nobody looked in between. */
+/* A sample represents at most this many intervals: after missed ticks, nothing is known about the
+ * time in between. */
 #define INTERVALS_MAX 2
 
-/* A process that lives. */
+/* A live process. */
 struct process_calls {
     pid_t pid;
     uint64_t start_ticks; /* 0: not known */
@@ -20,11 +21,11 @@ struct process_calls {
     struct syscall_profile profile;
 };
 
-/* What is added up of a run: of its dead, where it is counted; of all, where it is sampled. */
+/* The sums of a run: of its ended processes if it is counted, of all if it is sampled. */
 struct run_calls {
     bool is_counted;
     bool is_whole;
-    bool is_incomplete; /* something was lost on the way */
+    bool is_incomplete; /* some counts were lost */
     uint64_t lost_before;
     struct syscall_profile profile;
 };
@@ -68,7 +69,7 @@ void call_ledger_done(struct call_ledger *ledger)
     map_done(&ledger->runs);
 }
 
-/* Made anew if the pid has changed hands. NULL: no memory. */
+/* Resets the entry if the pid belongs to a new process. Returns NULL without memory. */
 static struct process_calls *get_process(struct call_ledger *ledger, const struct member *member,
                                          bool is_counted)
 {
@@ -116,7 +117,7 @@ int call_ledger_count(struct call_ledger *ledger, const struct run *run, bool is
     if (calls->is_counted)
         return 0;
 
-    syscall_profile_clear(&calls->profile); /* what was sampled is of another kind */
+    syscall_profile_clear(&calls->profile); /* samples and counts cannot be added */
     calls->is_counted = true;
     calls->is_whole = is_whole;
     calls->lost_before = ledger->lost_calls;
@@ -155,7 +156,7 @@ size_t call_ledger_counted_runs(const struct call_ledger *ledger)
     return count;
 }
 
-/* Processes that are left belong to nobody. */
+/* Also drops its remaining processes. */
 void call_ledger_end_run(struct call_ledger *ledger, const struct run *run)
 {
     size_t position = 0;
@@ -180,8 +181,8 @@ void call_ledger_begin(struct call_ledger *ledger, const struct moment *now, uin
     ledger->generation++;
 }
 
-/* What a look at this process stands for: not more than it has lived. */
-static uint64_t time_of_look(const struct call_ledger *ledger, const struct member *member)
+/* The time that a sample of this process represents: at most its age. */
+static uint64_t sample_ns(const struct call_ledger *ledger, const struct member *member)
 {
     uint64_t ns_per_tick = NS_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
     uint64_t born_ns = member->start_ticks * ns_per_tick;
@@ -191,7 +192,7 @@ static uint64_t time_of_look(const struct call_ledger *ledger, const struct memb
     return MIN(ledger->since_ns, ledger->now.boot_ns - born_ns + ns_per_tick);
 }
 
-/* The part of it that was spent in the call. */
+/* The part of it that the thread spent in the call. */
 static uint64_t time_in_call(const struct thread_call *call, uint64_t ns)
 {
     uint64_t cpu_ns = call->user_ns + call->system_ns;
@@ -206,7 +207,7 @@ int call_ledger_sample(struct call_ledger *ledger, const struct member *member,
 {
     bool is_counted = call_ledger_counts_any(ledger, member->run);
     struct process_calls *process =
-        is_counted ? NULL : get_process(ledger, member, false); /* sums are better */
+        is_counted ? NULL : get_process(ledger, member, false); /* it has exact sums */
     struct syscall_sum sum = {.call = call->call};
     int r = 0;
 
@@ -214,9 +215,9 @@ int call_ledger_sample(struct call_ledger *ledger, const struct member *member,
         return -ENOMEM;
     if (process)
         process->generation = ledger->generation;
-    /* The call that goes on after an interruption: which one that is, nobody tells. */
+    /* restart_syscall continues an interrupted call, which is unknown. */
     if (call->call != SYSCALL_NONE && call->call != SYS_restart_syscall)
-        sum.ns = time_in_call(call, time_of_look(ledger, member));
+        sum.ns = time_in_call(call, sample_ns(ledger, member));
     if (!sum.ns)
         return 0;
     if (process)
@@ -244,7 +245,7 @@ int call_ledger_sum(struct call_ledger *ledger, const struct member *member,
     return syscall_profile_add(&process->profile, sum);
 }
 
-/* Of those that were not seen any more, sums wait for the word of their end. */
+/* Drops sampled processes that were not seen. Counted ones stay until their exit is reported. */
 void call_ledger_end(struct call_ledger *ledger, uint64_t lost_calls)
 {
     size_t position = 0;
@@ -281,7 +282,7 @@ int call_ledger_ended(struct call_ledger *ledger, const struct member *member,
     return r;
 }
 
-/* ---- what is known ---- */
+/* ---- results ---- */
 
 int call_ledger_fill_process(const struct call_ledger *ledger, struct arena *arena,
                              struct process_metric *metric)
@@ -300,7 +301,7 @@ int call_ledger_fill_process(const struct call_ledger *ledger, struct arena *are
     return r;
 }
 
-/* Of the living of a run that is counted, and of those that were started in it. */
+/* Adds the live processes of a counted run and of the runs started in it. */
 static int add_living(const struct call_ledger *ledger, const struct run *run,
                       struct syscall_profile *into)
 {

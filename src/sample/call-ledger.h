@@ -1,11 +1,10 @@
-/* The ledger of system calls: in which of them each process and each run has spent its time.
+/* The ledger of system calls: in which calls each process and each run has spent its time.
  *
- * There are two kinds of entries. A run is counted where every call is: then sums come in, of the
- * living at every tick and of the dead with their end, and nothing is guessed. The others are
- * sampled: at every tick a look at each thread tells the call that it is in, which then stands for
- * the time since the last look. A thread that is on no CPU is in its call for certain. One that is
- * on a CPU may have come back already: it stands for that part of the time that the thread has
- * spent in the kernel, of all that it has had of the CPU.
+ * A run is either counted or sampled. If every call is counted, the input are sums, of live
+ * processes at every tick and of ended ones with their exit, and nothing is estimated. Otherwise
+ * each tick samples the call that each thread is in, and the sample represents the time since the
+ * last one. A thread on no CPU is certainly in its call. A thread on a CPU may have returned
+ * already: its sample represents only the share of system time in the thread's CPU time.
  *
  * A process counts for the run that owns it and for every run that this one was started in. No I/O,
  * no clock. */
@@ -19,50 +18,51 @@
 #include "model/syscall-profile.h"
 #include "probe/thread-call.h"
 
-/* Zero-initialised is empty. */
+/* A zero-initialised ledger is empty and valid. */
 struct call_ledger {
     struct map processes; /* pid → struct process_calls */
     struct map runs;      /* by the run's address → struct run_calls */
     unsigned generation;
-    struct moment now;   /* of this look */
-    uint64_t since_ns;   /* that it stands for, at most */
-    uint64_t lost_calls; /* that whoever counts has told of */
+    struct moment now;   /* of this tick */
+    uint64_t since_ns;   /* the time that a sample represents at most */
+    uint64_t lost_calls; /* as of the last tick */
 };
 
 void call_ledger_done(struct call_ledger *ledger);
 
-/* One tick: begin, then samples and sums of all members that live, end. `interval_ns` is how often
- * there are ticks. */
+/* One tick: begin, then samples and sums of all live members, then end. `interval_ns` is the time
+ * between ticks. */
 void call_ledger_begin(struct call_ledger *ledger, const struct moment *now, uint64_t interval_ns);
-/* One of its threads, as it was found. 0 or -ENOMEM. */
+/* Adds the sample of one thread. Returns 0 or -ENOMEM. */
 int call_ledger_sample(struct call_ledger *ledger, const struct member *member,
                        const struct thread_call *call);
-/* What it has called in all: one call. 0 or -ENOMEM. */
+/* Sets the total of one call of a member. Returns 0 or -ENOMEM. */
 int call_ledger_sum(struct call_ledger *ledger, const struct member *member,
                     const struct syscall_sum *sum);
-/* How many calls were lost, of whomever: then nothing that is counted is whole any more. */
+/* `lost_calls` is the number of calls lost so far, of any process: if it has grown, all counts are
+ * lower bounds. */
 void call_ledger_end(struct call_ledger *ledger, uint64_t lost_calls);
 
-/* A member has ended, with all that it has called (NULL: nobody knows). 0 or -ENOMEM. */
+/* A member has ended, with the given calls (NULL: unknown). Returns 0 or -ENOMEM. */
 int call_ledger_ended(struct call_ledger *ledger, const struct member *member,
                       const struct syscall_profile *calls);
 
-/* From now on the run is counted; `is_whole`: from its very beginning. 0 or -ENOMEM. */
+/* Starts to count the run; `is_whole`: from its very beginning. Returns 0 or -ENOMEM. */
 int call_ledger_count(struct call_ledger *ledger, const struct run *run, bool is_whole);
-/* The run itself; or it, or one that it was started in. */
+/* Whether the run itself is counted; whether it or a run that it was started in is. */
 bool call_ledger_counts(const struct call_ledger *ledger, const struct run *run);
 bool call_ledger_counts_any(const struct call_ledger *ledger, const struct run *run);
-/* Whether it is, or one that it was started in, and is not counted itself: then it is sampled. */
+/* Whether the run or one that it was started in is not counted, and therefore needs samples. */
 bool call_ledger_samples_any(const struct call_ledger *ledger, const struct run *run);
-/* The run is over, and nothing of it is remembered. */
+/* Drops all data of a run that is over. */
 void call_ledger_end_run(struct call_ledger *ledger, const struct run *run);
 size_t call_ledger_counted_runs(const struct call_ledger *ledger);
 
-/* What is known of one process, in a row of a snapshot. Lists are placed in `arena`. 0 or -ENOMEM.
+/* Fills the system call fields of a process. Lists are allocated in `arena`. Returns 0 or -ENOMEM.
  */
 int call_ledger_fill_process(const struct call_ledger *ledger, struct arena *arena,
                              struct process_metric *metric);
 
-/* What is known of a run. */
+/* Fills the system call fields of a run. Returns 0 or -ENOMEM. */
 int call_ledger_fill_run(const struct call_ledger *ledger, const struct run *run,
                          struct arena *arena, struct run_syscalls *ret);

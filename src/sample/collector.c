@@ -13,7 +13,7 @@
 
 struct collector {
     struct procfs *procfs;
-    struct kernel_probe *kernel; /* not its own; NULL: processes are read through procfs */
+    struct kernel_probe *kernel; /* owned by the caller; NULL: read through procfs */
     struct system_probe *system;
     struct sampler *sampler;
     struct readings readings;
@@ -30,7 +30,7 @@ int collector_new(const struct collector_options *options, struct collector **re
         return -ENOMEM;
 
     int r = procfs_new(proc_root, procfs_default_budget(), &collector->procfs);
-    /* Its pids would be other processes' than those that sonde knows. */
+    /* Its pids would not be those of sonde's pid namespace. */
     if (r == 0 && !options->proc_root && !procfs_is_live(collector->procfs))
         r = -EXDEV;
     if (r == 0)
@@ -64,7 +64,7 @@ void collector_use_kernel(struct collector *collector, struct kernel_probe *kern
     bool is_able = kernel && kernel_probe_has(kernel, KERNEL_PART_PROCESSES);
 
     collector->kernel = is_able ? kernel : NULL;
-    if (is_able) /* what is kept open there is of no more use */
+    if (is_able) /* closes the files that procfs keeps open */
         procfs_read_pids(collector->procfs, NULL, 0, &collector->readings);
 }
 

@@ -1,5 +1,5 @@
-/* Facts to snapshot in one call: the probes and the sampler together, for whoever wants snapshots:
- * the engine at its ticks, `sonde ps` twice, libsonde in its thread. */
+/* Takes a snapshot in one call: the probes and the sampler together. Used by the engine at every
+ * tick and by `sonde ps`. */
 #pragma once
 
 #include "probe/bpf/kernel-probe.h"
@@ -11,46 +11,47 @@ struct collector;
 struct collector_options {
     const char *proc_root;     /* NULL: /proc */
     const char *cgroup_root;   /* NULL: /sys/fs/cgroup */
-    struct registry *registry; /* not the collector's; NULL: no jobs */
+    struct registry *registry; /* owned by the caller; NULL: no jobs */
 };
 
-/* 0 or a negative errno; -EXDEV if /proc is not that of sonde's own pid namespace. */
+/* Returns 0 or a negative errno; -EXDEV if /proc is not that of sonde's own pid namespace. */
 int collector_new(const struct collector_options *options, struct collector **ret);
 void collector_free(struct collector *collector);
 void collector_freep(struct collector **collector);
 
-/* Reads processes through the kernel's own programs from now on; not the collector's. NULL: through
- * /proc again. */
+/* Switches to the kernel collector, which the caller owns; NULL: back to /proc. */
 void collector_use_kernel(struct collector *collector, struct kernel_probe *kernel);
 
-/* Reads these, in their order. Valid until the next reading. 0 or a negative errno. */
+/* Reads these processes, in their order, without a snapshot. *ret is valid until the next reading.
+ * Returns 0 or a negative errno. */
 int collector_look_at(struct collector *collector, const pid_t *pids, size_t count,
                       const struct readings **ret);
 
-/* Shows `depth` every process, as collector_take() does, for its own use: no snapshot comes of it.
- * 0 or a negative errno. */
+/* Calls `depth` for every process, like collector_take(), but takes no snapshot. Returns 0 or a
+ * negative errno. */
 int collector_look_for(struct collector *collector, probe_depth_fn depth, void *context);
 
-/* Which processes are read: all for which `depth` says so (NULL: all), or just `pids`, deeply. */
+/* The processes to read: those that `depth` does not skip (NULL: all), or only `pids`, with extras.
+ */
 struct collect_request {
     probe_depth_fn depth;
     void *context;
-    const pid_t *pids; /* NULL: look for them */
+    const pid_t *pids; /* NULL: scan */
     size_t pid_count;
 };
 
-/* 0 or a negative errno. `ret_moment` is when it was taken. */
+/* Takes a snapshot, which the caller frees. Returns 0 or a negative errno. */
 int collector_take(struct collector *collector, const struct collect_request *request,
                    struct snapshot **ret, struct moment *ret_moment);
 
-/* What processes are read with: "bpf" or "procfs". */
+/* The collector in use: "bpf" or "procfs". */
 const char *collector_name(const struct collector *collector);
 
-/* What went wrong, in words that name the cause and, where there is one, the fix. */
+/* A message for a collector's error, with the fix if there is one. */
 const char *collector_strerror(int error);
 
 struct sampler *collector_sampler(struct collector *collector);
 
-/* How many processes there may be: the smaller of the kernel's and of the cgroup limits that apply
- * to sonde. INT_UNKNOWN: not known. */
+/* The maximum number of processes: the smallest of the kernel's limits and of the cgroup limits
+ * that apply to sonde, or INT_UNKNOWN. */
 int64_t collector_pids_limit(const struct collector *collector);

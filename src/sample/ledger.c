@@ -13,11 +13,11 @@
 /* The kernel shows the reaped times of a living process in ticks of 10 ms, user and system each
  * rounded down: a debit up to this is rounding, not a loss. */
 #define ROUNDING_NS (25 * NS_PER_MSEC)
-/* wait4 is not rounded to ticks: more than was seen of it is what it should be. */
+/* wait4 is not rounded to ticks, so its result must not be smaller than the last reading. */
 #define FINAL_ROUNDING_NS NS_PER_MSEC
 
-/* A process whose end will be told may be gone for a moment before it is; after that, events were
- * lost. */
+/* A covered process may be gone for a moment before its exit is reported. After this many ticks the
+ * report is lost. */
 #define UNSEEN_MAX 3
 
 /* The account of one process. */
@@ -28,27 +28,27 @@ struct account {
     struct run_account *run; /* that owns it */
     LIST_ENTRY(account) in_run;
     bool seen;     /* at this tick */
-    bool is_final; /* sonde reaped it; `final` holds */
+    bool is_final; /* sonde has reaped it; `final` is valid */
     struct cpu_time own;
-    struct cpu_time reaped;      /* of its children, as the kernel last said */
-    struct cpu_time reaped_then; /* as it said the time before */
-    struct cpu_time debit;       /* of vanished children that `reaped` does not yet show */
-    struct cpu_time surplus;     /* credit of the last tick that met no debit */
+    struct cpu_time reaped;      /* of its children, at the last reading */
+    struct cpu_time reaped_then; /* at the reading before */
+    struct cpu_time debit;       /* of vanished children that `reaped` does not contain yet */
+    struct cpu_time surplus;     /* credit of the last tick without a debit */
     struct cpu_time final;
-    bool is_covered;             /* its end and those of its children will be told */
-    struct cpu_time before;      /* then: of children that it had reaped before that was so */
-    unsigned unseen;             /* ticks at which it should have been there */
-    bool is_settled;             /* vanished, and passed on */
-    unsigned unsettled_children; /* vanished at this tick, to be settled first */
+    bool is_covered;             /* its exit and those of its children will be reported */
+    struct cpu_time before;      /* if so: time of children that it had reaped before */
+    unsigned unseen;             /* ticks at which it was missing */
+    bool is_settled;             /* vanished, and its time was passed on */
+    unsigned unsettled_children; /* that vanished at this tick and must be settled first */
 };
 
-/* The sums of one run and of those that were started in it: each is entered for all of them at
- * once, so that a run can end without those that it was started in losing anything. */
+/* The sums of one run and of the runs started in it. Each process is added to all its runs at once,
+ * so that a run can end without a loss for the runs that it was started in. */
 struct run_account {
     const struct run *run;
     struct run_usage usage;
-    struct cpu_time settled;   /* of processes that are over and accounted for */
-    struct cpu_time passed_on; /* of those whose time is now in the account of a process outside */
+    struct cpu_time settled;   /* of ended processes */
+    struct cpu_time passed_on; /* of those whose time is now in the account of an outer process */
     LIST_HEAD(, account) accounts;
     struct cpu_time tick_living;
     bool tick_is_rounded;
@@ -67,7 +67,7 @@ static struct cpu_time add(struct cpu_time a, struct cpu_time b)
     return (struct cpu_time){a.total_ns + b.total_ns, a.user_ns + b.user_ns};
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
+static uint64_t difference_or_zero(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
 }
@@ -75,7 +75,8 @@ static uint64_t less(uint64_t a, uint64_t b)
 /* Never below zero. */
 static struct cpu_time subtract(struct cpu_time a, struct cpu_time b)
 {
-    return (struct cpu_time){less(a.total_ns, b.total_ns), less(a.user_ns, b.user_ns)};
+    return (struct cpu_time){difference_or_zero(a.total_ns, b.total_ns),
+                             difference_or_zero(a.user_ns, b.user_ns)};
 }
 
 static bool is_more_than_rounding(struct cpu_time time)
@@ -83,8 +84,8 @@ static bool is_more_than_rounding(struct cpu_time time)
     return time.total_ns > ROUNDING_NS;
 }
 
-/* What the process and all that it has reaped, or should have, have used; but for children whose
- * ends are told. */
+/* The time of the process and of all children that it has reaped, or should have, except those
+ * whose exits are reported. */
 static struct cpu_time account_total(const struct account *account)
 {
     if (account->is_covered)
@@ -114,21 +115,12 @@ int ledger_new(pid_t own_pid, struct ledger **ret)
     return 0;
 }
 
-static void free_all(struct map *map)
-{
-    size_t position = 0;
-
-    for (void *item; (item = map_next(map, &position));)
-        free(item);
-    map_done(map);
-}
-
 void ledger_free(struct ledger *ledger)
 {
     if (!ledger)
         return;
-    free_all(&ledger->accounts);
-    free_all(&ledger->runs);
+    map_done_free(&ledger->accounts);
+    map_done_free(&ledger->runs);
     VEC_DONE(&ledger->vanished);
     free(ledger);
 }
@@ -140,7 +132,7 @@ static struct run_account *find_run(const struct ledger *ledger, const struct ru
     return map_get(&ledger->runs, (uint64_t)(uintptr_t)run);
 }
 
-/* The account of the run that this one was started in; NULL: none. */
+/* Returns the account of the run that this one was started in, or NULL. */
 static struct run_account *outer_of(const struct ledger *ledger, const struct run_account *account)
 {
     struct run_account *outer = NULL;
@@ -150,7 +142,7 @@ static struct run_account *outer_of(const struct ledger *ledger, const struct ru
     return outer;
 }
 
-static int open_one(struct ledger *ledger, const struct run *run)
+static int open_run_account(struct ledger *ledger, const struct run *run)
 {
     struct run_account *opened = calloc(1, sizeof(*opened));
     if (!opened)
@@ -170,7 +162,7 @@ static int open_one(struct ledger *ledger, const struct run *run)
     return r;
 }
 
-/* After those that it was started in, so that none is missing once it is there. NULL without
+/* Opens the outer runs first, so that a run never exists without them. Returns NULL without
  * memory. */
 static struct run_account *open_run(struct ledger *ledger, const struct run *run)
 {
@@ -179,9 +171,9 @@ static struct run_account *open_run(struct ledger *ledger, const struct run *run
     if (found)
         return found;
     for (const struct run *at = run->parent; at; at = at->parent)
-        if (!find_run(ledger, at) && open_one(ledger, at) < 0)
+        if (!find_run(ledger, at) && open_run_account(ledger, at) < 0)
             return NULL;
-    return open_one(ledger, run) < 0 ? NULL : find_run(ledger, run);
+    return open_run_account(ledger, run) < 0 ? NULL : find_run(ledger, run);
 }
 
 static void mark_incomplete(struct run_account *run)
@@ -189,9 +181,9 @@ static void mark_incomplete(struct run_account *run)
     run->usage.cpu_is_incomplete = run->usage.rss_is_incomplete = true;
 }
 
-/* Time of a process that is over. If the end was reported and a run above is not covered yet, one
- * of that run's processes may reap this time and count it there: adding it, too, could count it
- * twice. If it is not reaped before that process is covered, that run misses it. */
+/* Adds the time of an ended process. If its exit was reported and an outer run is not covered yet,
+ * a process of that run may reap this time and count it there: adding it too could count it twice.
+ * If it is not reaped before that process is covered, it is missing from that run. */
 static void add_settled(const struct ledger *ledger, const struct account *account,
                         struct cpu_time time, bool is_complete)
 {
@@ -208,8 +200,8 @@ static void add_settled(const struct ledger *ledger, const struct account *accou
     }
 }
 
-/* Time of a process that is over, which will turn up in the account of a process of the run `to`:
- * nothing new for those that this one belongs to. The others know what was last seen of it. */
+/* For the time of an ended process that will appear in the account of a process of the run `to`.
+ * Nothing changes for the runs that contain `to`; the others keep the last known time. */
 static void pass_on(const struct ledger *ledger, struct run_account *run,
                     const struct run_account *to, struct cpu_time time)
 {
@@ -232,10 +224,10 @@ int ledger_set_parent(struct ledger *ledger, const struct run *run, const struct
 {
     const struct run_account *inner = find_run(ledger, run);
 
-    if (!inner) /* those above it are opened with it */
+    if (!inner) /* open_run() will open the outer ones with it */
         return 0;
     for (const struct run *at = parent; at; at = at->parent)
-        if (!find_run(ledger, at) && open_one(ledger, at) < 0)
+        if (!find_run(ledger, at) && open_run_account(ledger, at) < 0)
             return -ENOMEM;
     bool misses_cpu =
         inner->usage.cpu_is_incomplete || inner->settled.total_ns || inner->passed_on.total_ns;
@@ -282,15 +274,15 @@ static void close_account(struct ledger *ledger, struct account *account)
     free(map_remove(&ledger->accounts, (uint64_t)account->pid));
 }
 
-static void hand_account_over(struct account *account, struct run_account *run)
+static void move_account(struct account *account, struct run_account *run)
 {
     LIST_REMOVE(account, in_run);
     LIST_INSERT_HEAD(&run->accounts, account, in_run);
     account->run = run;
 }
 
-/* The process was registered in another run: it goes over with all that it has used. Runs that it
- * is outside of now will miss that, unless they reap it. */
+/* Moves a process that was registered in another run, with all its time. The runs that it leaves
+ * lose that time, unless they reap it. */
 static void change_run(const struct ledger *ledger, struct account *account,
                        struct run_account *run)
 {
@@ -298,7 +290,7 @@ static void change_run(const struct ledger *ledger, struct account *account,
 
     for (; left && !run_is_within(run->run, left->run); left = outer_of(ledger, left))
         mark_incomplete(left);
-    hand_account_over(account, run);
+    move_account(account, run);
 }
 
 void ledger_begin(struct ledger *ledger)
@@ -322,7 +314,7 @@ static uint64_t known(int64_t value)
     return int_is_known(value) && value > 0 ? (uint64_t)value : 0;
 }
 
-/* Values only rise: a counter that runs backwards keeps what it had. */
+/* Values never decrease: a counter that runs backwards is ignored. */
 static void raise_to(struct cpu_time *time, uint64_t total_ns, uint64_t user_ns)
 {
     time->total_ns = MAX(time->total_ns, total_ns);
@@ -344,10 +336,11 @@ static void observe_memory(struct run_account *run, const struct process_reading
     run->tick_shared_max = MAX(run->tick_shared_max, shared);
 }
 
-/* sonde's own wait4 is exact, unless less than was seen: then some of it was thrown away. */
+/* sonde's own wait4 is exact. If it returns less than was seen, the kernel has discarded some time.
+ */
 static void settle_final(const struct ledger *ledger, struct account *account)
 {
-    if (account->is_covered) { /* its own end was lost; what it reaped is counted already */
+    if (account->is_covered) { /* its exit report was lost; what it reaped is counted already */
         add_settled(ledger, account, account_total(account), false);
         return;
     }
@@ -357,14 +350,14 @@ static void settle_final(const struct ledger *ledger, struct account *account)
     add_settled(ledger, account, is_complete ? account->final : seen, is_complete);
 }
 
-/* Whether the pid has changed hands since the account was opened. */
+/* Whether the pid belongs to a new process. */
 static bool is_another(const struct account *account, const struct process_reading *reading)
 {
     return account->is_final ||
            (account->start_ticks && account->start_ticks != reading->start_ticks);
 }
 
-/* The pid lives again before its former owner was settled. */
+/* For a pid that was reused before the former process was settled. */
 static void settle_former(struct ledger *ledger, struct account *account)
 {
     if (account->is_final)
@@ -400,7 +393,7 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
     account->reaped_then = account->reaped;
     raise_to(&account->reaped, known(reading->reaped_user_ns) + known(reading->reaped_system_ns),
              known(reading->reaped_user_ns));
-    /* Its children are not reaped by it but thrown away, with all they used. */
+    /* The kernel discards its children with their figures. */
     bool throws_away = reading->ignores_sigchld && run->processes > 1 && !account->is_covered;
     for (; run_account; run_account = outer_of(ledger, run_account)) {
         run_account->tick_processes++;
@@ -422,7 +415,7 @@ int ledger_observe_ended(struct ledger *ledger, struct run *run)
     return 0;
 }
 
-/* The account of a process of that run, opened if there was none; NULL without memory. */
+/* Returns the account of a process of that run, opened if needed; NULL without memory. */
 static struct account *get_account(struct ledger *ledger, struct run *run, pid_t pid)
 {
     struct run_account *run_account = open_run(ledger, run);
@@ -449,9 +442,9 @@ int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struc
     return 0;
 }
 
-/* Holds what the kernel has credited to a living parent since the last tick against the debits of
+/* Subtracts what the kernel has credited to a live parent since the last tick from the debits of
  * its vanished children. A child that was read just before it was reaped vanishes a tick after its
- * credit, so credit that met no debit is kept for the next tick. */
+ * credit, so credit without a debit is kept for the next tick. */
 static void apply_credit(struct account *account)
 {
     struct cpu_time credit = subtract(account->reaped, account->reaped_then);
@@ -460,7 +453,7 @@ static void apply_credit(struct account *account)
     account->debit = subtract(account->debit, credit);
 }
 
-/* ---- ends that are told ---- */
+/* ---- reported exits ---- */
 
 void ledger_note_peak(struct ledger *ledger, struct run *run, int64_t peak_rss_bytes)
 {
@@ -479,10 +472,10 @@ int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid, uint64_t sta
                  const struct process_reading *reading)
 {
     struct account *former = find_account(ledger, pid);
-    /* It may have been read before its birth was told of. */
+    /* It may have been read before its fork was reported. */
     bool is_same = former && start_ticks && former->start_ticks == start_ticks;
 
-    /* A birth: whoever had the pid before is gone. */
+    /* A fork: the former process with this pid is gone. */
     if (former && !reading && !is_same)
         settle_former(ledger, former);
     struct account *account = get_account(ledger, run, pid);
@@ -503,7 +496,7 @@ int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid, uint64_t sta
         account->before = add(account->before, account->debit);
     if (reading->ignores_sigchld && run->processes > 1)
         for (struct run_account *at = account->run; at; at = outer_of(ledger, at))
-            mark_incomplete(at); /* what it threw away before is gone */
+            mark_incomplete(at); /* the kernel may have discarded children before */
     return 0;
 }
 
@@ -520,7 +513,7 @@ int ledger_ended(struct ledger *ledger, struct run *run, const struct process_en
     return 0;
 }
 
-/* Those that have been gone for too long: their ends were lost. */
+/* Settles covered processes that have been gone for too long: their exit reports were lost. */
 static void settle_lost(struct ledger *ledger)
 {
     size_t position = 0;
@@ -535,8 +528,8 @@ static void settle_lost(struct ledger *ledger)
     }
 }
 
-/* The account that a vanished process's figures should turn up in; NULL if there is none. A parent
- * younger than its child is a stranger with its pid. */
+/* Returns the account in which the figures of a vanished process should appear, or NULL. A parent
+ * that is younger than its child is another process with the same pid. */
 static struct account *heir_of(const struct ledger *ledger, const struct account *account)
 {
     struct account *parent = find_account(ledger, account->ppid);
@@ -544,8 +537,8 @@ static struct account *heir_of(const struct ledger *ledger, const struct account
                                                                                       : NULL;
 }
 
-/* Whether a process that is covered has reaped it, or one of those that were to. Steps are limited:
- * with pids that come round again, accounts may seem to be each other's parents. */
+/* Whether a covered process has reaped it, or has reaped an ancestor of it. The number of steps is
+ * limited, because reused pids may form a cycle of parents. */
 static bool is_absorbed(const struct ledger *ledger, const struct account *account)
 {
     size_t steps = ledger->accounts.count;
@@ -555,7 +548,7 @@ static bool is_absorbed(const struct ledger *ledger, const struct account *accou
     return account && account->is_covered;
 }
 
-/* All are judged before the first is closed: the way to the one that is covered leads through
+/* Checks all accounts before it closes the first: the path to a covered ancestor leads through
  * others that are gone. */
 void ledger_absorb_gone(struct ledger *ledger)
 {
@@ -571,8 +564,8 @@ void ledger_absorb_gone(struct ledger *ledger)
         }
 }
 
-/* Passes a vanished process's figures on. Returns the heir, if there is one. */
-static struct account *settle(const struct ledger *ledger, struct account *account)
+/* Passes the figures of a vanished process to its heir. Returns the heir, if there is one. */
+static struct account *settle_account(const struct ledger *ledger, struct account *account)
 {
     struct account *heir = heir_of(ledger, account);
     struct cpu_time total = account_total(account);
@@ -582,7 +575,7 @@ static struct account *settle(const struct ledger *ledger, struct account *accou
         add_settled(ledger, account, total, false);
         return NULL;
     }
-    if (heir->is_covered) { /* its end should have been reported */
+    if (heir->is_covered) { /* the exit should have been reported */
         heir->unsettled_children--;
         add_settled(ledger, account, total, false);
         return NULL;
@@ -616,15 +609,15 @@ static void list_vanished(struct ledger *ledger)
     }
 }
 
-/* Settles the vanished from the leaves up, so that a parent that vanished at the same tick passes
- * its children's figures on together with its own. */
+/* Settles vanished processes from the leaves up, so that a parent that vanished at the same tick
+ * passes on the figures of its children with its own. */
 static void settle_vanished(struct ledger *ledger)
 {
     list_vanished(ledger);
     for (size_t i = 0; i < ledger->vanished.count; i++) {
         struct account *account = ledger->vanished.items[i];
         while (account && has_vanished(ledger, account) && account->unsettled_children == 0)
-            account = settle(ledger, account);
+            account = settle_account(ledger, account);
     }
     for (size_t i = 0; i < ledger->vanished.count; i++)
         if (ledger->vanished.items[i]->is_settled)
@@ -643,7 +636,7 @@ static void settle_finals(struct ledger *ledger)
         close_account(ledger, ledger->vanished.items[i]);
 }
 
-static void sum_up(struct run_account *run)
+static void update_usage(struct run_account *run)
 {
     struct run_usage *usage = &run->usage;
     int64_t unique = run->tick_private + run->tick_shared_max;
@@ -685,11 +678,11 @@ void ledger_end(struct ledger *ledger)
     }
     position = 0;
     for (struct run_account *run; (run = map_next(&ledger->runs, &position));)
-        sum_up(run);
+        update_usage(run);
 }
 
-/* What is left of its processes counts on for the run that it was started in: where nobody reads
- * them any more, they pass like others that have vanished. */
+/* Its remaining processes still count for the run that it was started in; without further readings
+ * they are settled like vanished ones. */
 void ledger_end_run(struct ledger *ledger, const struct run *run)
 {
     struct run_account *ended = find_run(ledger, run);
@@ -702,7 +695,7 @@ void ledger_end_run(struct ledger *ledger, const struct run *run)
         bool may_be_reaped = account->is_covered && run->awaits_parent_cover;
 
         if (outer && !may_be_reaped) {
-            hand_account_over(account, outer);
+            move_account(account, outer);
             continue;
         }
         add_settled(ledger, account, account_total(account), false);

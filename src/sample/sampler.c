@@ -10,14 +10,14 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-/* The wall clock at boot is held fixed, so that a process's start_time does not waver with every
- * reading; it follows when the clock was set by more than this. */
+/* The wall clock at boot is kept constant, so that the start_time of a process does not change with
+ * every reading. It is updated when the clock was set by more than this. */
 #define BOOT_TIME_SLACK_NS (NS_PER_SEC / 2)
 
-/* The least that a rate of a run is made over. */
+/* The shortest time for a rate of a run. */
 #define RATE_MIN_NS (50 * NS_PER_MSEC)
 
-/* The last reading of a process, as far as rates need it. */
+/* The part of the last reading of a process that rates need. */
 struct previous {
     pid_t pid;
     uint64_t start_ticks;
@@ -26,13 +26,13 @@ struct previous {
     unsigned generation;
 };
 
-/* What is kept of a run from snapshot to snapshot. */
+/* The state of a run between snapshots. */
 struct run_state {
     bool has_cpu;
-    uint64_t cpu_ns; /* when a rate was last made */
+    uint64_t cpu_ns; /* at the last rate */
     uint64_t mono_ns;
     double cpu_percent;      /* the rate */
-    struct job_usage *usage; /* in the one that is being made */
+    struct job_usage *usage; /* in the present snapshot */
 };
 
 struct sampler {
@@ -41,7 +41,7 @@ struct sampler {
     struct registry *registry;
     struct ledger *ledger;
     char host[256];
-    struct process_metric unknown; /* what every process begins with */
+    struct process_metric unknown; /* the initial value of every process */
 
     unsigned generation;
     struct map processes; /* pid → struct previous */
@@ -54,7 +54,7 @@ struct sampler {
     uint64_t boot_real_ns; /* the wall clock at boot */
 };
 
-/* What is at hand while one snapshot is made. */
+/* The context of the snapshot that is being made. */
 struct taking {
     struct sampler *sampler;
     const struct sampler_input *input;
@@ -83,21 +83,12 @@ int sampler_new(const struct sampler_options *options, struct sampler **ret)
     return 0;
 }
 
-static void free_all(struct map *map)
-{
-    size_t position = 0;
-
-    for (void *item; (item = map_next(map, &position));)
-        free(item);
-    map_done(map);
-}
-
 void sampler_free(struct sampler *sampler)
 {
     if (!sampler)
         return;
-    free_all(&sampler->processes);
-    free_all(&sampler->runs);
+    map_done_free(&sampler->processes);
+    map_done_free(&sampler->runs);
     VEC_DONE(&sampler->gone);
     ledger_free(sampler->ledger);
     free(sampler);
@@ -120,7 +111,7 @@ static double percent(uint64_t part_ns, uint64_t whole_ns)
     return whole_ns ? 100.0 * (double)part_ns / (double)whole_ns : REAL_UNKNOWN;
 }
 
-/* How long the process had lived when it was read, on the boot clock, which its start is on. */
+/* The age of the process at its reading, by the boot clock, which its start time uses. */
 static int64_t age_ns(const struct taking *taking, const struct process_reading *reading)
 {
     const struct moment *moment = &taking->input->readings->moment;
@@ -130,8 +121,8 @@ static int64_t age_ns(const struct taking *taking, const struct process_reading 
     return (int64_t)(read_at_boot_ns - start_ns);
 }
 
-/* Over the last interval; over its life for one born within it; unknown for one that was there
- * before the first reading, and for a counter that ran backwards. */
+/* CPU over the last interval, or over its life for a process that started within it. Unknown for a
+ * process older than the first reading, and if the counter ran backwards. */
 static double process_cpu_percent(const struct taking *taking,
                                   const struct process_reading *reading,
                                   const struct previous *previous)
@@ -148,7 +139,8 @@ static double process_cpu_percent(const struct taking *taking,
                        reading->mono_ns - previous->mono_ns);
     }
 
-    /* Starts are rounded down to ticks, so one that seems a tick too old may be new. */
+    /* Start times are rounded down to ticks, so a process that seems one tick too old may be new.
+     */
     uint64_t born_ns = (reading->start_ticks + 1) * sampler->ns_per_tick;
     int64_t life_ns = age_ns(taking, reading);
     if (taking->is_first || born_ns < sampler->last.boot_ns || life_ns <= 0)
@@ -156,7 +148,7 @@ static double process_cpu_percent(const struct taking *taking,
     return percent((uint64_t)reading->cpu_ns, (uint64_t)life_ns);
 }
 
-/* Of a pid that was not there before, it is of generation 0. NULL: no memory. */
+/* A new entry has generation 0. Returns NULL without memory. */
 static struct previous *get_previous(struct sampler *sampler, pid_t pid)
 {
     struct previous *previous = map_get(&sampler->processes, (uint64_t)pid);
@@ -173,7 +165,7 @@ static struct previous *get_previous(struct sampler *sampler, pid_t pid)
     return previous;
 }
 
-static int forget_gone(struct sampler *sampler)
+static int drop_gone(struct sampler *sampler)
 {
     size_t position = 0;
     int r = 0;
@@ -192,9 +184,9 @@ static struct run_state *find_run_state(const struct sampler *sampler, const str
     return map_get(&sampler->runs, (uint64_t)(uintptr_t)run);
 }
 
-/* Whose the process is, and its entry in the ledger. */
-static int attribute(struct taking *taking, const struct process_reading *reading,
-                     struct process_metric *metric)
+/* Sets the run of the process and adds it to the ledger. */
+static int assign_run(struct taking *taking, const struct process_reading *reading,
+                      struct process_metric *metric)
 {
     struct sampler *sampler = taking->sampler;
     struct member *member = NULL;
@@ -243,11 +235,11 @@ static int fill_process(struct taking *taking, const struct process_reading *rea
     metric->command = arena_strdup(&taking->snapshot->arena, reading->command);
     if (!metric->command)
         return -ENOMEM;
-    return attribute(taking, reading, metric);
+    return assign_run(taking, reading, metric);
 }
 
-static int take_process(struct taking *taking, const struct process_reading *reading,
-                        struct process_metric *metric)
+static int add_process(struct taking *taking, const struct process_reading *reading,
+                       struct process_metric *metric)
 {
     struct previous *previous = get_previous(taking->sampler, reading->pid);
 
@@ -283,7 +275,7 @@ static double system_cpu_percent(const struct sampler *sampler, const struct sys
     if (!sampler->cpu_known || !now->cpu_known || now->cpu.busy < sampler->cpu.busy ||
         now->cpu.idle < sampler->cpu.idle || now->cpu.stolen < sampler->cpu.stolen || !all)
         return REAL_UNKNOWN;
-    /* Ticks count all cores that are there, whatever part of them may be used. */
+    /* The ticks count all online CPUs, even if limits permit only a part of them. */
     return 100.0 * (double)busy / (double)all * (double)now->cpu_online;
 }
 
@@ -347,7 +339,7 @@ static struct run_state *get_run_state(struct sampler *sampler, const struct run
     return state;
 }
 
-/* Lists the runs by name, before their processes, which share the texts. */
+/* Lists the runs before their processes, which share the strings. */
 static int list_jobs(struct taking *taking)
 {
     struct sampler *sampler = taking->sampler;
@@ -376,9 +368,9 @@ static int list_jobs(struct taking *taking)
     return 0;
 }
 
-/* Not over a moment: ends are told, and processes read, a little later than the snapshot begins,
- * which is as much as such a moment lasts. */
-static void note_rate(struct run_state *state, const struct run_usage *used, uint64_t now_ns)
+/* Keeps the last rate if little time has passed: exits are reported and processes are read somewhat
+ * after the start of the snapshot, which would distort a rate over a short time. */
+static void update_rate(struct run_state *state, const struct run_usage *used, uint64_t now_ns)
 {
     uint64_t since_ns = now_ns - state->mono_ns;
 
@@ -391,8 +383,8 @@ static void note_rate(struct run_state *state, const struct run_usage *used, uin
     state->mono_ns = now_ns;
 }
 
-/* CPU since the last snapshot is by the ledger. A run that nothing was ever seen of has no figures,
- * but no process either. */
+/* CPU comes from the ledger. A run of which nothing was observed has unknown figures, but its
+ * number of processes is 0. */
 static void fill_usage(const struct taking *taking, const struct run *run)
 {
     const struct run_usage *used = ledger_find(taking->sampler->ledger, run);
@@ -403,14 +395,14 @@ static void fill_usage(const struct taking *taking, const struct run *run)
     usage->processes = used ? used->processes : 0;
     if (!used)
         return;
-    note_rate(state, used, now_ns);
+    update_rate(state, used, now_ns);
     usage->cpu_percent = state->cpu_percent;
     usage->cpu_seconds = ns_to_sec(used->cpu.total_ns);
     usage->rss_mb = bytes_to_mb(used->rss_bytes);
     usage->unique_mb = bytes_to_mb(used->unique_bytes);
 }
 
-/* What is known of a run's progress goes into a list with room for all runs. */
+/* Adds the progress of a run, if it is known, to a list with room for all runs. */
 static int add_progress(const struct taking *taking, const struct run *run,
                         struct job_progress_list *list)
 {
@@ -456,7 +448,7 @@ static int fill_jobs(struct taking *taking)
     return r;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole snapshot ---- */
 
 static void follow_clocks(struct sampler *sampler, const struct moment *now)
 {
@@ -467,7 +459,7 @@ static void follow_clocks(struct sampler *sampler, const struct moment *now)
         sampler->boot_real_ns = boot_real_ns;
 }
 
-static int take_processes(struct taking *taking)
+static int add_processes(struct taking *taking)
 {
     const struct readings *readings = taking->input->readings;
     struct sampler *sampler = taking->sampler;
@@ -482,7 +474,7 @@ static int take_processes(struct taking *taking)
     if (sampler->registry)
         registry_begin(sampler->registry);
     for (size_t i = 0; i < readings->count; i++) {
-        int r = take_process(taking, &readings->items[i], &processes->items[i]);
+        int r = add_process(taking, &readings->items[i], &processes->items[i]);
         if (r < 0)
             return r;
         processes->count++;
@@ -490,10 +482,10 @@ static int take_processes(struct taking *taking)
     ledger_end(sampler->ledger);
     if (sampler->registry)
         registry_drop_gone(sampler->registry);
-    return sampler->processes.count > readings->count ? forget_gone(sampler) : 0;
+    return sampler->processes.count > readings->count ? drop_gone(sampler) : 0;
 }
 
-static int take(struct taking *taking)
+static int fill_snapshot(struct taking *taking)
 {
     struct snapshot *snapshot = taking->snapshot;
 
@@ -502,7 +494,7 @@ static int take(struct taking *taking)
         return -ENOMEM;
     int r = list_jobs(taking);
     if (r == 0)
-        r = take_processes(taking);
+        r = add_processes(taking);
     if (r < 0)
         return r;
     fill_own(taking);
@@ -529,7 +521,7 @@ int sampler_take(struct sampler *sampler, const struct sampler_input *input, str
     snapshot->daemon_pid = sampler->own_pid;
     snapshot->conductor_uptime_seconds = ns_to_sec(now->mono_ns - sampler->started.mono_ns);
     snapshot->process_total = (int64_t)input->process_total;
-    int r = take(&taking);
+    int r = fill_snapshot(&taking);
     sampler->last = *now;
     if (r < 0)
         return r;

@@ -19,16 +19,14 @@ static double measure_rss(const struct process_metric *process)
     return process->rss_mb;
 }
 
-/* Who is among the SCOPE_LARGEST largest: whoever has more than `least`, and the first `ties` of
- * those that have just as much. A thousand idle workers that are all alike are no thousand largest.
- */
+/* The SCOPE_LARGEST largest processes: those with more than `least`, and the first `ties` of those
+ * with exactly `least`. The limit on ties keeps a thousand equal workers out. */
 struct largest {
     double least;
     size_t ties;
 };
 
-/* Never what has 0 or less: who uses nothing is not among the largest. `scratch` has room for all.
- */
+/* Ignores processes with 0 or less. `scratch` has room for all values. */
 static struct largest find_largest(const struct process_list *processes, measure_fn measure,
                                    double *scratch)
 {

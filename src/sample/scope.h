@@ -1,17 +1,17 @@
-/* Scope: which processes of a snapshot are worth storing and showing. */
+/* Scope: which processes of a snapshot are stored and shown. */
 #pragma once
 
 #include "config/config.h"
 #include "model/snapshot.h"
 
-/* How many of the largest by CPU, and by memory, are kept in scope `jobs`. */
+/* How many processes with the most CPU, and with the most memory, scope `jobs` keeps. */
 #define SCOPE_LARGEST 20
 
-/* Whether a process is to be kept all the same: it is in an open episode. */
+/* Whether a process is kept anyway, because it is in an open episode. */
 typedef bool (*scope_fn)(void *context, const struct process_metric *process);
 
-/* SCOPE_ALL keeps everything. SCOPE_JOBS keeps job processes, zombies, the 20 with most CPU, the 20
- * with most RSS (of equals, the first) and those that `is_wanted` (NULL: none) names; the order
- * stays. 0 or -ENOMEM, with the list as it was. */
+/* SCOPE_ALL keeps everything. SCOPE_JOBS keeps job processes, zombies, the 20 with the most CPU,
+ * the 20 with the most RSS (of equal ones, the first) and those for which `is_wanted` (may be NULL)
+ * returns true, in the same order. Returns 0, or -ENOMEM with the list unchanged. */
 int scope_apply(enum scope scope, struct process_list *processes, scope_fn is_wanted,
                 void *context);

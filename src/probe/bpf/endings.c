@@ -27,11 +27,7 @@ void endings_init(struct endings *endings, ending_fn on_end, void *context)
 
 void endings_done(struct endings *endings)
 {
-    size_t position = 0;
-
-    for (struct ending *ending; (ending = map_next(&endings->by_pid, &position));)
-        free(ending);
-    map_done(&endings->by_pid);
+    map_done_free(&endings->by_pid);
     map_done(&endings->children);
 }
 

@@ -107,10 +107,7 @@ void drm_clients_free(struct drm_clients *clients)
     for (struct holder *holder; (holder = map_next(&clients->holders, &position));)
         holder_free(holder);
     map_done(&clients->holders);
-    position = 0;
-    for (struct client *client; (client = map_next(&clients->clients, &position));)
-        free(client);
-    map_done(&clients->clients);
+    map_done_free(&clients->clients);
     close_fd(clients->tree.root_fd);
     free(clients);
 }
