@@ -1,4 +1,4 @@
-"""What a program uses while it runs: CPU, memory and GPU, sampled in the background.
+"""Samples the CPU, memory and GPU usage of a program in the background.
 
     with sonde.ResourceMonitor() as monitor:
         work()
@@ -6,8 +6,8 @@
 
     print(sonde.run(["make", "-j4"]).peak_rss_mb)
 
-The samples are taken by libsonde in a thread of its own, which does not need the interpreter: a
-program that holds the GIL for seconds is sampled all the same. Unknown is None, never 0.
+libsonde takes the samples in a separate thread that does not need the interpreter: a program that
+holds the GIL for seconds is sampled too. An unknown figure is None, never 0.
 """
 from ._command import CommandSummary, run
 from ._gpu import Gpu, GpuProfiler, OlderGpuProfiler, gpu_count

@@ -1,4 +1,4 @@
-"""run(): one command and what it used."""
+"""run(): runs one command and reports its usage."""
 from __future__ import annotations
 
 import contextlib
@@ -18,12 +18,12 @@ from ._records import ResourceSample, ResourceSummary
 
 @dataclass(frozen=True, kw_only=True)
 class CommandSummary(ResourceSummary):
-    """What a command and all its descendants used, and how it ended: `returncode` is negative for
-    a signal, as in subprocess. `cpu_seconds` is exact, by the kernel's account; `duration_sec` is
+    """The usage of a command and all its descendants, and its result: `returncode` is negative for
+    a signal, as in subprocess. `cpu_seconds` is exact, from the kernel; `duration_sec` is the time
     from its start to its end.
 
-    While this program ignores SIGCHLD (or another thread of it waits for the command), the kernel
-    tells nobody how it ended: `returncode` is None, and CPU time only what was sampled."""
+    If this program ignores SIGCHLD, or another thread waits for the command, the result is not
+    available: `returncode` is None, and the CPU time is that of the samples."""
 
     args: tuple[str, ...]
     returncode: int | None
@@ -40,18 +40,18 @@ def _reap(process: subprocess.Popen[Any]) -> _End:
     try:
         _, status, usage = os.wait4(process.pid, 0)
     except ChildProcessError:
-        process.returncode = 0  # so that it does not wait for another of that pid
+        process.returncode = 0  # prevents a wait for another process with the same pid
         return _End(None, None)
     process.returncode = os.waitstatus_to_exitcode(status)
     return _End(process.returncode, usage)
 
 
 def _wait(process: subprocess.Popen[Any], monitor: ResourceMonitor) -> _End:
-    """Waits for the end; the last look is at the zombie, whose CPU time is all that it used."""
+    """Waits for the end. The last sample is that of the zombie, which has the whole CPU time."""
     try:
-        with contextlib.suppress(ProcessLookupError):  # it was quicker
+        with contextlib.suppress(ProcessLookupError):  # it has already ended
             monitor.start()
-        with contextlib.suppress(ChildProcessError):  # nobody is told of its end
+        with contextlib.suppress(ChildProcessError):  # the kernel has reaped it
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     except BaseException:
         process.kill()
@@ -64,12 +64,12 @@ def _wait(process: subprocess.Popen[Any], monitor: ResourceMonitor) -> _End:
 
 def _figures(summary: ResourceSummary, usage: resource.struct_rusage | None, inherited_kb: int,
              duration: float) -> dict[str, Any]:
-    """What was sampled, with what the kernel has told at the end."""
+    """The sampled figures, completed with those that the kernel reports at the end."""
     peak, cpu_seconds = summary.peak_rss_mb, summary.cpu_seconds if summary.num_samples else None
     if usage:
         if usage.ru_maxrss > inherited_kb:
             peak = max(peak, usage.ru_maxrss / 1024)
-        # What it did not wait for is in the samples only.
+        # Only the samples include descendants that it did not wait for.
         cpu_seconds = max(cpu_seconds or 0.0, usage.ru_utime + usage.ru_stime)
     figures = dataclasses.asdict(summary)
     figures.update(
@@ -80,34 +80,34 @@ def _figures(summary: ResourceSummary, usage: resource.struct_rusage | None, inh
 
 def run(args: Sequence[str | os.PathLike[str]], *, sample_interval_sec: float = 0.1,
         gpu_profiler: Any = None, check: bool = False, **popen: Any) -> CommandSummary:
-    """Runs a command to its end and tells what it and its descendants used.
+    """Runs a command to its end and returns the usage of it and its descendants.
 
-    Further arguments are those of subprocess.Popen (`cwd`, `env`, `stdout`, …); output that is
-    wanted goes to a file, because nobody reads a pipe here. check: as in subprocess.run(). A
-    command that is over before the first sample has num_samples 0, and no figures of memory unless
-    it had more than this process ever did.
+    Further arguments are passed to subprocess.Popen (`cwd`, `env`, `stdout`, …). Redirect output to
+    a file: run() does not read pipes. check: as in subprocess.run(). A command that ends before the
+    first sample has num_samples 0, and a peak of memory only if that exceeds the peak of this
+    process.
     """
     if isinstance(args, (str, bytes)):
         raise TypeError("args: expected a list, not a command line")
     for stream in ("stdin", "stdout", "stderr"):
         if popen.get(stream) == subprocess.PIPE:
-            raise ValueError(f"{stream}: nobody would be at the other end of a pipe; give a file")
+            raise ValueError(f"{stream}: PIPE is not supported; pass a file")
     words = tuple(os.fspath(word) for word in args)
     if not words:
-        raise ValueError("args: there is no command in it")
-    ResourceMonitor(sample_interval_sec, gpu_profiler)  # what is wrong with them is said before
+        raise ValueError("args: empty, expected a command")
+    ResourceMonitor(sample_interval_sec, gpu_profiler)  # checks the arguments before the start
     started = time.monotonic()
     process = subprocess.Popen(words, **popen)
-    # The command inherits the peak of the process that forked, so a peak up to this one is unknown.
-    # It is read after the fork, until which it can grow.
+    # The command inherits the peak of this process, so a peak up to that one is unknown. It is read
+    # after the fork, because it can grow until then.
     inherited_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     monitor = ResourceMonitor(sample_interval_sec, gpu_profiler, pid=process.pid)
     end = _wait(process, monitor)
     duration = time.monotonic() - started
     figures = _figures(monitor.summary, end.usage, inherited_kb, duration)
     if check and end.returncode is None:
-        raise ChildProcessError(errno.ECHILD, "check: how the command ended is not known, because "
-                                "SIGCHLD is ignored or somebody else has waited for it")
+        raise ChildProcessError(errno.ECHILD, "check: the result of the command is unknown, "
+                                "because SIGCHLD is ignored or another thread has waited for it")
     if check and end.returncode:
         raise subprocess.CalledProcessError(end.returncode, words)
     return CommandSummary(args=words, returncode=end.returncode, samples=tuple(monitor.samples),

@@ -1,4 +1,4 @@
-"""Where figures of a GPU come from: an object of the caller's, or libsonde's own source."""
+"""Sources of GPU figures: an object of the caller, or libsonde's built-in source."""
 from __future__ import annotations
 
 import ctypes
@@ -11,40 +11,40 @@ from . import _library
 
 @runtime_checkable
 class GpuProfiler(Protocol):
-    """What a `gpu_profiler` may offer. A method that is missing or raises gives None, and so does a
-    figure that is infinite or negative."""
+    """The interface of a `gpu_profiler`. A figure is None if its method is missing or raises, or if
+    it is infinite or negative."""
 
     def utilization(self) -> float: ...
 
     def memory(self) -> Any:
-        """Has `used_mb`."""
+        """Returns an object with `used_mb`."""
 
     def clocks(self) -> Any:
-        """Has `graphics_mhz`."""
+        """Returns an object with `graphics_mhz`."""
 
     def power(self) -> Any:
-        """Has `draw_w`."""
+        """Returns an object with `draw_w`."""
 
 
 @runtime_checkable
 class OlderGpuProfiler(Protocol):
-    """The same as it used to be."""
+    """The older interface, which is still accepted."""
 
     def get_utilization(self) -> float: ...
 
     def get_memory_usage(self) -> dict[str, float]:
-        """Has "gpu_memory_used_mb"."""
+        """Returns a dict with "gpu_memory_used_mb"."""
 
     def get_clock_info(self) -> dict[str, float]:
-        """Has "gpu_clock_mhz"."""
+        """Returns a dict with "gpu_clock_mhz"."""
 
     def get_power_info(self) -> dict[str, float]:
-        """Has "power_draw_w"."""
+        """Returns a dict with "power_draw_w"."""
 
 
 class Gpu:
-    """One GPU by libsonde's own source, which asks the driver: for `gpu_profiler=`. Its figures are
-    None where there is none."""
+    """One GPU, read by libsonde's built-in source, for `gpu_profiler=`. Its figures are None if
+    there is no such GPU."""
 
     def __init__(self, index: int = 0) -> None:
         self.index = _library.integer("index", index, 0, 2**32 - 1)
@@ -54,12 +54,12 @@ class Gpu:
 
 
 def gpu_count() -> int:
-    """How many GPUs libsonde's own source finds."""
+    """Returns the number of GPUs that libsonde's built-in source finds."""
     return int(_library.load().sonde_gpu_count())
 
 
-# For each figure, the ways to it, the newer first.
-_WAYS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+# The methods for each figure: the new interface, then the older one.
+_METHODS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "utilization": (lambda gpu: gpu.utilization(), lambda gpu: gpu.get_utilization()),
     "memory": (lambda gpu: gpu.memory().used_mb,
                lambda gpu: gpu.get_memory_usage()["gpu_memory_used_mb"]),
@@ -70,13 +70,13 @@ _WAYS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 def ask(profiler: Any, figure: str) -> float | None:
-    """One figure, or None. An object that answers with no number has not answered."""
-    for way in _WAYS[figure]:
+    """Returns one figure; None if no method returns a number."""
+    for method in _METHODS[figure]:
         try:
-            value = way(profiler)
+            value = method(profiler)
             if isinstance(value, numbers.Real):
-                return float(value)  # an integer may be too large for it
-        except BaseException:  # pylint: disable=broad-except  # nobody else could catch it
+                return float(value)  # raises if an integer is too large
+        except BaseException:  # pylint: disable=broad-except  # it would end in libsonde's thread
             continue
     return None
 
@@ -93,5 +93,6 @@ def _function(profiler: Any, figure: str) -> Any:
 
 
 def source_of(profiler: Any) -> _library.GpuSource:
-    """The table of callbacks; it must live as long as the monitor."""
-    return _library.GpuSource(ctypes.c_void_p(), *(_function(profiler, figure) for figure in _WAYS))
+    """Returns the table of callbacks, which must live as long as the monitor."""
+    return _library.GpuSource(ctypes.c_void_p(),
+                              *(_function(profiler, figure) for figure in _METHODS))

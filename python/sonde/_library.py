@@ -1,4 +1,4 @@
-"""libsonde: finding it, and its functions as include/sonde/sonde.h declares them."""
+"""Finds and loads libsonde, and declares its functions as in include/sonde/sonde.h."""
 from __future__ import annotations
 
 import ctypes
@@ -20,7 +20,7 @@ BUILTIN_GPU = 1 << 2
 
 
 class LibraryNotFoundError(ImportError):
-    """libsonde is nowhere to be found, or what was found is no libsonde."""
+    """libsonde was not found, or the file that was found is not libsonde."""
 
 
 class Error(ctypes.Structure):
@@ -98,10 +98,10 @@ _FUNCTIONS = {
 
 
 def _candidates() -> list[str]:
-    """Where it may be, in the order in which it is looked for."""
+    """The paths of the library to try, in order."""
     given = os.environ.get("SONDE_LIBRARY")
     if given:
-        return [given]  # whoever says which one wants that one or none
+        return [given]  # an explicit path has no fallback
     here = os.path.dirname(os.path.abspath(__file__))
     beside = [os.path.join(here, SONAME), os.path.join(here, "libsonde.so")]
     return [*filter(os.path.exists, beside), SONAME,
@@ -118,7 +118,7 @@ def _declare(library: ctypes.CDLL) -> ctypes.CDLL:
 
 @functools.cache
 def load() -> ctypes.CDLL:
-    """The library, loaded at its first use, so that records can be read where it is not."""
+    """Returns the library. Loaded at its first use, so that records can be read without it."""
     reasons = []
     for path in _candidates():
         try:
@@ -136,7 +136,7 @@ def library_version() -> str:
 
 
 def fail(code: int, error: Error | None = None) -> NoReturn:
-    """Raises what a Python program expects for a negative errno of the library."""
+    """Raises the Python exception for a negative errno of the library."""
     text = error.text.decode("utf-8", "replace") if error else os.strerror(-code)
     if code == -errno.EINVAL:
         raise ValueError(text)
@@ -144,24 +144,24 @@ def fail(code: int, error: Error | None = None) -> NoReturn:
         raise MemoryError(text)
     if code in (-errno.EALREADY, -errno.ENOSPC):
         raise RuntimeError(text)
-    raise OSError(-code, text)  # ProcessLookupError, PermissionError, … by its number
+    raise OSError(-code, text)  # becomes ProcessLookupError, PermissionError, … by its errno
 
 
 def integer(option: str, value: Any, lowest: int, highest: int) -> int:
-    """An option that is an integer. ctypes would cut off what does not fit."""
+    """Checks an integer option. ctypes would truncate a number that does not fit."""
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{option}: expected an integer, found {value!r:.40}") from None
     if lowest <= number <= highest:
         return number
-    # Python does not write out thousands of digits.
+    # Python refuses to format thousands of digits.
     words = str(number) if number.bit_length() <= 64 else f"a number of {number.bit_length()} bits"
     raise ValueError(f"{option}: {words} is not within {lowest} to {highest}")
 
 
 def real(option: str, value: Any) -> float:
-    """An option that is a number; infinite, if it is too large for one."""
+    """Checks a numeric option; a number that is too large becomes infinity."""
     try:
         return c_double(value).value
     except TypeError:
@@ -171,5 +171,5 @@ def real(option: str, value: Any) -> float:
 
 
 def known(value: float) -> float | None:
-    """NaN is how the library says unknown."""
+    """Converts the library's NaN for unknown to None."""
     return None if value != value else value

@@ -21,7 +21,7 @@ _SAMPLES_RANGE = (16, 2**24)
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """A stretch between two marks. `timestamp` is that of its first sample."""
+    """The time between two marks. `timestamp` is that of its first sample."""
 
     name: str
     timestamp: float
@@ -30,8 +30,8 @@ class Phase:
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """How well the samples kept their time: those that were due and taken, and due and missed; how
-    late they came, in microseconds (None without any)."""
+    """How punctual the samples were: scheduled samples taken (`ticks`) and skipped (`missed`), and
+    their delay in microseconds (None without a tick)."""
 
     ticks: int
     missed: int
@@ -51,7 +51,7 @@ def _sample(raw: _library.Sample) -> ResourceSample:
 
 
 def _release(library: ctypes.CDLL, handle: int, _callbacks: Any) -> None:
-    """Stops and frees a monitor; what it may call back stays alive until then."""
+    """Stops and frees a monitor. Its callbacks stay alive until then."""
     library.sonde_monitor_free(handle)
 
 
@@ -59,21 +59,21 @@ class ResourceMonitor:
     """Samples this process in the background, or another one with its descendants.
 
     sample_interval_sec: 0.001 to 3600.
-    gpu_profiler: an object that tells of a GPU (see GpuProfiler), or Gpu() for libsonde's own.
-    pid: another process. descendants: its descendants too; if not given, those of another process
-    are, and those of this one are not.
-    reset_peak: resets the kernel's high-water mark at the start and at each mark, so that a peak is
-    found that stays below an earlier one. It is reset for everyone.
-    max_samples: how many are kept; the summary is of all.
+    gpu_profiler: an object with GPU figures (see GpuProfiler), or Gpu() for libsonde's own source.
+    pid: another process to sample. descendants: whether to include its descendants; the default is
+    True for another process and False for this one.
+    reset_peak: resets the kernel's peak RSS at the start and at each mark, so that a peak is found
+    even if an earlier one was higher. This affects every reader of that value.
+    max_samples: the number of samples to keep; the summary covers all samples.
     """
 
     def __init__(self, sample_interval_sec: float = 0.1, gpu_profiler: Any = None, *,
                  pid: int | None = None, descendants: bool | None = None, reset_peak: bool = False,
                  max_samples: int | None = None) -> None:
         interval_sec = _library.real("sample_interval_sec", sample_interval_sec)
-        if interval_sec <= 0:  # 0 is the library's word for its default
+        if interval_sec <= 0:  # 0 would select the library's default
             raise ValueError(f"sample_interval_sec: {interval_sec:g} is not within 0.001 to 3600")
-        # 0 is its word for this process, and for its default.
+        # In the library, 0 means this process, and the default number of samples.
         target = 0 if pid is None else _library.integer("pid", pid, 0, _PID_MAX)
         kept = (0 if max_samples in (None, 0)
                 else _library.integer("max_samples", max_samples, *_SAMPLES_RANGE))
@@ -98,20 +98,20 @@ class ResourceMonitor:
             error.text = error.text.replace(b"interval_sec:", b"sample_interval_sec:")
             _library.fail(code, error)
         self._handle = handle.value
-        # At the latest when the interpreter ends, before it could be called back into nothing.
+        # At the latest at interpreter exit, so that no callback runs after it.
         weakref.finalize(self, _release, self._library, self._handle, source)
 
-    # ---- from start to stop ----
+    # ---- start and stop ----
 
     def start(self) -> None:
-        """Forgets what was sampled, takes the first sample, goes on in the background."""
+        """Discards earlier results, takes the first sample and continues in the background."""
         error = _library.Error()
         code = self._library.sonde_monitor_start(self._handle, error)
         if code < 0:
             _library.fail(code, error)
 
     def stop(self) -> None:
-        """Takes the last sample. Does nothing if it is not running."""
+        """Takes the last sample and stops. Does nothing if the monitor is not running."""
         self._library.sonde_monitor_stop(self._handle)
 
     def __enter__(self) -> ResourceMonitor:
@@ -124,17 +124,17 @@ class ResourceMonitor:
 
     @property
     def is_running(self) -> bool:
-        """Whether it samples; not after the stop, nor once the process it looks at is gone."""
+        """Whether it samples: started, not stopped, and the monitored process has not ended."""
         return bool(self._library.sonde_monitor_is_running(self._handle))
 
     # ---- phases ----
 
     def mark(self, name: str | None) -> None:
-        """From now on it is phase `name`, until the next mark or the end; None: no phase."""
+        """Begins the phase `name`, which lasts until the next mark or the end; None: no phase."""
         error = _library.Error()
         text = None if name is None else name.encode()
         if text is not None and b"\0" in text:
-            raise ValueError("name: it holds a NUL character")
+            raise ValueError("name: contains a NUL character")
         code = self._library.sonde_monitor_mark(self._handle, text, error)
         if code == -errno.ESRCH:
             raise RuntimeError(error.text.decode())
@@ -143,7 +143,7 @@ class ResourceMonitor:
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """A phase as long as the block; its end leaves no phase."""
+        """A phase for the duration of the block. No phase follows it."""
         self.mark(name)
         try:
             yield
@@ -151,10 +151,10 @@ class ResourceMonitor:
             if self.is_running:
                 self.mark(None)
 
-    # ---- what was sampled; also while it runs ----
+    # ---- results, also while it runs ----
 
     def _list(self, function: str, item: type[ctypes.Structure]) -> list[Any]:
-        """What the library hands out as an array of its own, copied."""
+        """Copies an array that the library returns, and frees it."""
         array, count = ctypes.POINTER(item)(), ctypes.c_size_t()
         code = getattr(self._library, function)(self._handle, array, count)
         if code < 0:
@@ -166,7 +166,7 @@ class ResourceMonitor:
 
     @property
     def samples(self) -> list[ResourceSample]:
-        """Oldest first. In a long run each stands for several: see docs/LIBRARY.md."""
+        """The samples, oldest first. In a long run each represents several: see docs/LIBRARY.md."""
         return [_sample(raw) for raw in self._list("sonde_monitor_samples", _library.Sample)]
 
     @property

@@ -1,4 +1,4 @@
-"""ResourceSample and ResourceSummary. Nothing here needs the library."""
+"""ResourceSample and ResourceSummary, which do not need the library."""
 from __future__ import annotations
 
 import dataclasses
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class FieldError(ValueError, KeyError):
-    """A summary cannot be read: a field is missing, or is not what it should be. `field` names it."""
+    """A summary cannot be read, because the field `field` is missing or invalid."""
 
     def __init__(self, field: str, words: str) -> None:
         super().__init__(f"{field}: {words}")
@@ -36,18 +36,18 @@ class ResourceSample:
         return dataclasses.asdict(self)
 
 
-# Fields that must be there; those of the second group may be None.
+# Fields that must be present; those of the second group may be None.
 _REQUIRED = ("peak_rss_mb", "mean_rss_mb", "memory_growth_mb", "num_samples", "duration_sec")
 _ANNOUNCED = ("peak_gpu_mem_mb", "mean_gpu_util")
-# Fields that are left out while they are unknown.
+# Fields that are omitted if they are unknown.
 _LEFT_OUT = ("mean_gpu_clock_mhz", "mean_gpu_power_w")
-# The only one that can be less than nothing.
+# The only field that may be negative.
 _SIGNED = ("memory_growth_mb",)
 _INTEGER_MAX = 2**63 - 1
 
 
 def _number(data: Mapping[str, Any], field: str) -> Any:
-    """The value of a field, checked; None where it is None or missing, and may be."""
+    """Returns the checked value of a field; None for an optional one that is None or missing."""
     value = data.get(field)
     if value is None:
         if field in _REQUIRED or (field in _ANNOUNCED and field not in data):
@@ -58,14 +58,14 @@ def _number(data: Mapping[str, Any], field: str) -> Any:
         what = "an integer" if field == "num_samples" else "a number"
         raise FieldError(field, f"expected {what}, found {value!r}")
     if not _fits(value):
-        raise FieldError(field, "expected a finite number, found one that is not, or is too large")
+        raise FieldError(field, "expected a finite number within the range of the library")
     if field not in _SIGNED and value < 0:
         raise FieldError(field, f"expected 0 or more, found {value}")
     return value
 
 
 def _fits(value: float) -> bool:
-    """Whether the library can hold it."""
+    """Whether the value fits the library's types."""
     return abs(value) <= _INTEGER_MAX if isinstance(value, int) else math.isfinite(value)
 
 
@@ -75,8 +75,8 @@ def _reject_constant(name: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceSummary:
-    """What was used from start to stop, or in one phase of it. Without any sample, all is 0, and
-    None what may be so."""
+    """The usage from start to stop, or in one phase. Without a sample, optional figures are None
+    and the others are 0."""
 
     peak_rss_mb: float
     mean_rss_mb: float
@@ -91,8 +91,8 @@ class ResourceSummary:
     cpu_seconds: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures by their names, ready for JSON. The means of clock and power are left out
-        while they are unknown; everything else is there."""
+        """Returns the figures by name, ready for JSON. The means of clock and power are omitted if
+        they are unknown; all other keys are present."""
         names = [field.name for field in dataclasses.fields(ResourceSummary)]
         values = {name: getattr(self, name) for name in names}
         return {name: value for name, value in values.items()
@@ -100,8 +100,8 @@ class ResourceSummary:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ResourceSummary:
-        """The other way. Keys that are not known are passed over. FieldError (a ValueError and a
-        KeyError) names a field that is missing or wrong, or says that it is no such thing at all."""
+        """The inverse of to_dict(). Ignores unknown keys. Raises FieldError (a ValueError and a
+        KeyError), which names the missing or invalid field."""
         if not isinstance(data, Mapping):
             raise FieldError("top level", f"expected an object, found {data!r:.40}")
         names = [field.name for field in dataclasses.fields(ResourceSummary)]
@@ -112,7 +112,8 @@ class ResourceSummary:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> ResourceSummary:
-        """ValueError: it is not JSON; FieldError, which is one: it is not such an object."""
+        """The inverse of to_json(). Raises ValueError if the text is not JSON, and FieldError,
+        which is a ValueError, if it is not such an object."""
         try:
             data = json.loads(text, parse_constant=_reject_constant)
         except RecursionError:

@@ -20,7 +20,7 @@ int error_set(struct sonde_error *error, int r, const char *format, ...)
 int error_explain(struct sonde_error *error, int r, pid_t pid)
 {
     switch (r) {
-    case -ESRCH: return error_set(error, r, "pid %d: there is no such process", (int)pid);
+    case -ESRCH: return error_set(error, r, "pid %d: no such process", (int)pid);
     case -EXDEV: return error_set(error, r, "/proc is not mounted, or shows another pid namespace");
     case -EOPNOTSUPP:
         return error_set(error, r, "this kernel does not list children (CONFIG_PROC_CHILDREN)");
@@ -35,8 +35,8 @@ int error_explain(struct sonde_error *error, int r, pid_t pid)
                          "raise the limit (sysctl fs.file-max)",
                          (int)pid);
     case -EACCES:
-    case -EPERM: return error_set(error, r, "pid %d: no permission to look at it", (int)pid);
-    case -EAGAIN: return error_set(error, r, "no room for one more thread (ulimit -u)");
+    case -EPERM: return error_set(error, r, "pid %d: permission denied", (int)pid);
+    case -EAGAIN: return error_set(error, r, "too many threads; raise the limit (ulimit -u)");
     case -ENOMEM: return error_set(error, r, "out of memory");
     default: return error_set(error, r, "pid %d: %s", (int)pid, strerrordesc_np(-r));
     }

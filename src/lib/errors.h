@@ -1,4 +1,4 @@
-/* Words for the caller of the library. */
+/* Error messages for the caller of the library. */
 #pragma once
 
 #include <sys/types.h>
@@ -9,5 +9,5 @@
 /* Fills `error`, unless that is NULL, and returns `r`. */
 int error_set(struct sonde_error *error, int r, const char *format, ...) _printf_(3, 4);
 
-/* The same, with the words for what can go wrong with the process `pid`. */
+/* The same, with a standard message for an error with the process `pid`. */
 int error_explain(struct sonde_error *error, int r, pid_t pid);

@@ -10,7 +10,7 @@
 #include "base/thread.h"
 #include "probe/gpu/gpu.h"
 
-/* How long a driver may take to come back when it is not wanted any more. */
+/* How long gpu_feed_close() waits for a driver. */
 #define DRIVER_PATIENCE_NS NS_PER_SEC
 
 struct gpu_feed {
@@ -22,10 +22,10 @@ struct gpu_feed {
     pthread_cond_t changed;
 
     /* under the lock */
-    bool is_asked; /* and not yet answered */
+    bool is_asked; /* a request is pending */
     bool is_closing;
     bool has_ended;
-    bool is_left; /* by its owner: the thread frees it */
+    bool is_left; /* the owner has gone: the thread frees the feed */
     struct gpu_figures figures;
 };
 
@@ -37,47 +37,48 @@ int gpu_feed_open_builtin(struct gpu_set **ret)
     return gpu_set_new(&roots, GPU_SOURCES_ALL, ret, &reason);
 }
 
-/* ---- asking ---- */
+/* ---- the thread ---- */
 
-/* A figure that cannot be, because it is infinite or less than nothing, is none. */
-static double plausible(double figure)
+/* An infinite or negative figure is unknown. */
+static double valid_or_unknown(double figure)
 {
     return isfinite(figure) && figure >= 0 ? figure : REAL_UNKNOWN;
 }
 
-static double ask_one(int (*function)(void *context, double *ret), void *context)
+static double read_figure(int (*function)(void *context, double *ret), void *context)
 {
     double value;
 
-    return function && function(context, &value) >= 0 ? plausible(value) : REAL_UNKNOWN;
+    return function && function(context, &value) >= 0 ? valid_or_unknown(value) : REAL_UNKNOWN;
 }
 
-static struct gpu_figures ask_source(const struct sonde_gpu_source *source)
+static struct gpu_figures read_source(const struct sonde_gpu_source *source)
 {
     return (struct gpu_figures){
-        .util = ask_one(source->utilization, source->context),
-        .mem_mb = ask_one(source->memory, source->context),
-        .clock_mhz = ask_one(source->clock, source->context),
-        .power_w = ask_one(source->power, source->context),
+        .util = read_figure(source->utilization, source->context),
+        .mem_mb = read_figure(source->memory, source->context),
+        .clock_mhz = read_figure(source->clock, source->context),
+        .power_w = read_figure(source->power, source->context),
     };
 }
 
-static struct gpu_figures ask_builtin(struct gpu_set *gpus, unsigned index)
+static struct gpu_figures read_builtin(struct gpu_set *gpus, unsigned index)
 {
     struct gpu_metric metric;
 
     if (!gpus || gpu_set_read(gpus, index, &metric) < 0)
         return GPU_FIGURES_UNKNOWN;
     return (struct gpu_figures){
-        .util = plausible(metric.utilization_pct),
-        .mem_mb = plausible(metric.memory_used_mb),
-        .clock_mhz = plausible(metric.clock_mhz),
-        .power_w = plausible(metric.power_w),
+        .util = valid_or_unknown(metric.utilization_pct),
+        .mem_mb = valid_or_unknown(metric.memory_used_mb),
+        .clock_mhz = valid_or_unknown(metric.clock_mhz),
+        .power_w = valid_or_unknown(metric.power_w),
     };
 }
 
-/* Answers questions until it is told to end. With the lock held, but for the asking itself. */
-static void serve(struct gpu_feed *feed, struct gpu_set *gpus)
+/* Answers requests until the feed is closed. Called with the lock held, which it releases while it
+ * reads. */
+static void serve_requests(struct gpu_feed *feed, struct gpu_set *gpus)
 {
     while (!feed->is_closing) {
         if (!feed->is_asked) {
@@ -86,7 +87,7 @@ static void serve(struct gpu_feed *feed, struct gpu_set *gpus)
         }
         pthread_mutex_unlock(&feed->lock);
         struct gpu_figures figures =
-            feed->is_builtin ? ask_builtin(gpus, feed->gpu_index) : ask_source(&feed->source);
+            feed->is_builtin ? read_builtin(gpus, feed->gpu_index) : read_source(&feed->source);
         pthread_mutex_lock(&feed->lock);
         feed->figures = figures;
         feed->is_asked = false;
@@ -107,9 +108,9 @@ static void *run_feed(void *argument)
     struct gpu_set *gpus = NULL;
 
     if (feed->is_builtin)
-        gpu_feed_open_builtin(&gpus); /* without any, its figures stay unknown */
+        gpu_feed_open_builtin(&gpus); /* on failure the figures stay unknown */
     pthread_mutex_lock(&feed->lock);
-    serve(feed, gpus);
+    serve_requests(feed, gpus);
     pthread_mutex_unlock(&feed->lock);
     gpu_set_free(gpus);
 
@@ -123,7 +124,7 @@ static void *run_feed(void *argument)
     return NULL;
 }
 
-/* ---- its owner's side ---- */
+/* ---- the owner ---- */
 
 int gpu_feed_new(const struct sonde_gpu_source *source, unsigned gpu_index, struct gpu_feed **ret)
 {
@@ -195,5 +196,5 @@ void gpu_feed_close(struct gpu_feed *feed)
 
 void gpu_feed_forget(struct gpu_feed *feed)
 {
-    free(feed); /* its lock may be held by nobody, for ever */
+    free(feed); /* its lock may be held by a thread that does not exist here */
 }

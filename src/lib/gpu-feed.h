@@ -1,6 +1,6 @@
-/* Figures of a GPU, asked for in a thread of its own, so that a source that is slow, hangs, or
- * waits for a lock that the program holds (Python's) delays nothing else: its figures are unknown
- * then, and it is not asked again until it has answered. */
+/* Reads the figures of a GPU in a separate thread, so that a source that is slow, hangs, or waits
+ * for a lock of the program (Python's) delays nothing else. Its figures are then unknown, and there
+ * is no new request until it has answered. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,21 +11,23 @@
 struct gpu_feed;
 struct gpu_set;
 
-/* The GPUs of this machine. 0 or a negative errno. */
+/* Opens the GPUs of this machine. Returns 0 or a negative errno. */
 int gpu_feed_open_builtin(struct gpu_set **ret);
 
-/* `source`, which is copied, or NULL for the built-in one, of that GPU. 0 or a negative errno. */
+/* Starts the thread for `source`, which is copied, or for the built-in source of that GPU if it is
+ * NULL. Returns 0 or a negative errno. */
 int gpu_feed_new(const struct sonde_gpu_source *source, unsigned gpu_index, struct gpu_feed **ret);
 
-/* Begins a question, unless the last one is still open. */
+/* Begins a request, unless the last one is still pending. */
 void gpu_feed_ask(struct gpu_feed *feed);
 
-/* What the last question was answered with, as far as the answer comes within `patience_ns`. */
+/* Returns the answer to the last request; unknown figures if it does not come within
+ * `patience_ns`. */
 void gpu_feed_answer(struct gpu_feed *feed, uint64_t patience_ns, struct gpu_figures *ret);
 
-/* Ends the thread. A caller's source is waited for, because nobody else knows when its context may
- * go; a driver that hangs is left alone. */
+/* Ends the thread. Waits for a caller's source, because its context may be freed afterwards;
+ * detaches a driver that hangs. NULL is allowed. */
 void gpu_feed_close(struct gpu_feed *feed);
 
-/* After a fork, in the child, where the thread is not. */
+/* Frees the feed in a child after a fork, where the thread does not exist. */
 void gpu_feed_forget(struct gpu_feed *feed);

@@ -1,4 +1,4 @@
-/* What is known of a GPU at one instant: finite, and not negative; REAL_UNKNOWN what is not. */
+/* The figures of a GPU at one instant: finite and not negative, or REAL_UNKNOWN. */
 #pragma once
 
 #include "model/field.h"

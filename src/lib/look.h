@@ -1,11 +1,11 @@
-/* One look at what is monitored: one process, or several together. */
+/* One reading of the monitored process, or of all monitored processes together. */
 #pragma once
 
 #include <stdint.h>
 
 struct look {
     uint64_t mono_ns;
-    int64_t cpu_ns;      /* never falls from look to look; INT_UNKNOWN: unknown, as below */
-    int64_t rss_bytes;   /* unknown if nothing lives any more */
-    int64_t risen_bytes; /* a peak that was reached since the last look; unknown if none is known */
+    int64_t cpu_ns;      /* never decreases; INT_UNKNOWN like the others if unknown */
+    int64_t rss_bytes;   /* unknown if no process lives */
+    int64_t risen_bytes; /* a peak reached since the last reading; unknown if there is none */
 };

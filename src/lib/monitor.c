@@ -1,17 +1,17 @@
-/* The monitor: a thread that takes samples by the clock, and callers who start, stop, mark and ask.
+/* The monitor: a thread that takes samples at fixed times, and callers that start, stop, mark
+ * phases and read results.
  *
  *     start, mark, stop ──┐
- *                         ├── take() ── target (the processes) ── commit() ── series, windows
- *     the sampler's tick ─┘        └─── gpu feed (a thread of its own)
+ *                         ├── take_sample() ── target (the processes) ── commit() ── series,
+ * windows the sampler's tick ─┘               └─── gpu feed (a separate thread)
  *
  * Three locks, taken in this order:
  *   control   start and stop, one at a time
- *   taking    one look at a time, so that samples are in the order of their times
- *   data      what was sampled; never held while anything is read or waited for, so that whoever
- *             asks gets an answer at once
+ *   taking    one reading at a time, so that samples are ordered by time
+ *   data      the results; never held during a read or a wait, so that callers get results at once
  *
- * After a fork the child has the memory but not the threads, and locks that nobody will ever let go
- * of. Every function looks whose process it is in, and starts from nothing if it is another. */
+ * After a fork the child has the memory but not the threads, and locks may stay locked for ever.
+ * Every function compares the pid and resets the monitor in a new process. */
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -33,8 +33,8 @@
 #include "lib/window.h"
 #include "probe/gpu/gpu.h"
 
-/* A tick does not wait longer for a GPU than half its interval, or this. The first sample and the
- * last do: there is no other one after them. */
+/* A tick waits for a GPU at most half its interval, and at most GPU_TICK_NS. The first and the last
+ * sample wait longer, because their figures would be missing otherwise. */
 #define GPU_TICK_NS (NS_PER_SEC / 4)
 #define GPU_EDGE_NS NS_PER_SEC
 
@@ -48,26 +48,26 @@ struct phase {
 struct sonde_monitor {
     struct monitor_options options;
 
-    _Atomic pid_t owner; /* the process that the rest is of */
+    _Atomic pid_t owner; /* the process that this state belongs to */
 
     pthread_mutex_t control;
     bool is_started; /* there is a thread to join */
     pthread_t thread;
-    sem_t stop; /* that it waits for */
+    sem_t stop; /* ends the thread */
 
     pthread_mutex_t taking;
     struct target *target; /* NULL: not started */
-    struct gpu_feed *gpu;  /* NULL: none is wanted */
+    struct gpu_feed *gpu;  /* NULL: not requested */
 
     pthread_mutex_t data;
     bool is_sampling; /* between start and stop */
-    bool is_over;     /* nobody is left to look at */
+    bool is_over;     /* no process is left */
     bool has_last;
     struct look last;
     struct series series;
     struct window whole;
     struct VEC(struct phase) phases;
-    bool in_phase; /* the last one goes on */
+    bool in_phase; /* the last one is open */
     uint64_t ticks, missed, late_ns, max_late_ns;
 };
 
@@ -91,9 +91,9 @@ static void clear_data(struct sonde_monitor *monitor)
     monitor->phases.count = 0;
 }
 
-/* What a thread was changing when the process forked is in no state to be freed, and lost. A lock
- * that can be had was not held: what it guards is whole. */
-static void start_from_nothing(struct sonde_monitor *monitor)
+/* Data that a thread was changing during the fork cannot be freed and is leaked. If a lock is free,
+ * the data that it guards is consistent. */
+static void reset_after_fork(struct sonde_monitor *monitor)
 {
     if (pthread_mutex_trylock(&monitor->taking) == 0) {
         target_free(monitor->target);
@@ -109,7 +109,7 @@ static void start_from_nothing(struct sonde_monitor *monitor)
     init_locks(monitor);
 }
 
-static void notice_fork(struct sonde_monitor *monitor)
+static void check_fork(struct sonde_monitor *monitor)
 {
     pid_t me = getpid(), owner = atomic_load(&monitor->owner);
 
@@ -117,7 +117,7 @@ static void notice_fork(struct sonde_monitor *monitor)
         return;
     if (owner != BEING_RESET &&
         atomic_compare_exchange_strong(&monitor->owner, &owner, BEING_RESET)) {
-        start_from_nothing(monitor);
+        reset_after_fork(monitor);
         atomic_store(&monitor->owner, me);
         return;
     }
@@ -170,7 +170,7 @@ static void commit(struct sonde_monitor *monitor, const struct look *look,
     monitor->has_last = true;
 }
 
-/* With `data` held: nobody lives any more. What they used to the end still counts. */
+/* With `data` held: no process lives. Their usage up to the end still counts. */
 static void commit_end(struct sonde_monitor *monitor, const struct look *look)
 {
     struct window *phase = open_phase(monitor);
@@ -186,9 +186,9 @@ struct taken {
     struct gpu_figures gpu;
 };
 
-/* Takes a sample, with `taking` held. -ESRCH: nobody is left, which is noted. */
-static int take(struct sonde_monitor *monitor, bool thorough, uint64_t gpu_patience_ns,
-                struct taken *ret)
+/* Takes a sample, with `taking` held. Returns -ESRCH if no process is left. */
+static int take_sample(struct sonde_monitor *monitor, bool thorough, uint64_t gpu_patience_ns,
+                       struct taken *ret)
 {
     *ret = (struct taken){.gpu = GPU_FIGURES_UNKNOWN};
     if (monitor->gpu)
@@ -213,14 +213,14 @@ static uint64_t tick_patience_ns(const struct sonde_monitor *monitor)
 
 /* ---- the sampler ---- */
 
-/* Whether anybody is left to look at. */
+/* Returns whether a process is left. */
 static bool tick(struct sonde_monitor *monitor)
 {
     struct taken taken;
 
     pthread_mutex_lock(&monitor->taking);
-    /* Reading fails without memory or descriptors: there is a next time. */
-    int r = take(monitor, false, tick_patience_ns(monitor), &taken);
+    /* Without memory or descriptors the reading fails; the next tick tries again. */
+    int r = take_sample(monitor, false, tick_patience_ns(monitor), &taken);
     pthread_mutex_unlock(&monitor->taking);
     return r != -ESRCH;
 }
@@ -234,7 +234,7 @@ static uint64_t first_due(struct sonde_monitor *monitor)
     return MAX(due_ns, clock_mono_ns());
 }
 
-/* The schedule is fixed: what was missed is not made up for. */
+/* The schedule is fixed: missed ticks are not made up. */
 static uint64_t next_due(uint64_t due_ns, uint64_t interval_ns, uint64_t *ret_missed)
 {
     uint64_t now_ns = clock_mono_ns(), next_ns = due_ns + interval_ns;
@@ -243,7 +243,7 @@ static uint64_t next_due(uint64_t due_ns, uint64_t interval_ns, uint64_t *ret_mi
     return next_ns + *ret_missed * interval_ns;
 }
 
-static void note_timing(struct sonde_monitor *monitor, uint64_t late_ns, uint64_t missed)
+static void record_timing(struct sonde_monitor *monitor, uint64_t late_ns, uint64_t missed)
 {
     pthread_mutex_lock(&monitor->data);
     monitor->ticks++;
@@ -263,12 +263,12 @@ static void *run_sampler(void *argument)
         uint64_t late_ns = clock_mono_ns() - due_ns, missed;
         is_over = !tick(monitor);
         due_ns = next_due(due_ns, monitor->options.interval_ns, &missed);
-        note_timing(monitor, late_ns, missed);
+        record_timing(monitor, late_ns, missed);
     }
     return NULL;
 }
 
-/* ---- making one ---- */
+/* ---- new and free ---- */
 
 int sonde_monitor_new(const struct sonde_options *options, struct sonde_monitor **ret,
                       struct sonde_error *error)
@@ -325,8 +325,8 @@ static int reset_peak_first(struct sonde_monitor *monitor, struct sonde_error *e
     return reset_peak(monitor, error);
 }
 
-/* Opens what is to be looked at, and takes the first sample. With `taking` held. */
-static int begin(struct sonde_monitor *monitor, struct sonde_error *error)
+/* Opens the target and the GPU source, and takes the first sample. With `taking` held. */
+static int open_target(struct sonde_monitor *monitor, struct sonde_error *error)
 {
     pid_t pid = monitor->options.pid ? monitor->options.pid : getpid();
     bool wants_gpu =
@@ -342,12 +342,12 @@ static int begin(struct sonde_monitor *monitor, struct sonde_error *error)
     r = reset_peak_first(monitor, error);
     if (r < 0)
         return r;
-    r = take(monitor, true, GPU_EDGE_NS, &taken);
+    r = take_sample(monitor, true, GPU_EDGE_NS, &taken);
     return r < 0 ? error_explain(error, r, pid) : 0;
 }
 
-/* Gives back all that `begin` has opened. With `taking` held. */
-static void end(struct sonde_monitor *monitor)
+/* Reverts open_target(). With `taking` held. */
+static void close_target(struct sonde_monitor *monitor)
 {
     gpu_feed_close(monitor->gpu);
     target_free(monitor->target);
@@ -356,21 +356,21 @@ static void end(struct sonde_monitor *monitor)
 }
 
 /* With `control` held. */
-static int start(struct sonde_monitor *monitor, struct sonde_error *error)
+static int start_sampling(struct sonde_monitor *monitor, struct sonde_error *error)
 {
     pthread_mutex_lock(&monitor->data);
     clear_data(monitor);
     pthread_mutex_unlock(&monitor->data);
 
     pthread_mutex_lock(&monitor->taking);
-    int r = begin(monitor, error);
+    int r = open_target(monitor, error);
     if (r == 0) {
         r = thread_start(&monitor->thread, "sonde", run_sampler, monitor);
         if (r < 0)
             error_explain(error, r, 0);
     }
     if (r < 0)
-        end(monitor);
+        close_target(monitor);
     pthread_mutex_unlock(&monitor->taking);
     monitor->is_started = r == 0;
     pthread_mutex_lock(&monitor->data);
@@ -382,8 +382,8 @@ static int start(struct sonde_monitor *monitor, struct sonde_error *error)
     return r;
 }
 
-/* Ends the sampler, which may have ended by itself. With `control` held. */
-static void stop(struct sonde_monitor *monitor)
+/* Ends the sampler thread. With `control` held. */
+static void stop_sampling(struct sonde_monitor *monitor)
 {
     struct taken taken;
 
@@ -392,13 +392,13 @@ static void stop(struct sonde_monitor *monitor)
     pthread_mutex_unlock(&monitor->data);
     sem_post(&monitor->stop);
     pthread_join(monitor->thread, NULL);
-    sem_trywait(&monitor->stop); /* it may have ended by itself */
+    sem_trywait(&monitor->stop); /* in case the thread had already ended */
     monitor->is_started = false;
 
     pthread_mutex_lock(&monitor->taking);
     if (!monitor->is_over)
-        take(monitor, true, GPU_EDGE_NS, &taken);
-    end(monitor);
+        take_sample(monitor, true, GPU_EDGE_NS, &taken);
+    close_target(monitor);
     pthread_mutex_unlock(&monitor->taking);
 }
 
@@ -406,31 +406,31 @@ int sonde_monitor_start(struct sonde_monitor *monitor, struct sonde_error *error
 {
     int r;
 
-    notice_fork(monitor);
+    check_fork(monitor);
     pthread_mutex_lock(&monitor->control);
     if (monitor->is_started && !sonde_monitor_is_running(monitor))
-        stop(monitor);
+        stop_sampling(monitor);
     if (monitor->is_started)
         r = error_set(error, -EALREADY, "the monitor is running; stop it first");
     else
-        r = start(monitor, error);
+        r = start_sampling(monitor, error);
     pthread_mutex_unlock(&monitor->control);
     return r;
 }
 
 int sonde_monitor_stop(struct sonde_monitor *monitor)
 {
-    notice_fork(monitor);
+    check_fork(monitor);
     pthread_mutex_lock(&monitor->control);
     if (monitor->is_started)
-        stop(monitor);
+        stop_sampling(monitor);
     pthread_mutex_unlock(&monitor->control);
     return 0;
 }
 
 int sonde_monitor_is_running(struct sonde_monitor *monitor)
 {
-    notice_fork(monitor);
+    check_fork(monitor);
     pthread_mutex_lock(&monitor->data);
     bool is_running = monitor->is_sampling && !monitor->is_over;
     pthread_mutex_unlock(&monitor->data);
@@ -453,18 +453,18 @@ static int check_name(const char *name, struct sonde_error *error)
     return 0;
 }
 
-/* Makes room first, so that nothing fails once the sample is taken. With `data` held. */
-static int make_room(struct sonde_monitor *monitor, struct sonde_error *error)
+/* Reserves the memory first, so that nothing fails after the sample. With `data` held. */
+static int reserve_phase(struct sonde_monitor *monitor, struct sonde_error *error)
 {
     if (monitor->phases.count >= SONDE_PHASES_MAX)
-        return error_set(error, -ENOSPC, "there have been %d phases", SONDE_PHASES_MAX);
+        return error_set(error, -ENOSPC, "the limit of %d phases is reached", SONDE_PHASES_MAX);
     if (VEC_RESERVE(&monitor->phases, monitor->phases.count + 1) < 0)
         return error_set(error, -ENOMEM, "out of memory");
     return 0;
 }
 
 /* With `data` held. The sample between two phases belongs to both. */
-static void turn_page(struct sonde_monitor *monitor, const char *name, const struct taken *taken)
+static void switch_phase(struct sonde_monitor *monitor, const char *name, const struct taken *taken)
 {
     monitor->in_phase = name != NULL;
     if (!name)
@@ -476,49 +476,49 @@ static void turn_page(struct sonde_monitor *monitor, const char *name, const str
 }
 
 /* With `taking` held. */
-static int mark(struct sonde_monitor *monitor, const char *name, struct sonde_error *error)
+static int mark_phase(struct sonde_monitor *monitor, const char *name, struct sonde_error *error)
 {
     struct taken taken;
 
     if (!monitor->target)
         return error_set(error, -ESRCH, "the monitor is not running");
     pthread_mutex_lock(&monitor->data);
-    int r = name ? make_room(monitor, error) : 0;
+    int r = name ? reserve_phase(monitor, error) : 0;
     pthread_mutex_unlock(&monitor->data);
     if (r < 0)
         return r;
-    r = take(monitor, true, tick_patience_ns(monitor), &taken);
+    r = take_sample(monitor, true, tick_patience_ns(monitor), &taken);
     if (r < 0)
         return error_explain(error, r, monitor->options.pid ? monitor->options.pid : getpid());
     r = reset_peak(monitor, error);
     if (r < 0)
         return r;
     pthread_mutex_lock(&monitor->data);
-    turn_page(monitor, name, &taken);
+    switch_phase(monitor, name, &taken);
     pthread_mutex_unlock(&monitor->data);
     return 0;
 }
 
 int sonde_monitor_mark(struct sonde_monitor *monitor, const char *name, struct sonde_error *error)
 {
-    notice_fork(monitor);
+    check_fork(monitor);
     int r = name ? check_name(name, error) : 0;
     if (r < 0)
         return r;
     pthread_mutex_lock(&monitor->taking);
-    r = mark(monitor, name, error);
+    r = mark_phase(monitor, name, error);
     pthread_mutex_unlock(&monitor->taking);
     return r;
 }
 
-/* ---- what was sampled ---- */
+/* ---- results ---- */
 
 int sonde_monitor_samples(struct sonde_monitor *monitor, struct sonde_sample **ret,
                           size_t *ret_count)
 {
     struct sonde_sample *samples = NULL;
 
-    notice_fork(monitor);
+    check_fork(monitor);
     pthread_mutex_lock(&monitor->data);
     size_t count = series_count(&monitor->series);
     if (count) {
@@ -536,14 +536,14 @@ int sonde_monitor_samples(struct sonde_monitor *monitor, struct sonde_sample **r
 
 int sonde_monitor_summary(struct sonde_monitor *monitor, struct sonde_summary *ret)
 {
-    notice_fork(monitor);
+    check_fork(monitor);
     pthread_mutex_lock(&monitor->data);
     window_sum_up(&monitor->whole, ret);
     pthread_mutex_unlock(&monitor->data);
     return 0;
 }
 
-/* With `data` held, into room for all. */
+/* With `data` held; `into` has room for all phases. */
 static void copy_phases(const struct sonde_monitor *monitor, struct sonde_phase *into)
 {
     for (size_t i = 0; i < monitor->phases.count; i++) {
@@ -558,7 +558,7 @@ int sonde_monitor_phases(struct sonde_monitor *monitor, struct sonde_phase **ret
 {
     struct sonde_phase *phases = NULL;
 
-    notice_fork(monitor);
+    check_fork(monitor);
     pthread_mutex_lock(&monitor->data);
     size_t count = monitor->phases.count;
     if (count) {
@@ -576,7 +576,7 @@ int sonde_monitor_phases(struct sonde_monitor *monitor, struct sonde_phase **ret
 
 int sonde_monitor_timing(struct sonde_monitor *monitor, struct sonde_timing *ret)
 {
-    notice_fork(monitor);
+    check_fork(monitor);
     pthread_mutex_lock(&monitor->data);
     *ret = (struct sonde_timing){
         .ticks = monitor->ticks,

@@ -12,11 +12,11 @@
 #define SAMPLES_MAX          (1u << 24)
 #define SAMPLES_DEFAULT      8192u
 
-/* No struct will ever be as large: a size beyond is one that nobody has set. */
+/* Larger than any future version: a larger size was not initialised. */
 #define SIZE_MAX_BYTES 4096
 
-/* A program that was built with a newer header has options behind ours. Those that it leaves at 0
- * ask for nothing. */
+/* A program built with a newer header has more options after ours. Those that are 0 are not used.
+ */
 static int check_size(const struct sonde_options *options, struct sonde_error *error)
 {
     const unsigned char *bytes = (const unsigned char *)options;
@@ -45,7 +45,7 @@ static int check(const struct sonde_options *options, struct sonde_error *error)
         return error_set(error, -EINVAL, "interval_sec: %g is not within %g to %g",
                          options->interval_sec, INTERVAL_MIN_SEC, INTERVAL_MAX_SEC);
     if (options->pid < 0)
-        return error_set(error, -EINVAL, "pid: %d is no process", options->pid);
+        return error_set(error, -EINVAL, "pid: %d is not a valid pid", options->pid);
     if (options->flags & ~known)
         return error_set(error, -EINVAL, "flags: 0x%x is not known", options->flags & ~known);
     if (options->max_samples &&
@@ -53,7 +53,7 @@ static int check(const struct sonde_options *options, struct sonde_error *error)
         return error_set(error, -EINVAL, "max_samples: %u is not within %u to %u",
                          options->max_samples, SAMPLES_MIN, SAMPLES_MAX);
     if (options->gpu_source && (options->flags & SONDE_BUILTIN_GPU))
-        return error_set(error, -EINVAL, "gpu_source: not together with SONDE_BUILTIN_GPU");
+        return error_set(error, -EINVAL, "gpu_source: cannot be combined with SONDE_BUILTIN_GPU");
     return 0;
 }
 

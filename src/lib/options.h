@@ -1,4 +1,4 @@
-/* What a monitor is told to do, checked and with its defaults filled in. */
+/* The options of a monitor, checked and with defaults. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 struct monitor_options {
     uint64_t interval_ns;
-    pid_t pid; /* 0: this process, whichever that is */
+    pid_t pid; /* 0: this process; a child after a fork monitors itself */
     unsigned flags;
     unsigned max_samples;
     unsigned gpu_index;
@@ -16,7 +16,7 @@ struct monitor_options {
     struct sonde_gpu_source gpu_source;
 };
 
-/* `given` may be NULL. 0, -EINVAL with the option named, or -E2BIG: one is set that is not known.
- */
+/* `given` may be NULL. Returns 0, -EINVAL (the error names the option), or -E2BIG (an option is set
+ * that this version does not know). */
 int options_read(const struct sonde_options *given, struct monitor_options *ret,
                  struct sonde_error *error);

@@ -28,8 +28,8 @@ void series_clear(struct series *series)
     series->stride = 1;
 }
 
-/* Of two means of so many values each; of one, where only that is known. None is negative, so that
- * their difference is finite, as their sum may not be. */
+/* The mean of two means of `a_count` and `b_count` values; if only one is known, that one. Neither
+ * is negative, so the difference is finite, while the sum may overflow. */
 static double mean_of(double a, uint64_t a_count, double b, uint64_t b_count)
 {
     if (!real_is_known(a))
@@ -39,8 +39,8 @@ static double mean_of(double a, uint64_t a_count, double b, uint64_t b_count)
     return a + (b - a) * ((double)b_count / (double)(a_count + b_count));
 }
 
-/* The one with more memory stands for both, so that peaks stay where they were; NaN is less than
- * anything. */
+/* The result has the time and memory of the sample with more memory, so that peaks stay where they
+ * were. */
 static struct sonde_sample merge(const struct sonde_sample *a, uint64_t a_count,
                                  const struct sonde_sample *b, uint64_t b_count)
 {

@@ -1,6 +1,6 @@
-/* The samples that are kept: a bounded number, however long the run. When there is no room for one
- * more, every two become one, and from then on one is kept for twice as many. Memory is taken once,
- * and used only as far as it is filled. No clock, no I/O. */
+/* The samples of a run, in bounded memory. When it is full, each pair of samples is merged, and
+ * from then on each kept sample represents twice as many. The memory is allocated once; unused
+ * pages are never touched. No clock, no I/O. */
 #pragma once
 
 #include <stddef.h>
@@ -11,9 +11,9 @@ struct series {
     struct sonde_sample *kept;
     size_t count;
     size_t capacity; /* even */
-    uint64_t stride; /* how many one of them stands for */
+    uint64_t stride; /* number of samples that each kept one represents */
     struct sonde_sample pending;
-    uint64_t pending_count; /* how many that one stands for so far; less than `stride` */
+    uint64_t pending_count; /* number that the pending one represents so far; below `stride` */
 };
 
 /* 0 or -ENOMEM. */
@@ -24,5 +24,5 @@ void series_clear(struct series *series);
 void series_add(struct series *series, const struct sonde_sample *sample);
 
 size_t series_count(const struct series *series);
-/* Into room for series_count(). */
+/* `into` has room for series_count() samples. */
 void series_copy(const struct series *series, struct sonde_sample *into);

@@ -6,10 +6,10 @@
 #include "model/record-json.h"
 #include "model/resource-summary.h"
 
-/* More than this is no summary, whatever it is. */
+/* A summary is much shorter. */
 #define JSON_MAX_BYTES (1024 * 1024)
 
-/* What must be known could not be read back as null. */
+/* Whether all required figures are finite: null could not be read back. */
 static bool is_whole(const struct sonde_summary *summary)
 {
     const struct record *record = &resource_summary_record;
@@ -23,7 +23,7 @@ static bool is_whole(const struct sonde_summary *summary)
     return true;
 }
 
-/* The first figure that is negative, as only growth can be; NULL if there is none. */
+/* Returns the name of the first negative figure except memory_growth_mb, or NULL. */
 static const char *find_negative(const struct sonde_summary *summary)
 {
     const struct record *record = &resource_summary_record;
@@ -59,7 +59,7 @@ int sonde_summary_to_json(const struct sonde_summary *summary, char **ret)
 int sonde_summary_from_json(const char *json, size_t length, struct sonde_summary *ret,
                             struct sonde_error *error)
 {
-    struct arena arena = {0}; /* stays empty: there is no text in a summary */
+    struct arena arena = {0}; /* stays empty: a summary has no strings */
     struct sonde_summary summary;
     struct decode_error why;
 

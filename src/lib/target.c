@@ -17,42 +17,39 @@
 #include "probe/process-files.h"
 #include "sample/ledger.h"
 
-#define PROC_ROOT "/proc"
-
-/* We are guests in somebody's program: a quarter of its descriptors at most, and no more than this.
- * A process takes four. */
+/* The library uses at most a quarter of the program's descriptors, and no more than this. A process
+ * needs four. */
 #define BUDGET_SHARE 4
 #define BUDGET_MAX   4096
 
-/* The high-water mark costs as much as all the rest together. It stays until it is read, unless the
- * process ends; in this much CPU time it cannot rise by more than a fraction of what it could
- * between two samples. */
+/* Reading the peak RSS costs as much as everything else. It persists until the process ends, and in
+ * this much CPU time it can grow only by a fraction of what is possible between two samples. */
 #define PEAK_CPU_NS (10 * NS_PER_MSEC)
 
-/* A process that has used no CPU time has neither grown nor forked, but orphans may have come to
- * it: once in so many looks it is looked at all the same. */
-#define IDLE_LOOKS 16
-/* Of a process without children, what costs most to read (state, threads, the time of children that
- * came and went) is looked at once in so many looks, and when it ends, by its parent; while nobody
- * is born in this pid namespace, as seldom as if it were idle. */
-#define LEAF_LOOKS 4
-/* Who is being born has a pid some time before it is listed anywhere: so many looks, and so long.
- */
-#define BIRTH_LOOKS 2
-#define BIRTH_NS    (20 * NS_PER_MSEC)
+/* A process that has used no CPU time has neither grown nor forked, but may have got orphans as
+ * children: it is read completely once in this many readings. */
+#define IDLE_READINGS 16
+/* For a process without children, the expensive values (state, threads, time of reaped children)
+ * are read once in this many readings; while no process is created in this pid namespace, as rarely
+ * as for an idle process. */
+#define LEAF_READINGS 4
+/* A new process has a pid before it is listed as a child: for at most this many readings and this
+ * long. */
+#define BIRTH_READINGS 2
+#define BIRTH_NS       (20 * NS_PER_MSEC)
 
 struct watched {
     struct process_files *files;
     struct process_reading reading; /* the last one */
-    uint64_t arg_start;             /* moves with every exec */
+    uint64_t arg_start;             /* changes with every exec */
     int children_fd;                /* -1: not kept */
-    unsigned brief_looks;           /* since the last close one */
+    unsigned brief_readings;        /* since the last complete one */
     bool may_have_forked;           /* since then */
     bool has_children;
-    bool was_there_before; /* the first look */
-    bool is_read;          /* `reading` holds */
+    bool was_there_before; /* the first reading */
+    bool is_read;          /* `reading` is valid */
     bool lives;
-    int64_t peak_bytes; /* the high-water mark when it was last read */
+    int64_t peak_bytes; /* peak RSS when it was last read */
     int64_t peak_cpu_ns;
 };
 
@@ -64,16 +61,16 @@ struct target {
     struct VEC(struct watched *) watched; /* the process first, parents before their children */
     struct map by_pid;
     struct ledger *ledger;
-    struct run run; /* that they are of, for the ledger */
-    bool is_first_look;
-    int last_pid_fd;      /* negative: there is no such file */
-    pid_t last_pid;       /* as of the last look */
-    uint64_t birth_ns;    /* when it was last seen to have moved, … */
-    unsigned quiet_looks; /* … and looks since */
-    bool has_births;      /* there may be children that were not listed at the last look */
+    struct run run; /* for the ledger */
+    bool is_first_reading;
+    int last_pid_fd;         /* negative: not available */
+    pid_t last_pid;          /* at the last reading */
+    uint64_t birth_ns;       /* when it was last seen to have changed */
+    unsigned quiet_readings; /* readings since then */
+    bool has_births;         /* children may exist that were not listed at the last reading */
 };
 
-/* ---- who is watched ---- */
+/* ---- watched processes ---- */
 
 static void watched_free(struct target *target, struct watched *it)
 {
@@ -85,7 +82,7 @@ static void watched_free(struct target *target, struct watched *it)
     free(it);
 }
 
-static int watch(struct target *target, pid_t pid)
+static int add_watched(struct target *target, pid_t pid)
 {
     struct watched *it = calloc(1, sizeof(*it));
     if (!it)
@@ -93,7 +90,7 @@ static int watch(struct target *target, pid_t pid)
     *it = (struct watched){
         .files = process_files_new(pid),
         .children_fd = -1,
-        .was_there_before = target->is_first_look,
+        .was_there_before = target->is_first_reading,
         .peak_bytes = INT_UNKNOWN,
         .peak_cpu_ns = INT_UNKNOWN,
     };
@@ -114,14 +111,14 @@ struct search {
     bool has_found;
 };
 
-/* Without memory for it, a child is found again at the next look. */
+/* Without memory, the next reading finds the child again. */
 static int find_child(void *context, pid_t pid)
 {
     struct search *search = context;
 
     search->has_found = true;
     if (!map_get(&search->target->by_pid, (uint64_t)pid))
-        watch(search->target, pid);
+        add_watched(search->target, pid);
     return 0;
 }
 
@@ -143,23 +140,24 @@ static int find_children(struct target *target, struct watched *it)
     return r;
 }
 
-/* ---- births ---- */
+/* ---- new processes ---- */
 
-/* Where nobody can tell, there always may be some. */
-static void look_for_births(struct target *target, uint64_t now_ns)
+/* If the last pid is not available, new processes are always possible. */
+static void check_births(struct target *target, uint64_t now_ns)
 {
     pid_t last_pid;
 
     if (target->last_pid_fd < 0 || last_pid_read(target->last_pid_fd, &last_pid) < 0)
         last_pid = 0;
     if (last_pid && last_pid == target->last_pid) {
-        target->quiet_looks++;
+        target->quiet_readings++;
     } else {
-        target->quiet_looks = 0;
+        target->quiet_readings = 0;
         target->birth_ns = now_ns;
     }
     target->last_pid = last_pid;
-    target->has_births = target->quiet_looks < BIRTH_LOOKS || now_ns - target->birth_ns < BIRTH_NS;
+    target->has_births =
+        target->quiet_readings < BIRTH_READINGS || now_ns - target->birth_ns < BIRTH_NS;
 }
 
 /* ---- one process ---- */
@@ -176,8 +174,8 @@ static bool peak_is_due(const struct watched *it, const struct process_reading *
            reading->cpu_ns - it->peak_cpu_ns >= (int64_t)PEAK_CPU_NS;
 }
 
-/* What the high-water mark tells of the time since it was last read: it counts if it has risen, or
- * if all of the memory is from that time. One that was there before has one from before. */
+/* Returns the peak RSS if it was reached since it was last read: if it has risen, or if the program
+ * is new. The first peak of a process that existed before the monitor does not count. */
 static int64_t risen_peak(struct watched *it, const struct process_reading *reading,
                           bool is_new_image)
 {
@@ -202,7 +200,7 @@ static void keep_reading(struct watched *it, const struct process_reading *readi
     it->lives = true;
     if (!it->is_read)
         return;
-    /* What a glance does not tell is as it was. */
+    /* process_files_glance() does not set these. */
     if (!reading->state) {
         it->reading.ppid = before.ppid;
         it->reading.state = before.state;
@@ -216,23 +214,23 @@ static void keep_reading(struct watched *it, const struct process_reading *readi
         it->reading.ignores_sigchld = before.ignores_sigchld;
 }
 
-/* Whether its clock and its memory are enough this time: of this process itself they are, and of
- * one that has done nothing since the last look, whose memory may have been taken from it all the
- * same; or not much, by what it is. A file that is not kept may be another's by now. */
-static bool is_brief_enough(const struct target *target, struct watched *it, bool is_idle)
+/* Whether CPU clock and memory are enough this time: for this process itself, for an idle process
+ * (the kernel may still have reclaimed its memory), and mostly for one without children. A file
+ * that is not kept open may belong to another process by now. */
+static bool is_brief_reading_enough(const struct target *target, struct watched *it, bool is_idle)
 {
     if (!target->with_descendants && it->files->pid == target->own_pid)
         return true;
     if (it->files->fds[FILE_STATM] < 0)
         return false;
     if (is_idle)
-        return ++it->brief_looks < IDLE_LOOKS;
+        return ++it->brief_readings < IDLE_READINGS;
     return !it->has_children && it->reading.threads <= 1 &&
-           ++it->brief_looks < (it->may_have_forked ? LEAF_LOOKS : IDLE_LOOKS);
+           ++it->brief_readings < (it->may_have_forked ? LEAF_READINGS : IDLE_READINGS);
 }
 
-/* 1, 0 if that is not enough, or a negative errno. */
-static int look_briefly(struct target *target, struct watched *it, bool thorough,
+/* Returns 1, 0 if a complete reading is needed, or a negative errno. */
+static int read_briefly(struct target *target, struct watched *it, bool thorough,
                         int64_t *ret_risen)
 {
     struct process_reading reading;
@@ -242,7 +240,7 @@ static int look_briefly(struct target *target, struct watched *it, bool thorough
     it->may_have_forked |= target->has_births;
     bool is_idle = reading.cpu_ns == it->reading.cpu_ns;
     bool is_alone = !target->with_descendants;
-    if ((thorough && !is_alone) || !is_brief_enough(target, it, is_idle))
+    if ((thorough && !is_alone) || !is_brief_reading_enough(target, it, is_idle))
         return 0;
 
     bool with_peak = thorough || (!is_idle && peak_is_due(it, &reading, false));
@@ -255,16 +253,16 @@ static int look_briefly(struct target *target, struct watched *it, bool thorough
     return r < 0 ? r : 1;
 }
 
-/* Whether a look that fails so has failed for all: a kernel that does not list children never will,
- * and whoever begins must hear that there are no descriptors to read with. Later ones will be free
+/* Whether the error fails the whole reading: a kernel that does not list children never will, and
+ * at the start the caller must learn that there are no free descriptors. Later, some will be free
  * again. */
 static bool is_fatal(const struct target *target, int r)
 {
-    return r == -EOPNOTSUPP || (target->is_first_look && (r == -EMFILE || r == -ENFILE));
+    return r == -EOPNOTSUPP || (target->is_first_reading && (r == -EMFILE || r == -ENFILE));
 }
 
-/* 0, -ESRCH (it is gone) or another negative errno. */
-static int look_closely(struct target *target, struct watched *it, bool thorough,
+/* Returns 0, -ESRCH (the process is gone) or another negative errno. */
+static int read_closely(struct target *target, struct watched *it, bool thorough,
                         int64_t *ret_risen)
 {
     struct process_reading reading;
@@ -273,11 +271,11 @@ static int look_closely(struct target *target, struct watched *it, bool thorough
     int r = process_files_begin(&target->tree, it->files, &stat, &reading);
     if (r < 0)
         return r == -EAGAIN ? -ESRCH : r;
-    /* Not visible to this user, the address is 0. */
+    /* The address is 0 if this user may not see it. */
     bool is_new_image = it->arg_start && stat.arg_start && it->arg_start != stat.arg_start;
     if (stat.arg_start)
         it->arg_start = stat.arg_start;
-    it->brief_looks = 0;
+    it->brief_readings = 0;
     it->may_have_forked = false;
     *ret_risen = INT_UNKNOWN;
     if (!is_zombie(&stat)) {
@@ -293,25 +291,26 @@ static int look_closely(struct target *target, struct watched *it, bool thorough
     return target->with_descendants ? find_children(target, it) : 0;
 }
 
-static int look_at(struct target *target, struct watched *it, bool thorough, int64_t *ret_risen)
+static int read_process(struct target *target, struct watched *it, bool thorough,
+                        int64_t *ret_risen)
 {
-    int r = look_briefly(target, it, thorough, ret_risen);
+    int r = read_briefly(target, it, thorough, ret_risen);
     if (r == 0)
-        r = look_closely(target, it, thorough, ret_risen);
-    /* No descriptor or no memory to read it with: it is as it was. */
+        r = read_closely(target, it, thorough, ret_risen);
+    /* Without a free descriptor or memory, it keeps its last reading. */
     if (r < 0 && r != -ESRCH && !is_fatal(target, r) && it->is_read)
         return 0;
     return MIN(r, 0);
 }
 
-/* ---- all of them ---- */
+/* ---- all processes ---- */
 
-/* Whoever has lost its parent has another one by now, whose account its own will go to. */
-static void look_closely_at_orphans(struct target *target, pid_t parent)
+/* An orphan has a new parent, which will get its time: it is read completely the next time. */
+static void expedite_orphans(struct target *target, pid_t parent)
 {
     for (size_t i = 0; i < target->watched.count; i++)
         if (target->watched.items[i]->reading.ppid == parent)
-            target->watched.items[i]->brief_looks = IDLE_LOOKS;
+            target->watched.items[i]->brief_readings = IDLE_READINGS;
 }
 
 static void drop_gone(struct target *target)
@@ -320,7 +319,7 @@ static void drop_gone(struct target *target)
 
     for (size_t i = 0; i < target->watched.count; i++)
         if (!target->watched.items[i]->is_read)
-            look_closely_at_orphans(target, target->watched.items[i]->files->pid);
+            expedite_orphans(target, target->watched.items[i]->files->pid);
     for (size_t i = 0; i < target->watched.count; i++) {
         struct watched *it = target->watched.items[i];
         if (it->is_read) {
@@ -333,14 +332,14 @@ static void drop_gone(struct target *target)
     target->watched.count = kept;
 }
 
-/* Those that turn up meanwhile are looked at in the same turn. */
-static int look_at_all(struct target *target, bool thorough, struct look *look)
+/* Children found meanwhile are read in the same loop. */
+static int read_all(struct target *target, bool thorough, struct look *look)
 {
     for (size_t i = 0; i < target->watched.count; i++) {
         struct watched *it = target->watched.items[i];
         int64_t risen = INT_UNKNOWN;
 
-        int r = look_at(target, it, thorough, &risen);
+        int r = read_process(target, it, thorough, &risen);
         if (r == -ESRCH) {
             it->is_read = it->lives = false;
             continue;
@@ -348,7 +347,7 @@ static int look_at_all(struct target *target, bool thorough, struct look *look)
         if (r < 0 && (i == 0 || is_fatal(target, r)))
             return r;
         if (r < 0)
-            continue; /* one that was never read, and cannot be */
+            continue; /* it was never read, and cannot be */
         look->risen_bytes = MAX(look->risen_bytes, risen);
         if (target->with_descendants) {
             r = ledger_observe(target->ledger, &target->run, &it->reading);
@@ -359,7 +358,7 @@ static int look_at_all(struct target *target, bool thorough, struct look *look)
     return 0;
 }
 
-static bool anybody_lives(const struct target *target)
+static bool has_living(const struct target *target)
 {
     for (size_t i = 0; i < target->watched.count; i++)
         if (target->watched.items[i]->lives)
@@ -367,7 +366,7 @@ static bool anybody_lives(const struct target *target)
     return false;
 }
 
-static void sum_up(const struct target *target, bool is_alive, struct look *look)
+static void fill_look(const struct target *target, bool is_alive, struct look *look)
 {
     const struct watched *first = target->watched.count ? target->watched.items[0] : NULL;
 
@@ -377,13 +376,13 @@ static void sum_up(const struct target *target, bool is_alive, struct look *look
         look->mono_ns = first && first->is_read ? first->reading.mono_ns : look->mono_ns;
         return;
     }
-    /* Many take a while to look at: the middle of it is as good for all. */
+    /* Reading many processes takes a while: use the middle of that time. */
     look->mono_ns += (clock_mono_ns() - look->mono_ns) / 2;
     const struct run_usage *usage = ledger_find(target->ledger, &target->run);
     if (!usage)
         return;
     look->cpu_ns = (int64_t)usage->cpu.total_ns;
-    if (is_alive && usage->rss_bytes > 0) /* 0 is a sum of nothing that could be read */
+    if (is_alive && usage->rss_bytes > 0) /* 0: no memory could be read */
         look->rss_bytes = usage->rss_bytes;
 }
 
@@ -395,14 +394,14 @@ int target_look(struct target *target, bool thorough, struct look *ret)
                         .risen_bytes = INT_UNKNOWN};
 
     ledger_begin(target->ledger);
-    look_for_births(target, look.mono_ns);
-    int r = look_at_all(target, thorough, &look);
+    check_births(target, look.mono_ns);
+    int r = read_all(target, thorough, &look);
     if (r < 0)
         return r;
     ledger_end(target->ledger);
-    target->is_first_look = false;
-    bool is_alive = anybody_lives(target);
-    sum_up(target, is_alive, &look);
+    target->is_first_reading = false;
+    bool is_alive = has_living(target);
+    fill_look(target, is_alive, &look);
     drop_gone(target);
     *ret = look;
     return is_alive ? 0 : -ESRCH;
@@ -415,14 +414,14 @@ int target_reset_peak(struct target *target)
         int r = process_files_reset_peak(&target->tree, it->files);
         if (r < 0 && r != -ESRCH)
             return r;
-        /* All that it shows from now on is from now on. */
+        /* Every peak from now on was reached after the reset. */
         it->peak_bytes = it->peak_cpu_ns = INT_UNKNOWN;
         it->was_there_before = false;
     }
     return 0;
 }
 
-/* ---- beginning and end ---- */
+/* ---- new and free ---- */
 
 static unsigned descriptor_budget(void)
 {
@@ -442,8 +441,8 @@ int target_new(pid_t pid, bool with_descendants, struct target **ret)
     target->root_fd = target->last_pid_fd = -1;
     target->own_pid = getpid();
     target->with_descendants = with_descendants;
-    target->is_first_look = true;
-    int r = ledger_new(-1, &target->ledger); /* none of them is reaped by us */
+    target->is_first_reading = true;
+    int r = ledger_new(-1, &target->ledger); /* the library reaps no process */
     if (r < 0)
         return r;
     target->root_fd = open(PROC_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -454,7 +453,7 @@ int target_new(pid_t pid, bool with_descendants, struct target **ret)
         return -EXDEV;
     if (with_descendants)
         target->last_pid_fd = last_pid_open(target->root_fd);
-    r = watch(target, pid);
+    r = add_watched(target, pid);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(target);

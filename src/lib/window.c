@@ -35,11 +35,11 @@ void window_add_rest(struct window *window, const struct look *look)
             window->first_cpu_ns = look->cpu_ns;
         window->last_cpu_ns = look->cpu_ns;
     }
-    /* INT_UNKNOWN is the least there is. */
+    /* INT_UNKNOWN is smaller than any known value. */
     window->peak_rss_bytes = MAX(window->peak_rss_bytes, look->risen_bytes);
 }
 
-/* A window begins with its first point: what rose before that is none of its own. */
+/* A window begins with its first reading: a peak before that does not belong to it. */
 void window_add(struct window *window, const struct look *look, const struct gpu_figures *gpu)
 {
     struct look own = *look;
@@ -57,7 +57,7 @@ void window_add(struct window *window, const struct look *look, const struct gpu
         window->peak_rss_bytes = MAX(window->peak_rss_bytes, look->rss_bytes);
         mean_add(&window->rss_bytes, (double)look->rss_bytes);
     }
-    window->peak_gpu_mem_mb = fmax(window->peak_gpu_mem_mb, gpu->mem_mb); /* of what is known */
+    window->peak_gpu_mem_mb = fmax(window->peak_gpu_mem_mb, gpu->mem_mb); /* fmax ignores NaN */
     mean_add(&window->gpu_util, gpu->util);
     mean_add(&window->gpu_clock_mhz, gpu->clock_mhz);
     mean_add(&window->gpu_power_w, gpu->power_w);

@@ -1,13 +1,12 @@
-/* A stretch of time and what was used in it: sums that each point is added to, so that a summary is
- * exact however few samples are kept. No clock, no I/O. */
+/* The usage in a period of time, as running sums, so that a summary is exact however few samples
+ * are kept. No clock, no I/O. */
 #pragma once
 
 #include "lib/gpu-figures.h"
 #include "lib/look.h"
 #include "sonde/sonde.h"
 
-/* A mean of what is known, kept as a mean: a sum of figures that a double can hold may be one that
- * it cannot. */
+/* A running mean of known values. Not a sum, because the sum of finite values may overflow. */
 struct mean {
     double value;
     uint64_t count;
@@ -29,7 +28,7 @@ struct window {
 void window_init(struct window *window);
 void window_add(struct window *window, const struct look *look, const struct gpu_figures *gpu);
 
-/* CPU time and a peak that became known when there was nothing left to sample. */
+/* Adds CPU time and a peak that became known after the last sample. */
 void window_add_rest(struct window *window, const struct look *look);
 
 void window_sum_up(const struct window *window, struct sonde_summary *ret);

@@ -505,7 +505,7 @@ class Commands(harness.TestCase):
         self.assertGreater(result.num_samples, 1)
         self.assertGreater(result.cpu_seconds, 0.1)
         self.assertGreater(result.peak_rss_mb, 1)
-        with self.assertRaisesRegex(ChildProcessError, "check: how the command ended is not known"):
+        with self.assertRaisesRegex(ChildProcessError, "check: the result of the command is unknown"):
             sonde.run(["true"], check=True)
         for _ in range(20):  # too quick to be seen is unknown, not 0
             result = sonde.run(["true"])

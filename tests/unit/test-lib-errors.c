@@ -13,13 +13,13 @@ static void test_each_error_names_its_cause(void **state _unused_)
         int error;
         const char *expected;
     } cases[] = {
-        {-ESRCH, "pid 42: there is no such process"},
+        {-ESRCH, "pid 42: no such process"},
         {-EXDEV, "/proc is not mounted"},
         {-EOPNOTSUPP, "CONFIG_PROC_CHILDREN"},
         {-EMFILE, "pid 42: it cannot be read, because this program has too many files open"},
         {-ENFILE, "pid 42: it cannot be read, because the system has too many files open"},
-        {-EACCES, "pid 42: no permission"},
-        {-EPERM, "pid 42: no permission"},
+        {-EACCES, "pid 42: permission denied"},
+        {-EPERM, "pid 42: permission denied"},
         {-EAGAIN, "ulimit -u"},
         {-ENOMEM, "out of memory"},
         {-EIO, "pid 42: Input/output error"},

@@ -114,7 +114,7 @@ static void test_no_such_process(void **state _unused_)
     options.pid = child;
     _cleanup_monitor_ struct sonde_monitor *monitor = new_monitor(&options);
     assert_int_equal(sonde_monitor_start(monitor, &error), -ESRCH);
-    assert_non_null(strstr(error.text, "there is no such process"));
+    assert_non_null(strstr(error.text, "no such process"));
     assert_int_equal(sonde_monitor_is_running(monitor), 0);
     assert_int_equal(sonde_monitor_mark(monitor, "x", &error), -ESRCH);
     assert_string_equal(error.text, "the monitor is not running");
