@@ -1,5 +1,5 @@
 /* For the tests of AMD's and Intel's cards and of who uses them: what such a user's file says, and
- * looks at all of them. */
+ * reads all of them. */
 #pragma once
 
 #include "unit.h"

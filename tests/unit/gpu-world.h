@@ -34,7 +34,7 @@ void world_put_radeon(const struct gpu_world *world, unsigned number);
 void world_put_i915(const struct gpu_world *world, unsigned number);
 void world_put_arc(const struct gpu_world *world, unsigned number);
 
-/* A process, born at `start_ticks`; a file of it: where it leads, and what it tells. */
+/* A process that started at `start_ticks`; one of its files: its target and its fdinfo. */
 void world_put_process(const struct gpu_world *world, pid_t pid, uint64_t start_ticks);
 void world_put_file(const struct gpu_world *world, pid_t pid, int file, const char *target,
                     const char *fdinfo);

@@ -25,6 +25,6 @@ void add(struct fixture *f, pid_t pid);
 /* One is read: whose it is, or NULL. */
 struct run *place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t start);
 
-/* Of one that is known by now. */
+/* Of a known process. */
 struct run *run_of(struct fixture *f, pid_t pid);
 int64_t sheet_of(struct fixture *f, pid_t pid);

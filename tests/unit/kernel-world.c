@@ -24,6 +24,6 @@ bool kernel_world_is_allowed(void)
     bool is_allowed = kernel_probe_is_allowed(&refusal);
 
     if (!is_allowed)
-        printf("1..0 # SKIP the kernel collector cannot be had: %s\n", refusal.words);
+        printf("1..0 # SKIP the kernel collector is not available: %s\n", refusal.words);
     return is_allowed;
 }

@@ -86,11 +86,11 @@ static size_t put_answer(unsigned char *into, uint32_t ack, uint32_t error)
 }
 
 /* Every listener receives the answers to all of them. */
-static void test_answers_to_others_are_passed_over(void **state _unused_)
+static void test_answers_to_others_are_ignored(void **state _unused_)
 {
     unsigned char bytes[1024];
 
-    size_t length = put_answer(bytes, 1, 0); /* of one that has not chosen any */
+    size_t length = put_answer(bytes, 1, 0); /* of a request without a number */
     length += put_answer(bytes + length, 8, 0);
     length += put_three(bytes + length);
     assert_int_equal(connector_parse_answer(bytes, length, 8), 1);
@@ -100,14 +100,14 @@ static void test_answers_to_others_are_passed_over(void **state _unused_)
     assert_int_equal(connector_parse_answer(bytes, length, UINT32_MAX), 0);
 }
 
-static void test_parse_what_is_cut_or_foreign(void **state _unused_)
+static void test_parse_truncated_or_foreign_bytes(void **state _unused_)
 {
     unsigned char bytes[1024], cut[1024];
     size_t length = put_three(bytes);
 
     for (size_t i = 0; i < length; i++) {
         struct log log = {.count = 0};
-        memcpy(cut, bytes, i); /* what is beyond is not looked at */
+        memcpy(cut, bytes, i); /* the rest must not be read */
         memset(cut + i, 0xFF, sizeof(cut) - i);
         int r = connector_parse(cut, i, note, &log);
         assert_true(r == 0 || r == -EBADMSG);
@@ -118,7 +118,7 @@ static void test_parse_what_is_cut_or_foreign(void **state _unused_)
     length = put_message(bytes, CN_IDX_PROC + 1, &event); /* another service's */
     assert_int_equal(connector_parse(bytes, length, note, &log), 0);
     assert_int_equal(log.count, 0);
-    memset(bytes, 0, sizeof(bytes)); /* a message of no length must not be looked at for ever */
+    memset(bytes, 0, sizeof(bytes)); /* a message of length 0 must not cause an endless loop */
     assert_int_equal(connector_parse(bytes, sizeof(bytes), note, &log), -EBADMSG);
 }
 
@@ -156,8 +156,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse),
-        cmocka_unit_test(test_answers_to_others_are_passed_over),
-        cmocka_unit_test(test_parse_what_is_cut_or_foreign),
+        cmocka_unit_test(test_answers_to_others_are_ignored),
+        cmocka_unit_test(test_parse_truncated_or_foreign_bytes),
         cmocka_unit_test(test_a_child_from_fork_to_exit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

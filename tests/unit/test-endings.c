@@ -1,4 +1,5 @@
-/* Ends that come in two parts: when they are told of, and in which order. Times are the test's. */
+/* Exits that arrive in two events: when they are reported, and in which order. The test sets the
+ * times. */
 #include "unit.h"
 
 #include <stdio.h>
@@ -12,37 +13,37 @@
 #define START_NS (100 * NS_PER_SEC)
 #define TAG      7
 
-struct told {
+struct report_log {
     struct endings endings;
     char words[512]; /* "PID:CPU_NS ", "PID:? " */
 };
 
 static void note(void *context, const struct kernel_exit *exit, int64_t cpu_ns)
 {
-    struct told *told = context;
-    size_t length = strlen(told->words);
+    struct report_log *log = context;
+    size_t length = strlen(log->words);
     char cpu[24] = "?";
 
     if (int_is_known(cpu_ns))
         snprintf(cpu, sizeof(cpu), "%lld", (long long)cpu_ns);
-    snprintf(told->words + length, sizeof(told->words) - length, "%d:%s ", exit->head.pid, cpu);
+    snprintf(log->words + length, sizeof(log->words) - length, "%d:%s ", exit->head.pid, cpu);
 }
 
 static int set_up(void **state)
 {
-    static struct told told;
+    static struct report_log log;
 
-    told.words[0] = '\0';
-    endings_init(&told.endings, note, &told);
-    *state = &told;
+    log.words[0] = '\0';
+    endings_init(&log.endings, note, &log);
+    *state = &log;
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct told *told = *state;
+    struct report_log *log = *state;
 
-    endings_done(&told->endings);
+    endings_done(&log->endings);
     return 0;
 }
 
@@ -55,200 +56,200 @@ static struct kernel_exit exit_of(pid_t pid, pid_t parent)
                                 .is_exact = true};
 }
 
-static void leave(struct told *told, pid_t pid, pid_t parent)
+static void leave(struct report_log *log, pid_t pid, pid_t parent)
 {
     const struct kernel_exit exit = exit_of(pid, parent);
 
-    endings_exit(&told->endings, &exit, 0);
+    endings_exit(&log->endings, &exit, 0);
 }
 
-static void die(struct told *told, pid_t pid)
+static void die(struct report_log *log, pid_t pid)
 {
     const struct kernel_dead dead = {.head = {.pid = pid, .tid = pid},
                                      .start_boot_ns = (uint64_t)pid * 1000,
                                      .last_cpu_ns = (uint64_t)pid};
 
-    endings_dead(&told->endings, &dead, START_NS);
+    endings_dead(&log->endings, &dead, START_NS);
 }
 
-static void assert_told(struct told *told, const char *words)
+static void assert_reported(struct report_log *log, const char *words)
 {
-    assert_string_equal(told->words, words);
-    told->words[0] = '\0';
+    assert_string_equal(log->words, words);
+    log->words[0] = '\0';
 }
 
 static void test_both_parts(void **state)
 {
-    struct told *told = *state;
+    struct report_log *log = *state;
 
-    leave(told, 10, 1);
-    assert_told(told, "");
-    assert_true(endings_has(&told->endings, 10));
-    assert_int_equal(told->endings.tagged, 1);
-    die(told, 10);
-    assert_told(told, "10:110 ");
-    assert_false(endings_has(&told->endings, 10));
-    assert_int_equal(told->endings.tagged, 0);
-    die(told, 10); /* told of already */
-    assert_told(told, "");
+    leave(log, 10, 1);
+    assert_reported(log, "");
+    assert_true(endings_has(&log->endings, 10));
+    assert_int_equal(log->endings.tagged, 1);
+    die(log, 10);
+    assert_reported(log, "10:110 ");
+    assert_false(endings_has(&log->endings, 10));
+    assert_int_equal(log->endings.tagged, 0);
+    die(log, 10); /* reported already */
+    assert_reported(log, "");
 }
 
-static void test_one_part_is_all(void **state)
+static void test_inexact_exit_is_reported_at_once(void **state)
 {
-    struct told *told = *state;
+    struct report_log *log = *state;
     struct kernel_exit exit = exit_of(10, 1);
 
     exit.is_exact = false;
-    endings_exit(&told->endings, &exit, 0);
-    assert_told(told, "10:? ");
+    endings_exit(&log->endings, &exit, 0);
+    assert_reported(log, "10:? ");
 }
 
-static void test_nobody_ends_before_its_children(void **state)
+static void test_parent_exit_follows_children(void **state)
 {
-    struct told *told = *state;
+    struct report_log *log = *state;
 
-    leave(told, 30, 20);
-    leave(told, 31, 20);
-    leave(told, 20, 10);
-    leave(told, 10, 1);
-    die(told, 10);
-    die(told, 20);
-    die(told, 31);
-    assert_told(told, "31:131 ");
-    die(told, 30);
-    assert_told(told, "30:130 20:120 10:110 ");
+    leave(log, 30, 20);
+    leave(log, 31, 20);
+    leave(log, 20, 10);
+    leave(log, 10, 1);
+    die(log, 10);
+    die(log, 20);
+    die(log, 31);
+    assert_reported(log, "31:131 ");
+    die(log, 30);
+    assert_reported(log, "30:130 20:120 10:110 ");
 }
 
-static void test_nobody_waits_for_others(void **state)
+static void test_exit_waits_only_for_children(void **state)
 {
-    struct told *told = *state;
+    struct report_log *log = *state;
 
-    leave(told, 99, 1); /* has much memory to give back */
-    leave(told, 20, 10);
-    leave(told, 10, 1);
-    die(told, 20);
-    die(told, 10);
-    assert_told(told, "20:120 10:110 ");
-    die(told, 99);
-    assert_told(told, "99:199 ");
+    leave(log, 99, 1); /* releases much memory */
+    leave(log, 20, 10);
+    leave(log, 10, 1);
+    die(log, 20);
+    die(log, 10);
+    assert_reported(log, "20:120 10:110 ");
+    die(log, 99);
+    assert_reported(log, "99:199 ");
 }
 
 static void test_lost_second_part(void **state)
 {
-    struct told *told = *state;
+    struct report_log *log = *state;
 
-    leave(told, 20, 10);
-    leave(told, 10, 1);
-    die(told, 10);
-    endings_overdue(&told->endings, START_NS + NS_PER_SEC - 1, 5);
-    assert_told(told, "");
-    endings_overdue(&told->endings, START_NS + NS_PER_SEC, 5);
-    assert_told(told, "20:? 10:110 ");
+    leave(log, 20, 10);
+    leave(log, 10, 1);
+    die(log, 10);
+    endings_overdue(&log->endings, START_NS + NS_PER_SEC - 1, 5);
+    assert_reported(log, "");
+    endings_overdue(&log->endings, START_NS + NS_PER_SEC, 5);
+    assert_reported(log, "20:? 10:110 ");
 }
 
 static void test_nothing_was_lost(void **state)
 {
-    struct told *told = *state;
+    struct report_log *log = *state;
 
-    leave(told, 20, 10);
-    endings_overdue(&told->endings, START_NS + 59 * NS_PER_SEC, 0);
-    assert_told(told, "");
-    endings_overdue(&told->endings, START_NS + 60 * NS_PER_SEC, 0);
-    assert_told(told, "20:? ");
+    leave(log, 20, 10);
+    endings_overdue(&log->endings, START_NS + 59 * NS_PER_SEC, 0);
+    assert_reported(log, "");
+    endings_overdue(&log->endings, START_NS + 60 * NS_PER_SEC, 0);
+    assert_reported(log, "20:? ");
 }
 
 /* One that it did not wait for. */
-static void test_child_that_takes_long(void **state)
+static void test_slow_child(void **state)
 {
-    struct told *told = *state;
+    struct report_log *log = *state;
 
-    leave(told, 20, 10);
-    leave(told, 10, 1);
-    die(told, 10);
-    endings_overdue(&told->endings, START_NS + NS_PER_SEC - 1, 0);
-    assert_told(told, "");
-    endings_overdue(&told->endings, START_NS + NS_PER_SEC, 0);
-    assert_told(told, "10:110 ");
-    die(told, 20);
-    assert_told(told, "20:120 ");
+    leave(log, 20, 10);
+    leave(log, 10, 1);
+    die(log, 10);
+    endings_overdue(&log->endings, START_NS + NS_PER_SEC - 1, 0);
+    assert_reported(log, "");
+    endings_overdue(&log->endings, START_NS + NS_PER_SEC, 0);
+    assert_reported(log, "10:110 ");
+    die(log, 20);
+    assert_reported(log, "20:120 ");
 }
 
 static void test_settled_with_its_descendants(void **state)
 {
-    struct told *told = *state;
+    struct report_log *log = *state;
 
-    leave(told, 30, 20);
-    leave(told, 20, 10);
-    leave(told, 10, 5);
-    leave(told, 5, 1);
-    leave(told, 99, 1);
-    die(told, 20);
-    die(told, 10);
-    die(told, 5);
-    assert_told(told, "");
-    endings_settle(&told->endings, 10);
-    assert_told(told, "30:? 20:120 10:110 5:105 ");
-    endings_settle(&told->endings, 10);
-    assert_told(told, "");
-    assert_true(endings_has(&told->endings, 99));
+    leave(log, 30, 20);
+    leave(log, 20, 10);
+    leave(log, 10, 5);
+    leave(log, 5, 1);
+    leave(log, 99, 1);
+    die(log, 20);
+    die(log, 10);
+    die(log, 5);
+    assert_reported(log, "");
+    endings_settle(&log->endings, 10);
+    assert_reported(log, "30:? 20:120 10:110 5:105 ");
+    endings_settle(&log->endings, 10);
+    assert_reported(log, "");
+    assert_true(endings_has(&log->endings, 99));
 }
 
 static void test_threads_that_end_at_once(void **state)
 {
-    struct told *told = *state;
+    struct report_log *log = *state;
     struct kernel_exit other = exit_of(10, 1);
 
-    leave(told, 10, 1);
+    leave(log, 10, 1);
     other.head.tid = 11;
-    endings_exit(&told->endings, &other, 0);
-    assert_told(told, "");
-    die(told, 10);
-    assert_told(told, "10:110 ");
-    endings_exit(&told->endings, &other, 0); /* after that, as well */
-    assert_told(told, "");
+    endings_exit(&log->endings, &other, 0);
+    assert_reported(log, "");
+    die(log, 10);
+    assert_reported(log, "10:110 ");
+    endings_exit(&log->endings, &other, 0); /* also after the report */
+    assert_reported(log, "");
 }
 
-static void test_pid_comes_round_again(void **state)
+static void test_pid_is_reused(void **state)
 {
-    struct told *told = *state;
+    struct report_log *log = *state;
     struct kernel_exit next = exit_of(10, 1);
 
-    leave(told, 10, 1);
+    leave(log, 10, 1);
     next.start_boot_ns++;
-    endings_exit(&told->endings, &next, 0);
-    assert_told(told, "10:? ");
-    die(told, 10); /* the former one's */
-    assert_told(told, "");
-    assert_true(endings_has(&told->endings, 10));
+    endings_exit(&log->endings, &next, 0);
+    assert_reported(log, "10:? ");
+    die(log, 10); /* of the former process */
+    assert_reported(log, "");
+    assert_true(endings_has(&log->endings, 10));
 }
 
-static void test_family_without_an_oldest(void **state)
+static void test_cycle_of_parents(void **state)
 {
-    struct told *told = *state;
+    struct report_log *log = *state;
 
-    leave(told, 10, 20);
-    leave(told, 20, 10);
-    die(told, 10);
-    die(told, 20);
-    assert_told(told, "");
-    endings_settle(&told->endings, 10);
-    assert_told(told, "20:120 10:110 ");
+    leave(log, 10, 20);
+    leave(log, 20, 10);
+    die(log, 10);
+    die(log, 20);
+    assert_reported(log, "");
+    endings_settle(&log->endings, 10);
+    assert_reported(log, "20:120 10:110 ");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_both_parts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_one_part_is_all, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_nobody_ends_before_its_children, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_nobody_waits_for_others, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_inexact_exit_is_reported_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_parent_exit_follows_children, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_exit_waits_only_for_children, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lost_second_part, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_nothing_was_lost, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_child_that_takes_long, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_slow_child, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_settled_with_its_descendants, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_threads_that_end_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_pid_comes_round_again, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_family_without_an_oldest, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_pid_is_reused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_cycle_of_parents, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("endings", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* AMD's and Intel's GPUs: what their drivers tell of a card, and how busy it is by its clients. */
+/* AMD's and Intel's GPUs: the figures of their drivers, and the load computed from clients. */
 #include "gpu-clients-world.h"
 
 #include <errno.h>
@@ -85,7 +85,7 @@ static void intel_discrete(void **state)
     world_put_figure(world, 0, "device/hwmon/hwmon2/energy1_input", "45000000");
     gpu = read_card(cards, 0, 3 * SECOND);
     assert_true(fabs(gpu.power_w - 20) < 1e-9);
-    gpu = read_card(cards, 0, 3 * SECOND + 1000); /* too soon to tell */
+    gpu = read_card(cards, 0, 3 * SECOND + 1000); /* too soon for a rate */
     assert_true(fabs(gpu.power_w - 20) < 1e-9);
     world_put_figure(world, 0, "device/hwmon/hwmon2/energy1_input", "7");
     assert_true(isnan(read_card(cards, 0, 4 * SECOND).power_w));
@@ -196,7 +196,7 @@ static void none(void **state)
     assert_int_equal(drm_cards_open(world->sys, world->proc, &cards, &reason), -ENODEV);
     assert_non_null(strstr(reason, "/sys/class/drm"));
     world_put(world, "sys/class/drm/card0/device/uevent", "DRIVER=ast\n");
-    assert_true(drm_cards_may_be(world->sys)); /* until it is looked at */
+    assert_true(drm_cards_may_be(world->sys)); /* until it is opened */
     assert_int_equal(drm_cards_open(world->sys, world->proc, &cards, &reason), -ENODEV);
     assert_null(cards);
 }
@@ -225,7 +225,7 @@ static void busy_by_engine_time(void **state)
     world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 0, 5, 20));
     struct drm_cards *cards = open_cards(world);
 
-    assert_true(isnan(busy_at(cards, 10 * AGE))); /* a rate takes two looks */
+    assert_true(isnan(busy_at(cards, 10 * AGE))); /* a rate needs two readings */
     world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1400, 0, 10));
     world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 200, 1005, 20));
     assert_true(is_about(busy_at(cards, 12 * AGE), 30)); /* 400 + 200 s of 2000 s */
@@ -261,7 +261,7 @@ static void busy_by_cycles(void **state)
     snprintf(text, sizeof(text), format, 100, 2000, 3000, 2000);
     world_put_file(world, 100, 4, "/dev/dri/renderD128", text);
     assert_true(fabs(busy_at(cards, 2 * SECOND) - 75) < 1e-9);     /* 3000 of 1000, by four */
-    assert_true(fabs(busy_at(cards, 2 * SECOND + 5) - 75) < 1e-9); /* too soon to look again */
+    assert_true(fabs(busy_at(cards, 2 * SECOND + 5) - 75) < 1e-9); /* too soon for an update */
     drm_cards_close(cards);
 }
 
@@ -292,7 +292,7 @@ static void busy_by_node(void **state)
     drm_cards_close(cards);
 }
 
-/* Nobody holds it: it is idle. A driver that does not tell: unknown. */
+/* Idle without clients; unknown if the driver does not report the load. */
 static void idle_or_unknown(void **state)
 {
     const struct gpu_world *world = *state;

@@ -1,4 +1,4 @@
-/* Who uses a GPU: the files that processes hold of it, what they tell, and which are looked at. */
+/* The clients of a GPU: the open device files of processes, their figures, and which are read. */
 #include "gpu-clients-world.h"
 
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 
 /* ---- files ---- */
 
-/* One file that its driver tells nothing of, and the whole is unknown; on that device alone. */
-static void files_that_are_not_told_of(void **state)
+/* One file without figures makes the load of its device unknown, but not that of others. */
+static void unreadable_files(void **state)
 {
     static const char *const texts[] = {
         "pos:\t0\nflags:\t02100002\nmnt_id:\t30\n", /* vmwgfx, or virtio_gpu before 6.2 */
@@ -41,8 +41,8 @@ static void files_that_are_not_told_of(void **state)
     drm_clients_free(clients);
 }
 
-/* The files are read after the walk, so that what they tell is of that time. */
-static void a_walk_takes_time(void **state)
+/* The files are read after the scan, so their figures are of that time. */
+static void scan_time_is_added(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_clients *clients = new_clients(world);
@@ -88,10 +88,10 @@ static void memory_of_processes(void **state)
     world_put_file(world, 100, 6, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10)); /* dup */
     world_put_file(world, 100, 7, "/dev/dri/renderD129", I915_CLIENT(2, 0, 0, 30));
     world_put_file(world, 101, 5, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10)); /* shared */
-    world_put_file(world, 101, 6, "/dev/dri/card0", "drm-driver:\tnouveau\n"); /* tells nothing */
-    world_put_file(world, 101, 7, "/tmp/dri/card0", I915_CLIENT(9, 0, 0, 90)); /* no device */
+    world_put_file(world, 101, 6, "/dev/dri/card0", "drm-driver:\tnouveau\n");      /* no figures */
+    world_put_file(world, 101, 7, "/tmp/dri/card0", I915_CLIENT(9, 0, 0, 90));      /* no device */
     world_put_file(world, 102, 3, "/dev/dri/renderD128", I915_CLIENT(3, 0, 0, 40));
-    world_put_file(world, 101, 8, "/dev/dri/renderD130", /* not ours to tell of */
+    world_put_file(world, 101, 8, "/dev/dri/renderD130", /* of another device */
                    "drm-driver:\tnvidia-drm\ndrm-pdev:\t0000:09:00.0\ndrm-memory-vram:\t9 MiB\n");
     struct gpu_reading *reading = processes_at(world, clients, SECOND);
     assert_int_equal(reading->processes.count, 1);
@@ -152,7 +152,7 @@ static void many_come_and_go(void **state)
 }
 
 /* The same number on two devices is two clients; so are two files of a driver without numbers. */
-static void clients_told_apart(void **state)
+static void clients_are_distinguished(void **state)
 {
     static const struct drm_device both[] = {{.pdev = "0000:00:02.0", .card = 0, .render = 128},
                                              {.pdev = "0000:03:00.0", .card = 1, .render = 129}};
@@ -296,10 +296,10 @@ static void a_number_of_descriptors_that_changed(void **state)
 
     assert_false(is_found_at(world, clients, 100, 1));
     replace_file(world, 100, 0);
-    assert_false(is_found_at(world, clients, 100, 2)); /* not looked into */
+    assert_false(is_found_at(world, clients, 100, 2)); /* not scanned */
     grow_descriptors(world, 100);
     assert_true(is_found_at(world, clients, 100, 3));
-    assert_true(is_found_at(world, clients, 100, 4)); /* known, without being looked into */
+    assert_true(is_found_at(world, clients, 100, 4)); /* known without a scan */
     drm_clients_free(clients);
 }
 
@@ -346,11 +346,11 @@ static void all_of_them_now_and_then(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(files_that_are_not_told_of),
-        WORLD_TEST(a_walk_takes_time),
+        WORLD_TEST(unreadable_files),
+        WORLD_TEST(scan_time_is_added),
         WORLD_TEST(memory_of_processes),
         WORLD_TEST(many_come_and_go),
-        WORLD_TEST(clients_told_apart),
+        WORLD_TEST(clients_are_distinguished),
         WORLD_TEST(more_files_than_are_read),
         WORLD_TEST(a_number_of_descriptors_that_changed),
         WORLD_TEST(another_process_of_that_pid),

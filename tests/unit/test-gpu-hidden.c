@@ -88,7 +88,7 @@ static const struct {
 enum { KNOWN = 10, UNKNOWN, NOT_ALLOWED };
 
 /* Members of root's group see what is hidden. */
-static int become_nobody(void)
+static int drop_privileges(void)
 {
     return setgroups(0, NULL) < 0 || setresgid(65534, 65534, 65534) < 0 ||
                    setresuid(65534, 65534, 65534) < 0
@@ -102,7 +102,7 @@ static int look_through(const struct gpu_world *world, size_t i)
 
     if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
         mount("proc", world->proc, "proc", 0, proc_mounts[i].options) < 0 ||
-        (!proc_mounts[i].is_root && become_nobody() < 0) ||
+        (!proc_mounts[i].is_root && drop_privileges() < 0) ||
         drm_clients_new(world->proc, &clients) < 0)
         return NOT_ALLOWED;
     busy_of(clients, &i915, 1);
@@ -118,7 +118,7 @@ static int status_of(pid_t pid)
     return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* A child of its own for each, with mounts that nobody else sees. */
+/* A child for each, with private mounts. */
 static int look_apart(const struct gpu_world *world, size_t i)
 {
     const bool in_namespace = proc_mounts[i].in_namespace;
@@ -138,7 +138,7 @@ static int is_refused(const char *path _unused_, int error)
     return error != ENOENT && error != ESRCH;
 }
 
-/* Whether all processes of this machine can be looked into from here, found in another way. */
+/* Whether all processes of this machine can be read from here, determined in another way. */
 static bool sees_all(void)
 {
     glob_t found = {0};
@@ -194,7 +194,7 @@ static void hold_node(int orders_fd, int answers_fd)
     _exit(0);
 }
 
-static bool tell(int orders_fd, int answers_fd, char order)
+static bool send_order(int orders_fd, int answers_fd, char order)
 {
     char answer = 'n';
 
@@ -216,16 +216,16 @@ static void put_descriptors_of(const struct gpu_world *world, pid_t pid)
     }
 }
 
-/* A regular file in the place of a node tells nothing, so that it is seen by what is unknown. */
+/* A regular file instead of a node has no figures, so it shows as an unknown load. */
 static void watch_child(struct drm_clients *clients, int orders_fd, int answers_fd)
 {
     busy_of(clients, &no_card, 1);
     assert_true(busy_of(clients, &no_card, 2) == 0);
     for (unsigned age = 3; age < 9; age += 3) {
-        assert_true(tell(orders_fd, answers_fd, 'o'));
+        assert_true(send_order(orders_fd, answers_fd, 'o'));
         assert_true(isnan(busy_of(clients, &no_card, age)));
         assert_true(isnan(busy_of(clients, &no_card, age + 1)));
-        assert_true(tell(orders_fd, answers_fd, 'c'));
+        assert_true(send_order(orders_fd, answers_fd, 'c'));
         assert_true(busy_of(clients, &no_card, age + 2) == 0);
     }
 }
@@ -243,7 +243,7 @@ static void the_real_descriptors(void **state)
     }
     close(orders[0]);
     close(answers[1]);
-    if (!tell(orders[1], answers[0], 'r')) /* it may not have a /dev of its own */
+    if (!send_order(orders[1], answers[0], 'r')) /* it may not have a /dev of its own */
         skip();
     link_self(world);
     put_descriptors_of(world, getpid());

@@ -1,4 +1,4 @@
-/* What the kernel and nvidia-smi tell of GPUs, as bytes: fdinfo of all drivers, uevent, CSV. */
+/* Parsers of GPU figures: fdinfo of all drivers, uevent, CSV of nvidia-smi. */
 #include "parse.h"
 
 #include <math.h>

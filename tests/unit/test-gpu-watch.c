@@ -30,10 +30,10 @@ struct stage {
     struct gpu_watch *watch;
     struct snapshot *snapshot; /* the last one */
     bool is_held;              /* it may not begin yet */
-    uint64_t delay_ms;         /* nothing is looked for before */
+    uint64_t delay_ms;         /* before the first search */
     unsigned asked;            /* times whether it may begin */
     bool is_half_over;
-    unsigned told; /* times that there are none */
+    unsigned absences; /* reports that there is no GPU */
     char reason[GPU_WORDS_SIZE];
 };
 
@@ -67,7 +67,7 @@ static void on_none(void *context, const char *reason)
 {
     struct stage *stage = context;
 
-    stage->told++;
+    stage->absences++;
     snprintf(stage->reason, sizeof(stage->reason), "%s", reason);
 }
 
@@ -210,7 +210,7 @@ static void assert_words(const struct stage *stage, const char *expected)
 }
 
 /* What the driver does from now on, all at once. */
-static void tell_nvml(const struct stage *stage, const char *text)
+static void configure_nvml(const struct stage *stage, const char *text)
 {
     char path[64], made[64];
 
@@ -220,7 +220,7 @@ static void tell_nvml(const struct stage *stage, const char *text)
     assert_int_equal(rename(made, path), 0);
 }
 
-/* A program of that name, where programs are looked for first. */
+/* A program of that name in the first directory of PATH. */
 static void put_smi(const struct stage *stage, const char *script)
 {
     char path[PATH_MAX + 64];
@@ -249,7 +249,7 @@ static void no_device_costs_nothing(void **state)
     assert_false(has_threads());
     assert_int_equal(gpu_count(stage), 0);
     assert_words(stage, "no device");
-    assert_int_equal(stage->told, 0);
+    assert_int_equal(stage->absences, 0);
 }
 
 static void switched_off_and_on(void **state)
@@ -267,7 +267,7 @@ static void switched_off_and_on(void **state)
     assert_words(stage, "kernel (DRM): 1 device");
     gpu_watch_configure(stage->watch, SWITCH_OFF);
     AWAIT(stage, gpu_count(stage) == 0);
-    AWAIT(stage, !has_threads()); /* one that was being asked goes by itself */
+    AWAIT(stage, !has_threads()); /* a thread in a request ends later */
 }
 
 static void it_begins_when_it_may(void **state)
@@ -320,7 +320,7 @@ static void two_sources_and_their_processes(void **state)
     world_put_file(stage->world, 100, 3, "/dev/dri/renderD128",
                    "drm-driver:\tamdgpu\ndrm-client-id:\t1\ndrm-pdev:\t0000:03:00.0\n"
                    "drm-memory-vram:\t10 MiB\n");
-    tell_nvml(stage, "compute 0 100 5242880\ncompute 2 101 1048576\n");
+    configure_nvml(stage, "compute 0 100 5242880\ncompute 2 101 1048576\n");
     start(stage, SWITCH_AUTO);
     AWAIT(stage, is_known(stage, 2));
     assert_int_equal(gpu_count(stage), 3);
@@ -344,16 +344,16 @@ static void a_driver_that_hangs(void **state)
     world_put(stage->world, "dev/nvidiactl", "%s", "");
     world_put(stage->world, "dev/nvidia0", "%s", "");
     world_put_radeon(stage->world, 0);
-    tell_nvml(stage, "");
+    configure_nvml(stage, "");
     start(stage, SWITCH_AUTO);
     AWAIT(stage, is_known(stage, 0) && is_known(stage, 2));
-    tell_nvml(stage, "stuck\n");
+    configure_nvml(stage, "stuck\n");
     AWAIT(stage, !is_known(stage, 0));
     assert_string_equal(gpu_at(stage, 0)->name, "Fake A, 24 GB");
     assert_true(isnan(gpu_at(stage, 0)->memory_used_mb) && isnan(gpu_at(stage, 1)->power_w));
     assert_true(is_known(stage, 2)); /* the other one */
     assert_words(stage, "NVML: does not answer; kernel (DRM): 1 device");
-    tell_nvml(stage, "");
+    configure_nvml(stage, "");
     AWAIT(stage, is_known(stage, 0));
     assert_true(gpu_at(stage, 1)->memory_used_mb == 3072);
 }
@@ -365,7 +365,7 @@ static void off_and_on_while_a_driver_hangs(void **state)
 
     world_put(stage->world, "dev/nvidiactl", "%s", "");
     world_put(stage->world, "dev/nvidia0", "%s", "");
-    tell_nvml(stage, "stuck-init\n");
+    configure_nvml(stage, "stuck-init\n");
     start(stage, SWITCH_AUTO);
     AWAIT(stage, has_thread("sonde-nvml"));
     for (int i = 0; i < 3; i++) {
@@ -374,7 +374,7 @@ static void off_and_on_while_a_driver_hangs(void **state)
         AWAIT(stage, words_have(stage, "NVML: no answer yet"));
         assert_int_equal(count_threads("sonde-nvml"), 1);
     }
-    tell_nvml(stage, "");
+    configure_nvml(stage, "");
     AWAIT(stage, is_known(stage, 0));
     assert_int_equal(count_threads("sonde-nvml"), 1);
 }
@@ -386,17 +386,17 @@ static void it_ends_while_a_driver_hangs(void **state)
     world_put(stage->world, "dev/nvidiactl", "%s", "");
     world_put(stage->world, "dev/nvidia0", "%s", "");
     world_put_radeon(stage->world, 0);
-    tell_nvml(stage, "stuck-init\n");
+    configure_nvml(stage, "stuck-init\n");
     start(stage, SWITCH_AUTO);
     AWAIT(stage, is_known(stage, 0));
     assert_string_equal(gpu_at(stage, 0)->vendor, "AMD");
-    assert_int_equal(gpu_at(stage, 0)->index, 1); /* behind the one that NVIDIA's has a node for */
+    assert_int_equal(gpu_at(stage, 0)->index, 1); /* after the GPU with an NVIDIA node */
     assert_words(stage, "NVML: no answer yet");
-    /* nobody waits for the thread; it goes by itself */
+    /* the thread is detached and ends later */
     gpu_watch_close(TAKE_PTR(stage->watch));
     uv_timer_stop(&stage->ticks);
     assert_true(threads_were_left());
-    tell_nvml(stage, "");
+    configure_nvml(stage, "");
     while (has_threads())
         usleep(1000);
 }
@@ -408,10 +408,10 @@ static void asked_for_and_none(void **state)
     setenv("FAKE_NVML", "mismatch", 1);
     setenv("PATH", "/nowhere", 1);
     start(stage, SWITCH_ON);
-    AWAIT(stage, stage->told);
+    AWAIT(stage, stage->absences);
     for (int i = 0; i < 5; i++)
         AWAIT(stage, true);
-    assert_int_equal(stage->told, 1);
+    assert_int_equal(stage->absences, 1);
     assert_non_null(strstr(stage->reason, "another version"));
     assert_non_null(strstr(stage->reason, "/sys/class/drm"));
     assert_int_equal(gpu_count(stage), 0);
@@ -457,9 +457,9 @@ static void smi_that_fails(void **state)
     setenv("FAKE_NVML", "broken", 1);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         put_smi(stage, cases[i].script);
-        stage->told = 0;
+        stage->absences = 0;
         start(stage, SWITCH_ON);
-        AWAIT(stage, stage->told);
+        AWAIT(stage, stage->absences);
         assert_non_null(strstr(stage->reason, cases[i].words));
         assert_int_equal(gpu_count(stage), 0);
         gpu_watch_close(TAKE_PTR(stage->watch));
@@ -468,7 +468,7 @@ static void smi_that_fails(void **state)
     start(stage, SWITCH_OFF); /* for the ticks that are left */
 }
 
-/* Switched off while it runs: its answer is not waited for, and harms nobody. */
+/* Switched off while it runs: its answer is ignored. */
 static void smi_switched_off(void **state)
 {
     struct stage *stage = *state;

@@ -43,7 +43,7 @@ static void test_devices(void **state)
     assert_true(metric.utilization_pct == 32 && metric.temperature_c == 62);
     assert_true(metric.memory_used_mb == 3072 && metric.memory_total_mb == 24576);
     assert_true(metric.clock_mhz == 1502 && fabs(metric.power_w - 250.502) < 1e-9);
-    /* one that fails does not spoil the others */
+    /* a device that fails does not affect the others */
     assert_int_equal(gpu_set_read(set, 1, &metric), -ENODEV);
     assert_int_equal(gpu_set_read(set, 3, &metric), -ENODEV);
     assert_int_equal(gpu_set_read(set, 0, &metric), 0);
@@ -105,7 +105,7 @@ static void test_two_sources(void **state)
     gpu_set_free(set);
 }
 
-static void test_what_is_there(void **state)
+static void test_gpu_sources_there(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -142,7 +142,7 @@ static int64_t bytes_of(const struct gpu_reading *reading, pid_t pid)
     return found ? found->memory_bytes : -1;
 }
 
-/* In whatever layout: on all devices together; whoever computes and draws has it once. */
+/* In every layout: the sum over all devices; a process with compute and graphics counts once. */
 static void test_processes(void **state)
 {
     static const char *const layouts[] = {"", "wide", "narrow"};
@@ -174,7 +174,7 @@ static void test_processes(void **state)
     }
 }
 
-/* One process tells nothing of how far it is to the next. */
+/* One process does not show the size of an entry. */
 static void test_layout_by_two(void **state)
 {
     const struct gpu_world *world = *state;
@@ -279,7 +279,7 @@ int main(int argc, char **argv _unused_)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(test_devices),        WORLD_TEST(test_none),
-        WORLD_TEST(test_two_sources),    WORLD_TEST(test_what_is_there),
+        WORLD_TEST(test_two_sources),    WORLD_TEST(test_gpu_sources_there),
         WORLD_TEST(test_processes),      WORLD_TEST(test_many_processes),
         WORLD_TEST(test_more_than_all),  WORLD_TEST(test_layout_by_two),
         WORLD_TEST(test_builtin_source), WORLD_TEST(test_stuck_driver),

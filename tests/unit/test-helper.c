@@ -21,7 +21,7 @@ struct world {
     uv_loop_t loop;
     struct helpers *helpers;
     int ends;
-    int started, ended; /* as told to whoever keeps them apart from jobs */
+    int started, ended; /* calls of on_start and on_end */
     struct helper_end end;
     char output[4096];
     char seen[4096];
@@ -221,7 +221,7 @@ static void test_file_for_its_output(void **state)
 }
 
 /* Whoever traces it keeps us from reaping it: we do not wait for that. */
-static void test_somebody_traces_it(void **state)
+static void test_traced_helper(void **state)
 {
     struct world *world = *state;
     struct helper_options options = shell(world, SCRIPT("echo ready; sleep 1000"));
@@ -261,7 +261,7 @@ static void test_somebody_traces_it(void **state)
 }
 
 /* To be asked again does not give it more time. */
-static void test_asked_again_and_again(void **state)
+static void test_repeated_readings(void **state)
 {
     struct world *world = *state;
     struct helper_options options =
@@ -276,7 +276,7 @@ static void test_asked_again_and_again(void **state)
     assert_true(world->end.was_late);
 }
 
-static void test_asked_to_end(void **state)
+static void test_stop_signal(void **state)
 {
     struct world *world = *state;
     struct helper_options options = shell(
@@ -349,8 +349,8 @@ static void test_leaves_children(void **state)
     assert_true(WIFEXITED(world->end.wait_status));
 }
 
-/* The helper gets its signal when whoever started it is killed. */
-static void test_dies_with_us(void **state _unused_)
+/* The helper gets its signal when its parent is killed. */
+static void test_helper_gets_death_signal(void **state _unused_)
 {
     int fds[2];
     char said[64] = "";
@@ -384,12 +384,12 @@ static void test_dies_with_us(void **state _unused_)
 static void test_as_another_user(void **state)
 {
     struct world *world = *state;
-    const struct spawn_user nobody = {.uid = 65534, .gid = 65534};
+    const struct spawn_user other = {.uid = 65534, .gid = 65534};
     struct helper_options options = shell(world, SCRIPT("id -u; id -g; id -G"));
 
     if (geteuid() != 0)
         skip();
-    options.user = &nobody;
+    options.user = &other;
     start(world, &options);
     wait_for_end(world);
     assert_string_equal(world->output, "65534\n65534\n65534\n");
@@ -402,7 +402,7 @@ static void count_child(void *context, pid_t pid _unused_, int status _unused_,
 }
 
 /* Whoever waits for all children leaves helpers to those who know them. */
-static void test_reaper_tells_them_apart(void **state)
+static void test_reaper_distinguishes_helpers(void **state)
 {
     struct world *world = *state;
     struct helper_options options = shell(world, SCRIPT("exit 5"));
@@ -429,7 +429,7 @@ static void test_closed_in_flight(void **state)
 
     start(world, &options);
     start(world, &options);
-    /* the rest is tear_down()'s: closed, reaped, and nobody is told */
+    /* tear_down() closes and reaps it without a callback */
 }
 
 static void write_program(const char *path, mode_t mode)
@@ -485,15 +485,15 @@ int main(void)
         HELPER_TEST(test_clean_world),
         HELPER_TEST(test_missing_program),
         HELPER_TEST(test_file_for_its_output),
-        HELPER_TEST(test_somebody_traces_it),
-        HELPER_TEST(test_asked_again_and_again),
-        HELPER_TEST(test_asked_to_end),
+        HELPER_TEST(test_traced_helper),
+        HELPER_TEST(test_repeated_readings),
+        HELPER_TEST(test_stop_signal),
         HELPER_TEST(test_hangs),
         HELPER_TEST(test_flood),
         HELPER_TEST(test_leaves_children),
-        HELPER_TEST(test_dies_with_us),
+        HELPER_TEST(test_helper_gets_death_signal),
         HELPER_TEST(test_as_another_user),
-        HELPER_TEST(test_reaper_tells_them_apart),
+        HELPER_TEST(test_reaper_distinguishes_helpers),
         HELPER_TEST(test_closed_in_flight),
         cmocka_unit_test(test_find),
     };

@@ -1,5 +1,5 @@
 /* Which job an orphan belongs to: foster parents, which get the orphans of a run, and who is theirs
- * although nobody told of it. */
+ * although no event reported it. */
 #include "jobs-world.h"
 
 static void test_the_foster_parent_gets_the_orphans(void **state)
@@ -13,15 +13,15 @@ static void test_the_foster_parent_gets_the_orphans(void **state)
     /* reaped without ever having been seen */
     assert_ptr_equal(registry_run_of_reaped(f->registry, 42, 301), f->run);
     assert_int_equal(f->run->processes, 2);
-    /* the same where events have told of all there are: it was dropped, not missed */
+    /* the same if events report all processes: it was dropped, not missed */
     registry_trust_events(f->registry);
     assert_ptr_equal(registry_run_of_reaped(f->registry, 42, 302), f->run);
     assert_int_equal(f->run->processes, 2);
-    /* somebody else's */
+    /* not a child of the foster parent */
     assert_null(registry_run_of_reaped(f->registry, 43, 303));
 }
 
-static void test_strangers_stay_out(void **state)
+static void test_strangers_are_excluded(void **state)
 {
     struct fixture *f = *state;
 
@@ -59,7 +59,7 @@ static void test_each_run_has_its_own_foster_parent(void **state)
     assert_null(place(f->registry, 306, 42, 70));
 }
 
-static void test_a_foster_parent_is_one_process(void **state)
+static void test_foster_parent_identity(void **state)
 {
     struct fixture *f = *state;
 
@@ -99,8 +99,9 @@ static void test_a_foster_parent_that_has_ended(void **state)
     assert_false(registry_is_foster(f->registry, 100));
 }
 
-/* Its birth is told late, or that of another with its pid, whose children are nobody's. */
-static void test_a_foster_parent_is_doubted(void **state)
+/* Its fork event is late, or is that of another process with its pid, whose children belong to no
+ * run. */
+static void test_foster_parent_with_reused_pid(void **state)
 {
     struct fixture *f = *state;
 
@@ -121,7 +122,7 @@ static void test_a_foster_parent_is_doubted(void **state)
     assert_null(place(f->registry, 303, 43, 90));
 }
 
-static void test_a_member_is_the_one_that_was_told_of(void **state)
+static void test_member_with_expected_start(void **state)
 {
     struct fixture *f = *state;
 
@@ -153,7 +154,7 @@ static void test_children_older_than_the_root_do_not_belong(void **state)
     /* met after it */
     assert_null(place(f->registry, 92, 42, 49));
     assert_ptr_equal(place(f->registry, 101, 42, 51), f->run);
-    /* told of late, and then read */
+    /* a late event, then a reading */
     registry_fork(f->registry, 42, 93);
     assert_null(place(f->registry, 93, 42, 30));
     assert_int_equal(f->run->processes, 3);
@@ -195,12 +196,12 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, jobs_fixture_set_up, jobs_fixture_tear_down)
     const struct CMUnitTest tests[] = {
         T(test_the_foster_parent_gets_the_orphans),
-        T(test_strangers_stay_out),
+        T(test_strangers_are_excluded),
         T(test_each_run_has_its_own_foster_parent),
-        T(test_a_foster_parent_is_one_process),
+        T(test_foster_parent_identity),
         T(test_a_foster_parent_that_has_ended),
-        T(test_a_foster_parent_is_doubted),
-        T(test_a_member_is_the_one_that_was_told_of),
+        T(test_foster_parent_with_reused_pid),
+        T(test_member_with_expected_start),
         T(test_children_older_than_the_root_do_not_belong),
         T(test_a_root_below_an_older_one_stays),
         T(test_orphans_are_of_the_only_step),

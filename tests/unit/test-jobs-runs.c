@@ -89,7 +89,7 @@ static void test_a_run_ends_before_its_processes(void **state)
     registry_end_run(f->registry, other);
     assert_int_equal(registry_count(f->registry), 1);
     assert_null(registry_find(f->registry, 201));
-    registry_fork(f->registry, 201, 202); /* and what they fork is nobody's */
+    registry_fork(f->registry, 201, 202); /* and their children belong to no run */
     assert_null(registry_find(f->registry, 202));
     assert_null(place(f->registry, 200, 1, 60));
     registry_exit(f->registry, 200, 0);
@@ -119,7 +119,7 @@ static void test_a_nested_run_owns_its_processes(void **state)
     registry_exit(f->registry, 112, 0);
     registry_remove(f->registry, 112);
     assert_ptr_equal(place(f->registry, 114, 110, 90), inner); /* an orphan, come home */
-    assert_ptr_equal(place(f->registry, 115, 110, 91), inner); /* one that nobody told of */
+    assert_ptr_equal(place(f->registry, 115, 110, 91), inner); /* without an event */
     registry_fork(f->registry, 100, 116);
     assert_ptr_equal(run_of(f, 116), f->run);
     assert_true(run_is_within(inner, f->run));
@@ -129,7 +129,7 @@ static void test_a_nested_run_owns_its_processes(void **state)
     assert_int_equal(inner->members, 4);
 
     registry_end_run(f->registry, inner);
-    registry_fork(f->registry, 110, 117); /* its parent is nobody's foster parent now */
+    registry_fork(f->registry, 110, 117); /* its parent is no foster parent any more */
     assert_ptr_equal(run_of(f, 117), f->run);
 }
 
@@ -157,7 +157,7 @@ static void test_a_parent_run_ends_before_its_child(void **state)
     f->run = NULL;
 }
 
-static void test_a_subtree_goes_over(void **state)
+static void test_subtree_moves_to_run(void **state)
 {
     struct fixture *f = *state;
     struct run *other = add_run(f->registry, "other", NULL);
@@ -201,7 +201,7 @@ static void test_a_subtree_goes_over(void **state)
     assert_ptr_equal(run_of(f, 107), other);
 }
 
-static void test_a_subtree_goes_over_to_another_step(void **state)
+static void test_subtree_moves_to_step(void **state)
 {
     struct fixture *f = *state;
 
@@ -224,7 +224,7 @@ static void test_a_subtree_goes_over_to_another_step(void **state)
     assert_int_equal(f->run->processes, 4);
 }
 
-static void test_one_that_ended_is_another_when_registered(void **state)
+static void test_registering_reused_pid(void **state)
 {
     struct fixture *f = *state;
     struct run *other = add_run(f->registry, "other", NULL);
@@ -233,7 +233,7 @@ static void test_one_that_ended_is_another_when_registered(void **state)
     registry_fork(f->registry, 100, 101);
     registry_fork(f->registry, 101, 102);
     registry_exit(f->registry, 101, 0);
-    registry_add(f->registry, other, NONE, 101); /* the pid again, its birth not told of yet */
+    registry_add(f->registry, other, NONE, 101); /* a reused pid, before its fork event */
     assert_ptr_equal(run_of(f, 101), other);
     assert_ptr_equal(run_of(f, 102), f->run);
     assert_int_equal(f->run->processes, 3);
@@ -254,11 +254,11 @@ static void test_members_are_adopted_by_identity(void **state)
     assert_int_equal(f->run->members, 3);
     registry_begin(f->registry);
     assert_ptr_equal(place(f->registry, 100, 1, 50), f->run);
-    assert_null(place(f->registry, 101, 1, 9999)); /* somebody else has the pid */
+    assert_null(place(f->registry, 101, 1, 9999)); /* another process has the pid */
     registry_drop_gone(f->registry);               /* and 102 is not there */
     assert_int_equal(f->run->members, 1);
     assert_int_equal(sheet_of(f, 100), 3);
-    /* what they fork is theirs, and one that is registered later is not the root */
+    /* their children belong to them, and a later registered process is not the root */
     assert_ptr_equal(place(f->registry, 103, 100, 80), f->run);
     assert_int_equal(f->run->processes, 10);
     registry_add(f->registry, f->run, 4, 200);
@@ -298,7 +298,7 @@ static void test_tagged_process_is_placed_by_its_tag(void **state)
     assert_true(member->was_found && member->was_placed);
     assert_ptr_equal(place(f->registry, 201, 200, 1001), other); /* its children follow */
 
-    /* No tag, a tag of no run, and one that is a member already. */
+    /* No tag, a tag of no run, and the tag of a member. */
     assert_int_equal(registry_place_tagged(f->registry, 0, 300, 1, 1000, &member), 0);
     assert_null(member);
     assert_int_equal(registry_place_tagged(f->registry, 7, 300, 1, 1000, &member), 0);
@@ -389,9 +389,9 @@ int main(void)
         T(test_a_run_ends_before_its_processes),
         T(test_a_nested_run_owns_its_processes),
         T(test_a_parent_run_ends_before_its_child),
-        T(test_a_subtree_goes_over),
-        T(test_a_subtree_goes_over_to_another_step),
-        T(test_one_that_ended_is_another_when_registered),
+        T(test_subtree_moves_to_run),
+        T(test_subtree_moves_to_step),
+        T(test_registering_reused_pid),
         T(test_members_are_adopted_by_identity),
         T(test_adopted_processes_are_a_tree),
         T(test_tagged_process_is_placed_by_its_tag),

@@ -34,7 +34,7 @@ static void test_an_orphan_stays_a_member(void **state)
     assert_int_equal(registry_find(f->registry, 101)->ppid, 100);
 }
 
-static void test_a_reused_pid_is_a_stranger(void **state)
+static void test_reused_pid_is_no_member(void **state)
 {
     struct fixture *f = *state;
 
@@ -50,7 +50,7 @@ static void test_a_reused_pid_is_a_stranger(void **state)
     assert_null(place(f->registry, 201, 200, 400));
 }
 
-static void test_parents_of_each_other_do_no_harm(void **state)
+static void test_mutual_parents_are_harmless(void **state)
 {
     struct fixture *f = *state;
     struct run *other = add_run(f->registry, "other", NULL);
@@ -107,7 +107,7 @@ static void test_a_late_event_is_not_counted_twice(void **state)
     add(f, 100);
     place(f->registry, 100, 1, 50);
     place(f->registry, 101, 100, 51);     /* found by a scan */
-    registry_fork(f->registry, 100, 101); /* told of afterwards */
+    registry_fork(f->registry, 100, 101); /* a late event */
     assert_int_equal(f->run->processes, 2);
     registry_exit(f->registry, 101, 0);
     registry_fork(f->registry, 100, 101); /* the pid again: another process */
@@ -115,7 +115,7 @@ static void test_a_late_event_is_not_counted_twice(void **state)
     assert_int_equal(f->run->members, 2);
 }
 
-static void test_news_of_one_that_was_registered_is_late_once(void **state)
+static void test_late_fork_of_registered_process(void **state)
 {
     struct fixture *f = *state;
     struct run *outer = add_run(f->registry, "outer", NULL);
@@ -133,21 +133,21 @@ static void test_news_of_one_that_was_registered_is_late_once(void **state)
     assert_int_equal(outer->processes, 2);
 }
 
-static void test_a_pid_that_a_stranger_got_by_the_events(void **state)
+static void test_fork_event_reuses_pid(void **state)
 {
     struct fixture *f = *state;
 
     add(f, 100);
     registry_fork(f->registry, 100, 101); /* never read */
     registry_exit(f->registry, 101, 0);
-    registry_fork(f->registry, 7, 101); /* nobody of ours has forked this one */
+    registry_fork(f->registry, 7, 101); /* its parent is no member */
     assert_null(registry_find(f->registry, 101));
     assert_null(place(f->registry, 101, 7, 60));
     assert_int_equal(f->run->processes, 2);
     assert_int_equal(f->run->members, 1);
 }
 
-static void test_the_root_is_remembered(void **state)
+static void test_end_of_root_is_stored(void **state)
 {
     struct fixture *f = *state;
 
@@ -178,14 +178,14 @@ static void test_a_root_that_was_found_ends_with_its_last_thread(void **state)
 {
     struct fixture *f = *state;
 
-    add(f, 100); /* of which nobody knows that it has two */
+    add(f, 100); /* it has two threads, which is unknown */
     place(f->registry, 100, 1, 50);
     registry_exit(f->registry, 100, 0);
     registry_exit(f->registry, 100, 5 << 8);
     assert_int_equal(f->run->root_wait_status, 5 << 8);
 }
 
-static void test_what_is_gone_is_dropped(void **state)
+static void test_gone_members_are_dropped(void **state)
 {
     struct fixture *f = *state;
     pid_t pids[8];
@@ -224,16 +224,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_children_belong_by_their_parent),
         T(test_an_orphan_stays_a_member),
-        T(test_a_reused_pid_is_a_stranger),
-        T(test_parents_of_each_other_do_no_harm),
+        T(test_reused_pid_is_no_member),
+        T(test_mutual_parents_are_harmless),
         T(test_events_come_before_readings),
         T(test_a_process_ends_with_its_last_thread),
         T(test_a_late_event_is_not_counted_twice),
-        T(test_news_of_one_that_was_registered_is_late_once),
-        T(test_a_pid_that_a_stranger_got_by_the_events),
-        T(test_the_root_is_remembered),
+        T(test_late_fork_of_registered_process),
+        T(test_fork_event_reuses_pid),
+        T(test_end_of_root_is_stored),
         T(test_a_root_that_was_found_ends_with_its_last_thread),
-        T(test_what_is_gone_is_dropped),
+        T(test_gone_members_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

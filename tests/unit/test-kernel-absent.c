@@ -7,7 +7,7 @@
 #include "base/macros.h"
 #include "probe/bpf/kernel-probe.h"
 
-static void test_says_why(void **state _unused_)
+static void test_refusal_has_a_reason(void **state _unused_)
 {
     struct kernel_probe *probe = NULL;
     struct kernel_refusal refusal = {.words = ""};
@@ -49,7 +49,7 @@ static void test_every_part_is_refused(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_says_why),
+        cmocka_unit_test(test_refusal_has_a_reason),
         cmocka_unit_test(test_every_part_is_refused),
     };
 

@@ -100,7 +100,7 @@ static void tick(const struct seen *seen, size_t count)
 #define LOOK(...) WITH(look, __VA_ARGS__)
 #define TICK(...) WITH(tick, __VA_ARGS__)
 
-static void fork_told(int parent, int child)
+static void report_fork(int parent, int child)
 {
     struct lifecycle_event event;
 
@@ -114,7 +114,7 @@ static void fork_told(int parent, int child)
     assert_int_equal(kernel_account_note(&account, member, &event), 0);
 }
 
-static void end_told(int pid, int64_t cpu_ms)
+static void report_exit(int pid, int64_t cpu_ms)
 {
     struct lifecycle_event event;
 
@@ -146,81 +146,81 @@ static void test_command_that_has_ended(void **state _unused_)
     assert_int_equal(cpu_ms(), 301);
 }
 
-/* It has ended before it was looked at, and is reaped after that. */
+/* It ends before the check and is reaped after it. */
 static void test_child_that_is_not_reaped_yet(void **state _unused_)
 {
     tag_all();
     kernel_account_begin(&account);
     assert_int_equal(LOOK({0, -1, 1, 10}), 0);
-    fork_told(0, 1);
+    report_fork(0, 1);
     assert_int_equal(LOOK({0, -1, 1, 10}, {1, 0, 50, 0, 'Z'}), 0);
     assert_int_equal(LOOK({0, -1, 1, 10}, {1, 0, 50, 0, 'Z'}), 1);
-    end_told(1, 50); /* once */
-    end_told(0, 2);
+    report_exit(1, 50); /* once */
+    report_exit(0, 2);
     assert_int_equal(cpu_ms(), 2 + 10 + 50);
 }
 
-/* Born and reaped between two looks: what its parent has reaped has it. */
-static void test_child_that_was_reaped_between_looks(void **state _unused_)
+/* Forked and reaped between two checks: its time is in that of its parent. */
+static void test_child_reaped_between_checks(void **state _unused_)
 {
     tag_all();
     kernel_account_begin(&account);
     assert_int_equal(LOOK({0, -1, 1, 10}), 0);
-    fork_told(0, 1);
-    end_told(1, 50);
+    report_fork(0, 1);
+    report_exit(1, 50);
     assert_int_equal(LOOK({0, -1, 1, 60}), 0);
     assert_int_equal(LOOK({0, -1, 1, 60}), 1);
-    end_told(0, 2);
+    report_exit(0, 2);
     assert_int_equal(cpu_ms(), 2 + 60);
 }
 
 /* Its birth is reported when its parent is covered: it was born after the drain, and was not reaped
  * before the last look, or that would not have been calm. */
-static void test_child_that_is_told_of_late(void **state _unused_)
+static void test_late_events_of_child(void **state _unused_)
 {
     tag_all();
     kernel_account_begin(&account);
     assert_int_equal(LOOK({0, -1, 1, 10}), 0);
     assert_int_equal(LOOK({0, -1, 1, 10}), 1);
-    fork_told(0, 1);
-    end_told(1, 50);
-    end_told(0, 2);
+    report_fork(0, 1);
+    report_exit(1, 50);
+    report_exit(0, 2);
     assert_int_equal(cpu_ms(), 2 + 10 + 50);
 }
 
 /* As when a rule makes a process a member during a snapshot: it is covered with the next. */
 static void test_children_of_one_that_is_not_covered(void **state _unused_)
 {
-    fork_told(0, 1);
-    end_told(1, 50);
+    report_fork(0, 1);
+    report_exit(1, 50);
     TICK({0, -1, 1, 50});
-    fork_told(0, 2);
-    end_told(2, 30);
+    report_fork(0, 2);
+    report_exit(2, 30);
     tag_all();
     kernel_account_begin(&account);
     assert_int_equal(LOOK({0, -1, 1, 80}), 0);
     assert_int_equal(LOOK({0, -1, 1, 80}), 1);
-    end_told(0, 2);
+    report_exit(0, 2);
     assert_int_equal(cpu_ms(), 2 + 80);
 }
 
 /* Its end may have been before its tag: then it is not reported. */
-static void test_child_on_its_way_out(void **state _unused_)
+static void test_exiting_child(void **state _unused_)
 {
-    fork_told(0, 1);
+    report_fork(0, 1);
     tag_all();
     kernel_account_begin(&account);
     for (int i = 0; i < 3; i++)
         assert_int_equal(LOOK({0, -1, 1, 0}, {1, 0, 49, 0, 'X'}), 0);
     assert_int_equal(LOOK({0, -1, 1, 0}, {1, 0, 50, 0, 'Z'}), 0);
     assert_int_equal(LOOK({0, -1, 1, 0}, {1, 0, 50, 0, 'Z'}), 1);
-    end_told(0, 2);
+    report_exit(0, 2);
     assert_int_equal(cpu_ms(), 2 + 50);
 }
 
 static void test_child_without_a_tag(void **state _unused_)
 {
-    fork_told(0, 1);
+    report_fork(0, 1);
     tag_all();
     registry_find(registry, ROOT + 1)->tag = 0;
     kernel_account_begin(&account);
@@ -237,17 +237,17 @@ static void test_storm_that_does_not_end(void **state _unused_)
     tag_all();
     kernel_account_begin(&account);
     for (int i = 0; i < 20; i++) {
-        fork_told(0, 1 + i);
-        end_told(1 + i, 7);
+        report_fork(0, 1 + i);
+        report_exit(1 + i, 7);
         assert_int_equal(LOOK({0, -1, 1, 7 * (i + 1)}), 0);
     }
-    end_told(0, 2);
+    report_exit(0, 2);
     assert_int_equal(sampler_reaped(collector_sampler(collector), run, ROOT, &usage), 0);
     assert_int_equal(cpu_ms(), 2000);
 }
 
 /* … and does not keep others from being covered. */
-static void test_calm_beside_a_storm(void **state _unused_)
+static void test_sleeping_processes_beside_busy_ones(void **state _unused_)
 {
     const struct run_options options = {.run_id = "s", .job_id = "k"};
     struct run *other;
@@ -271,16 +271,16 @@ static void test_parent_that_is_found_late(void **state _unused_)
 
     assert_int_equal(registry_add_run(registry, &options, &inner), 0);
     assert_int_equal(registry_add(registry, inner, INT_UNKNOWN, ROOT + 10), 0);
-    fork_told(-100, 10); /* by a process that is no member */
-    fork_told(10, 11);
-    fork_told(10, 12);
+    report_fork(-100, 10); /* by a process that is no member */
+    report_fork(10, 11);
+    report_fork(10, 12);
     assert_true(registry_find(registry, ROOT + 11)->is_covered);
     assert_int_equal(kernel_account_set_parent(&account, inner, run), 0);
     assert_ptr_equal(inner->parent, run);
     assert_true(inner->awaits_parent_cover);
-    end_told(11, 300);
-    end_told(12, 400);
-    end_told(10, 50);
+    report_exit(11, 300);
+    report_exit(12, 400);
+    report_exit(10, 50);
     tag_all();
     /* The root of ours has reaped all of it. */
     assert_int_equal(LOOK({0, -1, 5, 750}), 0);
@@ -301,15 +301,15 @@ static void test_parent_that_is_covered_when_found(void **state _unused_)
 
     assert_int_equal(registry_add_run(registry, &options, &inner), 0);
     assert_int_equal(registry_add(registry, inner, INT_UNKNOWN, ROOT + 10), 0);
-    fork_told(-100, 10);
+    report_fork(-100, 10);
     tag_all();
     kernel_account_begin(&account);
     assert_int_equal(LOOK({0, -1, 5, 0}), 0);
     assert_int_equal(LOOK({0, -1, 5, 0}), 1);
     assert_int_equal(kernel_account_set_parent(&account, inner, run), 0);
     assert_false(inner->awaits_parent_cover);
-    end_told(10, 50);
-    end_told(0, 6);
+    report_exit(10, 50);
+    report_exit(0, 6);
     assert_int_equal(cpu_ms(), 56); /* which is complete */
 }
 
@@ -320,15 +320,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_command_that_has_ended),
         T(test_child_that_is_not_reaped_yet),
-        T(test_child_that_was_reaped_between_looks),
-        T(test_child_that_is_told_of_late),
+        T(test_child_reaped_between_checks),
+        T(test_late_events_of_child),
         T(test_children_of_one_that_is_not_covered),
-        T(test_child_on_its_way_out),
+        T(test_exiting_child),
         T(test_child_without_a_tag),
         T(test_storm_that_does_not_end),
         T(test_parent_that_is_found_late),
         T(test_parent_that_is_covered_when_found),
-        T(test_calm_beside_a_storm),
+        T(test_sleeping_processes_beside_busy_ones),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

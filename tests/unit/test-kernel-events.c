@@ -1,5 +1,5 @@
 /* The kernel collector against the real kernel: every birth, program, end and signal of who is
- * tagged is told, once and in order. Skipped where the kernel does not let us. */
+ * tagged is reported, once and in order. Skipped where the kernel does not permit it. */
 #include "kernel-world.h"
 
 #include <errno.h>
@@ -26,12 +26,12 @@ struct log {
     struct VEC(struct lifecycle_event) events; /* commands are copies */
 };
 
-static struct log told;
+static struct log seen;
 
 static void note(void *context _unused_, const struct lifecycle_event *event)
 {
-    assert_int_equal(VEC_PUSH(&told.events, *event), 0);
-    struct lifecycle_event *copy = &told.events.items[told.events.count - 1];
+    assert_int_equal(VEC_PUSH(&seen.events, *event), 0);
+    struct lifecycle_event *copy = &seen.events.items[seen.events.count - 1];
     copy->command = event->command ? strdup(event->command) : NULL;
     copy->sender_name = event->sender_name ? strdup(event->sender_name) : NULL;
     copy->details = event->details ? strdup(event->details) : NULL;
@@ -39,28 +39,28 @@ static void note(void *context _unused_, const struct lifecycle_event *event)
 
 static void forget_all(void)
 {
-    for (size_t i = 0; i < told.events.count; i++) {
-        free((char *)(uintptr_t)told.events.items[i].command);
-        free((char *)(uintptr_t)told.events.items[i].sender_name);
-        free((char *)(uintptr_t)told.events.items[i].details);
+    for (size_t i = 0; i < seen.events.count; i++) {
+        free((char *)(uintptr_t)seen.events.items[i].command);
+        free((char *)(uintptr_t)seen.events.items[i].sender_name);
+        free((char *)(uintptr_t)seen.events.items[i].details);
     }
-    VEC_DONE(&told.events);
+    VEC_DONE(&seen.events);
 }
 
 static size_t count(enum lifecycle_kind kind, uint32_t tag)
 {
     size_t number = 0;
 
-    for (size_t i = 0; i < told.events.count; i++)
-        number += told.events.items[i].kind == kind && (!tag || told.events.items[i].tag == tag);
+    for (size_t i = 0; i < seen.events.count; i++)
+        number += seen.events.items[i].kind == kind && (!tag || seen.events.items[i].tag == tag);
     return number;
 }
 
 static const struct lifecycle_event *find_event(enum lifecycle_kind kind, pid_t pid)
 {
-    for (size_t i = 0; i < told.events.count; i++)
-        if (told.events.items[i].kind == kind && told.events.items[i].pid == pid)
-            return &told.events.items[i];
+    for (size_t i = 0; i < seen.events.count; i++)
+        if (seen.events.items[i].kind == kind && seen.events.items[i].pid == pid)
+            return &seen.events.items[i];
     return NULL;
 }
 
@@ -166,7 +166,7 @@ static void have_a_child(pid_t *pids)
     pids[0] = wait_for_one(NULL, NULL);
 }
 
-/* However long it takes a task to leave the CPU after its parent was woken. */
+/* Even if the task leaves the CPU long after its parent was woken. */
 static void test_children_end_before_their_parent(void **state _unused_)
 {
     pid_t *pids = mmap(NULL, sizeof(*pids) * 2 * FAMILIES, PROT_READ | PROT_WRITE,
@@ -224,7 +224,7 @@ static void test_signals_and_their_senders(void **state _unused_)
     assert_int_equal(find_event(LIFECYCLE_EXIT, target)->wait_status, status);
 }
 
-static void test_fault_is_the_kernels(void **state _unused_)
+static void test_fault_signal_comes_from_kernel(void **state _unused_)
 {
     forget_all();
     pid_t target = fork_tagged(10);
@@ -244,7 +244,7 @@ static void test_fault_is_the_kernels(void **state _unused_)
 }
 
 /* A timer sends SIGINT as the kernel does, but no terminal is involved. */
-static void test_timer_is_no_terminal(void **state _unused_)
+static void test_timer_signal_is_not_from_terminal(void **state _unused_)
 {
     forget_all();
     pid_t target = fork_tagged(31);
@@ -336,7 +336,7 @@ static void test_tagged_later(void **state _unused_)
     forget_all();
     struct animal animal = animal_start(do_nothing);
     assert_int_equal(kernel_probe_drain(probe, note, NULL), 0);
-    assert_int_equal(told.events.count, 0);
+    assert_int_equal(seen.events.count, 0);
     assert_int_equal(kernel_probe_tag(probe, animal.pid, 13), 0);
     struct readings one = {0};
     assert_int_equal(kernel_probe_read_pids(probe, &animal.pid, 1, true, &one), 0);
@@ -406,7 +406,7 @@ static void note_crowd(void *context, const struct lifecycle_event *event)
 
 /* Events of processes without a tag wake the reader only when a quarter of the ring is full: by
  * this process, and by whatever else runs on the machine. They are kept for it. */
-static void test_untagged_events_gather(void **state _unused_)
+static void test_untagged_events_do_not_wake(void **state _unused_)
 {
     struct kernel_probe *all;
     struct kernel_refusal refusal;
@@ -475,12 +475,12 @@ int main(void)
         cmocka_unit_test(test_storm),
         cmocka_unit_test(test_children_end_before_their_parent),
         cmocka_unit_test(test_signals_and_their_senders),
-        cmocka_unit_test(test_fault_is_the_kernels),
-        cmocka_unit_test(test_timer_is_no_terminal),
+        cmocka_unit_test(test_fault_signal_comes_from_kernel),
+        cmocka_unit_test(test_timer_signal_is_not_from_terminal),
         cmocka_unit_test(test_key_of_a_terminal),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_tagged_later),
-        cmocka_unit_test(test_untagged_events_gather),
+        cmocka_unit_test(test_untagged_events_do_not_wake),
         cmocka_unit_test(test_hostile_command_lines),
     };
 

@@ -225,7 +225,7 @@ static struct process_reading read_one(pid_t pid)
 
 /* Others can write into its memory, which makes pages of it resident, give it a tag and set its
  * limits, while it sleeps. */
-static void test_what_others_do_to_a_sleeper(void **state _unused_)
+static void test_changes_of_a_sleeping_process(void **state _unused_)
 {
     const size_t bytes = (size_t)GROWTH_PAGES * (size_t)sysconf(_SC_PAGESIZE);
     const struct rlimit limit = {.rlim_cur = 77, .rlim_max = 99};
@@ -255,33 +255,33 @@ static void test_what_others_do_to_a_sleeper(void **state _unused_)
     free(content);
 }
 
-static void test_an_orphan_that_sleeps(void **state _unused_)
+static void test_sleeping_orphan(void **state _unused_)
 {
-    int told[2];
+    int pipe_fds[2];
     pid_t orphan;
 
-    assert_int_equal(pipe(told), 0);
+    assert_int_equal(pipe(pipe_fds), 0);
     struct animal parent = {.pid = fork()};
     if (parent.pid == 0) {
         pid_t pid = fork();
         if (pid == 0)
             wait_for_ever();
-        write(told[1], &pid, sizeof(pid));
+        write(pipe_fds[1], &pid, sizeof(pid));
         wait_for_ever();
     }
-    assert_int_equal(read(told[0], &orphan, sizeof(orphan)), sizeof(orphan));
+    assert_int_equal(read(pipe_fds[0], &orphan, sizeof(orphan)), sizeof(orphan));
     assert_int_equal(read_one(orphan).ppid, parent.pid);
     animal_end(&parent);
     struct process_reading after = read_one(orphan);
     assert_int_not_equal(after.ppid, parent.pid);
     compare_sleeper(orphan);
     kill(orphan, SIGKILL);
-    close(told[0]);
-    close(told[1]);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
 }
 
 /* However short it was: what /proc has seen, the kernel's reading after it sees, too. */
-static void test_who_has_run_in_between(void **state _unused_)
+static void test_processes_that_ran_between_readings(void **state _unused_)
 {
     struct readings proc = {0};
 
@@ -318,7 +318,7 @@ static void start_crowd(pid_t *pids)
     }
 }
 
-/* All at once: on a busy machine each takes its time to end. */
+/* All at once: on a busy machine each needs some time to end. */
 static void end_crowd(const pid_t *pids, int count)
 {
     for (int i = 0; i < count; i++)
@@ -378,7 +378,7 @@ static void *make_a_stir(void *argument)
 }
 
 /* The walk goes on behind a process that may be gone by then. */
-static void test_a_place_that_vanishes(void **state _unused_)
+static void test_scan_continues_after_vanished_process(void **state _unused_)
 {
     pid_t pids[CROWD];
     struct readings all = {0};
@@ -427,11 +427,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal_to_proc),
         cmocka_unit_test(test_values_of_odd_processes),
-        cmocka_unit_test(test_what_others_do_to_a_sleeper),
-        cmocka_unit_test(test_an_orphan_that_sleeps),
-        cmocka_unit_test(test_who_has_run_in_between),
+        cmocka_unit_test(test_changes_of_a_sleeping_process),
+        cmocka_unit_test(test_sleeping_orphan),
+        cmocka_unit_test(test_processes_that_ran_between_readings),
         cmocka_unit_test(test_more_than_a_chunk),
-        cmocka_unit_test(test_a_place_that_vanishes),
+        cmocka_unit_test(test_scan_continues_after_vanished_process),
         cmocka_unit_test(test_all_parts),
     };
 

@@ -114,7 +114,7 @@ static void test_a_reaped_child_passes_to_its_parent(void **state _unused_)
     reap(100, 600, 130, 1000);
 }
 
-static void test_never_falls_while_a_figure_is_on_its_way(void **state _unused_)
+static void test_cpu_never_decreases_between_child_and_parent(void **state _unused_)
 {
     TICK({100, SELF, 10, 1000}, {101, 100, 700, 0});
     /* the parent was read before it reaped the child, the child after */
@@ -200,7 +200,7 @@ static void test_children_of_a_reaped_parent_are_not_counted_again(void **state 
     assert_false(is_incomplete());
 }
 
-static void test_an_orphan_goes_on_after_its_parent(void **state _unused_)
+static void test_orphan_outlives_parent(void **state _unused_)
 {
     TICK({100, SELF, 10, 0}, {101, 100, 700, 0});
     reap(100, 12, 0, 1);
@@ -320,7 +320,7 @@ static void test_an_outer_run_includes_its_inner_ones(void **state _unused_)
 }
 
 /* A nested `sonde run` (110) is the outer run's; it reaps the inner run's command (111). */
-static void test_what_an_outer_process_reaps_is_counted_once(void **state _unused_)
+static void test_reaped_by_outer_process_counts_once(void **state _unused_)
 {
     TICK(P(100, 1, 100, 0, outer), P(110, 100, 5, 0, outer), P(111, 110, 700, 0, inner));
     assert_int_equal(ms_of(&outer), 805);
@@ -335,7 +335,7 @@ static void test_what_an_outer_process_reaps_is_counted_once(void **state _unuse
     assert_int_equal(ms_of(&inner), 700);
 }
 
-static void test_nothing_falls_while_a_figure_is_on_its_way_out(void **state _unused_)
+static void test_outer_cpu_never_decreases(void **state _unused_)
 {
     TICK(P(110, 1, 5, 0, outer), P(111, 110, 700, 0, inner));
     TICK(P(110, 1, 5, 0, outer)); /* read before it has reaped the command */
@@ -378,7 +378,7 @@ static void test_figures_pass_over_a_run_between(void **state _unused_)
     assert_int_equal(accounted_ms(&outer), 555);
 }
 
-static void test_nobody_accounts_for_an_inner_process(void **state _unused_)
+static void test_inner_process_without_reaper(void **state _unused_)
 {
     TICK(P(100, 1, 10, 0, outer), P(111, 1, 300, 0, inner));
     TICK(P(100, 1, 10, 0, outer));
@@ -393,7 +393,7 @@ static void test_an_inner_run_ends(void **state _unused_)
     TICK(P(110, 1, 5, 0, outer), P(111, 110, 300, 0, inner), P(112, 110, 200, 0, inner));
     TICK(P(110, 1, 5, 300, outer), P(112, 110, 250, 0, inner));
     assert_int_equal(ms_of(&outer), 555);
-    ledger_end_run(ledger, &inner); /* 112 lives on, and is nobody's */
+    ledger_end_run(ledger, &inner); /* 112 lives on in no run */
     assert_null(ledger_find(ledger, &inner));
     TICK(P(110, 1, 5, 300, outer));
     assert_int_equal(accounted_ms(&outer), 555);
@@ -437,7 +437,7 @@ static void test_a_run_ends_with_what_was_reaped_of_it(void **state _unused_)
     ledger_end_run(ledger, &inner); /* which is not known any more */
 }
 
-static void test_a_process_goes_over_to_an_inner_run(void **state _unused_)
+static void test_process_moves_to_inner_run(void **state _unused_)
 {
     TICK(P(110, 1, 5, 0, outer), P(111, 110, 30, 0, outer));
     TICK(P(110, 1, 5, 0, outer), P(111, 110, 90, 0, inner));
@@ -447,7 +447,7 @@ static void test_a_process_goes_over_to_an_inner_run(void **state _unused_)
     assert_false(is_partial(&inner));
 }
 
-static void test_a_process_goes_over_to_another_run(void **state _unused_)
+static void test_process_moves_to_another_run(void **state _unused_)
 {
     TICK(P(110, 1, 5, 0, outer), P(111, 110, 300, 0, outer));
     TICK(P(110, 1, 15, 0, outer), P(111, 110, 320, 0, other));
@@ -477,7 +477,7 @@ static void test_memory_of_runs_within_runs(void **state _unused_)
     assert_int_equal(all->samples, 2);
 }
 
-/* ---- ends that are told ---- */
+/* ---- reported exits ---- */
 
 static void born(pid_t pid)
 {
@@ -506,7 +506,7 @@ static void cover(pid_t pid, pid_t ppid, uint64_t own_ms, uint64_t reaped_ms)
     assert_int_equal(ledger_cover(ledger, &run, pid, (uint64_t)pid, &reading), 0);
 }
 
-static void test_told_ends_count_once(void **state _unused_)
+static void test_reported_exits_count_once(void **state _unused_)
 {
     born(20);
     born(21);
@@ -546,8 +546,8 @@ static void test_a_zombie_that_was_counted_is_a_sample(void **state _unused_)
     assert_int_equal(cpu_ms(), 13);
 }
 
-/* Nobody waits for them; their ends are told all the same. */
-static void test_ignored_children_are_exact_if_they_are_told(void **state _unused_)
+/* They are not waited for, but their exits are reported. */
+static void test_ignored_children_are_exact_if_exits_are_reported(void **state _unused_)
 {
     run.processes = 3;
     born(20);
@@ -607,7 +607,7 @@ static void test_covered_after_a_branch_is_gone(void **state _unused_)
 
 /* A process that was not known when its parent was covered: its end is not reported, and what was
  * seen of it is all that is known. */
-static void test_vanished_below_one_that_is_covered(void **state _unused_)
+static void test_vanished_child_of_covered_process(void **state _unused_)
 {
     born(20);
     TICK({20, SELF, 1, 0}, {21, 20, 50, 0});
@@ -629,7 +629,7 @@ static void test_covered_while_a_figure_is_on_its_way(void **state _unused_)
     assert_int_equal(cpu_ms(), 11 + 155);
 }
 
-static void test_what_was_thrown_away_before_stays_unknown(void **state _unused_)
+static void test_discarded_children_stay_unknown(void **state _unused_)
 {
     const struct process_reading reading = {
         .pid = 20, .ppid = SELF, .start_ticks = 20, .ignores_sigchld = true};
@@ -640,7 +640,7 @@ static void test_what_was_thrown_away_before_stays_unknown(void **state _unused_
     assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
 }
 
-static void test_a_told_end_without_its_cost(void **state _unused_)
+static void test_reported_exit_without_cpu_time(void **state _unused_)
 {
     born(20);
     born(21);
@@ -652,7 +652,7 @@ static void test_a_told_end_without_its_cost(void **state _unused_)
 }
 
 /* Gone, and its end may still be on its way; after a while, it was lost. */
-static void test_an_end_that_is_lost(void **state _unused_)
+static void test_lost_exit_report(void **state _unused_)
 {
     born(20);
     born(21);
@@ -666,8 +666,8 @@ static void test_an_end_that_is_lost(void **state _unused_)
     assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
 }
 
-/* It was read before its birth was told of: one process, one account. */
-static void test_a_birth_that_is_told_late(void **state _unused_)
+/* It was read before its fork event: one process, one account. */
+static void test_late_fork_event_keeps_account(void **state _unused_)
 {
     born(20);
     TICK({20, SELF, 1, 0}, {21, 20, 8, 0});
@@ -681,8 +681,8 @@ static void test_a_birth_that_is_told_late(void **state _unused_)
 }
 
 /* sonde has reaped it, but its end was lost: what wait4 says of it includes what its children used,
- * which was told. */
-static void test_reaped_but_not_told(void **state _unused_)
+ * which was reported. */
+static void test_reaped_without_exit_report(void **state _unused_)
 {
     born(20);
     born(21);
@@ -706,7 +706,7 @@ static void test_lost_events_leave_nothing_exact(void **state _unused_)
     assert_true(is_incomplete());
 }
 
-static void test_a_pid_is_born_again(void **state _unused_)
+static void test_reused_pid_after_end(void **state _unused_)
 {
     born(20);
     born(21);
@@ -869,7 +869,7 @@ static void test_random_lives(void **state _unused_)
                 while (p[parent].pid != p[count].ppid)
                     parent++;
                 p[parent].reaped_ms += p[count].own_ms + p[count].reaped_ms;
-            } else { /* somebody works: more than what passes for rounding */
+            } else { /* a process works: more than rounding */
                 size_t i = RANDOM(count);
                 p[i].own_ms += 100;
                 used_ms += 100;
@@ -898,48 +898,48 @@ int main(void)
         T(test_living_processes_add_up),
         T(test_children_that_were_never_seen_count),
         T(test_a_reaped_child_passes_to_its_parent),
-        T(test_never_falls_while_a_figure_is_on_its_way),
+        T(test_cpu_never_decreases_between_child_and_parent),
         T(test_a_child_read_just_before_it_was_reaped_is_not_counted_twice),
         T(test_ignored_children_are_a_lower_bound),
         T(test_a_parent_that_ignores_sigchld_is_enough),
         T(test_a_whole_branch_vanishes_at_once),
         T(test_rounding_does_not_add_up),
         T(test_children_of_a_reaped_parent_are_not_counted_again),
-        T(test_an_orphan_goes_on_after_its_parent),
+        T(test_orphan_outlives_parent),
         T(test_reaped_without_ever_being_read),
         T(test_a_reused_pid_does_not_mix),
         T(test_counters_that_run_backwards),
         T(test_memory),
         T(test_unknown_values_add_nothing),
         T(test_an_outer_run_includes_its_inner_ones),
-        T(test_what_an_outer_process_reaps_is_counted_once),
-        T(test_nothing_falls_while_a_figure_is_on_its_way_out),
+        T(test_reaped_by_outer_process_counts_once),
+        T(test_outer_cpu_never_decreases),
         T(test_a_credit_may_come_before_its_debit_between_runs),
         T(test_a_whole_inner_branch_vanishes_at_once),
         T(test_figures_pass_over_a_run_between),
-        T(test_nobody_accounts_for_an_inner_process),
+        T(test_inner_process_without_reaper),
         T(test_an_inner_run_ends),
         T(test_an_inner_run_ends_and_its_process_joins_the_outer_one),
         T(test_an_outer_run_ends_first),
         T(test_a_run_ends_with_what_was_reaped_of_it),
-        T(test_a_process_goes_over_to_an_inner_run),
-        T(test_a_process_goes_over_to_another_run),
+        T(test_process_moves_to_inner_run),
+        T(test_process_moves_to_another_run),
         T(test_memory_of_runs_within_runs),
-        T(test_told_ends_count_once),
+        T(test_reported_exits_count_once),
         T(test_a_zombie_that_was_counted_is_a_sample),
-        T(test_ignored_children_are_exact_if_they_are_told),
+        T(test_ignored_children_are_exact_if_exits_are_reported),
         T(test_covered_in_the_middle),
         T(test_covered_just_before_the_end),
         T(test_covered_after_a_branch_is_gone),
-        T(test_vanished_below_one_that_is_covered),
+        T(test_vanished_child_of_covered_process),
         T(test_covered_while_a_figure_is_on_its_way),
-        T(test_what_was_thrown_away_before_stays_unknown),
-        T(test_a_told_end_without_its_cost),
-        T(test_an_end_that_is_lost),
-        T(test_a_birth_that_is_told_late),
-        T(test_reaped_but_not_told),
+        T(test_discarded_children_stay_unknown),
+        T(test_reported_exit_without_cpu_time),
+        T(test_lost_exit_report),
+        T(test_late_fork_event_keeps_account),
+        T(test_reaped_without_exit_report),
         T(test_lost_events_leave_nothing_exact),
-        T(test_a_pid_is_born_again),
+        T(test_reused_pid_after_end),
         T(test_late_parent_misses_what_had_ended),
         T(test_late_parent_misses_nothing_if_nothing_had_ended),
         T(test_late_parent_of_an_incomplete_run),

@@ -58,7 +58,7 @@ static int use_twice(void)
     return r;
 }
 
-/* jansson's own, and a failure that is made up for at the next look, are no error. */
+/* Failures inside jansson, and failures that the next reading repairs, are no error. */
 static void test_each_allocation_fails(void **state _unused_)
 {
     assert_true(fail_each_allocation(use_twice, false, 8) >= 8);
@@ -93,7 +93,7 @@ static long allocations_during(struct sonde_monitor *monitor, int64_t samples)
     return many - countdown;
 }
 
-static void test_none_while_it_samples(void **state _unused_)
+static void test_no_allocation_while_sampling(void **state _unused_)
 {
     static const unsigned flags[] = {0, SONDE_DESCENDANTS};
     pid_t children[3];
@@ -117,7 +117,7 @@ static void test_none_while_it_samples(void **state _unused_)
     }
 }
 
-/* A child that there was no memory for is found at a later look. */
+/* A child without memory for it is found at a later reading. */
 static void test_child_without_memory(void **state _unused_)
 {
     struct target *target = NULL;
@@ -157,7 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_allocation_fails),
-        cmocka_unit_test(test_none_while_it_samples),
+        cmocka_unit_test(test_no_allocation_while_sampling),
         cmocka_unit_test(test_child_without_memory),
     };
     return cmocka_run_group_tests_name("lib-allocation", tests, NULL, NULL);

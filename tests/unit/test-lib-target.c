@@ -178,7 +178,7 @@ static void test_children_and_theirs(void **state _unused_)
 }
 
 /* Also where nobody was born for a while, and one that is busy was looked at in passing. */
-static void test_born_after_a_while(void **state _unused_)
+static void test_process_started_later(void **state _unused_)
 {
     struct family family;
     struct target *target = NULL;
@@ -222,7 +222,7 @@ static void test_orphans(void **state _unused_)
 }
 
 /* A process that was never seen counts through its parent. */
-static void test_came_and_went(void **state _unused_)
+static void test_children_between_readings(void **state _unused_)
 {
     struct family family;
     struct target *target = NULL;
@@ -300,9 +300,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_children_and_theirs),
-        cmocka_unit_test(test_born_after_a_while),
+        cmocka_unit_test(test_process_started_later),
         cmocka_unit_test(test_orphans),
-        cmocka_unit_test(test_came_and_went),
+        cmocka_unit_test(test_children_between_readings),
         cmocka_unit_test(test_peak_between_looks),
         cmocka_unit_test(test_end),
     };

@@ -291,7 +291,7 @@ static void test_only_what_is_asked_for(void **state _unused_)
     assert_int_equal(facts.values.count, 0);
 }
 
-static void test_what_cannot_be_read_is_null(void **state _unused_)
+static void test_unreadable_facts_are_null(void **state _unused_)
 {
     struct process_facts facts;
 
@@ -334,7 +334,7 @@ static void test_a_deleted_directory_keeps_its_name(void **state _unused_)
     assert_string_equal(facts_of(7).cwd, odd);
 }
 
-static void test_which_hierarchy_tells(void **state _unused_)
+static void test_choice_of_cgroup_hierarchy(void **state _unused_)
 {
     PUT("7/cgroup", "4:memory:/docker/abc\n2:cpu,cpuacct:/\n0::/\n");
     assert_string_equal(facts_of(7).cgroup, "/docker/abc");
@@ -350,7 +350,7 @@ static void test_which_hierarchy_tells(void **state _unused_)
     assert_string_equal(facts_of(7).cgroup, "/bad\uFFFD");
 }
 
-static void test_long_ones_are_cut(void **state _unused_)
+static void test_long_values_are_cut(void **state _unused_)
 {
     size_t length = FACT_MAX_BYTES + 100;
     _cleanup_free_ char *bytes = malloc(length);
@@ -509,10 +509,10 @@ int main(void)
         T(test_children_that_cannot_be_read),
         T(test_all_facts),
         T(test_only_what_is_asked_for),
-        T(test_what_cannot_be_read_is_null),
+        T(test_unreadable_facts_are_null),
         T(test_a_deleted_directory_keeps_its_name),
-        T(test_which_hierarchy_tells),
-        T(test_long_ones_are_cut),
+        T(test_choice_of_cgroup_hierarchy),
+        T(test_long_values_are_cut),
         T(test_descendants_of_all_threads),
         T(test_descendants_that_cannot_be_read),
         T(test_descendants_are_bounded),

@@ -147,7 +147,7 @@ static void test_command_lines_follow_an_exec(void **state _unused_)
     assert_string_equal(find(&readings, 50)->command, "rewritten without an exec");
 }
 
-static void test_a_pid_that_changed_hands(void **state _unused_)
+static void test_reused_pid(void **state _unused_)
 {
     _cleanup_(procfs_freep) struct procfs *procfs = NULL;
     _cleanup_(readings_done) struct readings readings = {0};
@@ -167,7 +167,7 @@ static void test_a_pid_that_changed_hands(void **state _unused_)
     }
 }
 
-static void test_garbled_and_vanished_processes_are_left_out(void **state _unused_)
+static void test_malformed_and_vanished_processes_are_omitted(void **state _unused_)
 {
     _cleanup_(procfs_freep) struct procfs *procfs = NULL;
     _cleanup_(readings_done) struct readings readings = {0};
@@ -216,7 +216,7 @@ static enum probe_depth in_family(void *context, const struct process_reading *b
     return PROBE_SKIP;
 }
 
-static void test_refused_processes_are_not_asked_about_again(void **state _unused_)
+static void test_skipped_processes_stay_skipped(void **state _unused_)
 {
     _cleanup_(procfs_freep) struct procfs *procfs = NULL;
     _cleanup_(readings_done) struct readings readings = {0};
@@ -239,7 +239,7 @@ static void test_refused_processes_are_not_asked_about_again(void **state _unuse
     assert_int_equal(total, 5);
 }
 
-static void test_a_child_with_a_smaller_pid_is_found_in_the_end(void **state _unused_)
+static void test_child_with_smaller_pid_is_found_later(void **state _unused_)
 {
     _cleanup_(procfs_freep) struct procfs *procfs = NULL;
     _cleanup_(readings_done) struct readings readings = {0};
@@ -287,7 +287,7 @@ static void end(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-static void test_myself_equals_what_i_know(void **state _unused_)
+static void test_own_process_equals_getrusage(void **state _unused_)
 {
     _cleanup_(procfs_freep) struct procfs *procfs = NULL;
     _cleanup_(readings_done) struct readings readings = {0};
@@ -338,7 +338,7 @@ static void test_kept_files_stay_within_the_budget(void **state _unused_)
         end(children[i]);
 }
 
-static void test_zombies_and_the_gone(void **state _unused_)
+static void test_zombies_and_gone_processes(void **state _unused_)
 {
     _cleanup_(procfs_freep) struct procfs *procfs = NULL;
     _cleanup_(readings_done) struct readings readings = {0};
@@ -410,16 +410,16 @@ int main(void)
         cmocka_unit_test(test_fixture),
         cmocka_unit_test(test_missing_root),
         cmocka_unit_test_setup_teardown(test_command_lines_follow_an_exec, make_tree, remove_tree),
-        cmocka_unit_test_setup_teardown(test_a_pid_that_changed_hands, make_tree, remove_tree),
-        cmocka_unit_test_setup_teardown(test_garbled_and_vanished_processes_are_left_out, make_tree,
-                                        remove_tree),
-        cmocka_unit_test_setup_teardown(test_refused_processes_are_not_asked_about_again, make_tree,
-                                        remove_tree),
-        cmocka_unit_test_setup_teardown(test_a_child_with_a_smaller_pid_is_found_in_the_end,
+        cmocka_unit_test_setup_teardown(test_reused_pid, make_tree, remove_tree),
+        cmocka_unit_test_setup_teardown(test_malformed_and_vanished_processes_are_omitted,
                                         make_tree, remove_tree),
-        cmocka_unit_test(test_myself_equals_what_i_know),
+        cmocka_unit_test_setup_teardown(test_skipped_processes_stay_skipped, make_tree,
+                                        remove_tree),
+        cmocka_unit_test_setup_teardown(test_child_with_smaller_pid_is_found_later, make_tree,
+                                        remove_tree),
+        cmocka_unit_test(test_own_process_equals_getrusage),
         cmocka_unit_test(test_kept_files_stay_within_the_budget),
-        cmocka_unit_test(test_zombies_and_the_gone),
+        cmocka_unit_test(test_zombies_and_gone_processes),
         cmocka_unit_test(test_a_leader_that_has_left_its_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,8 +7,8 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
-#include "jobs/rules.h"
 #include "config/config.h"
+#include "jobs/rules.h"
 #include "model/job.h"
 
 static char job_id[JOB_ID_MAX_BYTES + 1];
@@ -178,7 +178,7 @@ static void test_groups_of_patterns(void **state _unused_)
     assert_string_equal(MATCH(FACTS(.command = "xaaab"), whole), "aaab");
 }
 
-static void test_what_is_no_name_is_no_match(void **state _unused_)
+static void test_invalid_job_id_is_no_match(void **state _unused_)
 {
     const char *names[] = {"V"}, *values[1];
     const struct job_rule rule = {
@@ -212,7 +212,7 @@ static void test_what_is_no_name_is_no_match(void **state _unused_)
     assert_null(MATCH(FACTS(.command = "\u00e9\u00e9"), half));
 }
 
-static void test_a_bad_pattern_is_refused(void **state _unused_)
+static void test_invalid_pattern_is_rejected(void **state _unused_)
 {
     struct job_rule items[] = {
         {.job_id = "1", .kind = JOB_RULE_COMMAND, .pattern = "fine"},
@@ -254,7 +254,7 @@ static void test_hostile_texts_cost_little(void **state _unused_)
 }
 
 /* What a pattern has learned from texts is let go of: it does not grow with each. */
-static void test_patterns_go_on_after_many_texts(void **state _unused_)
+static void test_patterns_still_match_after_many_texts(void **state _unused_)
 {
     struct job_rule items[] = {
         {.job_id = "j-{1}", .kind = JOB_RULE_COMMAND, .pattern = ".*([a-f]x{3}).{60}$"}};
@@ -286,10 +286,10 @@ int main(void)
         cmocka_unit_test(test_each_fact_is_asked_for_once),
         cmocka_unit_test(test_no_rules_ask_for_nothing),
         cmocka_unit_test(test_groups_of_patterns),
-        cmocka_unit_test(test_what_is_no_name_is_no_match),
-        cmocka_unit_test(test_a_bad_pattern_is_refused),
+        cmocka_unit_test(test_invalid_job_id_is_no_match),
+        cmocka_unit_test(test_invalid_pattern_is_rejected),
         cmocka_unit_test(test_hostile_texts_cost_little),
-        cmocka_unit_test(test_patterns_go_on_after_many_texts),
+        cmocka_unit_test(test_patterns_still_match_after_many_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

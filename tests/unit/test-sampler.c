@@ -100,7 +100,7 @@ static void test_the_moment_of_each_reading_counts(void **state _unused_)
     assert_near(cpu_of(1.0, process(100, -50, 1.2, 31.2)), 100, 1e-6);
 }
 
-static void test_born_within_the_interval_is_over_its_life(void **state _unused_)
+static void test_new_process_rate_covers_its_life(void **state _unused_)
 {
     cpu_of(0, process(1, -50, 0, 1));
     assert_near(cpu_of(1, process(100, 0.8, 1, 0.1)), 50, 1e-3);
@@ -118,7 +118,7 @@ static void test_several_threads_exceed_one_core(void **state _unused_)
     assert_near(cpu_of(1, process(100, -50, 1, 13.5)), 350, 1e-6);
 }
 
-static void test_a_pid_that_changed_hands(void **state _unused_)
+static void test_reused_pid(void **state _unused_)
 {
     cpu_of(0, process(100, -50, 0, 30));
     assert_near(cpu_of(1, process(100, 0.5, 1, 0.25)), 50, 1e-3);
@@ -146,7 +146,7 @@ static void test_a_clock_step_changes_labels_only(void **state _unused_)
     assert_near(snapshot->processes.items[0].start_time, 1700000000 - 50 - 3600, 0.011);
 }
 
-static void test_start_time_does_not_waver(void **state _unused_)
+static void test_start_time_is_stable(void **state _unused_)
 {
     struct process_reading reading = process(100, -50, 0, 30);
     _cleanup_(snapshot_freep) struct snapshot *first = take(0, &reading, 1);
@@ -428,13 +428,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_there_before_the_first_reading_is_unknown),
         T(test_the_moment_of_each_reading_counts),
-        T(test_born_within_the_interval_is_over_its_life),
+        T(test_new_process_rate_covers_its_life),
         T(test_old_but_first_seen_now_is_unknown),
         T(test_several_threads_exceed_one_core),
-        T(test_a_pid_that_changed_hands),
+        T(test_reused_pid),
         T(test_a_counter_that_runs_backwards_is_unknown),
         T(test_a_clock_step_changes_labels_only),
-        T(test_start_time_does_not_waver),
+        T(test_start_time_is_stable),
         T(test_jobs),
         T(test_each_process_has_its_own_step),
         T(test_runs_without_processes_are_listed),

@@ -108,7 +108,7 @@ static void test_shares_are_rounded(void **state _unused_)
 }
 
 #if defined(__x86_64__)
-static void test_one_name_of_two_numbers(void **state _unused_)
+static void test_compat_numbers_share_a_name(void **state _unused_)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     _cleanup_(syscall_profile_done) struct syscall_profile profile = {0};
@@ -124,7 +124,7 @@ static void test_one_name_of_two_numbers(void **state _unused_)
 }
 #endif
 
-static void test_words(void **state _unused_)
+static void test_messages(void **state _unused_)
 {
     _cleanup_(syscall_profile_done) struct syscall_profile profile = {0};
     _cleanup_text_ struct text words = {0};
@@ -203,7 +203,7 @@ static struct process_metric row(const struct member *member)
 }
 
 /* A look stands for the time since the last one, however often one looks. */
-static void test_samples_weigh_what_they_stand_for(void **state _unused_)
+static void test_merged_samples_are_weighted(void **state _unused_)
 {
     begin(INTERVAL);
     look(&first, SYS_poll);
@@ -348,7 +348,7 @@ static void test_losses(void **state _unused_)
     assert_int_equal(told(&outer).exactness, LOWER_BOUND);
 }
 
-static void test_nothing_is_remembered(void **state _unused_)
+static void test_ended_run_leaves_no_data(void **state _unused_)
 {
     begin(INTERVAL);
     look(&first, SYS_poll);
@@ -374,16 +374,16 @@ int main(void)
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_shares_are_rounded),
 #if defined(__x86_64__)
-        cmocka_unit_test(test_one_name_of_two_numbers),
+        cmocka_unit_test(test_compat_numbers_share_a_name),
 #endif
-        cmocka_unit_test(test_words),
-        LEDGER(test_samples_weigh_what_they_stand_for),
+        cmocka_unit_test(test_messages),
+        LEDGER(test_merged_samples_are_weighted),
         LEDGER(test_samples_have_bounds),
         LEDGER(test_on_a_cpu),
         LEDGER(test_counted),
         LEDGER(test_counted_and_sampled),
         LEDGER(test_losses),
-        LEDGER(test_nothing_is_remembered),
+        LEDGER(test_ended_run_leaves_no_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
