@@ -209,8 +209,8 @@ static size_t count_clients(const struct drm_clients *clients)
     return count;
 }
 
-/* Whoever opens thousands does not make us keep and read them all; what is left out makes the sum
- * unknown, and as soon as nothing is, it is known again. */
+/* The number of files that are kept and read is limited. Omitted files make the load unknown; it is
+ * known again when none is omitted. */
 static void more_files_than_are_read(void **state)
 {
     const struct gpu_world *world = *state;

@@ -173,8 +173,8 @@ static void mounts_that_hide(void **state)
 /* No card has these numbers. */
 static const struct drm_device no_card = {.pdev = "none", .card = 61001, .render = 61002};
 
-/* A child that has a /dev of its own, and opens ('o') and closes ('c') a node there as it is told;
- * it answers any letter with the same once that is done, and with 'n' if it cannot. */
+/* A child with a private /dev that opens ('o') and closes ('c') a node there on request. It answers
+ * with the same letter when that is done, and with 'n' if it cannot. */
 static void hold_node(int orders_fd, int answers_fd)
 {
     char order;
@@ -257,7 +257,7 @@ static void the_real_descriptors(void **state)
     assert_int_equal(status_of(pid), 0);
 }
 
-/* Nobody has a file of this device, and whether that can be known. */
+/* No process has a file of this device; checks whether that can be known. */
 static void the_real_proc(void **state _unused_)
 {
     struct drm_clients *clients = NULL;

@@ -68,7 +68,7 @@ static void test_none(void **state)
     } cases[] = {
         {"none", "no device"},
         {"broken", "cannot be initialised"},
-        {"mismatch", "another version"},
+        {"mismatch", "driver differ"},
     };
     const struct gpu_world *world = *state;
     struct gpu_set *set = NULL;

@@ -220,7 +220,7 @@ static void test_file_for_its_output(void **state)
     rmdir(directory);
 }
 
-/* Whoever traces it keeps us from reaping it: we do not wait for that. */
+/* A tracer delays the reap; helper.c does not block on that. */
 static void test_traced_helper(void **state)
 {
     struct world *world = *state;
@@ -401,7 +401,7 @@ static void count_child(void *context, pid_t pid _unused_, int status _unused_,
     (*(int *)context)++;
 }
 
-/* Whoever waits for all children leaves helpers to those who know them. */
+/* reaper_collect() passes helpers to helpers_reap(). */
 static void test_reaper_distinguishes_helpers(void **state)
 {
     struct world *world = *state;

@@ -15,12 +15,11 @@
 #include "lib/target.h"
 #include "model/field.h"
 
-/* ---- a family that does as it is told ---- */
+/* ---- processes that the test controls ---- */
 
-/* A parent, its child and its grandchild; each waits for letters on a pipe of its own, and says
- * when it has done what they mean: 'b' uses CPU time, 's' a little of it, 'm' takes memory and
- * gives it back, 'k' keeps it, 'f' has a child that keeps it, 'x' ends. The parent reaps whoever
- * ends. */
+/* A parent, its child and its grandchild. Each reads commands from its own pipe and confirms them:
+ * 'b' uses CPU time, 's' a little of it, 'm' allocates memory and frees it, 'k' keeps it, 'f' forks
+ * a child that keeps it, 'x' ends. Each parent reaps its children. */
 enum { PARENT, CHILD, GRANDCHILD, MEMBERS };
 
 #define BURN_MS 200
@@ -89,7 +88,7 @@ static void obey(const struct family *family, int who)
 static void live(const struct family *family)
 {
     for (int i = 0; i < MEMBERS; i++)
-        close(family->orders[i][1]); /* or nobody would hear of the end */
+        close(family->orders[i][1]); /* or the child would not see the end of file */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (fork() == 0) {
         if (fork() == 0) {
@@ -118,7 +117,7 @@ static void family_start(struct family *family)
     await_done(family);
 }
 
-static void tell(const struct family *family, int who, char letter)
+static void command(const struct family *family, int who, char letter)
 {
     assert_int_equal(write(family->orders[who][1], &letter, 1), 1);
     if (letter == 'x') { /* and is waited for by the parent */
@@ -166,10 +165,10 @@ static void test_children_and_theirs(void **state _unused_)
     family_start(&family);
     assert_int_equal(target_new(family.parent, true, &target), 0);
     struct look first = look_at(target);
-    tell(&family, GRANDCHILD, 'k');
+    command(&family, GRANDCHILD, 'k');
     struct look second = look_at(target);
     assert_true(second.rss_bytes - first.rss_bytes > (int64_t)(31 * MB));
-    tell(&family, CHILD, 'b');
+    command(&family, CHILD, 'b');
     struct look third = look_at(target);
     assert_used(&second, &third, BURN_MS);
     assert_true(third.mono_ns > second.mono_ns);
@@ -177,7 +176,7 @@ static void test_children_and_theirs(void **state _unused_)
     family_end(&family);
 }
 
-/* Also where nobody was born for a while, and one that is busy was looked at in passing. */
+/* Also if no process was created for a while, and a busy process was read only briefly. */
 static void test_process_started_later(void **state _unused_)
 {
     struct family family;
@@ -187,18 +186,18 @@ static void test_process_started_later(void **state _unused_)
     family_start(&family);
     assert_int_equal(target_new(family.parent, true, &target), 0);
     for (int i = 0; i < 7; i++) {
-        tell(&family, GRANDCHILD, 's');
+        command(&family, GRANDCHILD, 's');
         before = look_at(target);
     }
-    tell(&family, GRANDCHILD, 'f');
+    command(&family, GRANDCHILD, 'f');
     struct look after = look_at(target);
     assert_true(after.rss_bytes - before.rss_bytes > (int64_t)(31 * MB));
     target_free(target);
     family_end(&family);
 }
 
-/* What is seen of a process, and then turns up in the account of whoever reaps it, is counted
- * once, also if that was not its parent when it was last looked at closely. */
+/* The time of a process counts once when it moves to the process that reaps it, even if that was
+ * not its parent at the last complete reading. */
 static void test_orphans(void **state _unused_)
 {
     struct family family;
@@ -207,12 +206,12 @@ static void test_orphans(void **state _unused_)
     family_start(&family);
     assert_int_equal(target_new(family.parent, true, &target), 0);
     struct look first = look_at(target);
-    tell(&family, CHILD, 'x');
+    command(&family, CHILD, 'x');
     look_at(target);
-    tell(&family, GRANDCHILD, 'b');
+    command(&family, GRANDCHILD, 'b');
     struct look second = look_at(target);
     assert_used(&first, &second, BURN_MS);
-    tell(&family, GRANDCHILD, 'x');
+    command(&family, GRANDCHILD, 'x');
     struct look third = first;
     for (int i = 0; i < 40; i++) /* whatever is read less often has been read */
         third = look_at(target);
@@ -231,9 +230,9 @@ static void test_children_between_readings(void **state _unused_)
     family_start(&family);
     assert_int_equal(target_new(family.parent, true, &target), 0);
     struct look first = look_at(target);
-    tell(&family, GRANDCHILD, 'b');
-    tell(&family, CHILD, 'x');
-    tell(&family, GRANDCHILD, 'x');
+    command(&family, GRANDCHILD, 'b');
+    command(&family, CHILD, 'x');
+    command(&family, GRANDCHILD, 'x');
     assert_int_equal(target_look(target, true, &last), 0);
     assert_used(&first, &last, BURN_MS);
     target_free(target);
@@ -249,19 +248,19 @@ static void test_peak_between_looks(void **state _unused_)
     family_start(&family);
     assert_int_equal(target_new(family.parent, true, &target), 0);
     look_at(target);
-    tell(&family, GRANDCHILD, 'm');
+    command(&family, GRANDCHILD, 'm');
     assert_int_equal(target_look(target, true, &look), 0);
     assert_true(look.rss_bytes < (int64_t)(64 * MB));
     assert_true(look.risen_bytes > (int64_t)(64 * MB));
     assert_int_equal(target_look(target, true, &look), 0);
-    assert_false(int_is_known(look.risen_bytes)); /* told once */
+    assert_false(int_is_known(look.risen_bytes)); /* reported once */
 
     /* the same again is hidden, unless it was reset */
-    tell(&family, GRANDCHILD, 'm');
+    command(&family, GRANDCHILD, 'm');
     assert_int_equal(target_look(target, true, &look), 0);
     assert_false(look.risen_bytes > (int64_t)(70 * MB));
     assert_int_equal(target_reset_peak(target), 0);
-    tell(&family, GRANDCHILD, 'm');
+    command(&family, GRANDCHILD, 'm');
     assert_int_equal(target_look(target, true, &look), 0);
     assert_true(look.risen_bytes > (int64_t)(64 * MB));
     target_free(target);
@@ -277,7 +276,7 @@ static void test_end(void **state _unused_)
     family_start(&family);
     assert_int_equal(target_new(family.parent, true, &target), 0);
     struct look first = look_at(target);
-    tell(&family, PARENT, 'b');
+    command(&family, PARENT, 'b');
     kill(family.parent, SIGKILL);
     siginfo_t info;
     assert_int_equal(waitid(P_PID, (id_t)family.parent, &info, WEXITED | WNOWAIT), 0);

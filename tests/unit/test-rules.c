@@ -1,4 +1,4 @@
-/* jobs.rules: which job a process belongs to that nobody registered. */
+/* jobs.rules: the job of an unregistered process. */
 #include "unit.h"
 
 #include <errno.h>
@@ -253,7 +253,7 @@ static void test_hostile_texts_cost_little(void **state _unused_)
     assert_true(cpu_seconds() - started < 10); /* 0.2 s */
 }
 
-/* What a pattern has learned from texts is let go of: it does not grow with each. */
+/* glibc's states of a pattern are freed regularly, so that memory does not grow with each text. */
 static void test_patterns_still_match_after_many_texts(void **state _unused_)
 {
     struct job_rule items[] = {

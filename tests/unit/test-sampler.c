@@ -266,21 +266,21 @@ static void test_a_run_within_a_run(void **state _unused_)
 
 static void test_progress(void **state _unused_)
 {
-    struct run *told = add_run("run-1", "told", NULL);
+    struct run *known = add_run("run-1", "known", NULL);
     add_run("run-2", "silent", NULL);
     struct run *new = add_run("run-3", "new", NULL);
 
-    told->total_sheets = 9;
-    told->last_completed_sheet = 3;
-    told->current_sheet = 4;
-    strcpy(told->status, "compiling");
+    known->total_sheets = 9;
+    known->last_completed_sheet = 3;
+    known->current_sheet = 4;
+    strcpy(known->status, "compiling");
     new->total_sheets = 1;
     _cleanup_(snapshot_freep) struct snapshot *snapshot = take(0, NULL, 0);
     assert_int_equal(snapshot->running_jobs, 3);
     assert_int_equal(snapshot->active_sheets, 0);
     assert_int_equal(snapshot->job_progress.count, 2);
     const struct job_progress *progress = snapshot->job_progress.items;
-    assert_string_equal(progress[0].job_id, "told");
+    assert_string_equal(progress[0].job_id, "known");
     assert_int_equal(progress[0].total_sheets, 9);
     assert_int_equal(progress[0].last_completed_sheet, 3);
     assert_int_equal(progress[0].current_sheet, 4);
@@ -341,7 +341,7 @@ static void test_zombies_and_sonde_itself(void **state _unused_)
     assert_int_equal(snapshot->zombie_pids.items[0], 8);
     assert_int_equal(snapshot->daemon_pid, SELF);
     assert_near(snapshot->daemon_rss_mb, 4, 1e-6);
-    assert_true(isnan(snapshot->system_memory_total_mb)); /* nobody has read it */
+    assert_true(isnan(snapshot->system_memory_total_mb)); /* it was not read */
     assert_int_equal(snapshot->pressure_level, PRESSURE_UNKNOWN);
 }
 

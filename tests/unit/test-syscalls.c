@@ -101,7 +101,7 @@ static void test_shares_are_rounded(void **state _unused_)
     assert_tally(&list, 0, "read", 100);
     assert_int_equal(syscall_profile_shares(&profile, 0.01, &arena, &list), 0);
     assert_tally(&list, 1, "write", 0.42);
-    /* Times without calls: nobody has counted any. */
+    /* Times without counts: calls were not counted. */
     list = (struct tally_list){0};
     assert_int_equal(syscall_profile_list(&profile, SYSCALL_COUNTS, &arena, &list), 0);
     assert_null(list.items);
@@ -183,7 +183,7 @@ static void sum(const struct member *member, unsigned call, uint64_t count)
     assert_int_equal(call_ledger_sum(&ledger, member, &found), 0);
 }
 
-static struct run_syscalls told(const struct run *run)
+static struct run_syscalls read_run(const struct run *run)
 {
     struct run_syscalls syscalls;
 
@@ -213,7 +213,7 @@ static void test_merged_samples_are_weighted(void **state _unused_)
         look(&first, SYS_futex);
         call_ledger_end(&ledger, 0);
     }
-    struct run_syscalls run = told(&outer);
+    struct run_syscalls run = read_run(&outer);
     assert_tally(&run.hotspots, 0, "futex", 50);
     assert_tally(&run.hotspots, 1, "poll", 50);
     assert_null(run.counts.items);
@@ -235,7 +235,7 @@ static void test_samples_have_bounds(void **state _unused_)
     begin(3600 * NS_PER_SEC);
     look(&first, SYS_futex);
     call_ledger_end(&ledger, 0);
-    struct run_syscalls run = told(&outer);
+    struct run_syscalls run = read_run(&outer);
     assert_tally(&run.hotspots, 0, "futex", 66.67);
 
     uint64_t ticks = (uint64_t)sysconf(_SC_CLK_TCK);
@@ -245,7 +245,7 @@ static void test_samples_have_bounds(void **state _unused_)
     call_ledger_end(&ledger, 0);
     struct process_metric process = row(&first);
     assert_int_equal(process.syscall_time_pct.count, 1);
-    run = told(&outer);
+    run = read_run(&outer);
     assert_tally(&run.hotspots, 2, "read", 3.23); /* a tick of 10 ms, of 310 */
 }
 
@@ -257,11 +257,11 @@ static void test_on_a_cpu(void **state _unused_)
     begin(INTERVAL);
     assert_int_equal(call_ledger_sample(&ledger, &first, &busy), 0);
     look(&first, SYS_futex);           /* another thread, asleep */
-    busy.user_ns = busy.system_ns = 0; /* nobody knows where it has been */
+    busy.user_ns = busy.system_ns = 0; /* its CPU times are unknown */
     assert_int_equal(call_ledger_sample(&ledger, &first, &busy), 0);
     look(&first, SYSCALL_NONE);
     call_ledger_end(&ledger, 0);
-    struct run_syscalls run = told(&outer);
+    struct run_syscalls run = read_run(&outer);
     assert_int_equal(run.hotspots.count, 2);
     assert_tally(&run.hotspots, 0, "futex", 80);
     assert_tally(&run.hotspots, 1, "write", 20);
@@ -279,7 +279,7 @@ static void test_counted(void **state _unused_)
         sum(&second, SYS_read, 5);
         call_ledger_end(&ledger, 0);
     }
-    struct run_syscalls run = told(&outer);
+    struct run_syscalls run = read_run(&outer);
     assert_tally(&run.counts, 0, "read", 35);
     assert_tally(&run.counts, 1, "write", 1);
     assert_tally(&run.seconds, 0, "read", 0.035);
@@ -287,14 +287,14 @@ static void test_counted(void **state _unused_)
     assert_non_null(run.errors.items);
     assert_int_equal(run.source, SYSCALLS_BPF);
     assert_int_equal(run.exactness, EXACT);
-    assert_null(told(&inner).counts.items); /* it has not asked */
+    assert_null(read_run(&inner).counts.items); /* counting was not requested */
     struct process_metric process = row(&first);
     assert_tally(&process.syscall_counts, 0, "read", 30);
 
     _cleanup_(syscall_profile_done) struct syscall_profile last = {0};
     add(&last, SYS_read, 31, 31, 4);
     assert_int_equal(call_ledger_ended(&ledger, &first, &last), 0);
-    run = told(&outer);
+    run = read_run(&outer);
     assert_tally(&run.counts, 0, "read", 36);
     assert_int_equal(run.counts.count, 1); /* its end tells all that it has called */
     assert_tally(&run.errors, 0, "read", 4);
@@ -310,11 +310,11 @@ static void test_counted_and_sampled(void **state _unused_)
     look(&second, SYS_poll);
     sum(&second, SYS_poll, 7);
     call_ledger_end(&ledger, 0);
-    struct run_syscalls run = told(&outer);
+    struct run_syscalls run = read_run(&outer);
     assert_int_equal(run.source, SYSCALLS_SAMPLED);
     assert_tally(&run.hotspots, 0, "poll", 50);
     assert_tally(&run.hotspots, 1, "wait4", 50);
-    run = told(&inner);
+    run = read_run(&inner);
     assert_int_equal(run.source, SYSCALLS_BPF);
     assert_tally(&run.counts, 0, "poll", 7);
     assert_int_equal(row(&second).syscall_source, SYSCALLS_BPF);
@@ -328,7 +328,7 @@ static void test_losses(void **state _unused_)
     sum(&first, SYS_read, 3);
     call_ledger_end(&ledger, 0);
     assert_int_equal(call_ledger_ended(&ledger, &first, NULL), 0);
-    struct run_syscalls run = told(&outer);
+    struct run_syscalls run = read_run(&outer);
     assert_tally(&run.counts, 0, "read", 3); /* what was last seen of it */
     assert_int_equal(run.exactness, LOWER_BOUND);
 
@@ -338,14 +338,14 @@ static void test_losses(void **state _unused_)
     begin(INTERVAL);
     sum(&second, SYS_read, 1);
     call_ledger_end(&ledger, 1); /* calls that there was no room for */
-    assert_int_equal(told(&outer).exactness, LOWER_BOUND);
+    assert_int_equal(read_run(&outer).exactness, LOWER_BOUND);
 
     call_ledger_end_run(&ledger, &outer);
     assert_int_equal(call_ledger_count(&ledger, &outer, false), 0); /* too late */
     begin(INTERVAL);
     sum(&second, SYS_read, 1);
     call_ledger_end(&ledger, 1);
-    assert_int_equal(told(&outer).exactness, LOWER_BOUND);
+    assert_int_equal(read_run(&outer).exactness, LOWER_BOUND);
 }
 
 static void test_ended_run_leaves_no_data(void **state _unused_)
@@ -363,7 +363,7 @@ static void test_ended_run_leaves_no_data(void **state _unused_)
     call_ledger_end_run(&ledger, &inner);
     assert_int_equal(ledger.processes.count, 0);
     assert_int_equal(ledger.runs.count, 0);
-    assert_null(told(&outer).hotspots.items);
+    assert_null(read_run(&outer).hotspots.items);
 }
 
 int main(void)
