@@ -383,11 +383,6 @@ void run_lifecycle_begin_found(struct daemon *daemon, struct run *run,
 
 /* ---- a run ends ---- */
 
-static double mb_of(int64_t bytes)
-{
-    return int_is_known(bytes) ? (double)bytes / BYTES_PER_MB : REAL_UNKNOWN;
-}
-
 /* Whether all of its processes had ended and were accounted for at the last snapshot, and none was
  * started since. */
 static bool is_summed_up(const struct daemon *daemon, const struct run *run)
@@ -428,12 +423,12 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
     if (!real_is_known(profile->total_cpu_seconds))
         add_cpu(daemon, run, usage, profile);
     if (!real_is_known(profile->peak_rss_mb)) {
-        profile->peak_rss_mb = mb_of(usage->peak_rss_bytes);
+        profile->peak_rss_mb = bytes_to_mb(usage->peak_rss_bytes);
         profile->exactness.peak_rss_mb = LOWER_BOUND;
     }
     if (!real_is_known(profile->peak_total_mb)) {
-        profile->peak_total_mb = mb_of(usage->peak_total_bytes);
-        profile->peak_unique_mb = mb_of(usage->peak_unique_bytes);
+        profile->peak_total_mb = bytes_to_mb(usage->peak_total_bytes);
+        profile->peak_unique_mb = bytes_to_mb(usage->peak_unique_bytes);
         profile->exactness.peak_total_mb = profile->exactness.peak_unique_mb = SAMPLED;
     }
 }

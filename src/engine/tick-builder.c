@@ -120,11 +120,6 @@ static void take_exec(struct tick_builder *builder, struct event_owner owner,
         command_cache_name_exec(&builder->commands, box, event->command, exec);
 }
 
-static double mb_or_unknown(int64_t bytes)
-{
-    return int_is_known(bytes) ? (double)bytes / BYTES_PER_MB : REAL_UNKNOWN;
-}
-
 /* NULL: there is no memory for words. */
 static const char *describe_calls(struct tick_box *box, const struct syscall_profile *calls)
 {
@@ -154,7 +149,7 @@ static void take_exit(struct tick_builder *builder, struct event_owner owner,
         return;
     if (int_is_known(event->cpu_ns))
         end->cpu_seconds = ns_to_sec((uint64_t)event->cpu_ns);
-    end->peak_rss_mb = mb_or_unknown(event->peak_rss_bytes);
+    end->peak_rss_mb = bytes_to_mb(event->peak_rss_bytes);
     if (event->calls)
         add_calls(end, describe_calls(builder->box, event->calls));
 }
@@ -221,7 +216,7 @@ void tick_builder_add_oom(struct tick_builder *builder, struct event_owner owner
         return;
     utf8_clean(name, sizeof(name), event->command, strlen(event->command));
     oom->details = arena_strdup(&box->arena, event->details);
-    oom->peak_rss_mb = mb_or_unknown(event->peak_rss_bytes);
+    oom->peak_rss_mb = bytes_to_mb(event->peak_rss_bytes);
     oom->uid = owner.run_id ? owner.uid : event->uid;
     if (!owner.run_id) /* of members, the command line will be known */
         oom->command = arena_strdup(&box->arena, name);

@@ -1,33 +1,11 @@
 #include "jobs/registry.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/queue.h>
 
 #include "base/cleanup.h"
-#include "base/map.h"
-#include "jobs/member-tree.h"
-#include "jobs/run-index.h"
+#include "jobs/registry-state.h"
 #include "model/field.h"
-
-struct foster {
-    pid_t pid;
-    uint64_t start_ticks; /* 0 until it is reported or read */
-    bool awaits_fork;     /* its fork event may still come */
-    bool is_doubted; /* a fork event had its pid: the next reading shows whether it is the same */
-    struct run_entry *run;
-};
-
-struct registry {
-    struct map members;                /* pid → struct member_entry */
-    TAILQ_HEAD(, member_entry) by_age; /* in the order of joining: parents before children */
-    struct run_index runs;
-    struct map fosters;   /* pid → struct foster */
-    struct map strangers; /* pid → not NULL: children that a foster parent had before */
-    bool trusts_events;
-    uint32_t last_tag;
-};
 
 int registry_new(struct registry **ret)
 {
@@ -56,11 +34,6 @@ void registry_free(struct registry *registry)
 static struct member_entry *find_entry(const struct registry *registry, pid_t pid)
 {
     return map_get(&registry->members, (uint64_t)pid);
-}
-
-static struct run_entry *entry_of(struct run *run)
-{
-    return (struct run_entry *)run;
 }
 
 /* ---- joining and leaving ---- */
@@ -95,8 +68,7 @@ static void move_entry(struct member_entry *entry, struct run_entry *to, int64_t
         entry->is_not_root = entry->member.pid == to->run.root_pid;
 }
 
-/* Ends the membership; the process may still live. */
-static void remove_member(struct registry *registry, struct member_entry *entry)
+void registry_remove_member(struct registry *registry, struct member_entry *entry)
 {
     if (!entry)
         return;
@@ -107,7 +79,7 @@ static void remove_member(struct registry *registry, struct member_entry *entry)
     free(entry);
 }
 
-static void drop_foster(struct registry *registry, struct foster *foster)
+void registry_drop_foster(struct registry *registry, struct foster *foster)
 {
     if (!foster)
         return;
@@ -123,8 +95,8 @@ static struct foster *find_foster(const struct registry *registry, pid_t pid)
 /* Removes a process that is gone, as a member and as a foster parent. */
 static void remove_process(struct registry *registry, pid_t pid)
 {
-    drop_foster(registry, find_foster(registry, pid));
-    remove_member(registry, find_entry(registry, pid));
+    registry_drop_foster(registry, find_foster(registry, pid));
+    registry_remove_member(registry, find_entry(registry, pid));
 }
 
 static int add_member(struct registry *registry, struct run_entry *run, int64_t sheet_num,
@@ -188,117 +160,6 @@ static int add_placed(struct registry *registry, const struct place *place, pid_
     return 0;
 }
 
-/* ---- runs ---- */
-
-int registry_add_run(struct registry *registry, const struct run_options *options, struct run **ret)
-{
-    _cleanup_free_ struct run_entry *entry = calloc(1, sizeof(*entry));
-    if (!entry)
-        return -ENOMEM;
-
-    struct run *run = &entry->run;
-    snprintf(run->run_id, sizeof(run->run_id), "%s", options->run_id);
-    snprintf(run->job_id, sizeof(run->job_id), "%s", options->job_id);
-    run->uid = options->uid;
-    run->origin = options->origin;
-    run->parent = options->parent;
-    run->tag = ++registry->last_tag;
-    run->total_sheets = run->last_completed_sheet = run->current_sheet = INT_UNKNOWN;
-    entry->sheet_num = INT_UNKNOWN;
-    TAILQ_INIT(&entry->members);
-    LIST_INIT(&entry->inner);
-    int r = run_index_add(&registry->runs, entry);
-    if (r < 0)
-        return r;
-    if (run->parent)
-        LIST_INSERT_HEAD(&entry_of(run->parent)->inner, entry, siblings);
-    *ret = &TAKE_PTR(entry)->run;
-    return 0;
-}
-
-void registry_set_parent(struct run *run, struct run *parent)
-{
-    struct run_entry *entry = entry_of(run);
-
-    if (run->parent)
-        LIST_REMOVE(entry, siblings);
-    run->parent = parent;
-    LIST_INSERT_HEAD(&entry_of(parent)->inner, entry, siblings);
-}
-
-void registry_end_run(struct registry *registry, struct run *run)
-{
-    struct run_entry *entry = entry_of(run), *inner;
-
-    while ((inner = LIST_FIRST(&entry->inner))) {
-        LIST_REMOVE(inner, siblings);
-        inner->run.parent = run->parent;
-        if (run->parent)
-            LIST_INSERT_HEAD(&entry_of(run->parent)->inner, inner, siblings);
-    }
-    if (run->parent)
-        LIST_REMOVE(entry, siblings);
-    drop_foster(registry, entry->foster);
-    while (!TAILQ_EMPTY(&entry->members))
-        remove_member(registry, TAILQ_FIRST(&entry->members));
-    run_index_remove(&registry->runs, entry);
-    VEC_DONE(&run->sheets);
-    free(entry);
-}
-
-bool registry_has_room(const struct registry *registry, int64_t uid)
-{
-    const struct run *run = NULL;
-    size_t own = 0;
-
-    while ((run = registry_next_run(registry, run)))
-        own += run->uid == uid;
-    return registry_run_count(registry) < REGISTRY_RUNS_MAX && own < REGISTRY_RUNS_PER_USER_MAX;
-}
-
-struct run *registry_find_run(const struct registry *registry, const char *run_id)
-{
-    struct run_entry *entry = run_index_find(&registry->runs, RUN_BY_RUN_ID, run_id, INT_UNKNOWN);
-    return entry ? &entry->run : NULL;
-}
-
-static struct run *find_run_by_tag(const struct registry *registry, uint32_t tag)
-{
-    struct run *run = NULL;
-
-    while (tag && (run = registry_next_run(registry, run)))
-        if (run->tag == tag)
-            return run;
-    return NULL;
-}
-
-struct run *registry_find_job(const struct registry *registry, const char *job_id, int64_t uid)
-{
-    struct run_entry *entry = run_index_find(&registry->runs, RUN_BY_JOB_ID, job_id, uid);
-    return entry ? &entry->run : NULL;
-}
-
-void registry_free_name(const struct registry *registry, const char *job_id, int64_t uid,
-                        bool is_taken, char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES])
-{
-    snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s", job_id);
-    for (unsigned number = 2; is_taken || registry_find_job(registry, ret_job_id, uid);
-         number++, is_taken = false)
-        snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s-%u", job_id, number);
-}
-
-struct run *registry_next_run(const struct registry *registry, const struct run *run)
-{
-    struct run_entry *next = run ? TAILQ_NEXT((const struct run_entry *)run, neighbours)
-                                 : TAILQ_FIRST(&registry->runs.by_age);
-    return next ? &next->run : NULL;
-}
-
-size_t registry_run_count(const struct registry *registry)
-{
-    return registry->runs.count;
-}
-
 /* ---- registering ---- */
 
 static void record_step(struct run_entry *run, int64_t sheet_num)
@@ -342,7 +203,7 @@ static void remove_too_old(struct registry *registry, struct run_entry *run)
         if (!entry->is_leaving)
             continue;
         run->run.processes -= run->run.processes > 0;
-        remove_member(registry, entry);
+        registry_remove_member(registry, entry);
     }
 }
 
@@ -403,7 +264,7 @@ int registry_adopt(struct registry *registry, struct run *run, int64_t sheet_num
     struct run_entry *to = entry_of(run);
     struct member_entry *entry;
 
-    remove_member(registry, find_entry(registry, pid));
+    registry_remove_member(registry, find_entry(registry, pid));
     int r = add_member(registry, to, sheet_num, pid, &entry);
     if (r < 0)
         return r;
@@ -431,7 +292,7 @@ int registry_set_foster(struct registry *registry, pid_t pid, struct run *run)
     if (former)
         former->run->foster = NULL;
     free(former);
-    drop_foster(registry, to->foster);
+    registry_drop_foster(registry, to->foster);
     to->foster = foster;
     return 0;
 }
@@ -510,7 +371,7 @@ int registry_fork(struct registry *registry, pid_t parent, pid_t child)
     }
     /* The pid belongs to a new process now. */
     if (is_late_foster)
-        remove_member(registry, entry);
+        registry_remove_member(registry, entry);
     else
         remove_process(registry, child);
 
@@ -546,7 +407,7 @@ void registry_exit(struct registry *registry, pid_t pid, int wait_status)
         return;
     /* The thread count of a process that a reading found is unknown: readings show its end. */
     if (!entry || !entry->member.was_found)
-        drop_foster(registry, find_foster(registry, pid));
+        registry_drop_foster(registry, find_foster(registry, pid));
     if (!entry)
         return;
     entry->member.has_ended = true;
@@ -574,7 +435,7 @@ static void check_foster(struct registry *registry, pid_t pid, uint64_t start_ti
     if (!foster)
         return;
     if (foster->start_ticks && foster->start_ticks != start_ticks) {
-        drop_foster(registry, foster);
+        registry_drop_foster(registry, foster);
         return;
     }
     foster->start_ticks = start_ticks;
@@ -595,7 +456,7 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
 
     check_foster(registry, pid, start_ticks);
     if (entry && is_another(entry, start_ticks)) {
-        remove_member(registry, entry);
+        registry_remove_member(registry, entry);
         entry = NULL;
     }
     if (!entry) {
@@ -616,6 +477,16 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
     }
     *ret = entry ? &entry->member : NULL;
     return 0;
+}
+
+static struct run *find_run_by_tag(const struct registry *registry, uint32_t tag)
+{
+    struct run *run = NULL;
+
+    while (tag && (run = registry_next_run(registry, run)))
+        if (run->tag == tag)
+            return run;
+    return NULL;
 }
 
 int registry_place_tagged(struct registry *registry, uint32_t tag, pid_t pid, pid_t ppid,

@@ -127,11 +127,6 @@ static void check_fork(struct sonde_monitor *monitor)
 
 /* ---- samples ---- */
 
-static double real_mb(int64_t bytes)
-{
-    return int_is_known(bytes) ? (double)bytes / BYTES_PER_MB : REAL_UNKNOWN;
-}
-
 static double cpu_percent(const struct sonde_monitor *monitor, const struct look *look)
 {
     const struct look *last = &monitor->last;
@@ -154,7 +149,7 @@ static void commit(struct sonde_monitor *monitor, const struct look *look,
     const struct sonde_sample sample = {
         .timestamp = ns_to_sec(look->mono_ns),
         .cpu_percent = cpu_percent(monitor, look),
-        .rss_mb = real_mb(look->rss_bytes),
+        .rss_mb = bytes_to_mb(look->rss_bytes),
         .gpu_util = gpu->util,
         .gpu_mem_mb = gpu->mem_mb,
         .gpu_clock_mhz = gpu->clock_mhz,

@@ -21,7 +21,7 @@
 #define REAL_UNKNOWN ((double)NAN)
 
 /* All `_mb` are MiB. */
-#define BYTES_PER_MB 1048576.0 /* MB means MiB */
+#define BYTES_PER_MB 1048576.0
 
 static inline bool int_is_known(int64_t value)
 {
@@ -31,6 +31,12 @@ static inline bool int_is_known(int64_t value)
 static inline bool real_is_known(double value)
 {
     return !isnan(value);
+}
+
+/* Unknown stays unknown. */
+static inline double bytes_to_mb(int64_t bytes)
+{
+    return int_is_known(bytes) ? (double)bytes / BYTES_PER_MB : REAL_UNKNOWN;
 }
 
 enum truth {

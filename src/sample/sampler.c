@@ -99,11 +99,6 @@ void sampler_freep(struct sampler **sampler)
     sampler_free(*sampler);
 }
 
-static double bytes_to_mb(int64_t bytes)
-{
-    return int_is_known(bytes) ? (double)bytes / BYTES_PER_MB : REAL_UNKNOWN;
-}
-
 /* ---- one process ---- */
 
 static double percent(uint64_t part_ns, uint64_t whole_ns)

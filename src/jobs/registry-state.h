@@ -1,0 +1,38 @@
+/* The state of the registry, shared by registry.c (processes) and registry-runs.c (runs). */
+#pragma once
+
+#include <sys/queue.h>
+
+#include "base/map.h"
+#include "jobs/member-tree.h"
+#include "jobs/registry.h"
+#include "jobs/run-index.h"
+
+struct foster {
+    pid_t pid;
+    uint64_t start_ticks; /* 0 until it is reported or read */
+    bool awaits_fork;     /* its fork event may still come */
+    bool is_doubted; /* a fork event had its pid: the next reading shows whether it is the same */
+    struct run_entry *run;
+};
+
+struct registry {
+    struct map members;                /* pid → struct member_entry */
+    TAILQ_HEAD(, member_entry) by_age; /* in the order of joining: parents before children */
+    struct run_index runs;
+    struct map fosters;   /* pid → struct foster */
+    struct map strangers; /* pid → not NULL: children that a foster parent had before */
+    bool trusts_events;
+    uint32_t last_tag;
+};
+
+static inline struct run_entry *entry_of(struct run *run)
+{
+    return (struct run_entry *)run;
+}
+
+/* Ends the membership; the process may still live. NULL is allowed. */
+void registry_remove_member(struct registry *registry, struct member_entry *entry);
+
+/* The process is no foster parent any more. NULL is allowed. */
+void registry_drop_foster(struct registry *registry, struct foster *foster);
