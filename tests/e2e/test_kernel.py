@@ -311,7 +311,7 @@ class Rights(Kernel):
                     status = sonde.rpc("daemon.status")
                     self.assertEqual(status["collector"], collector)
                     words = status["collector_reason"] + str(status["not_exact"])
-                    self.assertIn("refuses", words)
+                    self.assertIn("rejects", words)
                     self.assertIn(missing, words)
                     result = self.run_job("sh", "-c", "/bin/true; /bin/true")
                     self.assertEqual(result.summary["processes"], 3)

@@ -492,7 +492,7 @@ class Commands(harness.TestCase):
         with self.assertRaises(TypeError):
             sonde.run(f"touch {path}")
         self.assertFalse(os.path.exists(path))
-        with self.assertRaisesRegex(ValueError, "^args: there is no command"):
+        with self.assertRaisesRegex(ValueError, "^args: empty, expected a command"):
             sonde.run([])
 
     def test_while_the_end_of_children_is_ignored(self):
