@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "base/when.h"
+#include "base/time-spec.h"
 #include "model/job.h"
 
 /* Of a value that is wrong: enough to know it again. */
@@ -25,7 +25,7 @@ int option_time(const struct command *command, const struct arguments *arguments
 
     if (!text)
         return 0;
-    switch (when_parse(text, now, ret)) {
+    switch (time_spec_parse(text, now, ret)) {
     case 0: return 0;
     case -ERANGE: return refuse(command, name, text, "is out of range (1970 to 9999)");
     default:

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/time-spec.h"
 #include "base/utf8.h"
-#include "base/when.h"
 #include "model/process.h"
 #include "top/columns.h"
 
@@ -436,7 +436,7 @@ static void finish_prompt(struct view *view, const struct listing *listing, doub
         view_say(view, LOOK_DOUBTFUL, now, "not found: %s", view->search);
     if (prompt != PROMPT_TIME || !view->input[0])
         return;
-    if (when_parse(view->input, now, &time) < 0) {
+    if (time_spec_parse(view->input, now, &time) < 0) {
         view_say(view, LOOK_BAD, now, "'%s' is not a time; write 14:00, 14:03:20 or \"3m ago\"",
                  view->input);
         return;

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/macros.h"
-#include "base/when.h"
+#include "base/time-spec.h"
 
 #define BERLIN   "CET-1CEST,M3.5.0,M10.5.0/3"
 #define NEW_YORK "EST5EDT,M3.2.0,M11.1.0"
@@ -41,7 +41,7 @@ static void expect(const char *text, double now, double moment)
 {
     double found = -1;
 
-    int r = when_parse(text, now, &found);
+    int r = time_spec_parse(text, now, &found);
     if (r != 0 || found != moment)
         fail_msg("'%s' at %.0f gave %d and %.3f, not %.3f", text, now, r, found, moment);
 }
@@ -164,7 +164,7 @@ static void test_what_is_no_time(void **state _unused_)
 
     set_zone("UTC0");
     for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
-        int r = when_parse(refused[i], 1789000000, &found);
+        int r = time_spec_parse(refused[i], 1789000000, &found);
         if (r != -EINVAL)
             fail_msg("'%s' gave %d and %f", refused[i], r, found);
     }
@@ -190,13 +190,13 @@ static void test_what_is_out_of_range(void **state _unused_)
 
     set_zone("UTC0");
     for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
-        if (when_parse(refused[i], 1789000000, &found) != -ERANGE)
+        if (time_spec_parse(refused[i], 1789000000, &found) != -ERANGE)
             fail_msg("'%s' gave %f", refused[i], found);
-    assert_int_equal(when_parse("now", (double)NAN, &found), -ERANGE);
-    assert_int_equal(when_parse("now", -1, &found), -ERANGE);
-    assert_int_equal(when_parse("yesterday", 3600, &found), -ERANGE);
+    assert_int_equal(time_spec_parse("now", (double)NAN, &found), -ERANGE);
+    assert_int_equal(time_spec_parse("now", -1, &found), -ERANGE);
+    assert_int_equal(time_spec_parse("yesterday", 3600, &found), -ERANGE);
     set_zone(BERLIN);
-    assert_int_equal(when_parse("1970-01-01", 1789000000, &found), -ERANGE);
+    assert_int_equal(time_spec_parse("1970-01-01", 1789000000, &found), -ERANGE);
     assert_true(found == 42);
 }
 
@@ -280,7 +280,7 @@ static void test_what_the_clock_shows_finds_its_moment(void **state _unused_)
             double found;
             localtime_r(&at, &tm);
             strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
-            assert_int_equal(when_parse(text, 1789000000, &found), 0);
+            assert_int_equal(time_spec_parse(text, 1789000000, &found), 0);
             assert_true(found == (double)at || found == (double)at - 3600 ||
                         found == (double)at - 1800);
             strftime(text, sizeof(text), "%H:%M:%S", &tm);

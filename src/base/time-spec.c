@@ -1,4 +1,4 @@
-#include "base/when.h"
+#include "base/time-spec.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "base/number.h"
 
 /* The longest form, a day and a time with nanoseconds and an offset, is under 40 bytes. */
-#define WHEN_MAX_BYTES 64
+#define TIME_SPEC_MAX_BYTES 64
 
 #define YEAR_10000_SEC 253402300800.0 /* 10000-01-01T00:00:00Z */
 #define SEC_PER_DAY    86400
@@ -345,16 +345,16 @@ static bool is_sensible(double moment)
     return moment >= 0 && moment < YEAR_10000_SEC;
 }
 
-int when_parse(const char *text, double now, double *ret)
+int time_spec_parse(const char *text, double now, double *ret)
 {
-    char trimmed[WHEN_MAX_BYTES + 1];
+    char trimmed[TIME_SPEC_MAX_BYTES + 1];
     double moment;
 
     skip_blanks(&text);
     size_t length = strlen(text);
     while (length && is_blank(text[length - 1]))
         length--;
-    if (length > WHEN_MAX_BYTES)
+    if (length > TIME_SPEC_MAX_BYTES)
         return -EINVAL;
     if (!is_sensible(now))
         return -ERANGE;

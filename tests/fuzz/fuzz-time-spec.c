@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/when.h"
+#include "base/time-spec.h"
 
 static void set_zone(uint8_t choice)
 {
@@ -24,12 +24,12 @@ static void check(const char *text, double now)
     _cleanup_free_ char *padded = NULL;
     double moment = -1, again = -1;
 
-    int r = when_parse(text, now, &moment);
+    int r = time_spec_parse(text, now, &moment);
     assert(r == 0 || r == -EINVAL || r == -ERANGE);
     assert(r == 0 ? moment >= 0 && moment < 253402300800.0 : moment == -1);
     if (asprintf(&padded, " \t%s ", text) < 0)
         return;
-    assert(when_parse(padded, now, &again) == r);
+    assert(time_spec_parse(padded, now, &again) == r);
     assert(again == moment);
 }
 

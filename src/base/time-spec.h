@@ -15,4 +15,4 @@
 
 /* `now` and *ret are Unix seconds. 0, -EINVAL (not a time; the whole text must be one) or -ERANGE
  * (before 1970 or after the year 9999). */
-int when_parse(const char *text, double now, double *ret);
+int time_spec_parse(const char *text, double now, double *ret);
