@@ -39,7 +39,7 @@ static void skip_blanks(const char **at)
 
 /* ---- the calendar ---- */
 
-/* The seconds that UTC would have at that day and time, without their fraction. */
+/* The day and time read as UTC, in whole seconds. */
 static time_t utc_seconds(const struct day *day, const struct clock_time *time)
 {
     struct tm tm = {.tm_year = day->year - 1900, .tm_mon = day->month - 1, .tm_mday = day->day};
@@ -64,9 +64,9 @@ static bool offset_at(time_t moment, long *ret_sec)
     return true;
 }
 
-/* The moments at which the local clocks show that day and time, earliest first: one, or two where
- * they were set back. mktime() would do, but which of the two it takes, and to which side it goes
- * where the clocks skip the time, depends on what it was asked before. */
+/* The moments at which local clocks show that day and time, earliest first: one, or two where the
+ * clocks were set back. mktime() is not used: which of the two it returns, and which side it
+ * chooses for a skipped time, depends on earlier calls. */
 static int local_moments(const struct day *day, const struct clock_time *time, double ret[static 2])
 {
     time_t utc = utc_seconds(day, time);
@@ -74,14 +74,14 @@ static int local_moments(const struct day *day, const struct clock_time *time, d
     long before, after, there;
     int count = 0;
 
-    /* Offsets are under a day, so that these two stand on either side of any jump near it. */
+    /* Offsets are under a day, so these two lie on either side of any jump nearby. */
     if (!offset_at(utc - SEC_PER_DAY, &before) || !offset_at(utc + SEC_PER_DAY, &after))
         return -ERANGE;
     if (offset_at(utc - before, &there) && there == before)
         ret[count++] = (double)(utc - before) + fraction;
     if (after != before && offset_at(utc - after, &there) && there == after)
         ret[count++] = (double)(utc - after) + fraction;
-    if (count == 0) /* skipped: as if the clocks had not jumped yet */
+    if (count == 0) /* skipped: use the offset from before the jump */
         ret[count++] = (double)(utc - before) + fraction;
     return count;
 }
@@ -97,7 +97,7 @@ static int first_moment(const struct day *day, const struct clock_time *time, do
     return 0;
 }
 
-/* The local day `days_back` days before the one that holds `now`. */
+/* The local day `days_back` days before the day of `now`. */
 static int day_before(double now, int days_back, struct day *ret)
 {
     time_t seconds = (time_t)floor(now);
@@ -105,7 +105,7 @@ static int day_before(double now, int days_back, struct day *ret)
 
     if (!localtime_r(&seconds, &tm))
         return -ERANGE;
-    /* Only the day counts from here; in UTC every day has its 24 hours. */
+    /* Only the day matters here; in UTC every day has 24 hours. */
     struct tm day = {.tm_year = tm.tm_year, .tm_mon = tm.tm_mon, .tm_mday = tm.tm_mday - days_back};
     timegm(&day);
     *ret = (struct day){day.tm_year + 1900, day.tm_mon + 1, day.tm_mday};
@@ -114,7 +114,7 @@ static int day_before(double now, int days_back, struct day *ret)
 
 static int latest_moment(const struct clock_time *time, double now, double *ret)
 {
-    /* A zone may have left out a whole day, as Samoa did. */
+    /* A zone may skip a whole day, as Samoa did in 2011. */
     for (int days_back = 0; days_back <= 2; days_back++) {
         struct day day;
         double moments[2];
@@ -133,9 +133,9 @@ static int latest_moment(const struct clock_time *time, double now, double *ret)
     return -ERANGE;
 }
 
-/* ---- pieces of text; each steps over what it took, or leaves *at alone and returns false ---- */
+/* ---- tokens: each advances *at past the token, or leaves it unchanged and returns false ---- */
 
-static bool take_char(const char **at, char wanted)
+static bool scan_char(const char **at, char wanted)
 {
     if (**at != wanted)
         return false;
@@ -143,7 +143,7 @@ static bool take_char(const char **at, char wanted)
     return true;
 }
 
-static bool take_digits(const char **at, size_t least, size_t most, int *ret)
+static bool scan_digits(const char **at, size_t least, size_t most, int *ret)
 {
     size_t length = strspn(*at, "0123456789");
     int value = 0;
@@ -157,8 +157,8 @@ static bool take_digits(const char **at, size_t least, size_t most, int *ret)
     return true;
 }
 
-/* Not the start of a longer word. */
-static bool take_word(const char **at, const char *word)
+/* A whole word in any case, and the blanks after it. */
+static bool scan_word(const char **at, const char *word)
 {
     size_t length = strlen(word);
 
@@ -170,53 +170,53 @@ static bool take_word(const char **at, const char *word)
 }
 
 /* YYYY-MM-DD */
-static bool take_day(const char **at, struct day *ret)
+static bool scan_day(const char **at, struct day *ret)
 {
     const char *here = *at;
     struct day day;
 
-    if (!take_digits(&here, 4, 4, &day.year) || !take_char(&here, '-') ||
-        !take_digits(&here, 2, 2, &day.month) || !take_char(&here, '-') ||
-        !take_digits(&here, 2, 2, &day.day) || !day_exists(&day))
+    if (!scan_digits(&here, 4, 4, &day.year) || !scan_char(&here, '-') ||
+        !scan_digits(&here, 2, 2, &day.month) || !scan_char(&here, '-') ||
+        !scan_digits(&here, 2, 2, &day.day) || !day_exists(&day))
         return false;
     *at = here;
     *ret = day;
     return true;
 }
 
-/* :SS or :SS.fraction, nothing being :00. For take_time(): moves *at in any case. */
-static bool take_seconds(const char **at, double *ret)
+/* :SS or :SS.fraction; absent means :00. Advances *at even on failure, for scan_time(). */
+static bool scan_seconds(const char **at, double *ret)
 {
     int whole, digit;
     double scale = 1;
 
     *ret = 0;
-    if (!take_char(at, ':'))
+    if (!scan_char(at, ':'))
         return true;
-    if (!take_digits(at, 2, 2, &whole) || whole > 59)
+    if (!scan_digits(at, 2, 2, &whole) || whole > 59)
         return false;
     *ret = whole;
-    if (!take_char(at, '.'))
+    if (!scan_char(at, '.'))
         return true;
     size_t digits = strspn(*at, "0123456789");
     for (size_t i = 0; i < digits; i++) {
         digit = *(*at)++ - '0';
         *ret += digit * (scale /= 10);
     }
-    /* Enough nines round to the next second. */
+    /* A long row of nines would round up to the next second. */
     *ret = fmin(*ret, nextafter(whole + 1, 0));
     return digits > 0;
 }
 
 /* H:MM, HH:MM, HH:MM:SS, HH:MM:SS.fraction */
-static bool take_time(const char **at, struct clock_time *ret)
+static bool scan_time(const char **at, struct clock_time *ret)
 {
     const char *here = *at;
     struct clock_time time;
 
-    if (!take_digits(&here, 1, 2, &time.hour) || time.hour > 23 || !take_char(&here, ':') ||
-        !take_digits(&here, 2, 2, &time.minute) || time.minute > 59 ||
-        !take_seconds(&here, &time.second))
+    if (!scan_digits(&here, 1, 2, &time.hour) || time.hour > 23 || !scan_char(&here, ':') ||
+        !scan_digits(&here, 2, 2, &time.minute) || time.minute > 59 ||
+        !scan_seconds(&here, &time.second))
         return false;
     *at = here;
     *ret = time;
@@ -224,23 +224,23 @@ static bool take_time(const char **at, struct clock_time *ret)
 }
 
 /* Z, +HH:MM, +HHMM or the same with a minus. */
-static bool take_offset(const char **at, int *ret_sec)
+static bool scan_offset(const char **at, int *ret_sec)
 {
     const char *here = *at;
     int hours, minutes;
 
-    if (take_char(&here, 'Z') || take_char(&here, 'z')) {
+    if (scan_char(&here, 'Z') || scan_char(&here, 'z')) {
         *at = here;
         *ret_sec = 0;
         return true;
     }
     int sign = *here == '+' ? 1 : -1;
-    if ((!take_char(&here, '+') && !take_char(&here, '-')) || !take_digits(&here, 2, 4, &hours))
+    if ((!scan_char(&here, '+') && !scan_char(&here, '-')) || !scan_digits(&here, 2, 4, &hours))
         return false;
     if (here - *at == 5) {
         minutes = hours % 100;
         hours /= 100;
-    } else if (here - *at != 3 || !take_char(&here, ':') || !take_digits(&here, 2, 2, &minutes)) {
+    } else if (here - *at != 3 || !scan_char(&here, ':') || !scan_digits(&here, 2, 2, &minutes)) {
         return false;
     }
     if (hours > 23 || minutes > 59)
@@ -250,13 +250,13 @@ static bool take_offset(const char **at, int *ret_sec)
     return true;
 }
 
-/* ---- the forms; each -EINVAL if the text has another one ---- */
+/* ---- the forms: each returns -EINVAL for text of another form ---- */
 
 static int parse_time_of_day(const char *text, double now, double *ret)
 {
     struct clock_time time;
 
-    if (!take_time(&text, &time) || *text)
+    if (!scan_time(&text, &time) || *text)
         return -EINVAL;
     return latest_moment(&time, now, ret);
 }
@@ -265,11 +265,11 @@ static int parse_day_word(const char *text, double now, double *ret)
 {
     struct clock_time time = {0};
     struct day day;
-    bool is_yesterday = take_word(&text, "yesterday");
+    bool is_yesterday = scan_word(&text, "yesterday");
 
-    if (!is_yesterday && !take_word(&text, "today"))
+    if (!is_yesterday && !scan_word(&text, "today"))
         return -EINVAL;
-    if (*text && (!take_time(&text, &time) || *text))
+    if (*text && (!scan_time(&text, &time) || *text))
         return -EINVAL;
     int r = day_before(now, is_yesterday, &day);
     return r < 0 ? r : first_moment(&day, &time, ret);
@@ -281,45 +281,100 @@ static int parse_date(const char *text, double *ret)
     struct day day;
     int offset;
 
-    if (!take_day(&text, &day))
+    if (!scan_day(&text, &day))
         return -EINVAL;
     if (!*text)
         return first_moment(&day, &time, ret);
 
     if (is_blank(*text))
         skip_blanks(&text);
-    else if (!take_char(&text, 'T') && !take_char(&text, 't'))
+    else if (!scan_char(&text, 'T') && !scan_char(&text, 't'))
         return -EINVAL;
-    if (!take_time(&text, &time))
+    if (!scan_time(&text, &time))
         return -EINVAL;
     if (!*text)
         return first_moment(&day, &time, ret);
 
     skip_blanks(&text);
-    if (!take_offset(&text, &offset) || *text)
+    if (!scan_offset(&text, &offset) || *text)
         return -EINVAL;
     *ret = (double)(utc_seconds(&day, &time) - offset) + fmod(time.second, 1);
     return 0;
 }
 
-/* `3m`, `3m ago`; without a unit it is no duration here, but an epoch or nothing. */
-static int parse_duration(char *text, double now, double *ret)
+/* The seconds of `2h30m`. A bare number is refused: it is Unix seconds. */
+static int parse_short_duration(const char *text, double *ret_sec)
 {
-    size_t length = strcspn(text, " \t");
-    const char *rest = text + length;
     uint64_t ns;
 
-    skip_blanks(&rest);
-    if (*rest && (!take_word(&rest, "ago") || *rest))
-        return -EINVAL;
-    text[length] = '\0';
-    if (strspn(text, "0123456789.") == length)
+    if (strspn(text, "0123456789.") == strlen(text))
         return -EINVAL;
     int r = number_parse_duration(text, &ns);
-    if (r < 0)
-        return r;
-    *ret = now - (double)ns / (double)NS_PER_SEC;
+    if (r == 0)
+        *ret_sec = (double)ns / (double)NS_PER_SEC;
+    return r;
+}
+
+static bool scan_unit(const char **at, double *ret_sec)
+{
+    static const struct {
+        const char *names[4];
+        double sec;
+    } units[] = {
+        {{"second", "seconds", "sec", "secs"}, 1}, {{"minute", "minutes", "min", "mins"}, 60},
+        {{"hour", "hours", "hr", "hrs"}, 3600},    {{"day", "days"}, SEC_PER_DAY},
+        {{"week", "weeks"}, 7 * SEC_PER_DAY},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+        for (size_t k = 0; k < ARRAY_SIZE(units[i].names) && units[i].names[k]; k++)
+            if (scan_word(at, units[i].names[k])) {
+                *ret_sec = units[i].sec;
+                return true;
+            }
+    return false;
+}
+
+/* The seconds of `2 hours` or `1 hour 30 minutes`; units decrease from left to right. */
+static int parse_long_duration(const char *text, double *ret_sec)
+{
+    double sum = 0, previous_unit = INFINITY;
+
+    do {
+        size_t length = strspn(text, "0123456789.");
+        char digits[TIME_SPEC_MAX_BYTES + 1];
+        double number, unit;
+        memcpy(digits, text, length);
+        digits[length] = '\0';
+        text += length;
+        skip_blanks(&text);
+        if (number_parse_real(digits, &number) < 0 || !scan_unit(&text, &unit) ||
+            unit >= previous_unit)
+            return -EINVAL;
+        sum += number * unit;
+        previous_unit = unit;
+    } while (*text);
+    *ret_sec = sum;
     return 0;
+}
+
+/* `3m`, `3m ago`, `2 hours ago` */
+static int parse_duration(char *text, double now, double *ret)
+{
+    size_t length = strlen(text);
+    double sec;
+
+    if (length > 3 && is_blank(text[length - 4]) && strcasecmp(text + length - 3, "ago") == 0)
+        length -= 4;
+    while (length && is_blank(text[length - 1]))
+        length--;
+    text[length] = '\0';
+    int r = parse_short_duration(text, &sec);
+    if (r == -EINVAL)
+        r = parse_long_duration(text, &sec);
+    if (r == 0)
+        *ret = now - sec;
+    return r;
 }
 
 static int parse_any(char *text, double now, double *ret)

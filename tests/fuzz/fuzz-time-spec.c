@@ -1,4 +1,4 @@
-/* Points in time: in any zone, what is taken lies in range, and blanks around it change nothing. */
+/* In any time zone, an accepted time is in range, and blanks around the text make no difference. */
 #include "fuzz.h"
 
 #include <assert.h>
