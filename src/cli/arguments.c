@@ -1,129 +1,141 @@
 #include "cli/arguments.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/suggest.h"
 
+/* Options are known to getopt by their index in the table, above all characters. */
+#define INDEX_BASE 256
+
 struct parser {
     const struct command_option *options;
     size_t option_count;
+    struct option long_options[2 * ARGUMENTS_MAX_OPTIONS + 1];
+    char short_options[2 * ARGUMENTS_MAX_OPTIONS + 3];
     char *error;
     size_t error_size;
 };
 
-static const struct command_option *find_long(const struct parser *parser, const char *name,
-                                              size_t length)
+/* A leading '-' returns words in order, '+' stops at the first one; ':' reports a missing value as
+ * such. */
+static void prepare(struct parser *parser, bool stops_at_word)
 {
+    size_t names = 0;
+    char *letter = parser->short_options;
+
+    *letter++ = stops_at_word ? '+' : '-';
+    *letter++ = ':';
+    for (size_t i = 0; i < parser->option_count; i++) {
+        const struct command_option *option = &parser->options[i];
+        struct option entry = {option->name, option->argument != NULL, NULL, INDEX_BASE + (int)i};
+        parser->long_options[names++] = entry;
+        if (option->old_name) {
+            entry.name = option->old_name;
+            parser->long_options[names++] = entry;
+        }
+        if (option->short_name)
+            *letter++ = option->short_name;
+        if (option->short_name && option->argument)
+            *letter++ = ':';
+    }
+}
+
+/* By what getopt returned, or left in `optopt`; NULL: not in the table. */
+static const struct command_option *find_option(const struct parser *parser, int code)
+{
+    if (code >= INDEX_BASE)
+        return &parser->options[code - INDEX_BASE];
     for (size_t i = 0; i < parser->option_count; i++)
-        if (strlen(parser->options[i].name) == length &&
-            strncmp(parser->options[i].name, name, length) == 0)
+        if (code && parser->options[i].short_name == code)
             return &parser->options[i];
     return NULL;
 }
 
-static const struct command_option *find_short(const struct parser *parser, char letter)
+/* `word` is the argument that contains the option, `letter` is 0 for a long one. */
+static int report_unknown(const struct parser *parser, const char *word, int letter)
 {
-    for (size_t i = 0; i < parser->option_count; i++)
-        if (letter && parser->options[i].short_name == letter)
-            return &parser->options[i];
-    return NULL;
-}
+    const char *name = word + (letter ? 1 : 2);
+    size_t length = strcspn(name, "=");
+    struct suggestion near = {0};
 
-static int refuse(const struct parser *parser, const char *what, const char *hint)
-{
-    snprintf(parser->error, parser->error_size, "%s%s%s", what, *hint ? "; " : "", hint);
+    for (size_t i = 0; i < parser->option_count && length > 1; i++)
+        suggestion_consider(&near, name, length, parser->options[i].name,
+                            strlen(parser->options[i].name));
+    if (near.name)
+        snprintf(parser->error, parser->error_size,
+                 "unknown option '%.*s'; did you mean '--%s'?", (int)MIN(strcspn(word, "="), 120UL),
+                 word, near.name);
+    else if (letter)
+        snprintf(parser->error, parser->error_size, "unknown option '-%c'", letter);
+    else
+        snprintf(parser->error, parser->error_size, "unknown option '%.*s'",
+                 (int)MIN(strcspn(word, "="), 120UL), word);
     return -EINVAL;
 }
 
-static int refuse_unknown(const struct parser *parser, const char *word, const char *name,
-                          size_t length)
+static int report_missing(const struct parser *parser, const struct command_option *option)
 {
-    char what[128], hint[96] = "";
-    struct suggestion near = {0};
-
-    for (size_t i = 0; i < parser->option_count; i++)
-        suggestion_consider(&near, name, length, parser->options[i].name,
-                            strlen(parser->options[i].name));
-    snprintf(what, sizeof(what), "unknown option '%.*s'", (int)(strcspn(word, "=")), word);
-    if (near.name)
-        snprintf(hint, sizeof(hint), "did you mean '--%s'?", near.name);
-    return refuse(parser, what, hint);
+    snprintf(parser->error, parser->error_size, "option '--%s' needs a value (%s)", option->name,
+             option->argument);
+    return -EINVAL;
 }
 
-static int note(const struct parser *parser, struct arguments *arguments,
-                const struct command_option *option, const char *value)
+/* Handles what getopt_long() returned for the option in `word`. */
+static int add_option(const struct parser *parser, int code, const char *word,
+                      struct arguments *arguments)
 {
-    char what[128];
-
-    if (option->argument && !value) {
-        snprintf(what, sizeof(what), "option '--%s' needs a value (%s)", option->name,
-                 option->argument);
-        return refuse(parser, what, "");
-    }
-    if (!option->argument && value) {
-        snprintf(what, sizeof(what), "option '--%s' takes no value", option->name);
-        return refuse(parser, what, "");
-    }
-    if (arguments->given_count == ARGUMENTS_MAX_OPTIONS)
-        return refuse(parser, "too many options", "");
-    arguments->given[arguments->given_count].name = option->name;
-    arguments->given[arguments->given_count++].value = value;
-    return 0;
-}
-
-/* Parses the option at argv[0]; returns how many words it took, or -EINVAL. */
-static int parse_option(const struct parser *parser, int argc, char **argv,
-                        struct arguments *arguments)
-{
-    const char *word = argv[0];
-    bool is_long = word[1] == '-';
-    const char *name = word + (is_long ? 2 : 1);
-    size_t length = strcspn(name, "=");
-    const char *value = name[length] == '=' ? name + length + 1 : NULL;
-    const struct command_option *option = is_long       ? find_long(parser, name, length)
-                                          : length == 1 ? find_short(parser, *name)
-                                                        : NULL;
-    int taken = 1;
+    const struct command_option *option =
+        find_option(parser, code == '?' || code == ':' ? optopt : code);
 
     if (!option)
-        return refuse_unknown(parser, word, name, length);
-    if (option->argument && !value && argc > 1 && strcmp(argv[1], "--") != 0) {
-        value = argv[1];
-        taken = 2;
+        return report_unknown(parser, word, optopt);
+    /* `--job -- CMD`: the value was forgotten. */
+    if (code == ':' || (option->argument && optarg && strcmp(optarg, "--") == 0))
+        return report_missing(parser, option);
+    if (code == '?') {
+        snprintf(parser->error, parser->error_size, "option '--%s' takes no value", option->name);
+        return -EINVAL;
     }
-    int r = note(parser, arguments, option, value);
-    return r < 0 ? r : taken;
+    if (arguments->given_count == ARGUMENTS_MAX_OPTIONS) {
+        snprintf(parser->error, parser->error_size, "too many options");
+        return -EINVAL;
+    }
+    arguments->given[arguments->given_count].name = option->name;
+    arguments->given[arguments->given_count++].value = option->argument ? optarg : NULL;
+    return 0;
 }
 
 int arguments_parse(int argc, char **argv, const struct command_option *options, size_t count,
                     bool stops_at_word, struct arguments *ret, char *error, size_t error_size)
 {
-    const struct parser parser = {options, count, error, error_size};
-    int at = 0, ends_at = -1;
+    struct parser parser = {
+        .options = options, .option_count = count, .error = error, .error_size = error_size};
+    int code;
 
-    *ret = (struct arguments){.words = argv};
-    while (at < argc) {
-        bool is_option = argv[at][0] == '-' && argv[at][1] != '\0';
-        bool ends_options = strcmp(argv[at], "--") == 0;
-
-        if (ends_options || (!is_option && stops_at_word)) {
-            ends_at = ends_options ? ret->count : -1;
-            for (at += ends_options; at < argc; at++)
-                ret->words[ret->count++] = argv[at];
-            break;
-        }
-        if (!is_option) {
-            ret->words[ret->count++] = argv[at++];
-            continue;
-        }
-        int taken = parse_option(&parser, argc - at, argv + at, ret);
-        if (taken < 0)
-            return taken;
-        at += taken;
+    prepare(&parser, stops_at_word);
+    *ret = (struct arguments){.words = argv + 1};
+    opterr = 0;
+    optind = 0; /* makes getopt start afresh */
+    for (const char *word = argc > 1 ? argv[1] : NULL;
+         (code = getopt_long(argc, argv, parser.short_options, parser.long_options, NULL)) != -1;
+         word = optind < argc ? argv[optind] : NULL) {
+        int r = 0;
+        if (code == 1)
+            ret->words[ret->count++] = optarg;
+        else
+            r = add_option(&parser, code, word, ret);
+        if (r < 0)
+            return r;
     }
-    ret->before_dashes = ends_at < 0 ? ret->count : ends_at;
+    ret->before_dashes = ret->count;
+    bool has_dashes = optind > 1 && strcmp(argv[optind - 1], "--") == 0;
+    for (int i = optind; i < argc; i++)
+        ret->words[ret->count++] = argv[i];
+    if (!has_dashes)
+        ret->before_dashes = ret->count;
     ret->words[ret->count] = NULL; /* in place of an argument, or of argv's own NULL */
     return 0;
 }

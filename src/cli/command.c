@@ -23,7 +23,7 @@ int command_misused(const struct command *command, const char *format, ...)
 
 int finish_output(void)
 {
-    /* A reader that went away early (`| head`) is no failure; a full disk is. */
+    /* A reader that ended early (`| head`) is not a failure; a full disk is. */
     if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)
         return 0;
     log_error("cannot write to standard output: %s", strerror(errno));

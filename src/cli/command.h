@@ -1,13 +1,15 @@
-/* A verb: one const entry a file (cmd-VERB.c). Dispatch and help come from these entries. */
+/* A verb: one const entry per file (cmd-VERB.c). Dispatch and help derive from these entries. */
 #pragma once
 
 #include <stddef.h>
 
 #include "cli/arguments.h"
 
-#define EXIT_USAGE 2
+/* Exit statuses of all verbs but `run`, which has those of its command. */
+#define EXIT_USAGE   2 /* wrong usage, or a wrong configuration */
+#define EXIT_NO_DATA 3 /* nothing failed, but there is nothing to show */
 
-/* The options that every verb takes; NULL if not given. */
+/* The options that every verb accepts; NULL if not given. */
 struct command_context {
     const char *config_path;
     const char *state_dir;
@@ -21,7 +23,7 @@ struct command {
     const char *details; /* more help, ends in a newline; may be NULL */
     const struct command_option *options;
     size_t option_count;
-    bool stops_at_word; /* the first word and all after it are not sonde's */
+    bool stops_at_word; /* the first word and all after it belong to another command */
     int usage_status;   /* exit status for wrong usage; 0: EXIT_USAGE */
     int (*run)(const struct command_context *context, struct arguments *arguments);
 };
@@ -41,8 +43,8 @@ extern const struct command command_status;
 extern const struct command command_top;
 extern const struct command command_version;
 
-/* Writes out what stands in stdout's buffer: 0, or 1 once it was said why it cannot be. */
+/* Flushes stdout. Returns 0, or 1 after printing why it could not be written. */
 int finish_output(void);
 
-/* Says what is wrong with the command line and how to go on; returns the verb's usage status. */
+/* Prints what is wrong with the command line and how to fix it. Returns the verb's usage status. */
 int command_misused(const struct command *command, const char *format, ...) _printf_(2, 3);

@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 #include "base/thread.h"
 #include "cli/command.h"
+#include "cli/output.h"
 
 static const struct command *const commands[] = {
     &command_run,    &command_top,    &command_ps,      &command_jobs,     &command_report,
@@ -17,10 +18,10 @@ static const struct command *const commands[] = {
 };
 
 static const struct command_option common_options[] = {
-    {"config", 0, "FILE", "read the configuration from FILE"},
-    {"state-dir", 0, "DIR", "keep state in DIR (or SONDE_STATE_DIR)"},
-    {"socket", 0, "PATH", "talk to the daemon at PATH (or SONDE_SOCKET)"},
-    {"help", 'h', NULL, "show this help"},
+    {"config", 0, "FILE", "Read the configuration from FILE."},
+    {"state-dir", 0, "DIR", "Keep state in DIR (or SONDE_STATE_DIR)."},
+    {"socket", 0, "PATH", "Connect to the daemon at PATH (or SONDE_SOCKET)."},
+    {"help", 'h', NULL, "Show this help."},
 };
 
 /* ---- help ---- */
@@ -30,10 +31,10 @@ static void print_overview(FILE *into)
     fputs("sonde: a job-aware resource profiler\n\nusage: sonde VERB [OPTIONS]\n\n", into);
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
         fprintf(into, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n'sonde VERB --help' tells more about each.\n", into);
+    fputs("\n'sonde VERB --help' describes a verb and its options.\n", into);
 }
 
-static void print_options(const struct command_option *options, size_t count)
+static void format_options(const struct command_option *options, size_t count, struct text *out)
 {
     for (size_t i = 0; i < count; i++) {
         char left[64], letter[8] = "    ";
@@ -41,18 +42,21 @@ static void print_options(const struct command_option *options, size_t count)
             snprintf(letter, sizeof(letter), "-%c, ", options[i].short_name);
         snprintf(left, sizeof(left), "%s--%s%s%s", letter, options[i].name,
                  options[i].argument ? " " : "", options[i].argument ? options[i].argument : "");
-        printf("  %-26s %s\n", left, options[i].help);
+        text_printf(out, "  %-26s %s\n", left, options[i].help);
     }
 }
 
-static void print_help(const struct command *command)
+static int print_help(const struct command *command)
 {
-    printf("usage: sonde %s\n\n%s\n", command->usage, command->summary);
+    _cleanup_text_ struct text out = {0};
+
+    text_printf(&out, "usage: sonde %s\n\n%s\n", command->usage, command->summary);
     if (command->details)
-        printf("\n%s", command->details);
-    puts("\nOptions:");
-    print_options(command->options, command->option_count);
-    print_options(common_options, ARRAY_SIZE(common_options));
+        text_printf(&out, "\n%s", command->details);
+    text_append_string(&out, "\nOptions:\n");
+    format_options(command->options, command->option_count, &out);
+    format_options(common_options, ARRAY_SIZE(common_options), &out);
+    return output_text(command, &out);
 }
 
 /* ---- dispatch ---- */
@@ -77,14 +81,12 @@ static int run_command(const struct command *command, int argc, char **argv)
     if (arguments_parse(argc, argv, options, command->option_count + ARRAY_SIZE(common_options),
                         command->stops_at_word, &arguments, error, sizeof(error)) < 0)
         return command_misused(command, "%s", error);
-    if (arguments_has(&arguments, "help")) {
-        print_help(command);
-        return 0;
-    }
+    if (arguments_has(&arguments, "help"))
+        return print_help(command);
     for (size_t i = 0; i < ARRAY_SIZE(common_options); i++) {
         const char *value = arguments_value(&arguments, common_options[i].name);
-        if (value && !*value) /* of a variable that is not set, most likely */
-            return command_misused(command, "--%s: nothing is given; leave it out, or name one",
+        if (value && !*value) /* most likely from a variable that is not set */
+            return command_misused(command, "--%s: the value is empty; give a path, or omit the option",
                                    common_options[i].name);
     }
     const struct command_context context = {
@@ -95,12 +97,12 @@ static int run_command(const struct command *command, int argc, char **argv)
     return command->run(&context, &arguments);
 }
 
-static int unknown_verb(const char *name)
+static int report_unknown_verb(const char *name)
 {
     struct suggestion near = {0};
 
     if (*name == '-') {
-        log_error("'%s' stands before the verb; write: sonde VERB %s", name, name);
+        log_error("option '%s' before the verb; write: sonde VERB %s", name, name);
         return EXIT_USAGE;
     }
 
@@ -114,35 +116,35 @@ static int unknown_verb(const char *name)
     return EXIT_USAGE;
 }
 
-/* Of a verb, or NULL: of all. */
-static int help(const char *name)
+/* `name` NULL: the overview. */
+static int show_help(const char *name)
 {
-    const struct command *asked = name ? find_command(name) : NULL;
+    const struct command *command = name ? find_command(name) : NULL;
 
-    if (name && !asked && strcmp(name, "help") != 0)
-        return unknown_verb(name);
-    if (asked)
-        print_help(asked);
-    else
-        print_overview(stdout);
+    if (name && !command && strcmp(name, "help") != 0)
+        return report_unknown_verb(name);
+    if (command)
+        return print_help(command);
+    print_overview(stdout);
     return finish_output();
 }
 
-/* A standard stream that was closed must not become the number of a file that sonde opens: what is
- * said on stderr would end up there. The place is taken by something that can be neither read nor
- * written, and that a command does not inherit: it finds the stream closed. */
-static void hold_closed_streams(void)
+/* A file that sonde opens must not get the number of a closed standard stream: messages for stderr
+ * would be written into it. An O_PATH descriptor takes the number; it can be neither read nor
+ * written, and a command does not inherit it but finds the stream closed. */
+static void occupy_closed_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0)
-            open("/", O_PATH | O_CLOEXEC); /* the lowest that is free: fd */
+            open("/", O_PATH | O_CLOEXEC); /* gets the lowest free number, fd */
 }
 
-static int end(int status)
+/* If a thread was left hanging in a library, exit() would free what that library still uses. */
+static int end_process(int status)
 {
     if (!threads_were_left())
         return status;
-    /* Not all streams: the thread may hold one of its library's while it hangs. */
+    /* Only these streams: the thread may hold the lock of another one. */
     fflush(stdout);
     fflush(stderr);
     _exit(status);
@@ -150,22 +152,22 @@ static int end(int status)
 
 int main(int argc, char **argv)
 {
-    /* Threads hand memory to one another and seldom want some at once: an arena for each would grow
-     * page by page, which a short run would wait for. */
+    /* Threads hand memory to each other and rarely allocate at the same time. One malloc arena for
+     * each would grow page by page, which delays a short run. */
     mallopt(M_ARENA_MAX, 1);
-    hold_closed_streams();
+    occupy_closed_streams();
     if (argc < 2) {
         print_overview(stderr);
         return EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0)
-        return help(argc > 2 ? argv[2] : NULL);
+        return show_help(argc > 2 ? argv[2] : NULL);
     const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
     const struct command *command = find_command(name);
     if (!command)
-        return unknown_verb(name);
+        return report_unknown_verb(name);
 
-    int status = run_command(command, argc - 2, argv + 2);
-    return end(status ? status : finish_output());
+    int status = run_command(command, argc - 1, argv + 1);
+    return end_process(status ? status : finish_output());
 }

@@ -20,15 +20,15 @@ static int find_sockets(const struct command *command, const struct command_cont
     return 1;
 }
 
-/* The user has named a daemon that is not there. */
-static void tell_missing(const struct socket_paths *sockets, const struct reader *reader)
+/* The user named a socket, but the data comes from the database. */
+static void note_missing_daemon(const struct socket_paths *sockets, const struct reader *reader)
 {
     if (!sockets->is_named || reader_source(reader) != READER_STORE || reader_note(reader))
         return;
     if (reader_unasked(reader))
-        log_note("%s; this is from '%s'", reader_unasked(reader), reader_place(reader));
+        log_note("%s; reading '%s' instead", reader_unasked(reader), reader_place(reader));
     else
-        log_note("no daemon answers at '%s'; this is from '%s'", sockets->items[0],
+        log_note("no daemon at '%s'; reading '%s' instead", sockets->items[0],
                  reader_place(reader));
 }
 
@@ -53,11 +53,11 @@ int open_reader(const struct command *command, const struct command_context *con
         r = reader_open(&options, ret, &error);
     }
     if (r == 0) {
-        tell_missing(&sockets, *ret);
+        note_missing_daemon(&sockets, *ret);
         return 0;
     }
     log_error("%s: %s", command->name, error.text[0] ? error.text : strerror(-r));
-    return 1;
+    return r == -ENOENT ? EXIT_NO_DATA : 1;
 }
 
 int open_client(const struct command *command, const struct command_context *context,
@@ -78,15 +78,15 @@ int open_client(const struct command *command, const struct command_context *con
 
 int reader_failed(const struct command *command, const struct reader *reader, int error)
 {
-    const char *words = reader_strerror(reader);
+    const char *message = reader_strerror(reader);
 
-    log_error("%s: %s", command->name, *words ? words : strerror(-error));
+    log_error("%s: %s", command->name, *message ? message : strerror(-error));
     return 1;
 }
 
-/* " (from the daemon at '/run/sonde/sonde.sock')", as the end of a line that tells of nothing:
- * where it was looked for, and where it was not. */
-static void append_asked(const struct reader *reader, struct text *out)
+/* " (asked the daemon at '/run/sonde/sonde.sock')": ends a message about missing data with the
+ * source that was read, or with why it could not be read. */
+static void append_source(const struct reader *reader, struct text *out)
 {
     const char *trouble = reader_note(reader) ? reader_note(reader) : reader_unasked(reader);
 
@@ -99,7 +99,7 @@ static void append_asked(const struct reader *reader, struct text *out)
 int reader_has_no_job(const struct command *command, struct reader *reader, const char *name)
 {
     _cleanup_(arena_done) struct arena arena = {0};
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text message = {0};
     const char *similar = NULL;
     size_t length = strcspn(name, "~");
 
@@ -107,31 +107,31 @@ int reader_has_no_job(const struct command *command, struct reader *reader, cons
     if (r < 0)
         return reader_failed(command, reader, r);
     if (similar && strlen(similar) == length && strncmp(name, similar, length) == 0)
-        text_printf(&words, "there is no run '%s'; 'sonde jobs --job %s' lists what there is", name,
+        text_printf(&message, "no run '%s'; 'sonde jobs --job %s' lists the runs", name,
                     similar);
     else if (similar)
-        text_printf(&words, "there is no job '%s'; did you mean '%s'?", name, similar);
+        text_printf(&message, "no job named '%s'; did you mean '%s'?", name, similar);
     else
-        text_printf(&words, "there is no job '%s'; 'sonde jobs' lists them", name);
-    append_asked(reader, &words);
-    log_error("%s: %s", command->name, text_string(&words));
-    return 1;
+        text_printf(&message, "no job named '%s'; 'sonde jobs' lists them", name);
+    append_source(reader, &message);
+    log_error("%s: %s", command->name, text_string(&message));
+    return EXIT_NO_DATA;
 }
 
-void tell_source(const struct reader *reader)
+void note_source(const struct reader *reader)
 {
-    const char *words = reader_note(reader);
+    const char *note = reader_note(reader);
 
-    if (words)
-        log_note("%s", words);
+    if (note)
+        log_note("%s", note);
 }
 
-int tell_nothing(const struct reader *reader, const char *words)
+int report_no_data(const struct reader *reader, const char *message)
 {
     _cleanup_text_ struct text line = {0};
 
-    text_append_string(&line, words);
-    append_asked(reader, &line);
+    text_append_string(&line, message);
+    append_source(reader, &line);
     log_note("%s", text_string(&line));
-    return 1;
+    return EXIT_NO_DATA;
 }

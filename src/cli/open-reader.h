@@ -1,28 +1,28 @@
-/* How reading verbs come to their answers. Whatever goes wrong is said here, once; what these
- * return is 0 or the verb's exit status. */
+/* How the verbs that read get their data. These functions print each error once and return 0 or the
+ * verb's exit status: 1 for a failure, EXIT_NO_DATA where there is nothing to show. */
 #pragma once
 
 #include "cli/command.h"
 #include "client/reader.h"
 #include "config/config.h"
 
-/* Finds the daemon, or else the database, by the options, the configuration and the state
- * directory. */
+/* Connects to the daemon, or else opens the database, as options, configuration and state directory
+ * have it. Neither exists: EXIT_NO_DATA. */
 int open_reader(const struct command *command, const struct command_context *context,
                 struct reader **ret);
 
-/* The daemon alone. */
+/* The daemon only; EXIT_NO_DATA if there is none. */
 int open_client(const struct command *command, const struct command_context *context,
                 struct client **ret);
 
-/* A question failed with `error`. */
+/* Reports that a query failed with `error`; returns 1. */
 int reader_failed(const struct command *command, const struct reader *reader, int error);
 
-/* There is no run that `name` names. */
+/* Reports that there is no run `name`, with a similar name if there is one. */
 int reader_has_no_job(const struct command *command, struct reader *reader, const char *name);
 
-/* Before an answer is printed: says where it comes from, if that may surprise. */
-void tell_source(const struct reader *reader);
+/* Prints a note if the data comes from an unexpected source. For use before the data is printed. */
+void note_source(const struct reader *reader);
 
-/* Says that there is nothing to show, and who was asked where that was a daemon. Returns 1. */
-int tell_nothing(const struct reader *reader, const char *words);
+/* Prints that there is nothing to show, and which daemon was asked. Returns EXIT_NO_DATA. */
+int report_no_data(const struct reader *reader, const char *message);

@@ -8,14 +8,14 @@
 #include "base/time-spec.h"
 #include "model/job.h"
 
-/* Of a value that is wrong: enough to know it again. */
+/* Bytes of a wrong value that a message shows. */
 #define VALUE_SHOWN 60
 
-static int refuse(const struct command *command, const char *option, const char *value,
-                  const char *why)
+int option_invalid(const struct command *command, const char *name, const char *value,
+                   const char *problem)
 {
-    return command_misused(command, "--%s: '%.*s%s' %s", option, VALUE_SHOWN, value,
-                           strlen(value) > VALUE_SHOWN ? "…" : "", why);
+    return command_misused(command, "--%s: '%.*s%s' %s", name, VALUE_SHOWN, value,
+                           strlen(value) > VALUE_SHOWN ? "..." : "", problem);
 }
 
 int option_time(const struct command *command, const struct arguments *arguments, const char *name,
@@ -27,10 +27,10 @@ int option_time(const struct command *command, const struct arguments *arguments
         return 0;
     switch (time_spec_parse(text, now, ret)) {
     case 0: return 0;
-    case -ERANGE: return refuse(command, name, text, "is out of range (1970 to 9999)");
+    case -ERANGE: return option_invalid(command, name, text, "is out of range (1970 to 9999)");
     default:
-        return refuse(command, name, text,
-                      "is not a time; write 14:00, \"3m ago\", yesterday or 2026-11-16");
+        return option_invalid(command, name, text,
+                      "is not a time; write 14:00, \"2 hours ago\", yesterday or 2026-11-16");
     }
 }
 
@@ -46,8 +46,8 @@ int option_span(const struct command *command, const struct arguments *arguments
     if (status || !since || !(*ret_since > *ret_until))
         return status;
     if (until)
-        return refuse(command, "until", until, "is before --since; exchange them");
-    return refuse(command, "since", since, "is in the future");
+        return option_invalid(command, "until", until, "is before --since; swap them");
+    return option_invalid(command, "since", since, "is in the future");
 }
 
 int option_type(const struct command *command, const struct arguments *arguments, const char **ret)
@@ -57,7 +57,7 @@ int option_type(const struct command *command, const struct arguments *arguments
     if (!text)
         return 0;
     if (job_id_check(text, &reason) < 0)
-        return refuse(command, "type", text, reason);
+        return option_invalid(command, "type", text, reason);
     *ret = text;
     return 0;
 }
@@ -70,26 +70,39 @@ int option_limit(const struct command *command, const struct arguments *argument
     if (!text)
         return 0;
     if (number_parse_int(text, &limit) < 0 || limit < 1 || limit > OPTION_LIMIT_MAX)
-        return refuse(command, "limit", text, "is not a number from 1 to 1000000");
+        return option_invalid(command, "limit", text, "is not a number from 1 to 1000000");
     *ret = (size_t)limit;
     return 0;
 }
 
-int option_word(const struct command *command, const struct arguments *arguments, const char *name,
+/* Another spelling of a value, or the text itself. */
+static const char *find_canonical(const char *text)
+{
+    static const struct {
+        const char *spelling, *name;
+    } synonyms[] = {{"failed", "failure"}, {"succeeded", "success"}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(synonyms); i++)
+        if (strcmp(synonyms[i].spelling, text) == 0)
+            return synonyms[i].name;
+    return text;
+}
+
+int option_enum(const struct command *command, const struct arguments *arguments, const char *name,
                 const struct field *field, int *ret)
 {
-    _cleanup_text_ struct text why = {0};
+    _cleanup_text_ struct text problem = {0};
     const char *text = arguments_value(arguments, name);
 
     if (!text)
         return 0;
-    text_append_string(&why, "is not one of");
+    text_append_string(&problem, "is not one of");
     for (int i = 1; i < (int)field->name_count; i++) {
-        if (strcmp(field->names[i], text) == 0) {
+        if (strcmp(field->names[i], find_canonical(text)) == 0) {
             *ret = i;
             return 0;
         }
-        text_printf(&why, "%s %s", i > 1 ? "," : "", field->names[i]);
+        text_printf(&problem, "%s %s", i > 1 ? "," : "", field->names[i]);
     }
-    return refuse(command, name, text, text_string(&why));
+    return option_invalid(command, name, text, text_string(&problem));
 }

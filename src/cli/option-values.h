@@ -1,6 +1,5 @@
-/* The values of options that several verbs share. Each leaves *ret as it is if the option is not
- * given, and returns 0 or the verb's usage status once it was said what is wrong and how to write
- * it. */
+/* The values of options that several verbs share. Each function leaves *ret unchanged if the option
+ * is not given. It returns 0, or the verb's usage status after printing what is wrong. */
 #pragma once
 
 #include <stdint.h>
@@ -11,15 +10,19 @@
 /* The largest --limit. */
 #define OPTION_LIMIT_MAX 1000000
 
+/* Prints "--NAME: 'VALUE' PROBLEM", a long value shortened. Returns the verb's usage status. */
+int option_invalid(const struct command *command, const char *name, const char *value,
+                   const char *problem);
+
 int option_time(const struct command *command, const struct arguments *arguments, const char *name,
                 double now, double *ret);
-/* --since and --until, in this order of time. */
+/* --since and --until; an error if --since is the later one. */
 int option_span(const struct command *command, const struct arguments *arguments, double now,
                 double *ret_since, double *ret_until);
 /* --type */
 int option_type(const struct command *command, const struct arguments *arguments, const char **ret);
 /* --limit */
 int option_limit(const struct command *command, const struct arguments *arguments, size_t *ret);
-/* One of the names of an enumeration. */
-int option_word(const struct command *command, const struct arguments *arguments, const char *name,
+/* A name of an enumeration, as in JSON. For outcomes, "failed" and "succeeded" are accepted too. */
+int option_enum(const struct command *command, const struct arguments *arguments, const char *name,
                 const struct field *field, int *ret);

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/ascii.h"
 #include "base/log.h"
 #include "model/record-json.h"
 
@@ -21,7 +22,18 @@ struct report_style output_style(size_t columns_elsewhere)
                                  .with_colour = !(no_color && *no_color)};
 }
 
-int output_text(const struct command *command, const struct text *out)
+void output_adapt(struct text *text)
+{
+    struct text ascii = {0};
+
+    if (text_error(text) < 0 || ascii_locale_is_utf8())
+        return;
+    ascii_append(&ascii, text_string(text), text->length);
+    text_done(text);
+    *text = ascii;
+}
+
+static int output_bytes(const struct command *command, const struct text *out)
 {
     if (text_error(out) < 0) {
         log_error("%s: %s", command->name, strerror(-text_error(out)));
@@ -31,6 +43,16 @@ int output_text(const struct command *command, const struct text *out)
     return finish_output();
 }
 
+int output_text(const struct command *command, const struct text *out)
+{
+    _cleanup_text_ struct text ascii = {0};
+
+    if (text_error(out) < 0 || ascii_locale_is_utf8())
+        return output_bytes(command, out);
+    ascii_append(&ascii, text_string(out), out->length);
+    return output_bytes(command, &ascii);
+}
+
 static int output_value(const struct command *command, const struct field *field, const void *value)
 {
     _cleanup_text_ struct text out = {0};
@@ -38,7 +60,7 @@ static int output_value(const struct command *command, const struct field *field
 
     field_encode(field, value, &json);
     text_append_char(&out, '\n');
-    return output_text(command, &out);
+    return output_bytes(command, &out);
 }
 
 int output_json(const struct command *command, const struct record *record, const void *object)

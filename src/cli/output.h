@@ -1,4 +1,4 @@
-/* What verbs print, and how it looks where it goes. */
+/* How verbs print their output. */
 #pragma once
 
 #include "base/text.h"
@@ -6,12 +6,16 @@
 #include "model/field.h"
 #include "report/style.h"
 
-/* As wide as the terminal that stdout is, or `columns_elsewhere`; coloured there, unless NO_COLOR
- * is set. */
+/* The style of stdout: as wide as the terminal, or `columns_elsewhere`; coloured on a terminal
+ * unless NO_COLOR is set. */
 struct report_style output_style(size_t columns_elsewhere);
 
-/* To stdout. 0, or 1 once it was said why it cannot be written. */
+/* Text for people, as ASCII where the locale is not UTF-8. Each of the functions below writes to
+ * stdout and returns 0, or 1 after printing why it could not. */
 int output_text(const struct command *command, const struct text *out);
 /* A record as a JSON object, or a list of them as an array, with a newline. */
 int output_json(const struct command *command, const struct record *record, const void *object);
 int output_json_list(const struct command *command, const struct record *record, const void *list);
+
+/* Replaces the content by ASCII where the locale is not UTF-8. */
+void output_adapt(struct text *text);
