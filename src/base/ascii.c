@@ -26,15 +26,14 @@ const char *ascii_find(uint32_t character)
         uint32_t character;
         const char *ascii;
     } symbols[] = {
-        {0xB7, "-"},     /* middle dot */
-        {0xD7, "x"},     /* multiplication sign */
-        {0x2013, "-"},   /* en dash */
-        {0x2014, "-"},   /* em dash */
-        {0x2018, "'"},   /* quotation marks */
-        {0x2019, "'"},   {0x201C, "\""},
-        {0x201D, "\""},  {ELLIPSIS, "..."},
-        {0x2192, "->"},  /* arrow */
-        {0x2264, "<="},  {0x2265, ">="},
+        {0xB7, "-"},   /* middle dot */
+        {0xD7, "x"},   /* multiplication sign */
+        {0x2013, "-"}, /* en dash */
+        {0x2014, "-"}, /* em dash */
+        {0x2018, "'"}, /* quotation marks */
+        {0x2019, "'"},     {0x201C, "\""}, {0x201D, "\""},
+        {ELLIPSIS, "..."}, {0x2192, "->"}, /* arrow */
+        {0x2264, "<="},    {0x2265, ">="},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(symbols); i++)

@@ -65,9 +65,8 @@ static int report_unknown(const struct parser *parser, const char *word, int let
         suggestion_consider(&near, name, length, parser->options[i].name,
                             strlen(parser->options[i].name));
     if (near.name)
-        snprintf(parser->error, parser->error_size,
-                 "unknown option '%.*s'; did you mean '--%s'?", (int)MIN(strcspn(word, "="), 120UL),
-                 word, near.name);
+        snprintf(parser->error, parser->error_size, "unknown option '%.*s'; did you mean '--%s'?",
+                 (int)MIN(strcspn(word, "="), 120UL), word, near.name);
     else if (letter)
         snprintf(parser->error, parser->error_size, "unknown option '-%c'", letter);
     else

@@ -19,13 +19,13 @@
 
 #define WAIT_MIN_SECONDS 1
 #define WAIT_MAX_SECONDS 60
-/* A daemon that does not answer is waited for by whoever waits for it already. */
+/* The delay suggested while the daemon does not answer. */
 #define UNANSWERED_DELAY_SECONDS 10
 
 /* ---- the daemon ---- */
 
-static int call(struct client *client, const char *job_type, struct arena *arena,
-                struct rpc_reply *ret)
+static int request_admission(struct client *client, const char *job_type, struct arena *arena,
+                             struct rpc_reply *ret)
 {
     _cleanup_text_ struct text params = {0};
     struct json_writer json = {.out = &params};
@@ -40,7 +40,7 @@ static int call(struct client *client, const char *job_type, struct arena *arena
     return r < 0 ? r : client_call(client, "pressure.should_accept_job", params.bytes, arena, ret);
 }
 
-/* Nobody who could be asked; what else may go wrong is trouble of a daemon that is there. */
+/* Errors of client_open() that mean: no daemon to ask. Others are faults of a running daemon. */
 static bool has_no_daemon(int error)
 {
     switch (error) {
@@ -54,25 +54,25 @@ static bool has_no_daemon(int error)
     }
 }
 
-/* A daemon that cannot say how full the machine is may well be why: the answer is no. */
-static void refuse(const char *reason, struct admission *ret)
+/* A daemon that cannot answer may be a symptom of an overloaded machine: the job may not start. */
+static void deny(const char *reason, struct admission *ret)
 {
     *ret =
         (struct admission){.level = PRESSURE_CRITICAL, .delay_seconds = UNANSWERED_DELAY_SECONDS};
     utf8_clean(ret->reason, sizeof(ret->reason), reason, strlen(reason));
 }
 
-static void refuse_by_error(const struct client *client, const struct rpc_reply *reply,
-                            struct admission *ret)
+static void deny_by_error(const struct client *client, const struct rpc_reply *reply,
+                          struct admission *ret)
 {
     char reason[sizeof(ret->reason)];
 
-    snprintf(reason, sizeof(reason), "the daemon at '%s' cannot tell: %s",
+    snprintf(reason, sizeof(reason), "the daemon at '%s' returned an error: %s",
              client_socket_path(client), reply->message);
-    refuse(reason, ret);
+    deny(reason, ret);
 }
 
-/* 0; -ENOENT: there is none; or -ENOMEM. */
+/* 0, -ENOENT (no daemon) or -ENOMEM. */
 static int ask_daemon(const struct command_context *context, const char *job_type,
                       struct admission *ret)
 {
@@ -90,23 +90,23 @@ static int ask_daemon(const struct command_context *context, const char *job_typ
     if (has_no_daemon(r))
         return -ENOENT;
     if (r == 0)
-        r = call(client, job_type, &arena, &reply);
+        r = request_admission(client, job_type, &arena, &reply);
     if (r == 0 && reply.error) {
-        refuse_by_error(client, &reply, ret);
+        deny_by_error(client, &reply, ret);
         return 0;
     }
     if (r == 0)
         r = admission_decode(reply.result, reply.result_length, ret);
     if (r == 0 || r == -ENOMEM)
         return r;
-    const char *words = client ? client_strerror(client) : error.text;
-    refuse(*words ? words : "the daemon's answer makes no sense", ret);
+    const char *message = client ? client_strerror(client) : error.text;
+    deny(*message ? message : "the daemon sent an invalid answer", ret);
     return 0;
 }
 
 /* ---- without one ---- */
 
-/* The machine's figures: no process has to be read for them but this one. */
+/* Only this process is read: the figures of the machine are what is needed. */
 static int take_snapshot(struct snapshot **ret)
 {
     _cleanup_(collector_freep) struct collector *collector = NULL;
@@ -118,7 +118,7 @@ static int take_snapshot(struct snapshot **ret)
     return r < 0 ? r : collector_take(collector, &request, ret, &moment);
 }
 
-/* 0, 1 (nothing is known of its type) or a negative errno. */
+/* 0, 1 (no data about the type) or a negative errno. */
 static int find_estimate(const struct command_context *context, const char *job_type,
                          struct resource_estimate *ret)
 {
@@ -139,8 +139,8 @@ static int find_estimate(const struct command_context *context, const char *job_
     return r == -ENOMEM ? r : r < 0;
 }
 
-static int judge_alone(const struct command_context *context, const char *job_type,
-                       struct admission *ret)
+static int decide_alone(const struct command_context *context, const char *job_type,
+                        struct admission *ret)
 {
     _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
     struct resource_estimate estimate;
@@ -164,7 +164,7 @@ int ask_admission(const struct command_context *context, const char *job_type,
 
     error->text[0] = '\0';
     if (r == -ENOENT)
-        r = judge_alone(context, job_type, ret);
+        r = decide_alone(context, job_type, ret);
     if (r == -ENOMEM)
         snprintf(error->text, sizeof(error->text), "%s", strerror(-r));
     return r;
@@ -182,7 +182,7 @@ int await_admission(const struct command_context *context, const char *job_type,
                     struct admission *ret, struct reader_error *error)
 {
     double started = ns_to_sec(clock_mono_ns());
-    bool has_told = false;
+    bool has_reported = false;
 
     for (;;) {
         int r = ask_admission(context, job_type, ret, error);
@@ -191,9 +191,9 @@ int await_admission(const struct command_context *context, const char *job_type,
         double left = timeout_sec - (ns_to_sec(clock_mono_ns()) - started);
         if (left <= 0)
             return -ETIMEDOUT;
-        if (!has_told)
+        if (!has_reported)
             log_note("waiting until a job may start: %s", ret->reason);
-        has_told = true;
+        has_reported = true;
         double wait =
             MIN(MAX(ret->delay_seconds, (double)WAIT_MIN_SECONDS), (double)WAIT_MAX_SECONDS);
         r = sleep_seconds(left < wait ? left : wait);

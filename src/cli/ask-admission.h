@@ -1,4 +1,4 @@
-/* Whether a job may start: asked of the daemon, and without one judged by the machine's memory. */
+/* Decides whether a job may start: by the daemon, or without one by the memory of the machine. */
 #pragma once
 
 #include "cli/command.h"
@@ -8,13 +8,13 @@
 /* The exit status of a job that may not start now (EX_TEMPFAIL). */
 #define EXIT_NOT_NOW 75
 
-/* `job_type` NULL: of no known type. 0, also if the answer is no; or a negative errno, with words
- * unless what was wrong has been printed. */
+/* `job_type` NULL: unknown. Returns 0 whether or not the job may start, or a negative errno; then
+ * `error` has a message unless one was printed already. */
 int ask_admission(const struct command_context *context, const char *job_type,
                   struct admission *ret, struct reader_error *error);
 
-/* Asks again, after as long as each answer says (1 s to 60 s), until it may start; tells once on
- * stderr why it waits. `timeout_sec` REAL_UNKNOWN: as long as it takes. 0: it may; -ETIMEDOUT:
- * still not, with the last answer in *ret; -EINTR: a signal was handled; or as above. */
+/* Repeats ask_admission(), after the delay of each answer (1 s to 60 s), until the job may start.
+ * Prints once why it waits. `timeout_sec` REAL_UNKNOWN: no limit. Returns 0, -ETIMEDOUT with the
+ * last answer in *ret, -EINTR after a signal handler ran, or as above. */
 int await_admission(const struct command_context *context, const char *job_type, double timeout_sec,
                     struct admission *ret, struct reader_error *error);

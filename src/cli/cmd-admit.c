@@ -12,9 +12,9 @@
 #include "cli/output.h"
 
 struct request {
-    const char *job_type; /* NULL: none is given */
+    const char *job_type; /* NULL: not given */
     bool waits;
-    double timeout_sec; /* REAL_UNKNOWN: as long as it takes */
+    double timeout_sec; /* REAL_UNKNOWN: no limit */
 };
 
 static int read_request(const struct arguments *arguments, struct request *ret)
@@ -27,7 +27,7 @@ static int read_request(const struct arguments *arguments, struct request *ret)
         .timeout_sec = REAL_UNKNOWN,
     };
     if (arguments->count)
-        return command_misused(&command_admit, "takes no words, found '%s'; did you mean --type?",
+        return command_misused(&command_admit, "unexpected argument '%s'; did you mean --type?",
                                arguments->words[0]);
     int status = option_type(&command_admit, arguments, &ret->job_type);
     if (status)
@@ -36,7 +36,8 @@ static int read_request(const struct arguments *arguments, struct request *ret)
         return command_misused(&command_admit, "--timeout needs --wait");
     if (timeout && number_parse_duration(timeout, &timeout_ns) < 0)
         return command_misused(&command_admit,
-                               "--timeout: '%.60s' is not a time; write 30s, 5m or 2h30m", timeout);
+                               "--timeout: '%.60s' is not a duration; write 30s, 5m or 2h30m",
+                               timeout);
     if (timeout)
         ret->timeout_sec = ns_to_sec(timeout_ns);
     return 0;
@@ -59,7 +60,7 @@ static void format_json(const struct admission *admission, struct text *out)
 }
 
 /* "yes", or "no: jobs use 7.5 GB of 8.0 GB of memory". */
-static void format_words(const struct admission *admission, struct text *out)
+static void format_text(const struct admission *admission, struct text *out)
 {
     const struct report_style style = output_style(SIZE_MAX);
     enum tint tint = admission->allowed ? TINT_GOOD : TINT_BAD;
@@ -80,7 +81,7 @@ static int print(const struct arguments *arguments, const struct admission *admi
     if (arguments_has(arguments, "json"))
         format_json(admission, &out);
     else
-        format_words(admission, &out);
+        format_text(admission, &out);
     text_append_char(&out, '\n');
     int status = output_text(&command_admit, &out);
     return status ? status : admission->allowed ? 0 : EXIT_NOT_NOW;
@@ -108,18 +109,19 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"type", 't', "TYPE", "a job of this type: what its runs needed counts, too"},
-    {"wait", 'w', NULL, "wait until it may start"},
-    {"timeout", 0, "TIME", "… for TIME at most, such as 30s or 5m"},
-    {"json", 0, NULL, "the answer as JSON"},
+    {"type", 't', "TYPE", "Consider the needs of earlier runs of this type."},
+    {"wait", 'w', NULL, "Wait until a job may start."},
+    {"timeout", 0, "TIME", "With --wait, wait at most TIME, such as 30s or 5m."},
+    {"json", 0, NULL, "Print the answer as JSON."},
 };
 
 const struct command command_admit = {
     .name = "admit",
-    .summary = "Ask whether another job may start now.",
+    .summary = "Check whether another job may start now.",
     .usage = "admit [--type TYPE] [--wait [--timeout TIME]] [--json]",
-    .details = "Exit status 0: it may; 75: not now. Asks the daemon; without one, free memory\n"
-               "alone is what counts.\n",
+    .details =
+        "The daemon decides; without a daemon, only free memory counts.\n"
+        "Exit status: 0 if a job may start, 75 if not now, 1 on failure, 2 for wrong usage.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run,

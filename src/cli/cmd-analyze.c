@@ -14,23 +14,23 @@
 static int read_request(const struct arguments *arguments, struct analysis_request *ret)
 {
     if (arguments->count)
-        return command_misused(&command_analyze, "takes no words, found '%s'; did you mean --type?",
+        return command_misused(&command_analyze, "unexpected argument '%s'; did you mean --type?",
                                arguments->words[0]);
     *ret = (struct analysis_request){.now = ns_to_sec(clock_real_ns()), .uid = INT_UNKNOWN};
     return option_type(&command_analyze, arguments, &ret->job_type);
 }
 
-/* The answer stands, kept or not. */
-static void keep_patterns(const struct reader *reader, const struct pattern_renewal *renewal)
+/* A failure only prints a note: the analysis is printed anyway. */
+static void store_patterns(const struct reader *reader, const struct pattern_renewal *renewal)
 {
     struct store_error error = {""};
 
     if (renewal->is_due && store_renew_patterns_at(reader_place(reader), CORRELATION_PATTERN,
                                                    &renewal->patterns, &error) < 0)
-        log_note("what was found is not kept: %s", error.text);
+        log_note("the patterns were not stored: %s", error.text);
 }
 
-static bool has_something(const struct analysis *analysis)
+static bool has_content(const struct analysis *analysis)
 {
     return analysis->runs > 0 || analysis->runs_without_outcome > 0 || analysis->patterns.count > 0;
 }
@@ -42,14 +42,14 @@ static int print(const struct arguments *arguments, const struct reader *reader,
     _cleanup_text_ struct text out = {0};
 
     if (arguments_has(arguments, "json")) {
-        tell_source(reader);
+        note_source(reader);
         return output_json(&command_analyze, &analysis_record, analysis);
     }
-    if (!has_something(analysis)) {
+    if (!has_content(analysis)) {
         text_printf(&out, "analyze: %s", analysis->message);
-        return tell_nothing(reader, text_string(&out));
+        return report_no_data(reader, text_string(&out));
     }
-    tell_source(reader);
+    note_source(reader);
     analysis_format(analysis, &style, &out);
     return output_text(&command_analyze, &out);
 }
@@ -75,25 +75,25 @@ static int run(const struct command_context *context, struct arguments *argument
     int r = reader_analysis(reader, &request, &arena, &analysis, &renewal);
     if (r < 0)
         return reader_failed(&command_analyze, reader, r);
-    keep_patterns(reader, &renewal);
+    store_patterns(reader, &renewal);
     return print(arguments, reader, &analysis);
 }
 
 static const struct command_option options[] = {
-    {"type", 't', "TYPE", "look at the runs of one type only, and keep nothing of it"},
-    {"json", 0, NULL, "an Analysis as JSON"},
+    {"type", 't', "TYPE", "Analyze the runs of one type only, and store no patterns."},
+    {"json", 0, NULL, "Print an Analysis as JSON."},
 };
 
 const struct command command_analyze = {
     .name = "analyze",
-    .summary = "Find which resource use goes with failure, and show what was learned.",
+    .summary = "Find resource use that goes with failure, and show learned patterns.",
     .usage = "analyze [--type TYPE] [--json]",
     .details =
-        "Looks at the runs that ended in the last seven days: their peak memory, CPU time,\n"
-        "system calls, anomalies and duration. FAIL is how often the runs of a group failed,\n"
-        "OF ALL how often all did, Q which share of such findings chance alone would give, all\n"
-        "groups that were looked at considered. What is found is kept as a pattern, until it no\n"
-        "longer holds. A daemon does the same once an interval.\n",
+        "Analyzes the runs that ended in the last seven days: their peak memory, CPU time,\n"
+        "system calls, anomalies and duration. FAIL is the failure rate of a group, OF ALL that\n"
+        "of all runs, Q the false discovery rate over all groups tested. Findings are stored as\n"
+        "patterns until they no longer hold. A daemon repeats the analysis at an interval.\n"
+        "Exit status: 0, 1 on failure, 2 for wrong usage, 3 if there are no runs.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run,

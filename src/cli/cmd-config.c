@@ -1,4 +1,3 @@
-/* sonde config: checks a configuration, or shows the one in force. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +18,13 @@ static int print(struct text *out)
 
     if (r == 0)
         r = fd_write_all(STDOUT_FILENO, out->bytes, out->length);
-    if (r == 0 || r == -EPIPE) /* a reader that went away early is no failure */
+    if (r == 0 || r == -EPIPE) /* a reader that ended early is not a failure */
         return EXIT_SUCCESS;
-    log_error("config: cannot write: %s", strerror(-r));
+    log_error("config: cannot write to standard output: %s", strerror(-r));
     return EXIT_FAILURE;
 }
 
-/* `file` is NULL where there is none. */
+/* `file` NULL: there is no configuration file. */
 static void format_verdict(struct text *out, const char *file, const struct config_errors *errors,
                            bool ok, bool as_json)
 {
@@ -35,7 +34,7 @@ static void format_verdict(struct text *out, const char *file, const struct conf
         if (file)
             text_append_visible(out, file, strlen(file), SIZE_MAX);
         text_append_string(out, file ? ": ok\n"
-                                     : "no configuration file: built-in defaults are in force\n");
+                                     : "no configuration file; the built-in defaults are used\n");
         return;
     }
     json_write_begin_object(&json);
@@ -86,8 +85,8 @@ static int show(const struct command_context *context, bool as_json)
 
     if (load_config(context, &config) < 0)
         return EXIT_USAGE;
-    /* Without a home there is no state directory, and a relative one cannot stand in a file; the
-     * paths then stay comments. */
+    /* Without a home there is no state directory, and a relative one is not valid in a file; the
+     * paths are then printed as comments. */
     if (paths_state_dir(context->state_dir, getenv, geteuid(), &state_dir) == 0 &&
         *state_dir == '/' && config_resolve_paths(config, state_dir) < 0) {
         log_error("config: out of memory");
@@ -113,29 +112,31 @@ static int run_config(const struct command_context *context, struct arguments *a
         return show(context, as_json);
 
     if (!action)
-        return command_misused(&command_config, "say what to do: 'check' or 'show'");
+        return command_misused(&command_config, "missing argument; write 'check' or 'show'");
     if (strcmp(action, "check") == 0 || strcmp(action, "show") == 0)
-        return command_misused(&command_config, "'%s' is one word too many",
+        return command_misused(&command_config, "unexpected argument '%s'",
                                arguments->words[arguments->count - 1]);
-    return command_misused(&command_config, "'%s' is unknown; use 'check' or 'show'", action);
+    return command_misused(&command_config, "unknown argument '%s'; write 'check' or 'show'",
+                           action);
 }
 
 static const struct command_option options[] = {
-    {.name = "json", .help = "write JSON"},
+    {.name = "json", .help = "Print JSON."},
 };
 
 const struct command command_config = {
     .name = "config",
-    .summary = "Check a configuration, or show the one in force.",
+    .summary = "Check a configuration, or show the active one.",
     .usage = "config check [--json] [FILE]\n"
              "       sonde config show [--json]",
-    .details = "check reads FILE, or else the file that sonde would read, and reports everything\n"
-               "that is wrong with it, each with file, line and column; exit status 2.\n"
-               "show prints the configuration in force with the origin of each value; what it\n"
-               "prints can be used as a configuration file.\n"
-               "\n"
-               "The file is the first of --config, $SONDE_CONFIG,\n"
-               "$XDG_CONFIG_HOME/sonde/sonde.yaml (~/.config) and /etc/sonde/sonde.yaml.\n",
+    .details =
+        "check reads FILE, or else the file that sonde would use, and reports every error with\n"
+        "file, line and column; the exit status is then 2.\n"
+        "show prints the active configuration with the origin of each value; the output can\n"
+        "be used as a configuration file.\n"
+        "\n"
+        "The file is the first of --config, $SONDE_CONFIG,\n"
+        "$XDG_CONFIG_HOME/sonde/sonde.yaml (~/.config) and /etc/sonde/sonde.yaml.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run_config,

@@ -9,10 +9,10 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/load-config.h"
-#include "daemon/daemon.h"
 #include "config/paths.h"
+#include "daemon/daemon.h"
 
-/* Only whoever serves that group has to know it. */
+/* Only the daemon needs the group to exist; other verbs do not check it. */
 static int check_group(const struct config *config, struct config_errors *errors)
 {
     const struct access_config *access = &config->daemon_access;
@@ -22,7 +22,7 @@ static int check_group(const struct config *config, struct config_errors *errors
         return 0;
     text_append_string(&problem, "'group:");
     text_append_visible(&problem, access->group, strlen(access->group), SIZE_MAX);
-    text_append_string(&problem, "': there is no such group");
+    text_append_string(&problem, "': no such group");
     config_errors_add_key(errors, config, "daemon.access", text_string(&problem));
     return -EINVAL;
 }
@@ -47,11 +47,10 @@ static int load_again(void *context, struct config **ret, struct config_errors *
     return load(context, true, ret, errors);
 }
 
-static int no_place(int error)
+static int report_no_state_dir(int error)
 {
-    log_error("daemon: %s", error == -ENOENT
-                                ? "there is no home directory; set HOME, or use --state-dir"
-                                : strerror(-error));
+    log_error("daemon: %s", error == -ENOENT ? "no home directory; set HOME, or use --state-dir"
+                                             : strerror(-error));
     return 1;
 }
 
@@ -63,7 +62,7 @@ static int run(const struct command_context *context, struct arguments *argument
     struct command_context own = *context;
 
     if (arguments->count)
-        return command_misused(&command_daemon, "'%s' is one word too many", arguments->words[0]);
+        return command_misused(&command_daemon, "unexpected argument '%s'", arguments->words[0]);
     int r = load(&own, false, &config, &errors);
     if (r < 0 && errors.count) {
         load_config_report(&errors, r);
@@ -72,7 +71,7 @@ static int run(const struct command_context *context, struct arguments *argument
     if (r == 0)
         r = paths_socket(context->socket_path, context->state_dir, getenv, geteuid(), &socket_path);
     if (r < 0)
-        return no_place(r);
+        return report_no_state_dir(r);
     if (!config->enabled) {
         log_note("daemon: not started, because profiler.enabled is false");
         return 0;
@@ -86,12 +85,13 @@ static int run(const struct command_context *context, struct arguments *argument
 
 const struct command command_daemon = {
     .name = "daemon",
-    .summary = "Watch every process and keep all jobs, in the foreground.",
+    .summary = "Monitor all processes and record all jobs, in the foreground.",
     .usage = "daemon [OPTIONS]",
     .details =
-        "Samples at profiler.interval_seconds, stores what scope and retention say, answers on\n"
-        "the socket (docs/RPC.md), and looks for anomalies. SIGHUP reads the configuration\n"
-        "again; SIGTERM and SIGINT end it, while jobs go on, and the next daemon adopts them.\n"
-        "The log on stderr has one line a message: in fields, unless it is a terminal.\n",
+        "Samples every profiler.interval_seconds, stores data as profiler.scope and retention\n"
+        "have it, detects anomalies, and serves the socket (docs/RPC.md). SIGHUP reloads the\n"
+        "configuration. SIGTERM and SIGINT end the daemon; jobs continue, and the next daemon\n"
+        "adopts them. The log on stderr has one line per message, as key=value fields unless\n"
+        "stderr is a terminal.\n",
     .run = run,
 };

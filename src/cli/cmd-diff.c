@@ -11,27 +11,28 @@
 #include "report/run-diff.h"
 
 struct request {
-    struct text before; /* JOB~1, where only JOB is given */
+    struct text before; /* "JOB~1", if only JOB is given */
     const char *left;
     const char *right;
 };
 
-/* JOB alone is held against the run before it. */
+/* JOB alone is compared with the run before. */
 static int read_request(const struct arguments *arguments, struct request *ret)
 {
     const char *first = arguments->count ? arguments->words[0] : NULL;
 
     if (!first || arguments->count > 2)
-        return command_misused(&command_diff,
-                               "takes two runs, found %d; write: sonde diff JOB~1 "
-                               "JOB",
-                               arguments->count);
+        return command_misused(
+            &command_diff,
+            "expected one job or two runs, found %d arguments; write: sonde diff "
+            "JOB~1 JOB",
+            arguments->count);
     ret->left = first;
     ret->right = arguments->words[1];
     if (arguments->count == 2)
         return 0;
     if (strchr(first, '~') || uuid_looks_like(first))
-        return command_misused(&command_diff, "name a second run to hold '%s' against", first);
+        return command_misused(&command_diff, "specify a run to compare '%s' with", first);
     text_printf(&ret->before, "%s~1", first);
     ret->left = text_string(&ret->before);
     ret->right = first;
@@ -72,7 +73,7 @@ static int compare(struct reader *reader, const struct arguments *arguments,
         status = read_report(reader, request->right, now, &arena, &right);
     if (status)
         return status;
-    tell_source(reader);
+    note_source(reader);
     int r = run_diff_make(&left, &right, &arena, &diff);
     return r < 0 ? reader_failed(&command_diff, reader, r) : print(arguments, &diff);
 }
@@ -92,18 +93,18 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"json", 0, NULL, "a RunDiff as JSON"},
+    {"json", 0, NULL, "Print a RunDiff as JSON."},
 };
 
 const struct command command_diff = {
     .name = "diff",
-    .summary = "Show two runs side by side.",
+    .summary = "Compare two runs.",
     .usage = "diff RUN RUN [--json]\n"
              "       sonde diff JOB [--json]",
     .details =
-        "RUN is JOB (its latest run), JOB~1 (the one before) or a run_id. JOB alone is held\n"
-        "against its run before. ≥ marks a figure that may be too low, ~ the largest value\n"
-        "that was sampled.\n",
+        "RUN is JOB (its latest run), JOB~1 (the one before) or a run_id. JOB alone compares its\n"
+        "latest run with the one before. ≥ marks a lower bound, ~ the largest sampled value.\n"
+        "Exit status: 0, 1 on failure, 2 for wrong usage, 3 if there is no such run.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run,

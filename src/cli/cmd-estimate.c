@@ -11,12 +11,12 @@
 #include "report/estimate-text.h"
 
 struct request {
-    char job_type[JOB_ID_MAX_BYTES + 1]; /* empty: none is given */
-    bool of_calibration;
+    char job_type[JOB_ID_MAX_BYTES + 1]; /* empty: not given */
+    bool shows_calibration;
     bool as_json;
 };
 
-/* A type is given as one word; what stands behind `--` is a command. */
+/* One argument is a type; the arguments after `--` are a command. */
 static int read_type(const struct arguments *arguments, struct request *request)
 {
     const char *reason;
@@ -24,17 +24,18 @@ static int read_type(const struct arguments *arguments, struct request *request)
     if (arguments->count > arguments->before_dashes) {
         _cleanup_free_ char *cwd = getcwd(NULL, 0);
         if (arguments->before_dashes)
-            return command_misused(&command_estimate, "name a type or, behind --, a command; not"
-                                                      " both");
+            return command_misused(&command_estimate,
+                                   "specify either a type or, after --, a command");
         job_type_format((const char *const *)arguments->words, cwd, request->job_type,
                         sizeof(request->job_type));
         return 0;
     }
     if (arguments->count > 1)
-        return command_misused(&command_estimate,
-                               "'%s' is one word too many; quote the type ('%s %s'), or write -- "
-                               "before a command",
-                               arguments->words[1], arguments->words[0], arguments->words[1]);
+        return command_misused(
+            &command_estimate,
+            "unexpected argument '%s'; quote the type ('%s %s'), or write -- before a "
+            "command",
+            arguments->words[1], arguments->words[0], arguments->words[1]);
     if (!arguments->count)
         return 0;
     if (job_id_check(arguments->words[0], &reason) < 0)
@@ -46,32 +47,32 @@ static int read_type(const struct arguments *arguments, struct request *request)
 static int read_request(const struct arguments *arguments, struct request *ret)
 {
     *ret = (struct request){
-        .of_calibration = arguments_has(arguments, "calibration"),
+        .shows_calibration = arguments_has(arguments, "calibration"),
         .as_json = arguments_has(arguments, "json"),
     };
     int status = read_type(arguments, ret);
-    if (status == 0 && !ret->job_type[0] && !ret->of_calibration)
-        status = command_misused(&command_estimate, "name a type, or write -- and a command; "
-                                                    "'sonde jobs' shows the types there are");
+    if (status == 0 && !ret->job_type[0] && !ret->shows_calibration)
+        status = command_misused(&command_estimate, "specify a type, or -- and a command; 'sonde "
+                                                    "jobs' shows the types");
     return status;
 }
 
-/* There is nothing of that type, or of any. */
-static int has_nothing(struct reader *reader, const struct request *request, const char *what)
+/* `what` is missing, for the type or, without one, for all. */
+static int report_missing(struct reader *reader, const struct request *request, const char *what)
 {
     _cleanup_(arena_done) struct arena arena = {0};
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text message = {0};
     const char *similar = NULL;
 
     if (request->job_type[0] &&
         reader_similar_type(reader, request->job_type, &arena, &similar) < 0)
         similar = NULL;
-    text_printf(&words, "estimate: no data: there are %s", what);
+    text_printf(&message, "estimate: no data: %s", what);
     if (request->job_type[0])
-        text_printf(&words, " of the type '%s'", request->job_type);
+        text_printf(&message, " of the type '%s'", request->job_type);
     if (similar && strcmp(similar, request->job_type) != 0)
-        text_printf(&words, "; did you mean '%s'?", similar);
-    return tell_nothing(reader, text_string(&words));
+        text_printf(&message, "; did you mean '%s'?", similar);
+    return report_no_data(reader, text_string(&message));
 }
 
 static int print_estimate(struct reader *reader, const struct request *request)
@@ -83,10 +84,10 @@ static int print_estimate(struct reader *reader, const struct request *request)
 
     int r = reader_estimate(reader, request->job_type, &arena, &estimate);
     if (r == -ENODATA)
-        return has_nothing(reader, request, "no finished runs");
+        return report_missing(reader, request, "no finished runs");
     if (r < 0)
         return reader_failed(&command_estimate, reader, r);
-    tell_source(reader);
+    note_source(reader);
     if (request->as_json)
         return output_json(&command_estimate, &resource_estimate_record, &estimate);
     estimate_format(request->job_type, &estimate, &style, &out);
@@ -105,8 +106,8 @@ static int print_calibration(struct reader *reader, const struct request *reques
     if (r < 0)
         return reader_failed(&command_estimate, reader, r);
     if (!list.count && !request->as_json)
-        return has_nothing(reader, request, "no two finished runs of one type");
-    tell_source(reader);
+        return report_missing(reader, request, "no two finished runs of one type");
+    note_source(reader);
     if (request->as_json)
         return output_json_list(&command_estimate, &calibration_record, &list);
     calibration_format(&list, &style, &out);
@@ -123,25 +124,26 @@ static int run(const struct command_context *context, struct arguments *argument
         status = open_reader(&command_estimate, context, &reader);
     if (status)
         return status;
-    return request.of_calibration ? print_calibration(reader, &request)
-                                  : print_estimate(reader, &request);
+    return request.shows_calibration ? print_calibration(reader, &request)
+                                     : print_estimate(reader, &request);
 }
 
 static const struct command_option options[] = {
-    {"calibration", 'c', NULL, "how often such estimates have held; without a type: of all"},
-    {"json", 0, NULL, "a ResourceEstimate, or a list of Calibration, as JSON"},
+    {"calibration", 'c', NULL, "Show how often estimates held; without TYPE, for all types."},
+    {"json", 0, NULL, "Print a ResourceEstimate, or a list of Calibration objects, as JSON."},
 };
 
 const struct command command_estimate = {
     .name = "estimate",
-    .summary = "Tell what the next run of a job type will need.",
+    .summary = "Estimate what the next run of a job type will need.",
     .usage = "estimate TYPE [--json]\n"
              "       sonde estimate [--json] -- CMD [ARG...]\n"
              "       sonde estimate --calibration [TYPE] [--json]",
-    .details = "By the latest 200 finished runs of the type: the usual need (p50) and what 95 of\n"
-               "100 runs keep within (p95). -- CMD stands for the type that 'sonde run -- CMD'\n"
-               "would have here. A run that was killed for memory is a lower bound, no more.\n"
-               "Exit status 1: there are no finished runs of that type.\n",
+    .details =
+        "Uses the latest 200 finished runs of the type: the median (p50), and the value that 95\n"
+        "of 100 runs do not exceed (p95). -- CMD is the type that 'sonde run -- CMD' would have\n"
+        "in this directory. A run that was killed for lack of memory counts as a lower bound.\n"
+        "Exit status: 0, 1 on failure, 2 for wrong usage, 3 if no run of the type has finished.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run,

@@ -13,9 +13,9 @@
 #include "report/event-table.h"
 
 #define DEFAULT_LIMIT 50
-/* As many as `tail -f` shows. */
+/* The same number as `tail -f`. */
 #define FOLLOW_LIMIT 10
-/* What was asked for by its time is shown as far as it goes. */
+/* --since asks for all events of a time; this only bounds the memory. */
 #define FOLLOW_SINCE_LIMIT 10000
 
 static int read_pid(const struct arguments *arguments, int64_t *ret)
@@ -27,7 +27,7 @@ static int read_pid(const struct arguments *arguments, int64_t *ret)
     return 0;
 }
 
-/* As `tail -n 0 -f`. */
+/* `--follow -n 0` shows no earlier events, as `tail -n 0 -f`. */
 static bool follows_from_now(const struct arguments *arguments)
 {
     const char *limit = arguments_value(arguments, "limit");
@@ -40,12 +40,12 @@ static int read_filter(const struct arguments *arguments, double now, struct eve
     *ret = EVENT_FILTER_ALL;
     ret->limit = DEFAULT_LIMIT;
     if (arguments->count)
-        return command_misused(&command_events, "takes no words, found '%s'; did you mean --job?",
+        return command_misused(&command_events, "unexpected argument '%s'; did you mean --job?",
                                arguments->words[0]);
 
     int status = option_span(&command_events, arguments, now, &ret->since, &ret->until);
     if (status == 0)
-        status = option_word(&command_events, arguments, "type",
+        status = option_enum(&command_events, arguments, "type",
                              record_find(&process_event_record, "event_type"), &ret->event_type);
     if (status == 0)
         status = read_pid(arguments, &ret->pid);
@@ -63,11 +63,11 @@ static int print(const struct arguments *arguments, const struct reader *reader,
     bool as_json = arguments_has(arguments, "json");
 
     if (events->count || as_json)
-        tell_source(reader);
+        note_source(reader);
     if (as_json)
         return output_json_list(&command_events, &process_event_record, events);
     if (!events->count)
-        return tell_nothing(reader, "no such events are stored");
+        return report_no_data(reader, "no stored events match");
     event_table_format(events, &options, &style, &out);
     return output_text(&command_events, &out);
 }
@@ -91,7 +91,7 @@ static int show(const struct command_context *context, const struct arguments *a
     return print(arguments, reader, &events, now);
 }
 
-/* The rules for --follow; `filter` is as without it. */
+/* Checks the options that go with --follow, then follows. */
 static int follow(const struct command_context *context, const struct arguments *arguments,
                   const struct event_filter *filter)
 {
@@ -105,10 +105,10 @@ static int follow(const struct command_context *context, const struct arguments 
     };
 
     if (arguments_has(arguments, "until"))
-        return command_misused(&command_events, "--follow has no end; leave --until out");
-    if (options.job && strchr(options.job, '~'))
         return command_misused(&command_events,
-                               "--follow is about runs to come; leave '%s' out of --job",
+                               "--until cannot be used with --follow; omit one of them");
+    if (options.job && strchr(options.job, '~'))
+        return command_misused(&command_events, "--follow shows new runs; omit '%s' from --job",
                                strchr(options.job, '~'));
     if (!limit)
         options.filter.limit =
@@ -131,23 +131,27 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"job", 'j', "JOB", "of one run: JOB is its latest, JOB~1 the one before, or a run_id"},
-    {"since", 's', "TIME", "at TIME or after it"},
-    {"until", 'u', "TIME", "at TIME or before it"},
-    {"type", 't', "WORD", "spawn, exec, exit, signal, kill or oom"},
-    {"pid", 'p', "PID", "of one process id"},
-    {"limit", 'n', "N", "the latest N (default 50; with --follow 10)"},
-    {"follow", 'f', NULL, "go on with what happens from now on; needs the daemon"},
-    {"json", 0, NULL, "a JSON array of ProcessEvent objects; with --follow a line each"},
+    {"job", 'j', "JOB", "Show one run: JOB (the latest), JOB~1 (the one before) or a run_id."},
+    {"since", 's', "TIME", "Show events at TIME or later."},
+    {"until", 'u', "TIME", "Show events at TIME or before."},
+    {"type", 't', "TYPE", "Show one type: spawn, exec, exit, signal, kill or oom."},
+    {"pid", 'p', "PID", "Show events of one process id."},
+    {"limit", 'n', "N", "Show the latest N (default 50; with --follow 10)."},
+    {"follow", 'f', NULL, "Continue with new events as they happen; needs the daemon."},
+    {"json", 0, NULL, "Print a JSON array of ProcessEvent objects; with --follow one per line."},
 };
 
 const struct command command_events = {
     .name = "events",
-    .summary = "Show what happened to processes, the latest last.",
+    .summary = "Show the events of processes, the latest last.",
     .usage = "events [OPTIONS]",
-    .details = "A 'kill' is a signal that ended its process, a 'signal' one that did not. TIME is\n"
-               "14:00, \"3m ago\", yesterday, \"2026-11-16 14:00\" or Unix seconds.\n"
-               "With --follow also anomalies, gaps, jobs and their steps; Ctrl-C ends it.\n",
+    .details =
+        "A 'kill' is a signal that ended its process, a 'signal' one that did not. TIME is\n"
+        "14:00, \"2 hours ago\", yesterday, \"2026-11-16 14:00\" or Unix seconds.\n"
+        "--follow also shows anomalies, gaps, jobs and their steps; with --type, only process\n"
+        "events are shown. Ctrl-C ends it.\n"
+        "Exit status: 0, 1 on failure, 2 for wrong usage, 3 if there are no such events (with\n"
+        "--follow: no daemon).\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run,

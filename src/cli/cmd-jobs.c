@@ -9,7 +9,7 @@
 #include "report/job-table.h"
 
 #define DEFAULT_LIMIT 20
-/* Of the table where there is no terminal. */
+/* Width of the table where stdout is not a terminal. */
 #define DEFAULT_COLUMNS 80
 
 static int read_filter(const struct arguments *arguments, double now, struct job_filter *ret)
@@ -20,22 +20,21 @@ static int read_filter(const struct arguments *arguments, double now, struct job
     ret->limit = DEFAULT_LIMIT;
     ret->job_id = arguments_value(arguments, "job");
     if (arguments->count)
-        return command_misused(&command_jobs, "takes no words, found '%s'; did you mean --job?",
+        return command_misused(&command_jobs, "unexpected argument '%s'; did you mean --job?",
                                arguments->words[0]);
     if (ret->job_id && job_id_check(ret->job_id, &reason) < 0)
-        return command_misused(&command_jobs, "--job: '%s' %s", ret->job_id, reason);
+        return option_invalid(&command_jobs, "job", ret->job_id, reason);
 
     int status = option_type(&command_jobs, arguments, &ret->job_type);
-    if (status)
-        return status;
-    status = option_span(&command_jobs, arguments, now, &ret->since, &ret->until);
     if (status == 0)
-        status = option_word(&command_jobs, arguments, "outcome",
+        status = option_span(&command_jobs, arguments, now, &ret->since, &ret->until);
+    if (status == 0)
+        status = option_enum(&command_jobs, arguments, "outcome",
                              record_find(&job_record, "outcome"), &ret->outcome);
     return status ? status : option_limit(&command_jobs, arguments, &ret->limit);
 }
 
-static bool is_narrowed(const struct job_filter *filter)
+static bool has_conditions(const struct job_filter *filter)
 {
     return real_is_known(filter->since) || real_is_known(filter->until) || filter->outcome ||
            filter->job_id || filter->job_type;
@@ -49,13 +48,13 @@ static int print(const struct arguments *arguments, const struct reader *reader,
     bool as_json = arguments_has(arguments, "json");
 
     if (jobs->count || as_json)
-        tell_source(reader);
+        note_source(reader);
     if (as_json)
         return output_json_list(&command_jobs, &job_record, jobs);
     if (!jobs->count)
-        return tell_nothing(reader, is_narrowed(filter)
-                                        ? "no such jobs are stored"
-                                        : "no jobs stored yet; run one with: sonde run -- CMD");
+        return report_no_data(reader, has_conditions(filter)
+                                          ? "no stored jobs match"
+                                          : "no jobs are stored; run one with: sonde run -- CMD");
     job_table_format(jobs, now, 0, &style, &out);
     return output_text(&command_jobs, &out);
 }
@@ -71,6 +70,8 @@ static int run(const struct command_context *context, struct arguments *argument
     int status = read_filter(arguments, now, &filter);
     if (status == 0)
         status = open_reader(&command_jobs, context, &reader);
+    if (status == EXIT_NO_DATA && arguments_has(arguments, "json")) /* without data: no jobs */
+        return output_json_list(&command_jobs, &job_record, &jobs);
     if (status)
         return status;
     int r = reader_jobs(reader, &filter, now, &arena, &jobs);
@@ -80,23 +81,23 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"since", 's', "TIME", "those that were going on at TIME or after it"},
-    {"until", 'u', "TIME", "those that started at TIME or before it"},
-    {"outcome", 'o', "WORD", "running, success, failure or unknown"},
-    {"job", 'j', "ID", "the runs of one job"},
-    {"type", 't', "TYPE", "the runs of one type"},
-    {"limit", 'n', "N", "the latest N (default 20)"},
-    {"json", 0, NULL, "a JSON array of Job objects"},
+    {"since", 's', "TIME", "List jobs that were running at TIME or later."},
+    {"until", 'u', "TIME", "List jobs that started at TIME or before."},
+    {"outcome", 'o', "OUTCOME", "List jobs with this outcome: running, success, failure, unknown."},
+    {"job", 'j', "ID", "List the runs of one job."},
+    {"type", 't', "TYPE", "List the runs of one type."},
+    {"limit", 'n', "N", "List the latest N (default 20)."},
+    {"json", 0, NULL, "Print a JSON array of Job objects; an empty one is not an error."},
 };
 
 const struct command command_jobs = {
     .name = "jobs",
-    .summary = "List jobs and how they ended, the latest first.",
+    .summary = "List jobs with their outcomes, the latest first.",
     .usage = "jobs [OPTIONS]",
-    .details =
-        "MEMORY is the peak of the largest process; ≥ marks a figure that may be too low, ~\n"
-        "the largest value that was sampled. TIME is 14:00, \"3m ago\", yesterday,\n"
-        "\"2026-11-16 14:00\" or Unix seconds.\n",
+    .details = "MEMORY is the peak of the largest process. ≥ marks a lower bound, ~ the largest\n"
+               "sampled value. TIME is 14:00, \"2 hours ago\", yesterday, \"2026-11-16 14:00\" or\n"
+               "Unix seconds.\n"
+               "Exit status: 0, 1 on failure, 2 for wrong usage, 3 if there are no such jobs.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run,

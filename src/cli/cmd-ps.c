@@ -16,7 +16,7 @@
 #include "sample/collector.h"
 #include "sample/scope.h"
 
-/* Long enough for a CPU percentage that means something, short enough not to be felt. */
+/* Long enough for a meaningful CPU percentage, short enough not to be noticed. */
 #define PAUSE_NS (200 * NS_PER_MSEC)
 
 static void pause_between(void)
@@ -70,11 +70,11 @@ static int format_table(const struct snapshot *snapshot, bool as_tree, struct te
     return process_table_format(snapshot, &options, out);
 }
 
-static void say_what_is_missing(const struct snapshot *snapshot)
+static void note_omitted(const struct snapshot *snapshot)
 {
     if (snapshot->processes.count < (size_t)snapshot->process_total && isatty(STDERR_FILENO))
-        log_note("%zu of %lld processes: jobs, zombies, those with most CPU and most memory; "
-                 "--all shows every one",
+        log_note("%zu of %lld processes: those of jobs, zombies, and those with the most CPU and "
+                 "memory; --all shows every process",
                  snapshot->processes.count, (long long)snapshot->process_total);
 }
 
@@ -88,10 +88,12 @@ static int print(const struct arguments *arguments, const struct snapshot *snaps
                     : format_table(snapshot, arguments_has(arguments, "tree"), &out);
     if (r < 0)
         return r;
-    fwrite(out.bytes, 1, out.length, stdout);
+    if (!as_json)
+        output_adapt(&out);
+    fwrite(text_string(&out), 1, out.length, stdout);
     *ret_status = finish_output();
     if (!as_json && *ret_status == 0 && !arguments_has(arguments, "all"))
-        say_what_is_missing(snapshot);
+        note_omitted(snapshot);
     return 0;
 }
 
@@ -101,7 +103,7 @@ static int run(const struct command_context *context, struct arguments *argument
     _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
 
     if (arguments->count)
-        return command_misused(&command_ps, "takes no words, found '%s'", arguments->words[0]);
+        return command_misused(&command_ps, "unexpected argument '%s'", arguments->words[0]);
     if (load_config(context, &config) < 0)
         return EXIT_USAGE;
 
@@ -118,17 +120,18 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"all", 'a', NULL, "every process, not only those that matter (profiler.scope)"},
-    {"tree", 't', NULL, "children below their parents"},
-    {"instant", 0, NULL, "one reading only: no wait, no CPU percentages"},
-    {"json", 0, NULL, "a SystemSnapshot as JSON"},
+    {"all", 'a', NULL, "Show every process, not only those of profiler.scope."},
+    {"tree", 't', NULL, "Show children below their parents."},
+    {"instant", 0, NULL, "Take one reading only: no wait, no CPU percentages."},
+    {"json", 0, NULL, "Print a SystemSnapshot as JSON."},
 };
 
 const struct command command_ps = {
     .name = "ps",
     .summary = "Show processes, with CPU over the last 200 ms.",
     .usage = "ps [--all] [--tree] [--instant] [--json]",
-    .details = "Shows the processes of jobs, zombies, and the 20 with most CPU and most memory.\n",
+    .details =
+        "Shows the processes of jobs, zombies, and the 20 with the most CPU and the most memory.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run,

@@ -8,10 +8,10 @@
 #include "cli/option-values.h"
 #include "cli/output.h"
 
-/* What is asked for: a run, or what happened within a time. */
+/* Either one run, or all that happened on the machine within a time. */
 struct request {
     const char *job; /* NULL: the latest run */
-    bool is_of_machine;
+    bool covers_machine;
     double since;
     double until;
     double now;
@@ -29,10 +29,10 @@ static int report_job(struct reader *reader, const struct request *request)
     if (r == -ENOENT && request->job)
         return reader_has_no_job(&command_report, reader, request->job);
     if (r == -ENOENT)
-        return tell_nothing(reader, "report: no jobs stored yet; run one with: sonde run -- CMD");
+        return report_no_data(reader, "report: no jobs are stored; run one with: sonde run -- CMD");
     if (r < 0)
         return reader_failed(&command_report, reader, r);
-    tell_source(reader);
+    note_source(reader);
     if (request->as_json)
         return output_json(&command_report, &job_report_record, &report);
     job_report_format(&report, &style, &out);
@@ -51,8 +51,8 @@ static int report_machine(struct reader *reader, const struct request *request)
     if (r < 0)
         return reader_failed(&command_report, reader, r);
     if (machine_report_is_empty(&report))
-        return tell_nothing(reader, "report: nothing is stored of that time");
-    tell_source(reader);
+        return report_no_data(reader, "report: no data is stored for that time");
+    note_source(reader);
     if (request->as_json)
         return output_json(&command_report, &machine_report_record, &report);
     machine_report_format(&report, &style, &out);
@@ -65,19 +65,18 @@ static int read_request(const struct arguments *arguments, struct request *ret)
 
     *ret = (struct request){
         .job = arguments->count ? arguments->words[0] : NULL,
-        .is_of_machine = has_since,
+        .covers_machine = has_since,
         .now = ns_to_sec(clock_real_ns()),
         .as_json = arguments_has(arguments, "json"),
     };
     if (arguments->count > 1)
-        return command_misused(&command_report, "'%s' is one word too many; name one job",
+        return command_misused(&command_report, "unexpected argument '%s'; name one job",
                                arguments->words[1]);
     if (arguments_has(arguments, "until") && !has_since)
         return command_misused(&command_report, "--until needs --since");
     if (arguments->count && has_since)
         return command_misused(&command_report,
-                               "--since is about the whole machine; leave '%s' or "
-                               "--since out",
+                               "--since reports on the whole machine; omit '%s' or --since",
                                arguments->words[0]);
     ret->since = ret->until = ret->now;
     return option_span(&command_report, arguments, ret->now, &ret->since, &ret->until);
@@ -93,25 +92,26 @@ static int run(const struct command_context *context, struct arguments *argument
         status = open_reader(&command_report, context, &reader);
     if (status)
         return status;
-    return request.is_of_machine ? report_machine(reader, &request) : report_job(reader, &request);
+    return request.covers_machine ? report_machine(reader, &request) : report_job(reader, &request);
 }
 
 static const struct command_option options[] = {
-    {"since", 's', "TIME", "what happened on the machine since TIME, job or not"},
-    {"until", 'u', "TIME", "… until TIME (default: now)"},
-    {"json", 0, NULL, "a JobReport or MachineReport as JSON"},
+    {"since", 's', "TIME", "Report on the whole machine, from TIME."},
+    {"until", 'u', "TIME", "With --since, report until TIME (default: now)."},
+    {"json", 0, NULL, "Print a JobReport or MachineReport as JSON."},
 };
 
 const struct command command_report = {
     .name = "report",
-    .summary = "Tell how a job ended and why, and what it used.",
+    .summary = "Report how a job ended and why, and what it used.",
     .usage = "report [JOB] [--json]\n"
              "       sonde report --since TIME [--until TIME] [--json]",
     .details =
-        "JOB is the latest run of a job, JOB~1 the one before, or a run_id; without it, the\n"
-        "latest run of all. A job that is still running has its figures so far.\n"
-        "≥ marks a figure that may be too low, ~ the largest value that was sampled. TIME is\n"
-        "14:00, \"3m ago\", yesterday, \"2026-11-16 14:00\" or Unix seconds.\n",
+        "JOB is a job (its latest run), JOB~1 (the run before) or a run_id. Without JOB, the\n"
+        "latest run of all jobs is reported. A running job is reported with its figures so far.\n"
+        "≥ marks a lower bound, ~ the largest sampled value. TIME is 14:00, \"2 hours ago\",\n"
+        "yesterday, \"2026-11-16 14:00\" or Unix seconds.\n"
+        "Exit status: 0, 1 on failure, 2 for wrong usage, 3 if there is no such run or no data.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run,

@@ -18,6 +18,7 @@
 #include "cli/ask-admission.h"
 #include "cli/command.h"
 #include "cli/load-config.h"
+#include "cli/option-values.h"
 #include "cli/print-summary.h"
 #include "client/run-link.h"
 #include "config/paths.h"
@@ -26,17 +27,17 @@
 #include "run/job-run.h"
 #include "sample/collector.h"
 
-/* As `env`, `nohup` and `timeout` have it. */
+/* The same as those of `env`, `nohup` and `timeout`. */
 #define EXIT_OURS           125
 #define EXIT_NOT_EXECUTABLE 126
 #define EXIT_NOT_FOUND      127
 
-/* Dense enough to see a build step, sparse enough not to be felt. */
+/* Short enough to see a build step, long enough not to slow the command down. */
 #define DEFAULT_INTERVAL "100ms"
 #define MIN_INTERVAL_NS  (10 * NS_PER_MSEC)
 #define MAX_INTERVAL_NS  (3600 * NS_PER_SEC)
 
-/* What the command line asks for, checked. */
+/* The checked command line. */
 struct request {
     char run_id[UUID_TEXT_SIZE];
     char job_id[JOB_ID_MAX_BYTES + 1];
@@ -46,18 +47,12 @@ struct request {
     int summary_fd;
     bool is_quiet;
     bool is_stored;
-    bool is_admitted; /* --admit: waits until there is room */
+    bool is_admitted; /* --admit: wait until the job may start */
     struct store_options store;
     struct socket_paths sockets;
     struct run_link *link; /* to a daemon, if there is one */
-    const char *no_place;  /* why there is nowhere to store it; NULL: there is */
+    const char *no_place;  /* why the run cannot be stored; NULL: it can */
 };
-
-static int misused(const char *option, const char *value, const char *why)
-{
-    return command_misused(&command_run, "--%s: '%.60s%s' %s", option, value,
-                           strlen(value) > 60 ? "…" : "", why);
-}
 
 static int read_interval(const struct arguments *arguments, uint64_t *ret_ns)
 {
@@ -66,23 +61,26 @@ static int read_interval(const struct arguments *arguments, uint64_t *ret_ns)
     if (!text)
         text = DEFAULT_INTERVAL;
     if (number_parse_duration(text, ret_ns) < 0)
-        return misused("interval", text, "is not a duration; write 100ms, 2s or 1m");
+        return option_invalid(&command_run, "interval", text,
+                              "is not a duration; write 100ms, 2s or 1m");
     if (*ret_ns < MIN_INTERVAL_NS || *ret_ns > MAX_INTERVAL_NS)
-        return misused("interval", text, "is out of range (allowed: 10ms to 1h)");
+        return option_invalid(&command_run, "interval", text,
+                              "is out of range (allowed: 10ms to 1h)");
     return 0;
 }
 
-static int read_sheet(const struct arguments *arguments, int64_t *ret)
+static int read_step(const struct arguments *arguments, int64_t *ret)
 {
-    const char *text = arguments_value(arguments, "sheet");
+    const char *text = arguments_value(arguments, "step");
 
     *ret = INT_UNKNOWN;
     if (text && (number_parse_int(text, ret) < 0 || *ret < 0))
-        return misused("sheet", text, "is not a sheet number (allowed: 0 or more)");
+        return option_invalid(&command_run, "step", text,
+                              "is not a step number (allowed: 0 or more)");
     return 0;
 }
 
-/* The job's name and type: as given, else readable from the command. */
+/* The job's name and type: as given, else made from the command. */
 static int read_names(const struct arguments *arguments, struct request *request)
 {
     const char *given_id = arguments_value(arguments, "job");
@@ -91,9 +89,9 @@ static int read_names(const struct arguments *arguments, struct request *request
     const char *reason;
 
     if (given_id && job_id_check(given_id, &reason) < 0)
-        return misused("job", given_id, reason);
+        return option_invalid(&command_run, "job", given_id, reason);
     if (given_type && job_id_check(given_type, &reason) < 0)
-        return misused("type", given_type, reason);
+        return option_invalid(&command_run, "type", given_type, reason);
 
     if (given_id) {
         strcpy(request->job_id, given_id);
@@ -111,7 +109,7 @@ static int read_names(const struct arguments *arguments, struct request *request
     return 0;
 }
 
-/* The number of a descriptor that a path names, as - and /dev/stdout do; -1 if it names none. */
+/* The descriptor that a path such as - or /dev/stdout refers to; -1: none. */
 static int64_t descriptor_of(const char *path)
 {
     static const char *const directories[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -130,8 +128,8 @@ static int64_t descriptor_of(const char *path)
     return -1;
 }
 
-/* An open file is used as it is: opened a second time, what the command writes to it would be cut
- * off and covered. */
+/* Uses an open file by its descriptor: opening it again would truncate and overwrite what the
+ * command writes to it. */
 static int duplicate(int fd)
 {
     int flags = fcntl(fd, F_GETFL);
@@ -144,17 +142,17 @@ static int duplicate(int fd)
     return copy < 0 ? -errno : copy;
 }
 
-static const char *why_not_opened(int error)
+static const char *describe_open_error(int error)
 {
     switch (error) {
     case ELOOP: return "it is a symbolic link in a directory that others can write";
-    case ENXIO: return "it is a pipe that nobody reads";
+    case ENXIO: return "it is a pipe without a reader";
     default: return strerror(error);
     }
 }
 
-/* Opened before the command starts: a summary that cannot be written should not cost a day's run.
- * The command's own redirections are not touched. */
+/* Opens the file before the command starts, so that a wrong path is reported before a long run. The
+ * command's own redirections are not changed. */
 static int open_summary(struct request *request)
 {
     if (!request->summary_path)
@@ -165,7 +163,7 @@ static int open_summary(struct request *request)
     if (request->summary_fd >= 0)
         return 0;
     log_error("run: cannot write the summary to '%s': %s", request->summary_path,
-              why_not_opened(-request->summary_fd));
+              describe_open_error(-request->summary_fd));
     return EXIT_OURS;
 }
 
@@ -176,14 +174,14 @@ static int read_request(struct arguments *arguments, struct request *ret)
 
     int status = read_interval(arguments, &ret->job.interval_ns);
     if (status == 0)
-        status = read_sheet(arguments, &ret->job.sheet_num);
+        status = read_step(arguments, &ret->job.sheet_num);
     if (status == 0)
         status = read_names(arguments, ret);
     if (status)
         return status;
 
     if (uuid_make(clock_real_ns(), ret->run_id) < 0) {
-        log_error("run: the kernel gives no random numbers");
+        log_error("run: cannot get random numbers from the kernel");
         return EXIT_OURS;
     }
     ret->job.argv = arguments->words;
@@ -205,7 +203,7 @@ static void on_notice(void *context _unused_, const char *text)
     log_error("run: %s", text);
 }
 
-/* Where the run is kept. Without a place for it the command runs all the same. */
+/* Chooses the database. If there is none, the command still runs. */
 static void choose_store(const struct command_context *context, struct config *config,
                          struct request *request)
 {
@@ -213,12 +211,12 @@ static void choose_store(const struct command_context *context, struct config *c
         return;
     int r = resolve_paths(context, config);
     if (r < 0) {
-        request->no_place = r == -ENOENT ? "there is no home directory; set HOME, or use "
+        request->no_place = r == -ENOENT ? "no home directory; set HOME, or use "
                                            "--state-dir or --no-store"
                                          : strerror(-r);
         return;
     }
-    /* The JSONL log is the daemon's. */
+    /* Only the daemon writes the JSONL log. */
     request->store = (struct store_options){
         .path = config->storage_path, .redact = &config->redact, .retention = config->retention};
     request->job.store = &request->store;
@@ -226,7 +224,8 @@ static void choose_store(const struct command_context *context, struct config *c
     request->job.anomaly = &config->anomaly;
 }
 
-/* A daemon that is there keeps the run; without memory to ask it, it is stored here. */
+/* Prepares the link to a daemon, which stores the run if it is there. Without memory for the link,
+ * `sonde run` stores it. */
 static void find_backend(const struct command_context *context, struct request *request)
 {
     if (!request->job.store || paths_sockets(context->socket_path, context->state_dir, getenv,
@@ -237,8 +236,8 @@ static void find_backend(const struct command_context *context, struct request *
         request->job.backend = run_link_backend(request->link);
 }
 
-/* Waits until there is room for it. 0, or the exit status. */
-static int await_room(const struct command_context *context, const struct request *request)
+/* With --admit, waits until the job may start. Returns 0 or the exit status. */
+static int wait_for_admission(const struct command_context *context, const struct request *request)
 {
     struct reader_error error = {.text = ""};
     struct admission admission;
@@ -260,15 +259,15 @@ static void request_done(struct request *request)
     close_fd(request->summary_fd);
 }
 
-static int not_started(const struct request *request, int error, int exec_errno,
-                       const struct kernel_refusal *refusal)
+static int report_not_started(const struct request *request, int error, int exec_errno,
+                              const struct kernel_refusal *refusal)
 {
     const char *command = request->job.argv[0];
 
     if (error == -EOPNOTSUPP) {
         const char *option = request->job.counts_syscalls ? "--syscalls" : "--exact";
-        log_error("run: %s needs the kernel collector, which cannot be had: %s; without %s, sonde "
-                  "does what it can",
+        log_error("run: %s needs the kernel collector, which is not available: %s; omit %s to use "
+                  "the other collectors",
                   option, refusal->words, option);
         return EXIT_OURS;
     }
@@ -292,8 +291,8 @@ static void write_summary(const struct request *request, const struct run_summar
     record_encode(&run_summary_record, summary, &json);
     text_append_char(&text, '\n');
     int r = text_error(&text);
-    /* Emptied only now: a command that could not start costs nobody the summary of the last one. An
-     * open file that was given holds what others wrote, and stays as it is. */
+    /* Truncated only now, so that a command that could not start leaves the previous summary in
+     * place. A file that was already open is not truncated: it may contain other output. */
     bool is_opened_here = descriptor_of(request->summary_path) < 0;
     if (r == 0 && is_opened_here && ftruncate(request->summary_fd, 0) < 0 && errno != EINVAL)
         r = -errno;
@@ -308,15 +307,15 @@ static void report(const struct request *request, const struct job_run_result *r
     if (request->no_place)
         log_error("run: not stored: %s", request->no_place);
     if (!result->has_summary) {
-        log_error("run: no memory left for the summary");
+        log_error("run: out of memory for the summary");
         return;
     }
     if (result->sampling_error)
-        log_error("run: could not sample '%s': %s; its figures are the kernel's accounting alone",
+        log_error("run: could not sample '%s': %s; its figures come from kernel accounting only",
                   result->summary.job_id, collector_strerror(result->sampling_error));
     if (result->failed_samples)
-        log_error("run: %llu samples of '%s' could not be taken",
-                  (unsigned long long)result->failed_samples, result->summary.job_id);
+        log_error("run: %llu samples of '%s' failed", (unsigned long long)result->failed_samples,
+                  result->summary.job_id);
     if (request->summary_fd >= 0)
         write_summary(request, &result->summary);
     if (!request->is_quiet)
@@ -324,24 +323,24 @@ static void report(const struct request *request, const struct job_run_result *r
                       result->connector_error ? strerror(-result->connector_error) : NULL);
 }
 
-static void hide(const char **text, const struct text_list *words, struct arena *arena)
+static void redact(const char **text, const struct text_list *words, struct arena *arena)
 {
     _cleanup_text_ struct text hidden = {0};
 
     if (!*text || redact_text(*text, words, &hidden) == 0)
         return;
     const char *copy = text_error(&hidden) == 0 ? arena_strdup(arena, text_string(&hidden)) : NULL;
-    *text = copy ? copy : "***"; /* rather nothing than a secret */
+    *text = copy ? copy : "***"; /* without memory, hide all of it */
 }
 
-/* The summary ends up in the logs of a build as surely as in a database. */
-static void hide_secrets(struct job_run_result *result, const struct text_list *words)
+/* Summaries end up in build logs, so they are redacted like stored data. */
+static void redact_summary(struct job_run_result *result, const struct text_list *words)
 {
     struct left_process_list *left = &result->summary.left_running;
 
-    hide(&result->summary.cause, words, &result->arena);
+    redact(&result->summary.cause, words, &result->arena);
     for (size_t i = 0; i < left->count; i++)
-        hide(&left->items[i].command, words, &result->arena);
+        redact(&left->items[i].command, words, &result->arena);
 }
 
 static int exit_status(int wait_status)
@@ -358,7 +357,7 @@ static int run(const struct command_context *context, struct arguments *argument
     int status = read_request(arguments, &request);
     if (status)
         return status;
-    /* A broken configuration is told of before a job starts, not after. */
+    /* A wrong configuration is reported before the job starts. */
     _cleanup_config_ struct config *config = NULL;
     if (load_config(context, &config) < 0)
         return EXIT_OURS;
@@ -370,7 +369,7 @@ static int run(const struct command_context *context, struct arguments *argument
     find_backend(context, &request);
     status = open_summary(&request);
     if (status == 0)
-        status = await_room(context, &request);
+        status = wait_for_admission(context, &request);
     if (status) {
         request_done(&request);
         return status;
@@ -378,10 +377,10 @@ static int run(const struct command_context *context, struct arguments *argument
 
     int r = job_run(&request.job, &result, &exec_errno);
     if (r < 0) {
-        status = not_started(&request, r, exec_errno, &result.refusal);
+        status = report_not_started(&request, r, exec_errno, &result.refusal);
     } else {
         if (result.has_summary)
-            hide_secrets(&result, &config->redact);
+            redact_summary(&result, &config->redact);
         report(&request, &result);
         status = exit_status(result.wait_status);
     }
@@ -391,31 +390,29 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"job", 'j', "ID", "name the job (default: program name and four hex digits)"},
-    {"type", 't', "TYPE", "what runs of the same work share (default: from the command)"},
-    {"sheet", 0, "N", "the number of this step of the job"},
-    {"interval", 'i', "TIME", "time between samples, 10ms to 1h (default 100ms)"},
-    {"admit", 'a', NULL, "wait until there is room for it (see `sonde admit`)"},
-    {"exact", 'x', NULL, "start only when the kernel tells of every process, its CPU and its end"},
-    {"syscalls", 0, NULL, "count every system call, its time and its failures (see sonde-run(1))"},
-    {"wait", 'w', NULL, "also wait for what the command leaves running"},
-    {"summary", 's', "FILE", "write the summary to FILE as one JSON object (-: stdout)"},
-    {"no-store", 0, NULL, "keep nothing of this run"},
-    {"quiet", 'q', NULL, "print no summary"},
+    {"job", 'j', "ID", "Name the job (default: program name and four hex digits)."},
+    {"type", 't', "TYPE", "Set the type, which groups similar runs (default: from the command)."},
+    {"step", 0, "N", "Record the run as step N of the job.", .old_name = "sheet"},
+    {"interval", 'i', "TIME", "Sample every TIME, 10ms to 1h (default 100ms)."},
+    {"admit", 'a', NULL, "Wait until the job may start (see `sonde admit`)."},
+    {"exact", 'x', NULL, "Start the command only once the kernel collector is ready."},
+    {"syscalls", 0, NULL, "Count every system call, its time and its errors (see sonde-run(1))."},
+    {"wait", 'w', NULL, "Also wait for processes that the command leaves running."},
+    {"summary", 's', "FILE", "Write the summary to FILE as one JSON object (-: stdout)."},
+    {"no-store", 0, NULL, "Do not store this run."},
+    {"quiet", 'q', NULL, "Print no summary."},
 };
 
 const struct command command_run = {
     .name = "run",
-    .summary = "Run a command as a job and tell what it used.",
-    .usage = "run [OPTIONS] -- CMD [ARGUMENT…]",
+    .summary = "Run a command as a job and report what it used.",
+    .usage = "run [OPTIONS] -- CMD [ARGUMENT...]",
     .details =
-        "CMD runs as `env CMD` would run it. sonde ends when CMD ends, with CMD's exit status: "
-        "128+N\n"
-        "if signal N killed it, 126 or 127 if it could not be executed, 125 if sonde failed "
-        "before\n"
-        "it started. The summary goes to stderr; ≥ marks a figure that may be too low, ~ the\n"
-        "largest value that was sampled. The run is stored, for `sonde report`, unless --no-store\n"
-        "is given; storage trouble does not concern CMD.\n",
+        "CMD runs as `env CMD` would run it. sonde ends when CMD ends. The exit status is that of\n"
+        "CMD, 128+N if signal N killed it, 126 or 127 if CMD cannot be executed, and 125 if sonde\n"
+        "failed before CMD started. The summary goes to stderr; ≥ marks a lower bound, ~ the\n"
+        "largest sampled value. The run is stored for `sonde report` unless --no-store is given;\n"
+        "storage errors do not affect the command.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .stops_at_word = true,

@@ -20,7 +20,7 @@ static int print(const struct arguments *arguments, const struct daemon_status *
     return output_text(&command_status, &out);
 }
 
-static int ask(struct client *client, struct arena *arena, struct daemon_status *ret)
+static int request_status(struct client *client, struct arena *arena, struct daemon_status *ret)
 {
     struct decode_error error = {""};
     struct rpc_reply reply;
@@ -30,14 +30,15 @@ static int ask(struct client *client, struct arena *arena, struct daemon_status 
         return 1;
     }
     if (reply.error) {
-        log_error("status: the daemon at '%s' does not tell: %s", client_socket_path(client),
+        log_error("status: the daemon at '%s' returned an error: %s", client_socket_path(client),
                   reply.message);
         return 1;
     }
     if (record_decode(&daemon_status_record, reply.result, reply.result_length, arena, ret,
                       &error) < 0) {
-        log_error("status: the daemon at '%s' answers what this sonde does not understand (%s)",
-                  client_socket_path(client), error.text);
+        log_error(
+            "status: unexpected answer from the daemon at '%s', perhaps of another version: %s",
+            client_socket_path(client), error.text);
         return 1;
     }
     return 0;
@@ -50,23 +51,25 @@ static int run(const struct command_context *context, struct arguments *argument
     struct daemon_status daemon_status;
 
     if (arguments->count)
-        return command_misused(&command_status, "takes no words, found '%s'", arguments->words[0]);
+        return command_misused(&command_status, "unexpected argument '%s'", arguments->words[0]);
     int status = open_client(&command_status, context, &client);
     if (status == 0)
-        status = ask(client, &arena, &daemon_status);
+        status = request_status(client, &arena, &daemon_status);
     return status ? status : print(arguments, &daemon_status);
 }
 
 static const struct command_option options[] = {
-    {"json", 0, NULL, "a DaemonStatus as JSON"},
+    {"json", 0, NULL, "Print a DaemonStatus as JSON."},
 };
 
 const struct command command_status = {
     .name = "status",
-    .summary = "Tell how the daemon is doing, and how exact it is.",
+    .summary = "Show the state of the daemon and how exact its figures are.",
     .usage = "status [--json]",
-    .details = "Shows what the daemon sees and how, what is exact and what is not, what it costs,\n"
-               "and what it has lost. Exit status 1 if no daemon answers.\n",
+    .details =
+        "Shows the collector, which figures are exact, what the daemon costs, and the data it\n"
+        "has lost.\n"
+        "Exit status: 0, 1 on failure, 2 for wrong usage, 3 if there is no daemon.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run,

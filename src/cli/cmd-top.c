@@ -29,11 +29,11 @@ static int read_interval(const struct arguments *arguments, uint64_t *ret)
     if (!text)
         return 0;
     if (number_parse_duration(text, ret) < 0)
-        return command_misused(&command_top,
-                               "--interval: '%.60s' is not a time; write 500ms, 2s or 1m", text);
+        return command_misused(
+            &command_top, "--interval: '%.60s' is not a duration; write 500ms, 2s or 1m", text);
     if (*ret < INTERVAL_MIN_NS || *ret > INTERVAL_MAX_NS)
-        return command_misused(&command_top, "--interval: '%.60s' is out of range (10ms to 1h)",
-                               text);
+        return command_misused(&command_top,
+                               "--interval: '%.60s' is out of range (allowed: 10ms to 1h)", text);
     return 0;
 }
 
@@ -42,7 +42,7 @@ static int read_options(const struct arguments *arguments, struct feed_options *
     double now = ns_to_sec(clock_real_ns());
 
     if (arguments->count)
-        return command_misused(&command_top, "takes no words, found '%s'; did you mean --job?",
+        return command_misused(&command_top, "unexpected argument '%s'; did you mean --job?",
                                arguments->words[0]);
     *ret = (struct feed_options){.job = arguments_value(arguments, "job"), .since = REAL_UNKNOWN};
     int status = read_interval(arguments, &ret->interval_ns);
@@ -53,17 +53,17 @@ static int read_options(const struct arguments *arguments, struct feed_options *
     if (status)
         return status;
     if (*limit && !arguments_has(arguments, "json"))
-        return command_misused(&command_top, "--limit is for --json");
+        return command_misused(&command_top, "--limit needs --json");
     if (ret->job && (!*ret->job || strlen(ret->job) > JOB_ID_NUMBERED_MAX_BYTES))
         return command_misused(&command_top, "--job: '%.60s' cannot be the name of a job",
                                ret->job);
     if (ret->job && strchr(ret->job, '~') && !real_is_known(ret->since))
-        return command_misused(&command_top, "--job: '%.60s' is an earlier run; add --history TIME",
-                               ret->job);
+        return command_misused(
+            &command_top, "--job: '%.60s' is an earlier run, which needs --history TIME", ret->job);
     return 0;
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static int print_line(void *context, const struct text *line)
 {
@@ -71,17 +71,18 @@ static int print_line(void *context, const struct text *line)
 
     fwrite(line->bytes, 1, line->length, stdout);
     *status = finish_output();
-    return *status || ferror(stdout) ? 1 : 0; /* whoever read it may have gone, without a failure */
+    return *status || ferror(stdout) ? 1
+                                     : 0; /* the reader may have ended, which is not a failure */
 }
 
-static void tell_status(void *context _unused_, const struct feed_status *status)
+static void note_status(void *context _unused_, const struct feed_status *status)
 {
     if (status->is_down)
-        log_note("%s; waiting for it to come back", status->words);
+        log_note("%s; waiting for it to return", status->words);
     else if (status->words[0])
-        log_note("%s; this is what sonde finds itself", status->words);
+        log_note("%s; sampling without it", status->words);
     else
-        log_note("it is back");
+        log_note("connected again");
 }
 
 static int print_frames(const struct feed_options *feed, size_t limit)
@@ -90,7 +91,7 @@ static int print_frames(const struct feed_options *feed, size_t limit)
     const struct stream_options options = {.feed = *feed,
                                            .limit = limit,
                                            .on_line = print_line,
-                                           .on_status = tell_status,
+                                           .on_status = note_status,
                                            .context = &status};
     struct feed_error error = {""};
 
@@ -102,7 +103,7 @@ static int print_frames(const struct feed_options *feed, size_t limit)
     return status;
 }
 
-/* ---- for people ---- */
+/* ---- the screen ---- */
 
 static int show(const struct feed_options *feed, const struct arguments *arguments)
 {
@@ -116,7 +117,7 @@ static int show(const struct feed_options *feed, const struct arguments *argumen
     struct feed_error error = {""};
 
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-        log_error("top: the screen needs a terminal; for a program, use --json");
+        log_error("top: standard input and output must be a terminal; use --json for a program");
         return 1;
     }
     int r = top_run(&options, &error);
@@ -137,11 +138,12 @@ static int read_trace_options(const struct arguments *arguments, pid_t *ret)
 
     for (size_t i = 0; i < ARRAY_SIZE(others); i++)
         if (arguments_has(arguments, others[i]))
-            return command_misused(&command_top, "--%s does not go with --trace", others[i]);
+            return command_misused(&command_top,
+                                   "--%s cannot be used with --trace; omit one of them", others[i]);
     if (arguments->count)
-        return command_misused(&command_top, "takes no words, found '%s'", arguments->words[0]);
+        return command_misused(&command_top, "unexpected argument '%s'", arguments->words[0]);
     if (number_parse_int(text, &pid) < 0 || pid < 1 || pid > INT_MAX)
-        return command_misused(&command_top, "--trace: '%.60s' is not a pid", text);
+        return command_misused(&command_top, "--trace: '%.60s' is not a process id", text);
     *ret = (pid_t)pid;
     return 0;
 }
@@ -155,7 +157,7 @@ static int trace(const struct arguments *arguments, const struct config *config)
     if (status)
         return status;
     if (!config->strace_full_on_demand) {
-        log_error("top: full traces are not allowed here: profiler.strace_full_on_demand is false");
+        log_error("top: full traces are disabled; set profiler.strace_full_on_demand to true");
         return 1;
     }
     if (live_trace(pid, arguments_value(arguments, "output"), words) == 0)
@@ -174,7 +176,7 @@ static int run(const struct command_context *context, struct arguments *argument
     if (arguments_has(arguments, "trace"))
         return load_config(context, &config) < 0 ? EXIT_USAGE : trace(arguments, config);
     if (arguments_has(arguments, "output"))
-        return command_misused(&command_top, "--output is for --trace");
+        return command_misused(&command_top, "--output needs --trace");
     int status = read_options(arguments, &feed, &limit);
     if (status)
         return status;
@@ -194,27 +196,27 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"history", 'H', "TIME", "replay what is stored since then (1h, 14:00)"},
-    {"job", 'j', "JOB", "only this job: JOB, a run_id, with -H also JOB~1"},
-    {"interval", 'i', "TIME", "how often it is drawn anew (default 2s)"},
-    {"readonly", 'r', NULL, "no key sends a signal"},
-    {"no-unicode", 0, NULL, "ASCII only"},
-    {"json", 0, NULL, "no screen: a SystemSnapshot a line"},
-    {"limit", 'n', "N", "with --json: end after N lines"},
-    {"trace", 't', "PID", "no screen: the system calls of a process tree"},
-    {"output", 'o', "FILE", "with --trace: to a file"},
+    {"history", 'H', "TIME", "Replay stored data from TIME (1h, 14:00, \"2 hours ago\")."},
+    {"job", 'j', "JOB", "Show one job: JOB, a run_id, with --history also JOB~1."},
+    {"interval", 'i', "TIME", "Refresh every TIME (default 2s)."},
+    {"readonly", 'r', NULL, "Disable sending signals."},
+    {"no-unicode", 0, NULL, "Draw in ASCII, as in a locale that is not UTF-8."},
+    {"json", 0, NULL, "Print a SystemSnapshot per line instead of the screen."},
+    {"limit", 'n', "N", "With --json, end after N lines."},
+    {"trace", 't', "PID", "Print the system calls of a process tree instead."},
+    {"output", 'o', "FILE", "With --trace, write to FILE."},
 };
 
 const struct command command_top = {
     .name = "top",
-    .summary = "Watch jobs and processes, live or replayed.",
+    .summary = "Show jobs and processes on a screen, live or replayed.",
     .usage = "top [--history TIME] [--job JOB] [--interval TIME] [--readonly]\n"
              "       sonde top --trace PID [-o FILE]",
-    .details = "Shows what the daemon sees, or, where there is none, what it finds itself:\n"
-               "jobs with their steps and processes, what happens, and what is wrong.\n"
-               "F1 or ? lists the keys. With --history: Z pauses, [ and ] step, j jumps to a\n"
-               "time, a to the next anomaly. With --trace: strace is attached until Ctrl-C, or\n"
-               "until the process ends, and slows it down; the process lives on.\n",
+    .details =
+        "Shows jobs with their steps and processes, events and anomalies, from the daemon or,\n"
+        "without one, from its own samples. F1 or ? lists the keys. With --history, Z pauses,\n"
+        "[ and ] step, j jumps to a time, a to the next anomaly. --trace attaches strace until\n"
+        "Ctrl-C or the end of the process, and slows the process down.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run,

@@ -6,7 +6,7 @@
 static int run(const struct command_context *context _unused_, struct arguments *arguments)
 {
     if (arguments->count)
-        return command_misused(&command_version, "takes no words, found '%s'", arguments->words[0]);
+        return command_misused(&command_version, "unexpected argument '%s'", arguments->words[0]);
     if (arguments_has(arguments, "json"))
         printf("{\"version\":\"%s\"}\n", SONDE_VERSION);
     else
@@ -15,7 +15,7 @@ static int run(const struct command_context *context _unused_, struct arguments 
 }
 
 static const struct command_option options[] = {
-    {"json", 0, NULL, "as JSON"},
+    {"json", 0, NULL, "Print JSON."},
 };
 
 const struct command command_version = {

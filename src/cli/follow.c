@@ -1,7 +1,7 @@
-/* Nothing is to be missed between what is stored and what is streamed: the stream is opened first,
- * then the store is read, then what the daemon has in memory and has not stored yet; what comes
- * through the stream and was shown already is passed over. A daemon that comes back is treated in
- * the same way, from the last event that was shown. */
+/* No event may be lost between the stored and the streamed ones. So the stream is opened first,
+ * then the store is read, then the events that the daemon has in memory and has not stored yet.
+ * Streamed events that were already shown are skipped. When a daemon returns, the same happens from
+ * the last event shown. */
 #include "cli/follow.h"
 
 #include <errno.h>
@@ -22,15 +22,15 @@
 #define STREAM_PARAMS                                                                              \
     "{\"events\":[\"process.*\",\"monitor.anomaly\",\"monitor.anomaly_cleared\",\"monitor.gap\","  \
     "\"job.*\",\"sheet.*\"]}"
-/* All that a daemon has in memory. */
+/* The number of events that a daemon keeps in memory. */
 #define MEMORY_PARAMS "{\"limit\":200}"
-/* Of what happened while the daemon was away. */
+/* Events shown of the time while the daemon was away. */
 #define CATCH_UP_LIMIT 1000
 #define RETRY_MSEC     1000
 /* Times go through JSON and SQLite, which keep microseconds. */
 #define SAME_TIME_SECONDS 2e-6
 
-/* An event that was shown, by what tells it from others. */
+/* The identity of an event that was shown. */
 struct shown {
     double timestamp;
     int64_t pid;
@@ -41,14 +41,14 @@ struct follow {
     const struct follow_options *options;
     struct report_style style;
     struct client *client;
-    struct VEC(struct shown) shown; /* since the stream was opened, of what was not streamed */
-    double newest;                  /* of all that was shown; unknown: none */
+    struct VEC(struct shown) shown; /* stored events shown since the stream was opened */
+    double newest;                  /* time of the newest event shown; unknown: none */
 };
 
-/* Beside exit statuses: to go on. */
-#define GO_ON (-1)
+/* Returned instead of an exit status: continue. */
+#define CONTINUE (-1)
 
-/* ---- what is wanted ---- */
+/* ---- selecting ---- */
 
 static bool is_of_job(const char *job, const struct news *news)
 {
@@ -57,7 +57,7 @@ static bool is_of_job(const char *job, const struct news *news)
     return (news->job_id && strcmp(news->job_id, job) == 0) || (run_id && strcmp(run_id, job) == 0);
 }
 
-bool follow_wants(const struct follow_options *options, const struct news *news)
+bool follow_matches(const struct follow_options *options, const struct news *news)
 {
     if (options->job && !is_of_job(options->job, news))
         return false;
@@ -80,8 +80,8 @@ static bool was_shown(const struct follow *follow, const struct process_event *e
 
 /* ---- showing ---- */
 
-/* At once, because whoever reads it is waiting. GO_ON, or the exit status. */
-static int put_out(struct text *line)
+/* Flushes each line, because the reader waits for it. Returns CONTINUE or the exit status. */
+static int print_line(struct text *line)
 {
     if (text_error(line) < 0) {
         log_error("events: %s", strerror(-text_error(line)));
@@ -90,7 +90,7 @@ static int put_out(struct text *line)
     fwrite(line->bytes, 1, line->length, stdout);
     if (finish_output())
         return 1;
-    return ferror(stdout) ? 0 : GO_ON; /* the reader has gone, which is no failure */
+    return ferror(stdout) ? 0 : CONTINUE; /* the reader has ended, which is not a failure */
 }
 
 static int show(struct follow *follow, const struct news *news, const struct rpc_reply *raw)
@@ -99,6 +99,7 @@ static int show(struct follow *follow, const struct news *news, const struct rpc
 
     if (!follow->options->as_json) {
         news_format(news, ns_to_sec(clock_real_ns()), &follow->style, &line);
+        output_adapt(&line);
     } else {
         if (raw)
             text_append(&line, raw->result, raw->result_length);
@@ -106,18 +107,18 @@ static int show(struct follow *follow, const struct news *news, const struct rpc
             news_encode_event(news, &line);
         text_append_char(&line, '\n');
     }
-    return put_out(&line);
+    return print_line(&line);
 }
 
-/* An event that did not come through the stream. */
+/* Shows an event from the store or from the memory of the daemon. */
 static int show_stored(struct follow *follow, const struct process_event *event)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     struct news news;
 
     int r = news_of_event(event, &arena, &news);
-    if (r == 0 && (!follow_wants(follow->options, &news) || was_shown(follow, event)))
-        return GO_ON;
+    if (r == 0 && (!follow_matches(follow->options, &news) || was_shown(follow, event)))
+        return CONTINUE;
     if (r == 0)
         r = VEC_PUSH(&follow->shown,
                      (struct shown){event->timestamp, event->pid, event->event_type});
@@ -131,14 +132,14 @@ static int show_stored(struct follow *follow, const struct process_event *event)
 
 static int show_list(struct follow *follow, const struct process_event_list *events)
 {
-    int status = GO_ON;
+    int status = CONTINUE;
 
-    for (size_t i = 0; i < events->count && status == GO_ON; i++)
+    for (size_t i = 0; i < events->count && status == CONTINUE; i++)
         status = show_stored(follow, &events->items[i]);
     return status;
 }
 
-/* ---- what there was before ---- */
+/* ---- earlier events ---- */
 
 static int read_stored(const struct follow *follow, double since, size_t limit, struct arena *arena,
                        struct process_event_list *ret)
@@ -148,21 +149,21 @@ static int read_stored(const struct follow *follow, double since, size_t limit, 
     struct event_filter filter = options->filter;
 
     if (!limit)
-        return GO_ON;
+        return CONTINUE;
     int status = open_reader(options->command, options->context, &reader);
     if (status)
         return status;
     filter.since = since;
     filter.limit = limit;
     int r = reader_events(reader, options->job, &filter, arena, ret);
-    if (r == -ENOENT) { /* it may come yet */
-        log_note("there is no job '%s' yet; waiting for it", options->job);
-        return GO_ON;
+    if (r == -ENOENT) { /* it may start later */
+        log_note("no job named '%s' yet; waiting for it", options->job);
+        return CONTINUE;
     }
-    return r < 0 ? reader_failed(options->command, reader, r) : GO_ON;
+    return r < 0 ? reader_failed(options->command, reader, r) : CONTINUE;
 }
 
-/* What the daemon has not stored yet. One that does not tell has nothing to tell. */
+/* Events that the daemon has not stored yet. An error is treated as an empty list. */
 static void read_memory(struct follow *follow, struct arena *arena, struct process_event_list *ret)
 {
     struct decode_error error;
@@ -185,9 +186,9 @@ static void keep_latest(struct process_event_list *events, size_t limit)
     }
 }
 
-/* Drops what is not wanted, or not after `since`; then all but the latest `limit`. */
-static void narrow(const struct follow *follow, double since, size_t limit, struct arena *arena,
-                   struct process_event_list *events)
+/* Keeps the events that match and are after `since`, of these the latest `limit`. */
+static void filter_events(const struct follow *follow, double since, size_t limit,
+                          struct arena *arena, struct process_event_list *events)
 {
     size_t kept = 0;
 
@@ -195,7 +196,7 @@ static void narrow(const struct follow *follow, double since, size_t limit, stru
         struct news news;
         if (events->items[i].timestamp > since &&
             news_of_event(&events->items[i], arena, &news) == 0 &&
-            follow_wants(follow->options, &news))
+            follow_matches(follow->options, &news))
             events->items[kept++] = events->items[i];
     }
     events->count = kept;
@@ -207,23 +208,23 @@ static double last_time(const struct process_event_list *events, double otherwis
     return events->count ? events->items[events->count - 1].timestamp : otherwise;
 }
 
-/* GO_ON, or the exit status. */
+/* CONTINUE, or the exit status. */
 static int catch_up(struct follow *follow, double since, size_t limit)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     struct process_event_list stored = {0}, memory = {0};
 
     int status = read_stored(follow, since, limit, &arena, &stored);
-    if (status != GO_ON)
+    if (status != CONTINUE)
         return status;
     if (limit)
         read_memory(follow, &arena, &memory);
     double from = last_time(&stored, real_is_known(since) ? since : -HUGE_VAL);
-    narrow(follow, from, limit, &arena, &memory);
-    /* Both together are not more than was asked for. */
+    filter_events(follow, from, limit, &arena, &memory);
+    /* Both lists together must not exceed the limit. */
     keep_latest(&stored, limit - memory.count);
     status = show_list(follow, &stored);
-    return status == GO_ON ? show_list(follow, &memory) : status;
+    return status == CONTINUE ? show_list(follow, &memory) : status;
 }
 
 /* ---- the stream ---- */
@@ -249,7 +250,7 @@ static int open_stream(struct follow *follow, struct client_error *error)
     if (r < 0)
         snprintf(error->text, sizeof(error->text), "%s", client_strerror(client));
     else if (reply.error) {
-        snprintf(error->text, sizeof(error->text), "the daemon at '%s' does not stream: %.300s",
+        snprintf(error->text, sizeof(error->text), "the daemon at '%s' returned an error: %.300s",
                  client_socket_path(client), reply.message);
         r = -EPROTO;
     }
@@ -258,7 +259,7 @@ static int open_stream(struct follow *follow, struct client_error *error)
     return r;
 }
 
-/* Whether whoever reads stdout has gone: it would not be noticed before the next line. */
+/* Whether the reader of stdout has ended; a write would notice only with the next line. */
 static bool wait_or_lose_reader(int fd, int timeout_msec)
 {
     struct pollfd fds[] = {{.fd = STDOUT_FILENO}, {.fd = fd, .events = POLLIN}};
@@ -267,12 +268,12 @@ static bool wait_or_lose_reader(int fd, int timeout_msec)
     return fds[0].revents != 0;
 }
 
-/* Tries until it is back. GO_ON, or the exit status. */
+/* Retries until the daemon is back. Returns CONTINUE or the exit status. */
 static int await_daemon(struct follow *follow)
 {
     struct client_error error;
 
-    log_note("%s; waiting for it to come back", client_strerror(follow->client));
+    log_note("%s; waiting for it to return", client_strerror(follow->client));
     client_close(TAKE_PTR(follow->client));
     do {
         if (wait_or_lose_reader(-1, RETRY_MSEC))
@@ -280,14 +281,14 @@ static int await_daemon(struct follow *follow)
     } while (open_stream(follow, &error) < 0);
     log_note("the daemon at '%s' is back", client_socket_path(follow->client));
     if (!real_is_known(follow->newest))
-        return GO_ON;
+        return CONTINUE;
     follow->shown.count = 0;
-    /* If it is gone again already, that is noticed at its stream. */
+    /* An error here means that the daemon is gone again, which the stream will show. */
     int status = catch_up(follow, follow->newest + SAME_TIME_SECONDS, CATCH_UP_LIMIT);
-    return status > 0 ? GO_ON : status;
+    return status > 0 ? CONTINUE : status;
 }
 
-static int handle(struct follow *follow, const struct rpc_reply *reply, struct arena *arena)
+static int handle_message(struct follow *follow, const struct rpc_reply *reply, struct arena *arena)
 {
     struct news news;
 
@@ -296,22 +297,23 @@ static int handle(struct follow *follow, const struct rpc_reply *reply, struct a
         log_error("events: %s", strerror(-r));
         return 1;
     }
-    if (r < 0 || !follow_wants(follow->options, &news) ||
+    if (r < 0 || !follow_matches(follow->options, &news) ||
         (news.kind == NEWS_PROCESS && was_shown(follow, &news.process)))
-        return GO_ON;
+        return CONTINUE;
     if (news.kind == NEWS_PROCESS)
         follow->newest = fmax(follow->newest, news.process.timestamp);
     return show(follow, &news, reply);
 }
 
-/* Only requests make the client keep events, and drop those that it cannot keep. */
+/* While a request waits for its answer, the client queues events, and drops those beyond its limit.
+ */
 static void report_dropped(struct follow *follow)
 {
     uint64_t dropped = client_take_dropped(follow->client);
 
     if (dropped)
-        log_note("%llu %s dropped, which came faster than they were read; 'sonde events' lists "
-                 "those that are stored",
+        log_note("%llu %s dropped because they arrived too fast; 'sonde events' lists the stored "
+                 "ones",
                  (unsigned long long)dropped, dropped == 1 ? "event was" : "events were");
 }
 
@@ -319,16 +321,16 @@ static int follow_stream(struct follow *follow)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     struct rpc_reply reply;
-    int status = GO_ON;
+    int status = CONTINUE;
 
-    while (status == GO_ON) {
+    while (status == CONTINUE) {
         arena_reset(&arena);
         report_dropped(follow);
         int r = client_next(follow->client, 0, &arena, &reply);
         if (r == 0)
-            status = handle(follow, &reply, &arena);
+            status = handle_message(follow, &reply, &arena);
         else if (r == -ETIMEDOUT)
-            status = wait_or_lose_reader(client_fd(follow->client), -1) ? 0 : GO_ON;
+            status = wait_or_lose_reader(client_fd(follow->client), -1) ? 0 : CONTINUE;
         else if (r == -ENOMEM) {
             log_error("events: %s", client_strerror(follow->client));
             status = 1;
@@ -348,11 +350,13 @@ int follow_events(const struct follow_options *options)
     struct client_error error = {""};
     int status = 1;
 
-    if (open_stream(&follow, &error) < 0)
+    int r = open_stream(&follow, &error);
+    if (r < 0) {
         log_error("events: --follow needs the daemon: %s", error.text);
-    else
+        status = r == -ENOENT ? EXIT_NO_DATA : 1;
+    } else
         status = catch_up(&follow, options->filter.since, options->filter.limit);
-    if (status == GO_ON)
+    if (status == CONTINUE)
         status = follow_stream(&follow);
     client_close(follow.client);
     VEC_DONE(&follow.shown);

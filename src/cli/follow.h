@@ -1,5 +1,5 @@
-/* `sonde events --follow`: what is stored, then what happens, a line each, until it is interrupted
- * or its reader has gone. A daemon that goes away is waited for. */
+/* `sonde events --follow`: prints stored events, then new ones as they happen, one per line, until
+ * interrupted or until the reader of stdout ends. If the daemon goes away, waits for it. */
 #pragma once
 
 #include "cli/command.h"
@@ -10,12 +10,12 @@ struct follow_options {
     const struct command *command;
     const struct command_context *context;
     const char *job;            /* a job_id or a run_id; NULL: any */
-    struct event_filter filter; /* of its members: since, event_type, pid, limit (0: none) */
-    bool as_json;               /* envelopes, one a line */
+    struct event_filter filter; /* uses since, event_type, pid, limit (0: none) */
+    bool as_json;               /* envelopes, one per line */
 };
 
-/* Exit status. */
+/* Returns the exit status; EXIT_NO_DATA: there is no daemon. */
 int follow_events(const struct follow_options *options);
 
-/* Whether it is wanted. Of one type are events of processes alone. */
-bool follow_wants(const struct follow_options *options, const struct news *news);
+/* Whether the options select the event. With an event type, only process events match. */
+bool follow_matches(const struct follow_options *options, const struct news *news);

@@ -86,7 +86,8 @@ static int run_command(const struct command *command, int argc, char **argv)
     for (size_t i = 0; i < ARRAY_SIZE(common_options); i++) {
         const char *value = arguments_value(&arguments, common_options[i].name);
         if (value && !*value) /* most likely from a variable that is not set */
-            return command_misused(command, "--%s: the value is empty; give a path, or omit the option",
+            return command_misused(command,
+                                   "--%s: the value is empty; give a path, or omit the option",
                                    common_options[i].name);
     }
     const struct command_context context = {

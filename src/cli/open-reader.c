@@ -45,10 +45,11 @@ int open_reader(const struct command *command, const struct command_context *con
     if (status)
         return status;
     int r = resolve_paths(context, config);
+    bool has_path = r == 0;
     if (r == 0 || r == -ENOENT) {
         const struct reader_options options = {
             .socket_paths = (const char *const *)sockets.items,
-            .database_path = r == 0 ? config->storage_path : NULL,
+            .database_path = has_path ? config->storage_path : NULL,
         };
         r = reader_open(&options, ret, &error);
     }
@@ -57,7 +58,7 @@ int open_reader(const struct command *command, const struct command_context *con
         return 0;
     }
     log_error("%s: %s", command->name, error.text[0] ? error.text : strerror(-r));
-    return r == -ENOENT ? EXIT_NO_DATA : 1;
+    return r == -ENOENT && has_path ? EXIT_NO_DATA : 1;
 }
 
 int open_client(const struct command *command, const struct command_context *context,
@@ -70,10 +71,11 @@ int open_client(const struct command *command, const struct command_context *con
     if (status)
         return status;
     const struct client_options options = {.socket_paths = (const char *const *)sockets.items};
-    if (client_open(&options, ret, &error) == 0)
+    int r = client_open(&options, ret, &error);
+    if (r == 0)
         return 0;
     log_error("%s: %s", command->name, error.text);
-    return 1;
+    return r == -ENOENT ? EXIT_NO_DATA : 1;
 }
 
 int reader_failed(const struct command *command, const struct reader *reader, int error)
@@ -107,8 +109,7 @@ int reader_has_no_job(const struct command *command, struct reader *reader, cons
     if (r < 0)
         return reader_failed(command, reader, r);
     if (similar && strlen(similar) == length && strncmp(name, similar, length) == 0)
-        text_printf(&message, "no run '%s'; 'sonde jobs --job %s' lists the runs", name,
-                    similar);
+        text_printf(&message, "no run '%s'; 'sonde jobs --job %s' lists the runs", name, similar);
     else if (similar)
         text_printf(&message, "no job named '%s'; did you mean '%s'?", name, similar);
     else

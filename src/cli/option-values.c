@@ -29,8 +29,9 @@ int option_time(const struct command *command, const struct arguments *arguments
     case 0: return 0;
     case -ERANGE: return option_invalid(command, name, text, "is out of range (1970 to 9999)");
     default:
-        return option_invalid(command, name, text,
-                      "is not a time; write 14:00, \"2 hours ago\", yesterday or 2026-11-16");
+        return option_invalid(
+            command, name, text,
+            "is not a time; write 14:00, \"2 hours ago\", yesterday or 2026-11-16");
     }
 }
 

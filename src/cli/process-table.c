@@ -13,7 +13,7 @@
 #define BOLD  "\033[1m"
 #define PLAIN "\033[0m"
 
-/* Of a command line that tells anything. */
+/* The least width of a useful command line. */
 #define COMMAND_MIN_COLUMNS 24
 
 static const char *const column_names[] = {
@@ -26,7 +26,7 @@ struct columns {
     size_t count;
 };
 
-/* A line of the table: a process and how deep it stands in the tree. */
+/* A line of the table: a process and its depth in the tree. */
 struct line {
     const struct process_metric *process;
     unsigned depth;
@@ -45,7 +45,7 @@ static bool has_jobs(const struct process_list *processes)
     return false;
 }
 
-/* Columns that all but the last take, with a blank after each. */
+/* The width of all columns but the last, with a blank after each. */
 static size_t fixed_width(const struct columns *columns)
 {
     size_t width = 0;
@@ -65,7 +65,7 @@ static void drop_column(struct columns *columns, const char *name)
     columns->count = kept;
 }
 
-/* All columns, less what a narrow terminal has no room for. */
+/* All columns, except those that do not fit a narrow terminal. */
 static void choose_columns(const struct process_list *processes, size_t terminal_width,
                            struct columns *ret)
 {
@@ -121,8 +121,8 @@ static void forest_done(struct forest *forest)
     free(forest->next_sibling);
 }
 
-/* The index of the parent, or NONE: a process whose parent is not in the snapshot is a root, and so
- * is one that seems older than its parent, whose pid then belongs to a stranger. */
+/* The index of the parent, or NONE for a root: its parent is not in the snapshot, or seems younger
+ * than the process, which means that the pid was reused. */
 static size_t parent_of(const struct forest *forest, size_t index)
 {
     const struct process_metric *process = &forest->processes->items[index];
@@ -147,7 +147,7 @@ static int forest_init(struct forest *forest, const struct process_list *process
         if (map_put(&forest->by_pid, (uint64_t)processes->items[i].pid, &processes->items[i]) < 0)
             return -ENOMEM;
     }
-    /* From the back, so that siblings stand in their order. */
+    /* Backwards, so that siblings keep their order. */
     for (size_t i = processes->count; i > 0; i--) {
         size_t parent = parent_of(forest, i - 1);
         if (parent == NONE)
@@ -158,9 +158,8 @@ static int forest_init(struct forest *forest, const struct process_list *process
     return 0;
 }
 
-/* Appends a root and all below it, depth first. Parents are never younger than their children and
- * no process is its own parent, but equal starts could still close a circle: no more lines are
- * written than there is room for. */
+/* Appends a root and its descendants, depth first. Processes with equal start times could form a
+ * cycle of parents, so the number of lines is bounded. */
 static void append_tree(const struct forest *forest, size_t root, struct lines *lines)
 {
     size_t index = root;
@@ -248,7 +247,7 @@ static void append_line(const struct columns *columns, const struct line *line, 
         used += append_cell(columns->fields[i], line->process, out) + 1;
         text_append_char(out, ' ');
     }
-    /* Deep trees must not push the command out of sight. */
+    /* The indentation of deep trees must leave room for the command. */
     size_t indent = MIN((size_t)line->depth * 2, (used < width ? width - used : 0) / 2);
     indent = MIN(indent, (size_t)40);
     text_append_repeated(out, ' ', indent);

@@ -1,5 +1,5 @@
-/* Processes as a table for a terminal: columns from the field table, the longest one last.
- * Pure: a snapshot and a size in, text out. */
+/* Formats processes as a table for a terminal. The columns come from the field table; the command,
+ * the longest one, is last. A pure function. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,11 +8,11 @@
 #include "model/snapshot.h"
 
 struct process_table_options {
-    size_t columns; /* of the terminal; SIZE_MAX: no end */
+    size_t columns; /* of the terminal; SIZE_MAX: unlimited */
     bool as_tree;   /* children below their parents, else by CPU, then memory */
     bool with_bold_heading;
 };
 
-/* 0 or -ENOMEM. */
+/* Appends the table. Returns 0 or -ENOMEM. */
 int process_table_format(const struct snapshot *snapshot,
                          const struct process_table_options *options, struct text *out);

@@ -94,10 +94,12 @@ static int open_any(struct reader *reader, const struct reader_options *options,
     }
     reader->answered = READER_STORE;
     int r = open_store(reader, &store_words);
-    if (r < 0)
+    if (r < 0) {
         say_closed(reader, daemon_error, &daemon_words, r, &store_words, error);
-    /* A daemon that rejects this user is normal; any other failure is worth a note. */
-    else if (daemon_error == -EACCES)
+        return r == -ENOENT ? daemon_error : r;
+    }
+    /* That it does not let in whom it does not know is as it should be; the rest is trouble. */
+    if (daemon_error == -EACCES)
         reader->unasked = daemon_words;
     else if (daemon_error != -ENOENT && daemon_error != -ENAMETOOLONG)
         set_note(reader, "%s; this is from '%s'", daemon_words.text, reader->database_path);

@@ -8,8 +8,8 @@
 #include "base/macros.h"
 #include "cli/arguments.h"
 #include "cli/follow.h"
-#include "detect/admission.h"
 #include "cli/process-table.h"
+#include "detect/admission.h"
 
 /* ---- arguments ---- */
 
@@ -17,6 +17,7 @@ static const struct command_option options[] = {
     {"job", 'j', "ID", ""},
     {"wait", 'w', NULL, ""},
     {"interval", 0, "TIME", ""},
+    {"step", 0, "N", "", .old_name = "sheet"},
 };
 
 static char error[256];
@@ -30,7 +31,7 @@ static int parse(struct arguments *arguments, bool stops_at_word, char **argv)
                            error, sizeof(error));
 }
 
-#define ARGV(...) ((char *[]){__VA_ARGS__, NULL})
+#define ARGV(...) ((char *[]){W("verb"), __VA_ARGS__, NULL})
 /* String literals are const, argv is not. */
 #define W(text) ((char[]){text})
 
@@ -54,7 +55,7 @@ static void test_options_and_words(void **state _unused_)
     assert_int_equal(arguments.count, 1);
 }
 
-static void test_the_command_s_own_options_are_not_ours(void **state _unused_)
+static void test_options_of_the_command(void **state _unused_)
 {
     struct arguments arguments;
 
@@ -67,6 +68,26 @@ static void test_the_command_s_own_options_are_not_ours(void **state _unused_)
     assert_string_equal(arguments.words[1], "--");
 }
 
+static void test_familiar_forms(void **state _unused_)
+{
+    struct arguments arguments;
+
+    assert_int_equal(parse(&arguments, false, ARGV(W("-jnightly"), W("--step"), W("3"))), 0);
+    assert_string_equal(arguments_value(&arguments, "job"), "nightly");
+    assert_string_equal(arguments_value(&arguments, "step"), "3");
+    assert_int_equal(parse(&arguments, true, ARGV(W("-wjx"), W("--sheet=4"), W("a"), W("-w"))), 0);
+    assert_true(arguments_has(&arguments, "wait"));
+    assert_string_equal(arguments_value(&arguments, "job"), "x");
+    assert_string_equal(arguments_value(&arguments, "step"), "4");
+    assert_int_equal(arguments.count, 2);
+    assert_int_equal(arguments.before_dashes, 2);
+    assert_int_equal(parse(&arguments, false, ARGV(W("a"), W("-w"), W("--"), W("b"), W("-j"))), 0);
+    assert_int_equal(arguments.count, 3);
+    assert_int_equal(arguments.before_dashes, 1);
+    assert_string_equal(arguments.words[1], "b");
+    assert_string_equal(arguments.words[2], "-j");
+}
+
 static void assert_misused(char **argv, const char *reason)
 {
     struct arguments arguments;
@@ -74,17 +95,21 @@ static void assert_misused(char **argv, const char *reason)
     assert_string_equal(error, reason);
 }
 
-static void test_wrong_usage_is_named(void **state _unused_)
+static void test_wrong_usage(void **state _unused_)
 {
     assert_misused(ARGV(W("--intervall=3")),
                    "unknown option '--intervall'; did you mean '--interval'?");
     assert_misused(ARGV(W("--zzz")), "unknown option '--zzz'");
     assert_misused(ARGV(W("-x")), "unknown option '-x'");
+    assert_misused(ARGV(W("-wx")), "unknown option '-x'");
+    assert_misused(ARGV(W("-interval")), "unknown option '-interval'; did you mean '--interval'?");
+    assert_misused(ARGV(W("-j")), "option '--job' needs a value (ID)");
+    assert_misused(ARGV(W("--job"), W("--"), W("x")), "option '--job' needs a value (ID)");
     assert_misused(ARGV(W("--job")), "option '--job' needs a value (ID)");
     assert_misused(ARGV(W("--wait=1")), "option '--wait' takes no value");
 
-    char *many[ARGUMENTS_MAX_OPTIONS + 2] = {NULL}, word[] = "--wait";
-    for (size_t i = 0; i <= ARGUMENTS_MAX_OPTIONS; i++)
+    char *many[ARGUMENTS_MAX_OPTIONS + 3] = {W("verb")}, word[] = "--wait";
+    for (size_t i = 1; i <= ARGUMENTS_MAX_OPTIONS + 1; i++)
         many[i] = word;
     assert_misused(many, "too many options");
 }
@@ -162,7 +187,7 @@ static void test_deep_tree_fits_the_terminal(void **state _unused_)
     }
 }
 
-static void test_a_circle_of_parents_ends(void **state _unused_)
+static void test_cycle_of_parents(void **state _unused_)
 {
     struct process_metric processes[] = {make(1, 2, 0, "a"), make(2, 1, 0, "b"),
                                          make(3, 3, 0, "c")};
@@ -245,7 +270,7 @@ static void test_a_type_that_needs_more_is_refused(void **state _unused_)
     assert_true(judge(1000, 599, 0, &estimate).allowed);
 }
 
-/* ---- what is followed ---- */
+/* ---- selection of events ---- */
 
 static struct news make_news(int event_type, int64_t pid, const char *job_id, const char *run_id)
 {
@@ -259,54 +284,55 @@ static struct news make_news(int event_type, int64_t pid, const char *job_id, co
     return news;
 }
 
-static void test_what_is_followed(void **state _unused_)
+static void test_selection_of_events(void **state _unused_)
 {
     const struct news exit = make_news(EVENT_EXIT, 7, "make", "r-1");
     const struct news gap = {.event = "monitor.gap", .kind = NEWS_GAP};
     const struct news job = {.event = "job.started", .job_id = "make", .kind = NEWS_JOB};
     struct follow_options follow = {.filter = EVENT_FILTER_ALL};
 
-    assert_true(follow_wants(&follow, &exit) && follow_wants(&follow, &gap) &&
-                follow_wants(&follow, &job));
+    assert_true(follow_matches(&follow, &exit) && follow_matches(&follow, &gap) &&
+                follow_matches(&follow, &job));
     follow.job = "make";
-    assert_true(follow_wants(&follow, &exit) && follow_wants(&follow, &job));
-    assert_false(follow_wants(&follow, &gap));
+    assert_true(follow_matches(&follow, &exit) && follow_matches(&follow, &job));
+    assert_false(follow_matches(&follow, &gap));
     follow.job = "r-1";
-    assert_true(follow_wants(&follow, &exit));
-    assert_false(follow_wants(&follow, &job));
+    assert_true(follow_matches(&follow, &exit));
+    assert_false(follow_matches(&follow, &job));
     follow.job = "mak";
-    assert_false(follow_wants(&follow, &exit));
+    assert_false(follow_matches(&follow, &exit));
 
     follow = (struct follow_options){.filter = EVENT_FILTER_ALL};
     follow.filter.event_type = EVENT_EXIT;
-    assert_true(follow_wants(&follow, &exit));
-    assert_false(follow_wants(&follow, &job) || follow_wants(&follow, &gap));
+    assert_true(follow_matches(&follow, &exit));
+    assert_false(follow_matches(&follow, &job) || follow_matches(&follow, &gap));
     follow.filter.event_type = EVENT_KILL;
-    assert_false(follow_wants(&follow, &exit));
+    assert_false(follow_matches(&follow, &exit));
 
     follow = (struct follow_options){.filter = EVENT_FILTER_ALL};
     follow.filter.pid = 7;
-    assert_true(follow_wants(&follow, &exit));
-    assert_false(follow_wants(&follow, &job));
+    assert_true(follow_matches(&follow, &exit));
+    assert_false(follow_matches(&follow, &job));
     follow.filter.pid = 8;
-    assert_false(follow_wants(&follow, &exit));
+    assert_false(follow_matches(&follow, &exit));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options_and_words),
-        cmocka_unit_test(test_the_command_s_own_options_are_not_ours),
-        cmocka_unit_test(test_wrong_usage_is_named),
+        cmocka_unit_test(test_options_of_the_command),
+        cmocka_unit_test(test_familiar_forms),
+        cmocka_unit_test(test_wrong_usage),
         cmocka_unit_test(test_table_by_use),
         cmocka_unit_test(test_table_as_tree),
         cmocka_unit_test(test_deep_tree_fits_the_terminal),
-        cmocka_unit_test(test_a_circle_of_parents_ends),
+        cmocka_unit_test(test_cycle_of_parents),
         cmocka_unit_test(test_table_fits_the_terminal),
         cmocka_unit_test(test_free_memory_decides_alone),
         cmocka_unit_test(test_what_cannot_be_read_refuses),
         cmocka_unit_test(test_a_type_that_needs_more_is_refused),
-        cmocka_unit_test(test_what_is_followed),
+        cmocka_unit_test(test_selection_of_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
