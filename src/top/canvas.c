@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
 
@@ -111,7 +112,7 @@ void row_clear(struct canvas *canvas, unsigned row)
     at->whole = LOOK_PLAIN;
 }
 
-/* Pieces of one look side by side are one. */
+/* Adjacent pieces of the same look are merged. */
 static void extend_span(struct canvas *canvas, struct canvas_row *row, enum look look,
                         size_t offset, unsigned column)
 {
@@ -126,15 +127,18 @@ static void extend_span(struct canvas *canvas, struct canvas_row *row, enum look
         canvas->error = -ENOMEM;
 }
 
-/* One character; whether there was room for it. */
+/* Appends one character; returns false if it does not fit. */
 static bool put_character(struct canvas *canvas, struct canvas_row *row, const char *bytes,
                           size_t length, uint32_t character)
 {
-    unsigned columns = utf8_columns(character);
+    const char *ascii = canvas->is_ascii ? ascii_find(character) : NULL;
+    unsigned columns = ascii ? (unsigned)strlen(ascii) : utf8_columns(character);
 
     if (row->width + columns > canvas->columns)
         return false;
-    if (canvas->is_ascii && character > 0x7E)
+    if (ascii)
+        text_append_string(&row->bytes, ascii);
+    else if (canvas->is_ascii && character > 0x7E)
         text_append_repeated(&row->bytes, '?', columns);
     else
         text_append(&row->bytes, bytes, length);
@@ -181,7 +185,7 @@ void row_printf(struct canvas *canvas, unsigned row, enum look look, const char 
         canvas->error = text_error(&text);
 }
 
-/* "…" is what text that was cut ends in. */
+/* Text that was cut ends in "…"; in ASCII its replacement must be one column wide too. */
 static void put_cut(struct canvas *canvas, unsigned row, enum look look, const struct text *text)
 {
     static const char ellipsis[] = "…";

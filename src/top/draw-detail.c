@@ -7,9 +7,9 @@
 #include "report/figures.h"
 #include "top/draw.h"
 
-#define DETAIL_ROWS_OF_PROCESS 8 /* with two of a command line, without its job and an anomaly */
+#define DETAIL_ROWS_OF_PROCESS 8 /* two for the command line, none for a job or an anomaly */
 #define DETAIL_ROWS_OF_GROUP   6
-#define LABEL_COLUMNS          9
+#define LABEL_COLUMNS          10
 #define SYSCALLS_SHOWN         5
 #define SPARK_MAX              60
 
@@ -20,7 +20,7 @@ static void put_label(struct canvas *canvas, unsigned row, const char *label)
     row_pad(canvas, row, LOOK_PLAIN, 1 + LABEL_COLUMNS);
 }
 
-/* "rss 812.4M", by the field's own table entry. */
+/* A label and a figure as the field table formats it: "rss 812.4M". */
 static void put_field(struct canvas *canvas, unsigned row, const char *word,
                       const struct process_metric *figures, const char *name)
 {
@@ -46,7 +46,7 @@ static const char *state_word(char state)
     }
 }
 
-/* Bytes of a visible text that fill so many columns. */
+/* The number of bytes of visible text that fit the columns. */
 static size_t fit(const char *text, size_t columns)
 {
     size_t length = strlen(text), used = 0, i = 0;
@@ -62,7 +62,7 @@ static size_t fit(const char *text, size_t columns)
     return i;
 }
 
-/* The command line over as many rows as it takes, `most` at most; how many. */
+/* Wraps the command line over at most `most` rows; returns the number used. */
 static unsigned put_command(struct canvas *canvas, unsigned row, const char *command, unsigned most)
 {
     _cleanup_text_ struct text visible = {0};
@@ -88,7 +88,7 @@ static double find_max(const struct trail *trail, double (*point)(const struct t
     double max = REAL_UNKNOWN;
 
     for (unsigned i = 0; i < TRAIL_POINTS; i++)
-        max = fmax(max, point(trail, i)); /* which passes over the unknown */
+        max = fmax(max, point(trail, i)); /* fmax() skips unknown values */
     return max;
 }
 
@@ -121,11 +121,11 @@ static void put_memory(const struct screen *screen, const struct row *selected,
         put_field(canvas, row, "rss", selected->figures, "rss_mb");
         put_field(canvas, row, "peak", selected->figures, "peak_rss_mb");
     } else {
-        const struct process_metric sums = {.rss_mb = selected->job ? selected->job->unique_mb
-                                                                    : REAL_UNKNOWN};
-        put_field(canvas, row, "sum", selected->figures, "rss_mb");
+        const struct process_metric unique = {.rss_mb = selected->job ? selected->job->unique_mb
+                                                                      : REAL_UNKNOWN};
+        put_field(canvas, row, "all processes", selected->figures, "rss_mb");
         if (selected->kind == ROW_JOB)
-            put_field(canvas, row, "unique", &sums, "rss_mb");
+            put_field(canvas, row, "without shared pages", &unique, "rss_mb");
     }
     row_pad(canvas, row, LOOK_PLAIN, 1 + LABEL_COLUMNS + 32);
     if (real_is_known(max)) {
@@ -138,7 +138,7 @@ static void put_memory(const struct screen *screen, const struct row *selected,
                trail_mb, max);
 }
 
-/* ---- of a process ---- */
+/* ---- a process ---- */
 
 static void put_state(const struct screen *screen, const struct row *selected,
                       struct canvas *canvas, unsigned row)
@@ -169,10 +169,10 @@ static void put_more(const struct row *selected, struct canvas *canvas, unsigned
 {
     const struct process_metric *figures = selected->figures;
 
-    put_label(canvas, row, "holds");
+    put_label(canvas, row, "resources");
     put_field(canvas, row, "threads", figures, "threads");
     put_field(canvas, row, "fds", figures, "open_fds");
-    put_field(canvas, row, "of", figures, "fd_limit");
+    put_field(canvas, row, "fd limit", figures, "fd_limit");
     put_field(canvas, row, "virt", figures, "vms_mb");
     put_field(canvas, row, "shared", figures, "shared_mb");
     put_field(canvas, row, "read", figures, "read_bytes");
@@ -216,7 +216,7 @@ static void put_job(const struct row *selected, struct canvas *canvas, unsigned 
     put_label(canvas, row, "job");
     row_visible(canvas, row, LOOK_JOB, figures->job_id ? figures->job_id : "none", SIZE_MAX);
     if (int_is_known(figures->sheet_num))
-        row_printf(canvas, row, LOOK_PLAIN, "  sheet %lld", (long long)figures->sheet_num);
+        row_printf(canvas, row, LOOK_PLAIN, "  step %lld", (long long)figures->sheet_num);
     if (figures->run_id) {
         row_put(canvas, row, LOOK_DIM, "  run ");
         row_visible(canvas, row, LOOK_DIM, figures->run_id, SIZE_MAX);
@@ -257,7 +257,7 @@ static void draw_process(const struct screen *screen, const struct row *selected
         put_syscalls(selected, canvas, row++);
 }
 
-/* ---- of a job ---- */
+/* ---- a job, a step or the other processes ---- */
 
 static void draw_group(const struct screen *screen, const struct row *selected,
                        struct canvas *canvas, unsigned row, unsigned end)
@@ -268,7 +268,7 @@ static void draw_group(const struct screen *screen, const struct row *selected,
     if (row < end && selected->alarm)
         put_alarm(selected, canvas, row++);
     if (row < end) {
-        put_label(canvas, row, "holds");
+        put_label(canvas, row, "resources");
         row_printf(canvas, row, LOOK_BOLD, "%zu ", selected->processes);
         row_put(canvas, row, LOOK_DIM, "processes  ");
         put_field(canvas, row, "threads", selected->figures, "threads");
@@ -281,11 +281,11 @@ static void draw_group(const struct screen *screen, const struct row *selected,
     }
 }
 
-static void name_of(const struct row *row, char *into, size_t size)
+static void format_name(const struct row *row, char *into, size_t size)
 {
     switch (row->kind) {
     case ROW_PROCESS: snprintf(into, size, "process %lld", (long long)row->figures->pid); break;
-    case ROW_SHEET: snprintf(into, size, "sheet %lld", (long long)row->sheet_num); break;
+    case ROW_SHEET: snprintf(into, size, "step %lld", (long long)row->sheet_num); break;
     case ROW_JOB: snprintf(into, size, "job"); break;
     default: snprintf(into, size, "other processes"); break;
     }
@@ -308,7 +308,7 @@ void draw_detail(const struct screen *screen, struct canvas *canvas, struct part
     if (!part.count)
         return;
     if (selected)
-        name_of(selected, name, sizeof(name));
+        format_name(selected, name, sizeof(name));
     draw_rule(canvas, part.at, name, "Enter closes");
     if (!selected || part.count < 2)
         return;

@@ -7,7 +7,7 @@
 #include "report/figures.h"
 #include "top/draw.h"
 
-/* From here on there is room for words beside bars. */
+/* From this width on, text fits beside the bars. */
 #define BESIDE_COLUMNS 70
 
 /* ---- the title ---- */
@@ -18,15 +18,15 @@ static void append_figure(struct text *out, const struct record *record, const c
     field_format(record_find(record, name), object, SIZE_MAX, out);
 }
 
-/* "12 s", "2:14:09": nobody wants hundredths of how long it has been. */
-static void append_since(struct text *out, double seconds)
+/* "12 s", "2:14:09", without fractions. */
+static void append_duration(struct text *out, double seconds)
 {
-    const struct snapshot lasted = {.conductor_uptime_seconds = seconds};
+    const struct snapshot snapshot = {.conductor_uptime_seconds = seconds};
 
     if (seconds < 60)
         text_printf(out, "%.0f s", floor(fmax(seconds, 0)));
     else
-        append_figure(out, &snapshot_record, "conductor_uptime_seconds", &lasted);
+        append_figure(out, &snapshot_record, "conductor_uptime_seconds", &snapshot);
 }
 
 static void put_uptime(const struct screen *screen, struct canvas *canvas, unsigned row)
@@ -37,7 +37,7 @@ static void put_uptime(const struct screen *screen, struct canvas *canvas, unsig
 
     if (!real_is_known(seconds))
         return;
-    append_since(&uptime, seconds);
+    append_duration(&uptime, seconds);
     row_printf(canvas, row, LOOK_PLAIN, ", up %s", text_string(&uptime));
 }
 
@@ -47,7 +47,7 @@ static void put_host(const struct screen *screen, struct canvas *canvas, unsigne
 
     if (!host)
         return;
-    row_put(canvas, row, LOOK_PLAIN, " on ");
+    row_put(canvas, row, LOOK_PLAIN, row_width(canvas, row) > strlen("sonde ") ? " on " : "on ");
     row_visible(canvas, row, LOOK_BOLD, host, 24);
 }
 
@@ -56,10 +56,12 @@ static void put_live(const struct screen *screen, struct canvas *canvas, unsigne
     const struct feed_status *status = screen->status;
     bool is_daemon = status->kind == FEED_DAEMON;
 
-    row_put(canvas, row, LOOK_PLAIN, is_daemon ? "daemon" : "no daemon, by itself");
+    row_put(canvas, row, LOOK_PLAIN, is_daemon ? "daemon" : "");
     put_host(screen, canvas, row);
     if (is_daemon)
         put_uptime(screen, canvas, row);
+    else
+        row_put(canvas, row, LOOK_PLAIN, " (no daemon)");
     if (status->words[0]) {
         row_put(canvas, row, LOOK_DIM, canvas->glyphs->dot);
         row_visible(canvas, row, LOOK_DOUBTFUL, status->words, SIZE_MAX);
@@ -71,14 +73,14 @@ static void put_down(const struct screen *screen, struct canvas *canvas, unsigne
     const struct feed_status *status = screen->status;
     _cleanup_text_ struct text since = {0};
 
-    append_since(&since, screen->now - status->down_since);
+    append_duration(&since, screen->now - status->down_since);
     row_printf(canvas, row, LOOK_ALARM, " %s down for %s ",
                status->kind == FEED_DAEMON ? "daemon" : "collector", text_string(&since));
     row_put(canvas, row, LOOK_PLAIN, " ");
     row_visible(canvas, row, LOOK_DOUBTFUL, status->words, SIZE_MAX);
 }
 
-/* Where in the stored time it is. */
+/* The position in the stored time. */
 static void put_replay(const struct screen *screen, struct canvas *canvas, unsigned row)
 {
     const struct feed_status *status = screen->status;
@@ -163,7 +165,7 @@ static void put_memory(const struct snapshot *snapshot, struct canvas *canvas, u
     draw_meter(canvas, row, width - 4, ratio, look_of_ratio(ratio), text_string(&words));
 }
 
-/* What the driver does not tell takes no room, but for how busy it is. */
+/* Figures that the driver does not report are omitted, except the utilization. */
 static void append_gpu(struct text *words, const struct gpu_metric *gpu)
 {
     append_figure(words, &gpu_metric_record, "utilization_pct", gpu);
@@ -203,7 +205,7 @@ static void put_own_cost(const struct snapshot *snapshot, struct canvas *canvas,
     text_append_string(&words, "%, ");
     append_figure(&words, &snapshot_record, "daemon_rss_mb", snapshot);
     if (real_is_known(snapshot->collect_ms))
-        text_printf(&words, ", %.1f ms a snapshot", snapshot->collect_ms);
+        text_printf(&words, ", %.1f ms per snapshot", snapshot->collect_ms);
     row_put(canvas, row, LOOK_ACCENT, "own ");
     row_put(canvas, row, LOOK_DIM, text_string(&words));
 }
@@ -225,7 +227,7 @@ static void put_counts(const struct screen *screen, struct canvas *canvas, unsig
     struct human figure, of_shown;
 
     put_count(canvas, row, "Jobs", snapshot->running_jobs, LOOK_BOLD);
-    put_count(canvas, row, "Sheets", snapshot->active_sheets, LOOK_BOLD);
+    put_count(canvas, row, "Steps", snapshot->active_sheets, LOOK_BOLD);
     row_put(canvas, row, LOOK_ACCENT, "Processes ");
     if (int_is_known(snapshot->process_total) && (size_t)snapshot->process_total != shown)
         row_printf(canvas, row, LOOK_BOLD, "%s of ", figure_count(&of_shown, (int64_t)shown));
@@ -313,7 +315,7 @@ static void put_left(const struct screen *screen, struct canvas *canvas, unsigne
         put_memory(snapshot, canvas, row, width);
     else if (n - 2 < gpus->count)
         put_gpu(&gpus->items[n - 2], canvas, row, width);
-    else if (n == 2 && canvas->columns < BESIDE_COLUMNS) /* there is no room beside the bars */
+    else if (n == 2 && canvas->columns < BESIDE_COLUMNS) /* no room beside the bars */
         put_trouble(screen, canvas, row);
     else if (n == 2)
         put_own_cost(snapshot, canvas, row);
@@ -323,7 +325,7 @@ void draw_meters(const struct screen *screen, struct canvas *canvas, struct part
 {
     static void (*const texts[])(const struct screen *, struct canvas *,
                                  unsigned) = {put_counts, NULL, put_trouble};
-    /* Bars are for a glance: a wide screen need not be filled with them. */
+    /* On a wide screen, bars stay short enough to read at a glance. */
     unsigned width =
         canvas->columns >= BESIDE_COLUMNS ? MIN(canvas->columns / 2 - 2, 60U) : canvas->columns;
 

@@ -42,7 +42,7 @@ static void put_prompt(const struct screen *screen, struct canvas *canvas, unsig
     row_visible(canvas, row, LOOK_BOLD, screen->view->input, SIZE_MAX);
     row_put(canvas, row, LOOK_SELECTED, " ");
     if (screen->view->prompt == PROMPT_SEARCH && row_left(canvas, row) > 30)
-        row_put(canvas, row, LOOK_DIM, "  Enter done  F3 next  Esc leave");
+        row_put(canvas, row, LOOK_DIM, "  Enter done  F3 next  Esc cancel");
 }
 
 static void put_states(const struct screen *screen, struct canvas *canvas, unsigned row)
@@ -81,10 +81,10 @@ void draw_bar(const struct screen *screen, struct canvas *canvas, struct part pa
 struct box {
     unsigned at;   /* its first row */
     unsigned rows; /* within */
-    size_t first;  /* entry that is in its first row */
+    size_t first;  /* entry in its first row */
 };
 
-/* Rows that are given over to a list, from the top of the table on. */
+/* Clears the rows of the table for a list and draws its title. */
 static struct box open_box(const struct screen *screen, struct canvas *canvas, size_t count,
                            const char *title)
 {
@@ -134,13 +134,13 @@ static void put_entry(struct canvas *canvas, unsigned row, const struct key_entr
     row_put(canvas, row, LOOK_PLAIN, entry->meaning);
 }
 
-/* In as many columns as fit beside each other; up and down scroll. */
+/* In as many columns as fit; Up and Down scroll. */
 static void draw_help(const struct screen *screen, struct canvas *canvas)
 {
     const struct key_entry *entries[64];
     size_t count = list_known(screen, entries);
     struct box box =
-        open_box(screen, canvas, SIZE_MAX, " sonde top: what keys do; any other closes");
+        open_box(screen, canvas, SIZE_MAX, " sonde top: keys (any other key closes this help)");
     unsigned across = MAX(canvas->columns / PANEL_COLUMNS, 1U);
     size_t lines = (count + across - 1) / across;
     size_t first = lines > box.rows ? MIN(screen->view->panel_selected, lines - box.rows) : 0;
@@ -160,7 +160,7 @@ static void draw_sort(const struct screen *screen, struct canvas *canvas)
 {
     const struct field *fields[COLUMNS_SORTABLE_MAX];
     size_t count = columns_sortable(fields);
-    struct box box = open_box(screen, canvas, count, " sort by: Enter takes it, Esc leaves");
+    struct box box = open_box(screen, canvas, count, " sort by: Enter selects, Esc cancels");
 
     for (unsigned i = 0; i < box.rows; i++) {
         const struct field *field = fields[box.first + i];
@@ -175,7 +175,8 @@ static void draw_signals(const struct screen *screen, struct canvas *canvas)
 {
     _cleanup_text_ struct text title = {0};
 
-    text_printf(&title, " send to %s: Enter takes a signal, Esc leaves", screen->view->target_name);
+    text_printf(&title, " send a signal to %s: Enter selects, Esc cancels",
+                screen->view->target_name);
     struct box box = open_box(screen, canvas, signal_count, text_string(&title));
     for (unsigned i = 0; i < box.rows; i++) {
         const struct signal_entry *entry = &signal_table[box.first + i];
@@ -184,7 +185,7 @@ static void draw_signals(const struct screen *screen, struct canvas *canvas)
     mark_selected(screen, canvas, &box);
 }
 
-/* In the place of the keys, so that what it is about can still be seen. */
+/* In the bottom row, so that the selected process stays visible. */
 static void draw_confirm(const struct screen *screen, struct canvas *canvas)
 {
     struct layout layout = screen_layout(screen, canvas->rows, canvas->columns);

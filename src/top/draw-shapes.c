@@ -45,7 +45,7 @@ void draw_rule(struct canvas *canvas, unsigned row, const char *word, const char
     }
 }
 
-/* In eighths of a column, where there are such glyphs. */
+/* In eighths of a column, where the glyphs exist. */
 static void fill_bar(struct canvas *canvas, unsigned row, unsigned width, double ratio,
                      enum look look)
 {
@@ -53,7 +53,7 @@ static void fill_bar(struct canvas *canvas, unsigned row, unsigned width, double
     unsigned eighths = (unsigned)lround(fmin(fmax(ratio, 0), 1) * width * EIGHTHS);
     unsigned full = eighths / EIGHTHS, part = eighths % EIGHTHS;
 
-    if (ratio > 0 && !eighths) /* a little is not nothing */
+    if (ratio > 0 && !eighths) /* a small value differs from zero */
         part = 1;
     row_repeat(canvas, row, look, glyphs->bar[EIGHTHS], full);
     if (part && full < width) {
@@ -66,7 +66,7 @@ static void fill_bar(struct canvas *canvas, unsigned row, unsigned width, double
 void draw_meter(struct canvas *canvas, unsigned row, unsigned width, double ratio, enum look look,
                 const char *words)
 {
-    unsigned words_width = (unsigned)strlen(words) + 3; /* they are ASCII */
+    unsigned words_width = (unsigned)strlen(words) + 3; /* ASCII */
 
     if (words_width + 4 <= width) {
         row_put(canvas, row, LOOK_DIM, "[");

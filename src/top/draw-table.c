@@ -55,7 +55,7 @@ static enum look look_of_state(char state)
     }
 }
 
-/* What is nothing, or next to it, is not what one looks for. */
+/* Values near zero are dimmed. */
 static enum look look_of_cell(const struct field *field, const struct row *row)
 {
     const void *at = (const char *)row->figures + field->offset;
@@ -93,7 +93,7 @@ static void put_cell(const struct cells *cells, const struct shown_column *colum
     enum look look = look_of_cell(column->field, row);
     bool is_blank = row->kind != ROW_PROCESS && strcmp(text_string(&cell), "-") == 0;
 
-    if (is_blank) { /* of a job there is no such figure, known or not */
+    if (is_blank) { /* groups have no such figure */
         row_repeat(cells->canvas, at, LOOK_PLAIN, " ", column->width + 1);
         return;
     }
@@ -105,7 +105,7 @@ static void put_cell(const struct cells *cells, const struct shown_column *colum
     row_put(cells->canvas, at, LOOK_PLAIN, " ");
 }
 
-/* ---- what stands in the last column ---- */
+/* ---- the last column ---- */
 
 static void put_progress(const struct job_progress *progress, struct canvas *canvas, unsigned row)
 {
@@ -121,7 +121,7 @@ static void put_progress(const struct job_progress *progress, struct canvas *can
     }
     text_done(&words);
     if (int_is_known(progress->current_sheet))
-        row_printf(canvas, row, LOOK_PLAIN, "  sheet %lld", (long long)progress->current_sheet);
+        row_printf(canvas, row, LOOK_PLAIN, "  step %lld", (long long)progress->current_sheet);
     if (progress->status) {
         row_put(canvas, row, LOOK_PLAIN, "  ");
         row_visible(canvas, row, LOOK_DIM, progress->status, 24);
@@ -145,7 +145,7 @@ static void put_group(const struct row *row, struct canvas *canvas, unsigned at)
     if (row->kind == ROW_JOB)
         row_visible(canvas, at, LOOK_JOB, row->job->job_id, SIZE_MAX);
     else if (row->kind == ROW_SHEET)
-        row_printf(canvas, at, LOOK_JOB, "sheet %lld", (long long)row->sheet_num);
+        row_printf(canvas, at, LOOK_JOB, "step %lld", (long long)row->sheet_num);
     else
         row_put(canvas, at, LOOK_ACCENT, "other processes");
     if (row->alarm) {
@@ -163,7 +163,7 @@ static void put_group(const struct row *row, struct canvas *canvas, unsigned at)
 static void put_branches(const struct cells *cells, const struct row *row, unsigned at)
 {
     const struct glyphs *glyphs = cells->canvas->glyphs;
-    /* Deep trees must not push the command out of sight. */
+    /* The branches of deep trees must leave room for the command. */
     unsigned room = row_left(cells->canvas, at) / 2 / 3;
     unsigned depth = MIN(row->depth, room);
     bool is_tree = cells->screen->view->arrangement == AS_TREE;
@@ -227,7 +227,7 @@ static bool uses_gpu(const struct snapshot *snapshot)
     return false;
 }
 
-/* Why there are no rows: a daemon may show some processes only, and a job may have none. */
+/* Explains an empty table: a daemon may send only some processes, and a job may have none. */
 static void put_nothing(const struct screen *screen, struct canvas *canvas, unsigned at)
 {
     const struct snapshot *snapshot = screen->frame->snapshot;
@@ -236,13 +236,12 @@ static void put_nothing(const struct screen *screen, struct canvas *canvas, unsi
 
     if (screen->view->filter[0] && shown < total)
         row_printf(canvas, at, LOOK_DIM,
-                   "  nothing matches among the %lld of %lld processes that are shown; Esc drops"
-                   " the filter",
+                   "  no match among the %lld of %lld processes shown; Esc clears the filter",
                    shown, total);
     else if (screen->view->filter[0])
-        row_printf(canvas, at, LOOK_DIM, "  nothing matches the filter; Esc drops it");
+        row_printf(canvas, at, LOOK_DIM, "  no process matches the filter; Esc clears it");
     else if (total)
-        row_printf(canvas, at, LOOK_DIM, "  the job has no processes now, if there is such a job");
+        row_printf(canvas, at, LOOK_DIM, "  the job does not exist or has no processes now");
     else
         row_printf(canvas, at, LOOK_DIM, "  no processes");
 }

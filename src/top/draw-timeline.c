@@ -17,7 +17,7 @@ static enum look look_of(const struct headline *headline)
         {"job.started", LOOK_JOB},         {"sheet.started", LOOK_JOB}, {"job.progress", LOOK_NEWS},
     };
 
-    if (headline->tint == TINT_BAD) /* an exit may have failed */
+    if (headline->tint == TINT_BAD) /* a failed exit */
         return LOOK_BAD;
     for (size_t i = 0; i < ARRAY_SIZE(looks); i++)
         if (strcmp(looks[i].event, headline->event) == 0)
@@ -55,5 +55,5 @@ void draw_timeline(const struct screen *screen, struct canvas *canvas, struct pa
                  part.at + 1 + (unsigned)i);
     if (!shown && part.count > 1)
         row_put(canvas, part.at + 1, LOOK_DIM,
-                "  births, ends, signals and anomalies of jobs stand here as they happen");
+                "  process starts, exits, signals and anomalies of jobs appear here");
 }

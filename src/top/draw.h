@@ -1,4 +1,4 @@
-/* The parts of the screen, for screen.c alone: each draws into the rows that the layout gave it. */
+/* The parts of the screen, for screen.c only. Each draws into the rows that the layout gives it. */
 #pragma once
 
 #include "top/screen.h"
@@ -8,26 +8,26 @@ void draw_meters(const struct screen *screen, struct canvas *canvas, struct part
 void draw_table(const struct screen *screen, struct canvas *canvas, struct part heading,
                 struct part part);
 void draw_detail(const struct screen *screen, struct canvas *canvas, struct part part);
-/* Rows that it would fill, with its rule. */
+/* The rows that the detail part needs, with its rule. */
 unsigned detail_rows(const struct screen *screen);
 void draw_timeline(const struct screen *screen, struct canvas *canvas, struct part part);
 void draw_bar(const struct screen *screen, struct canvas *canvas, struct part part);
-/* Over all the rest. */
+/* Draws over the other parts. */
 void draw_panel(const struct screen *screen, struct canvas *canvas);
 
-/* ---- what they share ---- */
+/* ---- shared ---- */
 
 enum look look_of_tint(enum tint tint);
 enum look look_of_severity(int severity);
 
-/* "── events ─────": a rule with a word in it, and perhaps one at its end. */
+/* "── events ─────": a rule with a title and, unless `end` is NULL, text at its end. */
 void draw_rule(struct canvas *canvas, unsigned row, const char *word, const char *end);
 
-/* A bar of `width` columns: as much of it as `ratio` (0 to 1; unknown: none), with words at its
- * right end. */
+/* A bar of `width` columns, filled to `ratio` (0 to 1; unknown: empty), with text at its right end.
+ */
 void draw_meter(struct canvas *canvas, unsigned row, unsigned width, double ratio, enum look look,
                 const char *words);
-/* Good, doubtful or bad, by how full it is. */
+/* Good, doubtful or bad, by the fill ratio. */
 enum look look_of_ratio(double ratio);
 
 /* The latest points of a series, the newest at the right, from 0 to `top`. */

@@ -1,4 +1,4 @@
-/* What keys do: one listing, from which the help screen and the bar at the bottom are drawn too. */
+/* The key bindings: one table, from which the help screen and the bottom bar derive as well. */
 #pragma once
 
 #include <stdbool.h>
@@ -68,11 +68,11 @@ enum action {
     ACTION_QUIT,
 };
 
-/* Where a key means anything. */
+/* When a key has an effect. */
 enum key_scope {
     KEY_ALWAYS,
-    KEY_LIVE,    /* not in a history, where nothing can be changed any more */
-    KEY_HISTORY, /* there alone */
+    KEY_LIVE,    /* not in a replay */
+    KEY_HISTORY, /* only in a replay */
 };
 
 #define KEY_CODES_MAX 5
@@ -82,14 +82,14 @@ struct key_entry {
     int codes[KEY_CODES_MAX]; /* 0 ends them */
     const char *keys;         /* as the help names them */
     const char *meaning;
-    const char *bar; /* at the bottom, beside the last key that is named; NULL: not there */
+    const char *bar; /* label in the bottom bar; NULL: not shown there */
     enum key_scope scope;
 };
 
 extern const struct key_entry key_table[];
 extern const size_t key_count;
 
-/* What changes which keys there are. */
+/* Conditions that enable or disable keys. */
 struct key_world {
     bool is_history;
     bool is_readonly;

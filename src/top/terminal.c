@@ -17,7 +17,7 @@
 #include "top/curses-loader.h"
 #include "top/keys.h"
 
-/* Long enough for the bytes of one key over a slow line, short enough for Esc to feel at once. */
+/* Long enough for the bytes of one key over a slow line, short enough for Esc to feel immediate. */
 #define ESCAPE_MSEC 25
 
 struct terminal {
@@ -27,7 +27,7 @@ struct terminal {
     FILE *keys; /* NULL: standard input */
     bool with_colour;
     bool is_suspended;
-    unsigned rows, columns; /* that ncurses knows of */
+    unsigned rows, columns; /* the size that ncurses has */
     struct canvas shown;
 };
 
@@ -37,7 +37,7 @@ struct terminal {
 
 static const struct {
     short foreground, background;
-    attr_t with_colour; /* beside it */
+    attr_t with_colour; /* in addition to the colours */
     attr_t without;
 } looks[LOOK_COUNT] = {
     [LOOK_PLAIN] = {DEFAULT, DEFAULT, A_NORMAL, A_NORMAL},
@@ -67,7 +67,7 @@ static void make_looks(struct terminal *terminal)
         terminal->with_colour = false;
         return;
     }
-    /* A terminal that cannot have its own background back has black. */
+    /* Without support for the default background, use black. */
     short background = curses->use_default_colors() == OK ? DEFAULT : COLOR_BLACK;
     short foreground = background == DEFAULT ? DEFAULT : COLOR_WHITE;
     for (short i = 0; i < LOOK_COUNT; i++)
@@ -87,26 +87,24 @@ static void set_look(const struct terminal *terminal, enum look look)
 
 /* ---- starting and stopping ---- */
 
-bool terminal_knows_utf8(void)
+bool terminal_set_locale(void)
 {
     setlocale(LC_CTYPE, "");
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-static int refuse(struct terminal_error *error, int r, const char *words)
+static int set_error(struct terminal_error *error, int r, const char *message)
 {
     const char *name = getenv("TERM");
 
-    snprintf(error->text, sizeof(error->text), "%s (TERM is '%.40s')", words, name ? name : "");
+    snprintf(error->text, sizeof(error->text), "%s (TERM is '%.40s')", message, name ? name : "");
     return r;
 }
 
-/* Standard input once more, so that reading it never waits: while a shell takes the terminal back
- * and gives it away again, what was there to read may be the shell's by the time that it is read,
- * and with a shell's modes the next key would only come with the next line. Standard input itself
- * is shared with others, who expect it to wait. NULL: it cannot be had, as for another user's
- * terminal.
- */
+/* Opens standard input a second time, non-blocking: while a shell takes the terminal back and
+ * returns it, pending input may be consumed by the shell before it is read here, and a blocking
+ * read would then wait for a whole line. Standard input itself is shared with programs that expect
+ * it to block. Returns NULL if it cannot be opened, such as another user's terminal. */
 static FILE *open_keys(void)
 {
     _cleanup_close_ int fd = open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -124,10 +122,10 @@ static int open_screen(struct terminal *terminal, struct terminal_error *error)
     terminal->keys = open_keys();
     terminal->screen = curses->newterm(NULL, stdout, terminal->keys ? terminal->keys : stdin);
     if (!terminal->screen)
-        return refuse(error, -ENOTTY, "this terminal cannot be used; set TERM, or use --json");
+        return set_error(error, -ENOTTY, "this terminal cannot be used; set TERM, or use --json");
     terminal->window = curses->newwin(0, 0, 0, 0);
     if (!terminal->window)
-        return refuse(error, -ENOMEM, "no memory left for the screen");
+        return set_error(error, -ENOMEM, "out of memory");
     curses->cbreak();
     curses->noecho();
     curses->nonl();
@@ -155,7 +153,7 @@ int terminal_start(const struct terminal_options *options, struct terminal **ret
         snprintf(error->text, sizeof(error->text),
                  "the screen needs ncurses (package libncursesw6), or use --json: %s", reason);
     else if (r < 0)
-        refuse(error, r, reason);
+        set_error(error, r, reason);
     else
         r = open_screen(terminal, error);
     if (r < 0) {
@@ -223,8 +221,8 @@ static bool is_same_row(const struct canvas_row *a, const struct canvas_row *b)
     return !a->bytes.length || memcmp(a->bytes.bytes, b->bytes.bytes, a->bytes.length) == 0;
 }
 
-/* Each piece is put where it belongs: a terminal that measures a character otherwise shifts the
- * rest of a piece, never the rest of a row. */
+/* Each piece is placed at its own column, so a terminal that measures a character differently
+ * shifts only the rest of the piece, not the rest of the row. */
 static void draw_span(const struct terminal *terminal, int y, const struct canvas_row *row,
                       const struct canvas_span *span)
 {
@@ -306,7 +304,7 @@ void terminal_show(struct terminal *terminal, const struct canvas *canvas, bool 
             continue;
         draw_row(terminal, (int)i, &canvas->items[i], canvas->columns);
         if (copy_row(&canvas->items[i], &shown->items[i]) < 0)
-            shown->items[i].width = UINT_MAX; /* it is drawn again the next time */
+            shown->items[i].width = UINT_MAX; /* draw it again next time */
     }
     curses->wnoutrefresh(terminal->window);
     curses->doupdate();
@@ -332,7 +330,7 @@ static int translate_special(wint_t code)
             return keys[i].key;
     if (code > KEY_F0 && code <= KEY_F0 + 12)
         return KEYS_F0 + (int)(code - KEY_F0);
-    return KEYS_FIRST; /* one that means nothing */
+    return KEYS_FIRST; /* no action */
 }
 
 static int translate(wint_t character)

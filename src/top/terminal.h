@@ -1,4 +1,4 @@
-/* The terminal: shows canvases and reads keys. All that knows of ncurses. */
+/* The terminal: shows canvases and reads keys. With curses-loader the only user of ncurses. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,26 +15,25 @@ struct terminal_error {
     char text[256];
 };
 
-/* Takes the terminal over. 0 or a negative errno, with words. */
+/* Switches the terminal to the screen. Returns 0, or a negative errno with a message in `error`. */
 int terminal_start(const struct terminal_options *options, struct terminal **ret,
                    struct terminal_error *error);
-/* Gives it back as it was. */
+/* Restores the terminal. */
 void terminal_stop(struct terminal *terminal);
 
-/* Whether what is not ASCII can be shown: by the locale, which is set by the first call. */
-bool terminal_knows_utf8(void);
+/* Sets the locale, for ncurses. Returns whether it is a UTF-8 one. */
+bool terminal_set_locale(void);
 
-/* Lets go of it for a while: the shell has it. */
+/* Returns the terminal to the shell until the next terminal_show(). */
 void terminal_suspend(struct terminal *terminal);
 
-/* Its size now; 0 if it has none. */
+/* The current size; 0 if unknown. */
 void terminal_size(const struct terminal *terminal, unsigned *ret_rows, unsigned *ret_columns);
 
-/* Draws the rows that are others than those that it shows. With `anew` all of them, whatever it is
- * thought to show. */
+/* Draws the rows that changed; with `anew`, all rows. */
 void terminal_show(struct terminal *terminal, const struct canvas *canvas, bool anew);
 
-/* What is readable when there are keys. */
+/* The descriptor to poll for keys. */
 int terminal_keys_fd(const struct terminal *terminal);
-/* The next key that waits (keys.h); 0: there is none. */
+/* The next pending key (keys.h); 0: none. */
 int terminal_key(struct terminal *terminal);

@@ -18,7 +18,7 @@
 #include "top/terminal.h"
 #include "top/users.h"
 
-/* Messages go and a daemon's absence gets longer though nothing comes in. */
+/* Messages expire and the time without a daemon grows even when no data arrives. */
 #define CLOCK_MSEC 1000
 
 struct top {
@@ -29,12 +29,12 @@ struct top {
     struct fd_watch *keys;
     struct signal_watch *signals;
     struct alarm *clock;
-    uv_check_t painter; /* draws once, however much came in */
+    uv_check_t painter; /* draws once per loop iteration */
     bool has_painter;
 
     struct feed_status status;
-    struct frame frame;   /* that is shown */
-    struct frame waiting; /* while it is paused: the latest */
+    struct frame frame;   /* shown */
+    struct frame waiting; /* the latest while paused */
     struct listing listing;
     struct view view;
     struct timeline timeline;
@@ -60,7 +60,7 @@ static void rebuild(struct top *top)
     if (!top->frame.snapshot)
         return;
     if (listing_build(&top->listing, &top->frame, &wish) < 0)
-        view_say(&top->view, LOOK_BAD, now(), "no memory left to show all rows");
+        view_message(&top->view, LOOK_BAD, now(), "out of memory: not all rows are shown");
     view_settle(&top->view, &top->listing, now());
 }
 
@@ -91,7 +91,7 @@ static void draw(struct top *top)
     view_set_page(&top->view, &top->listing, layout.table.count);
     screen_draw(&screen, &top->canvas);
     if (canvas_error(&top->canvas) < 0)
-        return; /* the last one that was drawn whole stays */
+        return; /* the last complete screen stays */
     terminal_show(top->terminal, &top->canvas, top->draws_anew);
     top->draws_anew = false;
 }
@@ -106,7 +106,7 @@ static void on_paint(uv_check_t *painter)
     draw(top);
 }
 
-/* ---- what comes in ---- */
+/* ---- data from the feed ---- */
 
 static void show_frame(struct top *top, struct frame *frame)
 {
@@ -163,12 +163,12 @@ static void on_clock(void *context)
     alarm_set(top->clock, CLOCK_MSEC);
 }
 
-/* ---- signals to others ---- */
+/* ---- sending signals ---- */
 
 static void send_signals(struct top *top)
 {
     struct view *view = &top->view;
-    size_t sent = 0, gone = 0, refused = 0;
+    size_t sent = 0, gone = 0, failed = 0;
     int error = 0;
     struct human name;
 
@@ -176,26 +176,26 @@ static void send_signals(struct top *top)
         int r = signal_send(&view->targets.items[i], view->signal);
         sent += r == 0;
         gone += r == -ESRCH;
-        refused += r < 0 && r != -ESRCH;
+        failed += r < 0 && r != -ESRCH;
         if (r < 0 && r != -ESRCH)
             error = r;
     }
     human_signal(&name, view->signal);
-    if (refused)
-        view_say(view, LOOK_BAD, now(), "%s: %zu refused (%s), %zu sent", name.text, refused,
-                 strerror(-error), sent);
+    if (failed)
+        view_message(view, LOOK_BAD, now(), "%s: %zu failed (%s), %zu sent", name.text, failed,
+                     strerror(-error), sent);
     else if (gone)
-        view_say(view, LOOK_DOUBTFUL, now(), "%s: %zu gone already, %zu sent", name.text, gone,
-                 sent);
+        view_message(view, LOOK_DOUBTFUL, now(), "%s: %zu already ended, %zu sent", name.text, gone,
+                     sent);
     else
-        view_say(view, LOOK_GOOD, now(), "%s sent to %s", name.text, view->target_name);
+        view_message(view, LOOK_GOOD, now(), "%s sent to %s", name.text, view->target_name);
     if (sent == view->targets.count)
         key_set_clear(&view->tagged);
 }
 
 /* ---- keys ---- */
 
-static void go_on(struct top *top)
+static void show_waiting_frame(struct top *top)
 {
     if (!top->view.is_paused && top->waiting.snapshot) {
         struct frame frame = top->waiting;
@@ -218,7 +218,7 @@ static void press(struct top *top, int key)
         rebuild(top);
     if (effect.quits)
         uv_stop(&top->loop);
-    go_on(top);
+    show_waiting_frame(top);
 }
 
 static bool has_hung_up(int fd)
@@ -239,9 +239,9 @@ static void on_keys(void *context, int fd)
         uv_stop(&top->loop);
 }
 
-/* ---- signals to us ---- */
+/* ---- receiving signals ---- */
 
-static void stop_for_a_while(struct top *top, int number)
+static void suspend(struct top *top, int number)
 {
     terminal_suspend(top->terminal);
     signals_stop_self(number, NULL, NULL);
@@ -254,10 +254,12 @@ static void on_signal(void *context, const struct signalfd_siginfo *info)
 
     switch (info->ssi_signo) {
     case SIGWINCH: top->is_dirty = true; break;
-    case SIGCONT: top->is_dirty = top->draws_anew = true; break; /* others have written on it */
+    case SIGCONT:
+        top->is_dirty = top->draws_anew = true;
+        break; /* other programs may have written to the terminal */
     case SIGTSTP:
     case SIGTTIN:
-    case SIGTTOU: stop_for_a_while(top, (int)info->ssi_signo); break;
+    case SIGTTOU: suspend(top, (int)info->ssi_signo); break;
     case SIGHUP:
     case SIGINT:
     case SIGQUIT:
@@ -266,7 +268,7 @@ static void on_signal(void *context, const struct signalfd_siginfo *info)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- start and stop ---- */
 
 static int start_feed(struct top *top, struct feed_error *error)
 {
@@ -281,7 +283,7 @@ static int start_screen(struct top *top, struct feed_error *error)
     const struct terminal_options options = {.with_colour = !top->options->without_colour};
     struct terminal_error words = {""};
 
-    top->is_ascii = !terminal_knows_utf8() || top->options->without_unicode;
+    top->is_ascii = !terminal_set_locale() || top->options->without_unicode;
     int r = terminal_start(&options, &top->terminal, &words);
     if (r < 0)
         snprintf(error->text, sizeof(error->text), "%s", words.text);
@@ -306,7 +308,7 @@ static int start_watches(struct top *top)
     return 0;
 }
 
-/* The terminal first: what is left to wait for is not to be looked at. */
+/* Restores the terminal first: the rest may take a moment. */
 static void stop(struct top *top)
 {
     fd_watch_close(top->keys);
@@ -316,7 +318,7 @@ static void stop(struct top *top)
     alarm_close(top->clock);
     if (top->has_painter)
         uv_close((uv_handle_t *)&top->painter, NULL);
-    while (uv_run(&top->loop, UV_RUN_DEFAULT)) /* a stop that was asked for before still counts */
+    while (uv_run(&top->loop, UV_RUN_DEFAULT)) /* an earlier uv_stop() may end one run */
         ;
     uv_loop_close(&top->loop);
     frame_done(&top->frame);
@@ -339,7 +341,7 @@ int top_run(const struct top_options *options, struct feed_error *error)
     int r = uv_loop_init(&top.loop);
     if (r < 0)
         return r;
-    signals_take_over(&original); /* before the thread, which inherits that they are blocked */
+    signals_take_over(&original); /* before the thread, which inherits the blocked signals */
     view_init(&top.view, &view);
     r = start_feed(&top, error);
     if (r == 0)

@@ -1,4 +1,4 @@
-/* `sonde top`: the screen, its keys and its feed in one loop, until it is quit. */
+/* `sonde top`: the screen, its keys and its feed in one loop, until the user quits. */
 #pragma once
 
 #include "client/feed.h"
@@ -10,6 +10,6 @@ struct top_options {
     bool without_colour;
 };
 
-/* stdin and stdout are a terminal. 0, or a negative errno with words in `error`; the terminal is as
- * it was in any case. */
+/* stdin and stdout must be a terminal, which is restored at the end. Returns 0, or a negative errno
+ * with a message in `error`. */
 int top_run(const struct top_options *options, struct feed_error *error);

@@ -51,7 +51,7 @@ struct listing_wish view_wish(const struct view *view)
     };
 }
 
-void view_say(struct view *view, enum look look, double now, const char *format, ...)
+void view_message(struct view *view, enum look look, double now, const char *format, ...)
 {
     va_list arguments;
 
@@ -79,7 +79,7 @@ static void keep_in_sight(struct view *view, const struct listing *listing)
         view->first = view->selected;
     if (view->selected - view->first >= page)
         view->first = view->selected - page + 1;
-    if (view->first + page > count) /* no blank rows while there are others */
+    if (view->first + page > count) /* no blank rows at the end while there are rows above */
         view->first = count > page ? count - page : 0;
 }
 
@@ -99,14 +99,13 @@ static size_t find_key(const struct listing *listing, uint64_t key)
     return SIZE_MAX;
 }
 
-/* The details stay those of one process, and what was found stays selected when the order changes.
- */
+/* While details, a match or a followed row are shown, the selection stays on that row. */
 static bool is_bound(const struct view *view)
 {
     return view->follows || view->has_detail || view->has_found;
 }
 
-/* A process says more than the job that it is in. */
+/* Prefers a process to the job that it belongs to. */
 static size_t find_first_alarm(const struct listing *listing)
 {
     size_t found = SIZE_MAX;
@@ -138,7 +137,7 @@ void view_settle(struct view *view, const struct listing *listing, double now)
     }
     if (view->follows && view->selected_key) {
         view->follows = false;
-        view_say(view, LOOK_DOUBTFUL, now, "what was followed is gone");
+        view_message(view, LOOK_DOUBTFUL, now, "the followed row is gone");
     }
     view->has_found = false;
     select_row(view, listing, view->selected);
@@ -180,9 +179,9 @@ static bool search_from(struct view *view, const struct listing *listing, size_t
 static void search_next(struct view *view, const struct listing *listing, double now)
 {
     if (!view->search[0])
-        view_say(view, LOOK_DOUBTFUL, now, "nothing was searched for; / does");
+        view_message(view, LOOK_DOUBTFUL, now, "nothing to search for; press / first");
     else if (!search_from(view, listing, view->selected + 1))
-        view_say(view, LOOK_DOUBTFUL, now, "not found: %s", view->search);
+        view_message(view, LOOK_DOUBTFUL, now, "not found: %s", view->search);
 }
 
 static void find_alarm(struct view *view, const struct listing *listing, bool is_next, double now)
@@ -196,12 +195,12 @@ static void find_alarm(struct view *view, const struct listing *listing, bool is
             return;
         }
     }
-    view_say(view, LOOK_GOOD, now, "nothing that is shown is in an open anomaly");
+    view_message(view, LOOK_GOOD, now, "no row has an open anomaly");
 }
 
 /* ---- sorting and folding ---- */
 
-/* The same column again turns it round. */
+/* Choosing the same column again reverses the order. */
 static void sort_by(struct view *view, const struct field *field)
 {
     view->is_ascending = field == view->sort && !view->is_ascending;
@@ -216,7 +215,7 @@ static void sort_by_name(struct view *view, const char *name)
         sort_by(view, field);
 }
 
-/* Where there is nothing below a process, what it is below of is meant. */
+/* A row without children folds the row above it in the tree. */
 static void fold(struct view *view, const struct listing *listing)
 {
     size_t row = view->selected;
@@ -253,7 +252,7 @@ static void add_target(struct view *view, const struct listing *listing,
         .pid = (pid_t)process->pid,
         .born = ns_to_sec(listing->frame->boot_ns) - process->age_seconds,
     };
-    int r = VEC_PUSH(&view->targets, target); /* without memory it is not sent the signal */
+    int r = VEC_PUSH(&view->targets, target); /* without memory the process gets no signal */
     (void)r;
 }
 
@@ -280,7 +279,7 @@ static bool is_of_row(const struct row *group, const struct process_metric *proc
     return is_of_job && (group->kind == ROW_JOB || process->sheet_num == group->sheet_num);
 }
 
-/* Those of the frame, folded or filtered out or not: all that belongs to a job is meant. */
+/* All processes of the job, including folded and filtered ones. */
 static void add_targets_of(struct view *view, const struct listing *listing, const struct row *row)
 {
     const struct snapshot *snapshot = listing->frame->snapshot;
@@ -319,7 +318,7 @@ static void open_signals(struct view *view, const struct listing *listing, doubl
 {
     gather_targets(view, listing);
     if (!view->targets.count) {
-        view_say(view, LOOK_DOUBTFUL, now, "select a process or a job to send a signal to");
+        view_message(view, LOOK_DOUBTFUL, now, "select a process or a job to send a signal to");
         return;
     }
     view->panel = PANEL_SIGNALS;
@@ -377,7 +376,7 @@ static void key_in_confirm(struct view *view, int key, double now, struct view_e
     if (key == 'y' || key == 'Y')
         effect->kills = true;
     else
-        view_say(view, LOOK_PLAIN, now, "no signal was sent");
+        view_message(view, LOOK_PLAIN, now, "no signal was sent");
 }
 
 static void key_in_panel(struct view *view, int key, double now, struct view_effect *effect)
@@ -397,7 +396,7 @@ static void key_in_panel(struct view *view, int key, double now, struct view_eff
     case ACTION_END: view->panel_selected = last; break;
     case ACTION_DETAIL: choose(view, effect); break;
     case ACTION_REDRAW: effect->redraws = true; break;
-    default: view->panel = PANEL_NONE; break; /* any other key leaves it */
+    default: view->panel = PANEL_NONE; break; /* any other key closes it */
     }
 }
 
@@ -412,7 +411,7 @@ static void open_prompt(struct view *view, enum prompt prompt)
     snprintf(view->before_prompt, sizeof(view->before_prompt), "%s", before);
 }
 
-/* As it is typed: what is shown follows at once. */
+/* Search and filter take effect while typing. */
 static void apply_input(struct view *view, const struct listing *listing,
                         struct view_effect *effect)
 {
@@ -433,12 +432,12 @@ static void finish_prompt(struct view *view, const struct listing *listing, doub
 
     view->prompt = PROMPT_NONE;
     if (prompt == PROMPT_SEARCH && view->search[0] && !search_from(view, listing, view->selected))
-        view_say(view, LOOK_DOUBTFUL, now, "not found: %s", view->search);
+        view_message(view, LOOK_DOUBTFUL, now, "not found: %s", view->search);
     if (prompt != PROMPT_TIME || !view->input[0])
         return;
     if (time_spec_parse(view->input, now, &time) < 0) {
-        view_say(view, LOOK_BAD, now, "'%s' is not a time; write 14:00, 14:03:20 or \"3m ago\"",
-                 view->input);
+        view_message(view, LOOK_BAD, now, "'%s' is not a time; write 14:00, 14:03:20 or \"3m ago\"",
+                     view->input);
         return;
     }
     effect->has_command = true;
@@ -509,7 +508,7 @@ static void tag(struct view *view, const struct listing *listing)
     move_by(view, listing, 1);
 }
 
-/* One thing at a time, the last first. */
+/* Each Esc cancels one thing. */
 static void cancel(struct view *view, struct view_effect *effect)
 {
     if (view->has_detail)
@@ -524,17 +523,17 @@ static void cancel(struct view *view, struct view_effect *effect)
     view->message[0] = '\0';
 }
 
-static void order(struct view_effect *effect, enum feed_order order, double amount)
+static void command_feed(struct view_effect *effect, enum feed_order order, double amount)
 {
     effect->has_command = true;
     effect->command = (struct feed_command){order, amount};
 }
 
-/* In a history it is the feed that pauses. */
+/* In a replay the feed pauses. */
 static void toggle_pause(struct view *view, struct view_effect *effect)
 {
     if (view->world.is_history)
-        order(effect, FEED_PLAY_OR_PAUSE, 0);
+        command_feed(effect, FEED_PLAY_OR_PAUSE, 0);
     else
         view->is_paused = !view->is_paused;
     effect->rebuilds = true;
@@ -544,7 +543,7 @@ static void go_to_alarm(struct view *view, const struct listing *listing, bool i
                         struct view_effect *effect)
 {
     if (view->world.is_history) {
-        order(effect, FEED_ANOMALY, is_next ? 1 : -1);
+        command_feed(effect, FEED_ANOMALY, is_next ? 1 : -1);
         view->wants_alarm = true;
     } else
         find_alarm(view, listing, is_next, now);
@@ -573,12 +572,12 @@ static bool move(struct view *view, const struct listing *listing, enum action a
 static bool replay(enum action action, struct view_effect *effect)
 {
     switch (action) {
-    case ACTION_STEP: order(effect, FEED_STEP, 1); break;
-    case ACTION_STEP_BACK: order(effect, FEED_STEP, -1); break;
-    case ACTION_SKIP: order(effect, FEED_SKIP, 60); break;
-    case ACTION_SKIP_BACK: order(effect, FEED_SKIP, -60); break;
-    case ACTION_FASTER: order(effect, FEED_SPEED, SPEED_FACTOR); break;
-    case ACTION_SLOWER: order(effect, FEED_SPEED, 1 / SPEED_FACTOR); break;
+    case ACTION_STEP: command_feed(effect, FEED_STEP, 1); break;
+    case ACTION_STEP_BACK: command_feed(effect, FEED_STEP, -1); break;
+    case ACTION_SKIP: command_feed(effect, FEED_SKIP, 60); break;
+    case ACTION_SKIP_BACK: command_feed(effect, FEED_SKIP, -60); break;
+    case ACTION_FASTER: command_feed(effect, FEED_SPEED, SPEED_FACTOR); break;
+    case ACTION_SLOWER: command_feed(effect, FEED_SPEED, 1 / SPEED_FACTOR); break;
     default: return false;
     }
     return true;
@@ -600,8 +599,8 @@ static bool rearrange(struct view *view, const struct listing *listing, enum act
     return true;
 }
 
-static void act(struct view *view, const struct listing *listing, enum action action, double now,
-                struct view_effect *effect)
+static void apply_action(struct view *view, const struct listing *listing, enum action action,
+                         double now, struct view_effect *effect)
 {
     switch (action) {
     case ACTION_DETAIL: view->has_detail = !view->has_detail; break;
@@ -641,7 +640,7 @@ struct view_effect view_key(struct view *view, const struct listing *listing, in
         if (rearrange(view, listing, action))
             effect.rebuilds = true;
         else if (!move(view, listing, action) && !replay(action, &effect))
-            act(view, listing, action, now, &effect);
+            apply_action(view, listing, action, now, &effect);
     }
     return effect;
 }

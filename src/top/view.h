@@ -1,5 +1,5 @@
-/* What the user has chosen, and what keys make of it. No terminal and no feed: a key comes in, the
- * state changes, and what has to be done about it goes out. */
+/* The state of the user interface. A key changes the state and returns the effects that the caller
+ * must carry out. Uses neither the terminal nor the feed. */
 #pragma once
 
 #include "client/feed.h"
@@ -13,7 +13,7 @@ enum panel {
     PANEL_HELP,
     PANEL_SORT,
     PANEL_SIGNALS,
-    PANEL_CONFIRM, /* of a signal */
+    PANEL_CONFIRM, /* before a signal is sent */
 };
 
 enum prompt {
@@ -25,7 +25,7 @@ enum prompt {
 
 #define VIEW_WORDS_MAX   128
 #define VIEW_MESSAGE_MAX 512
-/* How long a message stays. */
+/* How long a message is shown. */
 #define VIEW_MESSAGE_SECONDS 5.0
 
 struct view {
@@ -40,13 +40,13 @@ struct view {
 
     size_t selected; /* row */
     uint64_t selected_key;
-    size_t first; /* row that is at the top of the table */
-    size_t page;  /* rows that there is room for, as drawn last */
-    size_t shift; /* columns of command lines that are scrolled out */
+    size_t first; /* first visible row */
+    size_t page;  /* visible rows, as last drawn */
+    size_t shift; /* columns by which command lines are scrolled */
     bool follows;
-    bool has_found;   /* the selection is what was searched for, and was not moved since */
-    bool wants_alarm; /* the first row with an anomaly is to be selected when it comes */
-    bool is_paused;   /* of what is live: frames come and are not shown */
+    bool has_found;   /* the selection is a search match */
+    bool wants_alarm; /* select the next row with an anomaly */
+    bool is_paused;   /* live data arrives but is not shown */
     bool has_detail;
     bool has_timeline;
 
@@ -54,9 +54,9 @@ struct view {
     size_t panel_selected;
     enum prompt prompt;
     char input[VIEW_WORDS_MAX];
-    char before_prompt[VIEW_WORDS_MAX]; /* what Esc goes back to */
+    char before_prompt[VIEW_WORDS_MAX]; /* restored by Esc */
 
-    struct VEC(struct signal_target) targets; /* of a signal that is being asked for */
+    struct VEC(struct signal_target) targets; /* of the signal to be confirmed */
     char target_name[VIEW_WORDS_MAX];
     int signal;
 
@@ -65,12 +65,12 @@ struct view {
     double message_until;
 };
 
-/* What a key has made necessary. */
+/* What the caller must do after a key. */
 struct view_effect {
-    bool rebuilds; /* the rows */
-    bool redraws;  /* all of the screen, whatever the terminal is thought to show */
+    bool rebuilds; /* rebuild the listing */
+    bool redraws;  /* redraw the whole screen */
     bool quits;
-    bool kills; /* `signal` to `targets` */
+    bool kills; /* send `signal` to `targets` */
     bool has_command;
     struct feed_command command;
 };
@@ -85,21 +85,21 @@ void view_done(struct view *view);
 
 struct listing_wish view_wish(const struct view *view);
 
-/* The rows are others: finds what was selected again, and keeps it in sight. `now` is the wall
- * clock. */
+/* Restores the selection after the listing changed, and keeps it visible. `now` is the wall clock.
+ */
 void view_settle(struct view *view, const struct listing *listing, double now);
-/* So many rows of the table can be seen. */
+/* Sets the number of visible rows. */
 void view_set_page(struct view *view, const struct listing *listing, size_t page);
 
-/* NULL: there is none. */
+/* NULL: no row is selected. */
 const struct row *view_selected(const struct view *view, const struct listing *listing);
 
 struct view_effect view_key(struct view *view, const struct listing *listing, int key, double now);
 
-void view_say(struct view *view, enum look look, double now, const char *format, ...)
+void view_message(struct view *view, enum look look, double now, const char *format, ...)
     _printf_(4, 5);
 
-/* The signals that can be sent, the usual one first in sight. */
+/* The signals that can be sent; SIGTERM is first. */
 struct signal_entry {
     int number;
     const char *name;
