@@ -9,7 +9,7 @@
 
 #define DETAIL_ROWS_OF_PROCESS 8 /* two for the command line, none for a job or an anomaly */
 #define DETAIL_ROWS_OF_GROUP   6
-#define LABEL_COLUMNS          10
+#define LABEL_COLUMNS          9
 #define SYSCALLS_SHOWN         5
 #define SPARK_MAX              60
 
@@ -169,10 +169,10 @@ static void put_more(const struct row *selected, struct canvas *canvas, unsigned
 {
     const struct process_metric *figures = selected->figures;
 
-    put_label(canvas, row, "resources");
+    put_label(canvas, row, "uses");
     put_field(canvas, row, "threads", figures, "threads");
     put_field(canvas, row, "fds", figures, "open_fds");
-    put_field(canvas, row, "fd limit", figures, "fd_limit");
+    put_field(canvas, row, "of", figures, "fd_limit");
     put_field(canvas, row, "virt", figures, "vms_mb");
     put_field(canvas, row, "shared", figures, "shared_mb");
     put_field(canvas, row, "read", figures, "read_bytes");
@@ -268,7 +268,7 @@ static void draw_group(const struct screen *screen, const struct row *selected,
     if (row < end && selected->alarm)
         put_alarm(selected, canvas, row++);
     if (row < end) {
-        put_label(canvas, row, "resources");
+        put_label(canvas, row, "uses");
         row_printf(canvas, row, LOOK_BOLD, "%zu ", selected->processes);
         row_put(canvas, row, LOOK_DIM, "processes  ");
         put_field(canvas, row, "threads", selected->figures, "threads");

@@ -236,7 +236,7 @@ static void put_nothing(const struct screen *screen, struct canvas *canvas, unsi
 
     if (screen->view->filter[0] && shown < total)
         row_printf(canvas, at, LOOK_DIM,
-                   "  no match among the %lld of %lld processes shown; Esc clears the filter",
+                   "  no process matches among the %lld of %lld shown; Esc clears the filter",
                    shown, total);
     else if (screen->view->filter[0])
         row_printf(canvas, at, LOOK_DIM, "  no process matches the filter; Esc clears it");

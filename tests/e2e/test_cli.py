@@ -26,7 +26,7 @@ class Help(harness.TestCase):
 
     def test_every_option_that_is_promised(self):
         promised = {
-            "run": ("--job", "--type", "--sheet", "--interval", "--wait", "--summary", "--no-store",
+            "run": ("--job", "--type", "--step", "--interval", "--wait", "--summary", "--no-store",
                     "--quiet", "-q"),
             "ps": ("--all", "--tree", "--instant", "--json"),
             "config": ("--json", "check", "show"),
@@ -113,6 +113,40 @@ class WrongUsage(harness.TestCase):
         self.assertIn("'extra'", self.refused("config", "show", "extra"))
         self.refused("config")
         self.refused("config", "destroy")
+
+
+class Forms(harness.TestCase):
+    def test_familiar_forms_of_options(self):
+        """-n5, -qw, --opt=value, -- and the old name of --step."""
+        path = self.path("summary.json")
+        result = self.run_sonde("run", "-qw", "-jforms", "--step=3", f"--summary={path}", "--",
+                                "true")
+        self.assertEqual((result.status, result.stderr), (0, ""), result)
+        self.run_sonde("run", "-q", "--job", "old", "--sheet", "4", "true")
+        jobs = json.loads(self.run_sonde("jobs", "-n5", "--json").stdout)
+        self.assertEqual([job["job_id"] for job in jobs], ["old", "forms"])
+
+    def test_failed_and_times(self):
+        self.run_sonde("run", "-q", "--job", "bad", "false")
+        self.run_sonde("run", "-q", "--job", "good", "true")
+        for outcome in ("failed", "failure"):
+            result = self.run_sonde("jobs", "--outcome", outcome, "--since", "2 hours ago",
+                                    "--json")
+            self.assertEqual([job["job_id"] for job in json.loads(result.stdout)], ["bad"])
+        self.assertEqual(self.run_sonde("report", "--since", "2 hours ago").status, 0)
+        self.assertEqual(self.run_sonde("events", "-s", "1 hour 30 minutes ago").status, 0)
+
+    def test_ascii_outside_utf8(self):
+        environment = dict(self.environment, LC_ALL="C")
+        for words in (("run", "--help"), ("run", "--", "sh", "-c", "true # \u65e5"), ("jobs",),
+                      ("report",), ("events",), ("ps",)):
+            with self.subTest(words=words):
+                result = self.run_sonde(*words, env=environment)
+                self.assertEqual(result.status, 0, result)
+                self.assertTrue(result.stdout.isascii(), result)
+                if words[0] == "run":
+                    self.assertTrue(result.stderr.isascii(), result)
+        self.assertIn(b">= marks", self.run_sonde("run", "--help", env=environment).stdout)
 
 
 BAD = """\

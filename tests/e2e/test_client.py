@@ -172,8 +172,8 @@ class Reading(ClientTestCase):
         self.serve(job__list=[], events__list=not_found, report__job=not_found)
         for words in (["jobs"], ["report"], ["report", "x"], ["events", "--job", "x"]):
             with self.subTest(words=words):
-                self.assertIn(f"(from the daemon at '{self.socket}')",
-                              self.ask(*words, status=1).stderr)
+                self.assertIn(f"(asked the daemon at '{self.socket}')",
+                              self.ask(*words, status=3).stderr)
         self.assertEqual(self.text("jobs", "--json"), "[]\n")
 
     def test_another_user_s(self):
@@ -187,7 +187,7 @@ class Reading(ClientTestCase):
         result = self.run_sonde("jobs", "--socket", self.path("none.sock"))
         self.assertEqual(result.status, 0, result)
         self.assertIn(b"own ", result.stdout)
-        self.assertIn(f"no daemon answers at '{self.path('none.sock')}'; this is from '",
+        self.assertIn(f"no daemon at '{self.path('none.sock')}'; reading '",
                       result.stderr)
 
     def test_an_old_daemon_is_replaced_by_the_database(self):
@@ -262,12 +262,12 @@ class Status(ClientTestCase):
                        if name != "SONDE_STATE_DIR"}
         if not os.path.exists("/run/sonde/sonde.sock"):
             self.assertIn("/run/sonde/sonde.sock",
-                          self.ask("status", status=1, env=environment).stderr)
+                          self.ask("status", status=3, env=environment).stderr)
 
     def test_a_left_socket_is_no_daemon(self):
         self.serve().stop()
         self.assertTrue(os.path.exists(self.socket))
-        self.assertIn("no daemon is running", self.ask("status", status=1).stderr)
+        self.assertIn("no daemon is running", self.ask("status", status=3).stderr)
 
     def test_daemon_that_answers_with_an_error(self):
         def fail(_):
@@ -475,7 +475,7 @@ class Follow(ClientTestCase):
         daemon.tell(envelope("process.exit", event(1)))
         self.assertIn(" 1001 ", self.read_lines(process, 1)[0])
         self.end(process)
-        self.assertIn("there is no job 'nightly' yet; waiting for it", self.said())
+        self.assertIn("no job named 'nightly' yet; waiting for it", self.said())
 
     def test_a_daemon_that_comes_back(self):
         first = self.serve(daemon__monitor__stream={}, events__list=[], daemon__events=[])
@@ -483,7 +483,7 @@ class Follow(ClientTestCase):
         first.tell(envelope("process.exit", event(1)))
         self.read_lines(process, 1)
         first.stop()
-        harness.wait_until(lambda: "waiting for it to come back" in self.said(), self.said)
+        harness.wait_until(lambda: "waiting for it to return" in self.said(), self.said)
         # What has happened meanwhile is made up for.
         second = self.serve(daemon__monitor__stream={},
                             events__list=[event(2)], daemon__events=[event(1), event(3)])
@@ -524,7 +524,7 @@ class Follow(ClientTestCase):
     def test_no_daemon(self):
         for more in ([], ["--json"]):
             self.assertIn("--follow needs the daemon: no daemon is running",
-                          self.ask("events", "--follow", *more, status=1).stderr)
+                          self.ask("events", "--follow", *more, status=3).stderr)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.await_row("daemon on")
         self.assertIn("[", self.await_row("▾ nightly"))
         self.assertIn("1/4]", self.await_row("▾ nightly"))
-        self.assertIn("sheet 2", self.await_row("▾ nightly"))
+        self.assertIn("step 2", self.await_row("▾ nightly"))
         self.assertIn("Jobs 1", self.await_row("CPU ["))
         snapshot = sonde.top()
         self.assertIn(f"{snapshot['system_memory_total_mb'] / 1024:.1f}G", self.await_row("Mem ["))
@@ -161,9 +161,9 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.await_row(f"process {max(pids)}")
         self.press("\\")
         self.tmux("send-keys", "-l", "nothing has this name")
-        self.await_row("nothing matches")
+        self.await_row("no process matches")
         self.press("Escape")
-        self.await_no_row("nothing matches")
+        self.await_no_row("no process matches")
         self.quit()
 
     def test_folds_and_arranges(self):
@@ -197,8 +197,8 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.assertIn(f"rss {process['rss_mb']:.1f}M", memory)
         self.assertIn(f"peak {process['peak_rss_mb']:.1f}M", memory)
         harness.wait_until(lambda: "█" in self.await_row(" memory "), self.text)  # a sparkline
-        self.assertIn(f"threads {process['threads']}", self.await_row(" holds "))
-        self.assertIn(f"of {process['fd_limit']}", self.await_row(" holds "))
+        self.assertIn(f"threads {process['threads']}", self.await_row(" uses "))
+        self.assertIn(f"of {process['fd_limit']}", self.await_row(" uses "))
         self.assertIn(process["command"][:40], self.await_row(" command "))
         self.assertIn(run_id, self.await_row(" job "))
         self.press("Up")
@@ -252,10 +252,10 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.daemon(CONFIG)
         self.top()
         self.press("F1")
-        self.await_row("what keys do")
+        self.await_row("sonde top: keys")
         self.await_row("send a signal, after asking")
         self.press("Escape")
-        self.await_no_row("what keys do")
+        self.await_no_row("sonde top: keys")
         self.quit()
 
     # ---- signals to others ----
@@ -298,7 +298,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.top("--readonly")
         self.assertNotIn("Kill", self.text())
         self.press("F9", "k", "F1")
-        self.await_row("what keys do")
+        self.await_row("sonde top: keys")
         self.assertNotIn("send", self.text())
         self.press("Escape")
         self.quit()
@@ -451,7 +451,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.await_row("daemon down for")
         self.await_row("▾ nightly")  # what was seen last
         self.press("F1")
-        self.await_row("what keys do")  # keys are answered
+        self.await_row("sonde top: keys")  # keys are answered
         self.press("Escape")
         sonde.start()
         self.await_row("daemon on")
@@ -477,7 +477,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
                                *self.puppet_words())
         puppet = daemon.Puppet(self, job)
         self.top("--job", "alone")
-        self.await_row("no daemon, by itself")
+        self.await_row("(no daemon)")
         self.await_row("▾ alone")
         harness.wait_until(lambda: self.pids() == [puppet.pid], self.text)
         child = puppet.fork("child")
@@ -559,7 +559,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.await_row(f" {count}/{count}]")  # to the end
         self.press("F9")  # the past cannot be changed
         self.press("F1")
-        self.await_row("what keys do")
+        self.await_row("sonde top: keys")
         self.assertNotIn("send a signal", self.text())
         self.press("Escape")
         self.quit()
@@ -660,10 +660,10 @@ class Lines(daemon.TestCase):
             return list(dict.fromkeys(told))
         harness.wait_until(lambda: len(pids()) == 1, "a line")
         sonde.kill()
-        harness.wait_until(lambda: b"waiting for it to come back" in self.read("errors"), "the note")
+        harness.wait_until(lambda: b"waiting for it to return" in self.read("errors"), "the note")
         sonde.start()
         harness.wait_until(lambda: pids()[1:] == [sonde.pid], "a line of the other")
-        self.assertIn(b"it is back", self.read("errors"))
+        self.assertIn(b"connected again", self.read("errors"))
         top.send_signal(signal.SIGINT)
         self.assertEqual(top.wait(harness.DEADLINE), -signal.SIGINT)
 

@@ -84,7 +84,7 @@ class ByCall(faults.Case):
         """A reader must not change the database for the next writer."""
         result = self.run_sonde("jobs")
         self.assertIn(result.status, (0, 1), result)
-        self.assertRegex(result.stderr, "^$|no data yet|no jobs stored yet|there is no database")
+        self.assertRegex(result.stderr, "^$|no data yet|no jobs are stored|there is no database")
 
     def kill_at_calls(self, words, kills, prepare=None, retention=None, is_read=False):
         """Spreads that many kills over the calls of an undisturbed driver."""

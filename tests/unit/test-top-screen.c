@@ -254,7 +254,7 @@ static void test_the_whole_screen(void **state)
                "                                                              "
                "00:26:40");
     assert_row(stage, row++,
-               "CPU [█████████████▋················· 87.5% of 2]  Jobs 2  Sheets 1  Processes 8");
+               "CPU [█████████████▋················· 87.5% of 2]  Jobs 2  Steps 1  Processes 8");
     assert_row(stage, row++,
                "Mem [████████························ 2.0G/8.0G]"
                "  Load 1.25 0.50 0.25  Stalled cpu - mem - io -");
@@ -267,7 +267,7 @@ static void test_the_whole_screen(void **state)
                "▾ nightly  ▲ memory_spike  [████······ 2/5]");
     assert_row(
         stage, row++,
-        "                    120.0    480.0M      1:40      12.00    ▾ sheet 3  3 processes");
+        "                    120.0    480.0M      1:40      12.00    ▾ step 3  3 processes");
     assert_row(stage, row++,
                "    111 ada      S  119.0    450.0M      1:40      11.90      "
                "▲ memory_spike python3 train.py");
@@ -298,13 +298,42 @@ static void test_detail(void **state)
     assert_true(shows(stage, "█"));
     assert_true(shows(stage, " anomaly  memory_spike: it grew"));
     assert_true(shows(stage, " state    S sleeping  parent 110  user ada  since 00:25:00"));
-    assert_true(shows(stage, " holds    threads 1  fds -  of -"));
-    assert_true(shows(stage, " job      nightly  sheet 3  run nightly"));
+    assert_true(shows(stage, " uses     threads 1  fds -  of -"));
+    assert_true(shows(stage, " job      nightly  step 3  run nightly"));
     assert_true(shows(stage, " command  python3 train.py"));
     assert_true(shows(stage, " syscalls not traced"));
     press(stage, KEYS_ENTER);
     draw(stage, 30, 100);
     assert_false(shows(stage, "process 111"));
+}
+
+static void test_memory_of_a_job(void **state)
+{
+    struct stage *stage = *state;
+
+    draw(stage, 30, 100);
+    press(stage, KEYS_ENTER);
+    draw(stage, 30, 100);
+    assert_true(shows(stage, " memory   all processes 500.0M  without shared pages "));
+}
+
+static void test_title_without_a_daemon(void **state)
+{
+    struct stage *stage = *state;
+
+    stage->status.kind = FEED_LOCAL;
+    draw(stage, 24, 80);
+    assert_true(shows(stage, "sonde on vm (no daemon) "));
+}
+
+static void test_symbols_in_ascii(void **state _unused_)
+{
+    struct canvas canvas = {0};
+
+    assert_int_equal(canvas_begin(&canvas, 1, 12, true), 0);
+    row_put(&canvas, 0, LOOK_PLAIN, "≥ 8 → é…xyz");
+    assert_string_equal(row_text(&canvas, 0), ">= 8 -> ?...");
+    canvas_done(&canvas);
 }
 
 static void test_syscalls_of_a_process(void **state)
@@ -496,6 +525,9 @@ int main(void)
         cmocka_unit_test(test_layout_at_every_size),
         T(test_the_whole_screen),
         T(test_detail),
+        T(test_memory_of_a_job),
+        T(test_title_without_a_daemon),
+        cmocka_unit_test(test_symbols_in_ascii),
         T(test_syscalls_of_a_process),
         T(test_daemon_that_is_down),
         T(test_replay),

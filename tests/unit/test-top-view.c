@@ -359,7 +359,7 @@ static void test_alarms(void **state)
     stage->world.frame.anomalies.count = 0;
     rebuild(stage);
     press(stage, 'a');
-    assert_non_null(strstr(stage->view.message, "nothing"));
+    assert_non_null(strstr(stage->view.message, "no row has"));
 }
 
 static void expect_command(struct stage *stage, int key, enum feed_order order, double amount)
