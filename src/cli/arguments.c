@@ -82,8 +82,22 @@ static int report_missing(const struct parser *parser, const struct command_opti
     return -EINVAL;
 }
 
-/* Handles what getopt_long() returned for the option in `word`. */
-static int add_option(const struct parser *parser, int code, const char *word,
+/* getopt accepts abbreviations, which would change their meaning with a new option. */
+static bool is_abbreviated(const struct command_option *option, const char *word)
+{
+    const char *name = word + 2;
+    size_t length = strcspn(name, "=");
+
+    if (strncmp(word, "--", 2) != 0)
+        return false;
+    return (strlen(option->name) != length || strncmp(option->name, name, length) != 0) &&
+           (!option->old_name || strlen(option->old_name) != length ||
+            strncmp(option->old_name, name, length) != 0);
+}
+
+/* Handles what getopt_long() returned for the option in `word`. `last` is the argument that
+ * getopt read last. */
+static int add_option(const struct parser *parser, int code, const char *word, const char *last,
                       struct arguments *arguments)
 {
     const struct command_option *option =
@@ -91,8 +105,10 @@ static int add_option(const struct parser *parser, int code, const char *word,
 
     if (!option)
         return report_unknown(parser, word, optopt);
+    if (is_abbreviated(option, word))
+        return report_unknown(parser, word, 0);
     /* `--job -- CMD`: the value was forgotten. */
-    if (code == ':' || (option->argument && optarg && strcmp(optarg, "--") == 0))
+    if (code == ':' || (option->argument && optarg == last && strcmp(last, "--") == 0))
         return report_missing(parser, option);
     if (code == '?') {
         snprintf(parser->error, parser->error_size, "option '--%s' takes no value", option->name);
@@ -125,7 +141,7 @@ int arguments_parse(int argc, char **argv, const struct command_option *options,
         if (code == 1)
             ret->words[ret->count++] = optarg;
         else
-            r = add_option(&parser, code, word, ret);
+            r = add_option(&parser, code, word, argv[optind - 1], ret);
         if (r < 0)
             return r;
     }

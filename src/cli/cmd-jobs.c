@@ -64,13 +64,15 @@ static int run(const struct command_context *context, struct arguments *argument
     _cleanup_(reader_closep) struct reader *reader = NULL;
     _cleanup_(arena_done) struct arena arena = {0};
     double now = ns_to_sec(clock_real_ns());
+    bool as_json = arguments_has(arguments, "json");
     struct job_filter filter;
     struct job_list jobs = {0};
 
     int status = read_filter(arguments, now, &filter);
     if (status == 0)
-        status = open_reader(&command_jobs, context, &reader);
-    if (status == EXIT_NO_DATA && arguments_has(arguments, "json")) /* without data: no jobs */
+        status = as_json ? open_reader_if_any(&command_jobs, context, &reader)
+                         : open_reader(&command_jobs, context, &reader);
+    if (status == EXIT_NO_DATA && as_json) /* no data: no jobs */
         return output_json_list(&command_jobs, &job_record, &jobs);
     if (status)
         return status;

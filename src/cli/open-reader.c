@@ -32,8 +32,8 @@ static void note_missing_daemon(const struct socket_paths *sockets, const struct
                  reader_place(reader));
 }
 
-int open_reader(const struct command *command, const struct command_context *context,
-                struct reader **ret)
+static int open_any(const struct command *command, const struct command_context *context,
+                    bool reports_no_data, struct reader **ret)
 {
     _cleanup_socket_paths_ struct socket_paths sockets = {0};
     _cleanup_config_ struct config *config = NULL;
@@ -57,8 +57,22 @@ int open_reader(const struct command *command, const struct command_context *con
         note_missing_daemon(&sockets, *ret);
         return 0;
     }
-    log_error("%s: %s", command->name, error.text[0] ? error.text : strerror(-r));
-    return r == -ENOENT && has_path ? EXIT_NO_DATA : 1;
+    bool has_no_data = r == -ENOENT && has_path;
+    if (!has_no_data || reports_no_data)
+        log_error("%s: %s", command->name, error.text[0] ? error.text : strerror(-r));
+    return has_no_data ? EXIT_NO_DATA : 1;
+}
+
+int open_reader(const struct command *command, const struct command_context *context,
+                struct reader **ret)
+{
+    return open_any(command, context, true, ret);
+}
+
+int open_reader_if_any(const struct command *command, const struct command_context *context,
+                       struct reader **ret)
+{
+    return open_any(command, context, false, ret);
 }
 
 int open_client(const struct command *command, const struct command_context *context,

@@ -11,6 +11,10 @@
 int open_reader(const struct command *command, const struct command_context *context,
                 struct reader **ret);
 
+/* The same, but prints nothing where neither exists. */
+int open_reader_if_any(const struct command *command, const struct command_context *context,
+                       struct reader **ret);
+
 /* The daemon only; EXIT_NO_DATA if there is none. */
 int open_client(const struct command *command, const struct command_context *context,
                 struct client **ret);

@@ -255,7 +255,7 @@ class Status(ClientTestCase):
 
     def test_no_daemon(self):
         for more in ([], ["--json"]):
-            stderr = self.ask("status", *more, status=1).stderr
+            stderr = self.ask("status", *more, status=3).stderr
             self.assertIn(f"no daemon is running (looked at '{self.socket}')", stderr)
             self.assertIn("sonde daemon", stderr)
         environment = {name: value for name, value in self.environment.items()
@@ -350,7 +350,7 @@ class Admit(ClientTestCase):
         def fail(_):
             raise RpcError(-32603, "no\x1b memory left")
         daemon = self.serve(pressure__should_accept_job=fail)
-        self.assert_refused("cannot tell: no\x1b memory left")
+        self.assert_refused("returned an error: no\x1b memory left")
         self.assertEqual(self.run_sonde("admit").stdout.count(b"\x1b"), 0)
         for nonsense in (None, 5, {}, {"allowed": "maybe"}):
             daemon.answers["pressure.should_accept_job"] = nonsense
@@ -380,7 +380,7 @@ class Admit(ClientTestCase):
 
     def test_wrong_usage(self):
         self.assertIn("needs --wait", self.refused("admit", "--timeout", "5s"))
-        self.assertIn("is not a time", self.refused("admit", "--wait", "--timeout", "soon"))
+        self.assertIn("is not a duration", self.refused("admit", "--wait", "--timeout", "soon"))
         self.assertIn("control character", self.refused("admit", "--type", "a\nb"))
         self.assertIn("'make'", self.refused("admit", "make"))
 
@@ -456,8 +456,8 @@ class Follow(ClientTestCase):
         self.assertIn(" 1004 ", lines[0])
         self.assertIn(" 2003 ", lines[-1])
         self.end(process)
-        self.assertEqual(self.said(), "sonde: 3 events were dropped, which came faster than they "
-                         "were read; 'sonde events' lists those that are stored\n")
+        self.assertEqual(self.said(), "sonde: 3 events were dropped because they arrived too fast; "
+                         "'sonde events' lists the stored ones\n")
 
     def test_only_what_comes(self):
         daemon = self.serve(daemon__monitor__stream={})

@@ -280,7 +280,7 @@ class Alone(LearnTestCase):
         for words in (("analyze",), ("estimate", "x"), ("diff", "x")):
             self.assertIn("no data yet in", self.words(*words))
         self.store("one", "true")
-        self.assertIn("no data: there are no finished runs of the type 'x'",
+        self.assertIn("no data: no finished runs of the type 'x'",
                       self.words("estimate", "x"))
         self.assertIn("no two finished runs", self.words("estimate", "--calibration"))
         self.assertEqual(self.json("estimate", "--calibration"), [])
@@ -312,7 +312,7 @@ class Alone(LearnTestCase):
             self.skipTest("cannot mount here")
         self.assertEqual(result.status, 0, result)
         self.assertEqual(harness.strict_json(result.stdout.decode())["runs"], 6)
-        self.assertIn("what was found is not kept: ", result.stderr)
+        self.assertIn("the patterns were not stored: ", result.stderr)
 
     def test_type_of_a_command(self):
         os.mkdir(self.path("parser"))

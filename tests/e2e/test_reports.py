@@ -159,8 +159,8 @@ class Jobs(StoredTestCase):
         self.assertEqual(len(self.json("jobs", "--limit", "100")), 22)
 
     def test_wrong_usage(self):
-        self.assertIn("--outcome: 'failed' is not one of running, success, failure, unknown",
-                      self.refused("jobs", "--outcome", "failed"))
+        self.assertIn("--outcome: 'bad' is not one of running, success, failure, unknown",
+                      self.refused("jobs", "--outcome", "bad"))
         for value in ("0", "-1", "x", "1.5", "1000001", "99999999999999999999", ""):
             self.assertIn(f"--limit: '{value}' is not a number",
                           self.refused("jobs", f"--limit={value}"))
@@ -385,7 +385,7 @@ class Reports(StoredTestCase):
 
     def test_wrong_usage(self):
         self.assertIn("--until needs --since", self.refused("report", "--until", "now"))
-        self.assertIn("leave 'x' or --since out", self.refused("report", "x", "--since", "1h"))
+        self.assertIn("omit 'x' or --since", self.refused("report", "x", "--since", "1h"))
         self.assertIn("unexpected argument 'b'", self.refused("report", "a", "b"))
         self.assertIn("is not a time", self.refused("report", "--since", "soon"))
         self.assertIn("is in the future", self.refused("report", "--since", "2199-01-01"))
@@ -456,7 +456,7 @@ class Events(StoredTestCase):
         self.assertIn("is before --since",
                       self.refused("events", "--since", "1h ago", "--until", "2h ago"))
         self.assertIn("'x'", self.refused("events", "x"))
-        self.assertIn("leave --until out", self.refused("events", "--follow", "--until", "now"))
+        self.assertIn("--until cannot be used with --follow", self.refused("events", "--follow", "--until", "now"))
         self.assertIn("leave '~1' out", self.refused("events", "--follow", "--job", "x~1"))
 
     def test_follow_without_a_daemon(self):
@@ -503,6 +503,8 @@ class Trouble(StoredTestCase):
                     is_empty_list = words == ["jobs"] and more
                     result = self.ask(*words, *more, status=0 if is_empty_list else 3)
                     self.assertEqual(result.stdout, b"[]\n" if is_empty_list else b"")
+                    if is_empty_list:
+                        continue
                     self.assertIn(f"no data yet in '{self.state}/monitor.db'",
                                   result.stderr)
         self.assertFalse(os.path.exists(self.state))
@@ -551,7 +553,7 @@ class Trouble(StoredTestCase):
             for words in READERS:
                 with self.subTest(file=name, words=words):
                     path.write_bytes(content)
-                    result = self.ask(*words, status=1)
+                    result = self.ask(*words, status=3 if name == "empty" else 1)
                     self.assertIn(str(path), result.stderr)
                     self.assertEqual(path.read_bytes(), content)
                     self.assertEqual(os.listdir(self.state), ["monitor.db"])

@@ -86,6 +86,8 @@ static void test_familiar_forms(void **state _unused_)
     assert_int_equal(arguments.before_dashes, 1);
     assert_string_equal(arguments.words[1], "b");
     assert_string_equal(arguments.words[2], "-j");
+    assert_int_equal(parse(&arguments, false, ARGV(W("--job=--"))), 0);
+    assert_string_equal(arguments_value(&arguments, "job"), "--");
 }
 
 static void assert_misused(char **argv, const char *reason)
@@ -101,6 +103,8 @@ static void test_wrong_usage(void **state _unused_)
                    "unknown option '--intervall'; did you mean '--interval'?");
     assert_misused(ARGV(W("--zzz")), "unknown option '--zzz'");
     assert_misused(ARGV(W("-x")), "unknown option '-x'");
+    assert_misused(ARGV(W("--interva=3")),
+                   "unknown option '--interva'; did you mean '--interval'?");
     assert_misused(ARGV(W("-wx")), "unknown option '-x'");
     assert_misused(ARGV(W("-interval")), "unknown option '-interval'; did you mean '--interval'?");
     assert_misused(ARGV(W("-j")), "option '--job' needs a value (ID)");
