@@ -354,7 +354,7 @@ class Admit(ClientTestCase):
         self.assertEqual(self.run_sonde("admit").stdout.count(b"\x1b"), 0)
         for nonsense in (None, 5, {}, {"allowed": "maybe"}):
             daemon.answers["pressure.should_accept_job"] = nonsense
-            self.assert_refused("makes no sense")
+            self.assert_refused("invalid answer")
         marker = self.path("marker")
         run = self.start(harness.SONDE, "run", "--admit", "--", "touch", marker,
                          stderr=subprocess.DEVNULL)

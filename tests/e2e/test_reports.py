@@ -457,7 +457,7 @@ class Events(StoredTestCase):
                       self.refused("events", "--since", "1h ago", "--until", "2h ago"))
         self.assertIn("'x'", self.refused("events", "x"))
         self.assertIn("--until cannot be used with --follow", self.refused("events", "--follow", "--until", "now"))
-        self.assertIn("leave '~1' out", self.refused("events", "--follow", "--job", "x~1"))
+        self.assertIn("omit '~1'", self.refused("events", "--follow", "--job", "x~1"))
 
     def test_follow_without_a_daemon(self):
         self.assertIn("start one with: sonde daemon", self.ask("events", "-f", status=3).stderr)

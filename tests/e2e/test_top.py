@@ -253,7 +253,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.top()
         self.press("F1")
         self.await_row("sonde top: keys")
-        self.await_row("send a signal, after asking")
+        self.await_row("send a signal (asks first)")
         self.press("Escape")
         self.await_no_row("sonde top: keys")
         self.quit()
@@ -267,7 +267,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.top("--job", "doomed")
         harness.wait_until(lambda: self.pids() == [victim.pid], self.text)
         self.press("Down", "F9")
-        self.await_row(f"send to {victim.pid} (sleep 98765)")
+        self.await_row(f"send a signal to {victim.pid} (sleep 98765)")
         self.press("Enter")
         self.await_row(f"Send SIGTERM to {victim.pid} (sleep 98765)? y/n")
         self.press("n")
@@ -286,7 +286,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.top("--job", "nightly")
         harness.wait_until(lambda: set(self.pids()) == pids, self.text)
         self.press("Home", "k")
-        self.await_row("send to the 3 processes of nightly")
+        self.await_row("send a signal to the 3 processes of nightly")
         self.press("Down", "Enter")
         self.await_row("Send SIGKILL")
         self.press("y")
@@ -671,7 +671,7 @@ class Lines(daemon.TestCase):
         for options, words in (
                 (("--history", "soon"), "--history: 'soon' is not a time"),
                 (("--interval", "0"), "--interval: '0' is out of range"),
-                (("--interval", "often"), "--interval: 'often' is not a time"),
+                (("--interval", "often"), "--interval: 'often' is not a duration"),
                 (("--limit", "3"), "--limit is for --json"),
                 (("--job", "x~1"), "add --history"),
                 (("x",), "did you mean --job?")):
