@@ -100,7 +100,7 @@ int reader_failed(const struct command *command, const struct reader *reader, in
     return 1;
 }
 
-/* " (asked the daemon at '/run/sonde/sonde.sock')": ends a message about missing data with the
+/* " (from the daemon at '/run/sonde/sonde.sock')": ends a message about missing data with the
  * source that was read, or with why it could not be read. */
 static void append_source(const struct reader *reader, struct text *out)
 {

@@ -98,7 +98,7 @@ static int open_any(struct reader *reader, const struct reader_options *options,
         say_closed(reader, daemon_error, &daemon_words, r, &store_words, error);
         return r == -ENOENT ? daemon_error : r;
     }
-    /* That it does not let in whom it does not know is as it should be; the rest is trouble. */
+    /* A daemon that rejects this user is normal; any other failure is worth a note. */
     if (daemon_error == -EACCES)
         reader->unasked = daemon_words;
     else if (daemon_error != -ENOENT && daemon_error != -ENAMETOOLONG)

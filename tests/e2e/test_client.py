@@ -172,7 +172,7 @@ class Reading(ClientTestCase):
         self.serve(job__list=[], events__list=not_found, report__job=not_found)
         for words in (["jobs"], ["report"], ["report", "x"], ["events", "--job", "x"]):
             with self.subTest(words=words):
-                self.assertIn(f"(asked the daemon at '{self.socket}')",
+                self.assertIn(f"(from the daemon at '{self.socket}')",
                               self.ask(*words, status=3).stderr)
         self.assertEqual(self.text("jobs", "--json"), "[]\n")
 
