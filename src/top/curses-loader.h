@@ -40,6 +40,6 @@ struct curses {
 #undef MEMBER
 };
 
-/* 0, or a negative errno with the reason in words: there is no such library, or the terminal (TERM)
+/* 0, or a negative errno with the reason in *ret_reason: no such library, or the terminal (TERM)
  * is not known, or can only print one line after the other. */
 int curses_load(const struct curses **ret, const char **ret_reason);
