@@ -672,8 +672,8 @@ class Lines(daemon.TestCase):
                 (("--history", "soon"), "--history: 'soon' is not a time"),
                 (("--interval", "0"), "--interval: '0' is out of range"),
                 (("--interval", "often"), "--interval: 'often' is not a duration"),
-                (("--limit", "3"), "--limit is for --json"),
-                (("--job", "x~1"), "add --history"),
+                (("--limit", "3"), "--limit needs --json"),
+                (("--job", "x~1"), "needs --history"),
                 (("x",), "did you mean --job?")):
             result = self.run_sonde("top", *options)
             self.assertEqual(result.status, 2, result)
