@@ -63,6 +63,13 @@ static int read_options(const struct arguments *arguments, struct feed_options *
     return 0;
 }
 
+/* A history without data is not a failure. */
+static int report_failure(int r, const struct feed_error *error)
+{
+    log_error("top: %s", error->text[0] ? error->text : strerror(-r));
+    return r == -ENOENT || r == -ENODATA ? EXIT_NO_DATA : 1;
+}
+
 /* ---- JSON ---- */
 
 static int print_line(void *context, const struct text *line)
@@ -96,11 +103,7 @@ static int print_frames(const struct feed_options *feed, size_t limit)
     struct feed_error error = {""};
 
     int r = stream_frames(&options, &error);
-    if (r < 0) {
-        log_error("top: %s", error.text[0] ? error.text : strerror(-r));
-        return 1;
-    }
-    return status;
+    return r < 0 ? report_failure(r, &error) : status;
 }
 
 /* ---- the screen ---- */
@@ -121,10 +124,7 @@ static int show(const struct feed_options *feed, const struct arguments *argumen
         return 1;
     }
     int r = top_run(&options, &error);
-    if (r == 0)
-        return 0;
-    log_error("top: %s", error.text[0] ? error.text : strerror(-r));
-    return 1;
+    return r < 0 ? report_failure(r, &error) : 0;
 }
 
 /* ---- a full trace ---- */

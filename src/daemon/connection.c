@@ -25,7 +25,7 @@ struct connection {
     struct rpc_framer framer;
     struct bus_subscriber *streams[CONNECTION_STREAMS_MAX];
     size_t stream_count;
-    uint64_t told_drops;       /* reported to it so far */
+    uint64_t reported_drops;   /* reported to it so far */
     struct exchange *exchange; /* in progress; NULL: none */
     bool is_closing;
     bool is_ending; /* no more input; closes when all answers are written */
@@ -131,7 +131,7 @@ static void tell_drops(struct connection *connection)
 
     for (size_t i = 0; i < connection->stream_count; i++)
         dropped += bus_subscriber_drops(connection->streams[i]).events;
-    if (dropped == connection->told_drops)
+    if (dropped == connection->reported_drops)
         return;
     text_printf(&out,
                 RPC_EVENT_PREFIX
@@ -139,9 +139,9 @@ static void tell_drops(struct connection *connection)
                 "\"sheet_num\":null,\"data\":{\"kind\":\"events\","
                 "\"timestamp\":%.3f,\"seconds\":null,\"lost\":%llu,"
                 "\"reason\":\"this stream was not read in time\"}}" RPC_EVENT_SUFFIX "\n",
-                now, now, (unsigned long long)(dropped - connection->told_drops));
+                now, now, (unsigned long long)(dropped - connection->reported_drops));
     if (text_error(&out) == 0 && send_text(connection, &out) == 0)
-        connection->told_drops = dropped;
+        connection->reported_drops = dropped;
 }
 
 /* Whether more can be written: the client reads, and the unread output of its user is within the

@@ -596,7 +596,7 @@ static void read_figures(const struct rpc_request *request, struct job_profile *
 }
 
 /* The longest text that is accepted. */
-static double told_cpu(const struct rpc_request *request)
+static double reported_cpu(const struct rpc_request *request)
 {
     double parts = rpc_real(request, "user_seconds", 0) + rpc_real(request, "system_seconds", 0);
 
@@ -604,7 +604,7 @@ static double told_cpu(const struct rpc_request *request)
 }
 
 /* Of memory that cannot exist twice. */
-static double told_memory(const struct rpc_request *request)
+static double reported_memory(const struct rpc_request *request)
 {
     return MAX(rpc_real(request, "peak_rss_mb", 0), rpc_real(request, "peak_unique_mb", 0));
 }
@@ -622,7 +622,7 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
     double wall_seconds = rpc_real(request, "wall_seconds", 0);
     double age_seconds = run_lifecycle_age(daemon, run);
     double cpu_max = (age_seconds + CLOCK_SLACK_SEC) * (double)sysconf(_SC_NPROCESSORS_CONF);
-    double cpu_seconds = told_cpu(request);
+    double cpu_seconds = reported_cpu(request);
     double memory_mb = machine_memory_mb();
     int64_t processes = rpc_int(request, "processes", INT_UNKNOWN);
     int64_t left_running = rpc_int(request, "left_running", 0);
@@ -638,11 +638,11 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
                     "cpu_seconds, user_seconds, system_seconds: %.0f is more than all CPUs have had"
                     " in the %.0f s since the run started",
                     cpu_seconds, MAX(age_seconds, 0.0));
-    else if (told_memory(request) > memory_mb)
+    else if (reported_memory(request) > memory_mb)
         answer_fail(answer, RPC_INVALID_PARAMS,
                     "peak_rss_mb, peak_unique_mb: %.0f is more than the %.0f MB that the machine"
                     " has",
-                    told_memory(request), memory_mb);
+                    reported_memory(request), memory_mb);
     else if (int_is_known(processes) && left_running > processes)
         answer_fail(answer, RPC_INVALID_PARAMS,
                     "left_running: %lld is more than the %lld processes that there were",
@@ -689,7 +689,7 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
                        const struct rpc_request *request, struct answer *answer)
 {
     struct run *run = find_run(daemon, connection, request, answer);
-    const char *told_cause = rpc_text(request, "cause");
+    const char *reported_cause = rpc_text(request, "cause");
     _cleanup_(arena_done) struct arena arena = {0};
     struct job job;
 
@@ -699,13 +699,13 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
     job.outcome = OUTCOME_SUCCESS + rpc_word(request, "outcome", 0);
     job.exit_code = rpc_int(request, "exit_code", INT_UNKNOWN);
     job.signal_num = rpc_int(request, "signal_num", INT_UNKNOWN);
-    job.cause = told_cause;
+    job.cause = reported_cause;
     job.ended_at = rpc_real(request, "ended_at", REAL_UNKNOWN);
     job.chain = read_chain(request, run, &arena);
     read_figures(request, &job.profile);
     run_lifecycle_explain(daemon, run, rpc_bool(request, "cause_is_derived", false), &arena, &job);
     begin_names(run, answer);
-    if (job.cause != told_cause) {
+    if (job.cause != reported_cause) {
         json_write_key(&answer->json, "cause");
         json_write_string(&answer->json, job.cause);
         json_write_key(&answer->json, "chain");

@@ -438,18 +438,18 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
 static void add_syscalls(struct daemon *daemon, const struct run *run, struct arena *arena,
                          struct job_profile *profile)
 {
-    bool is_told = profile->syscall_hotspots.items != NULL;
-    bool is_counted_by_others = is_told && profile->syscall_source != SYSCALLS_SAMPLED;
+    bool is_reported = profile->syscall_hotspots.items != NULL;
+    bool is_counted_by_others = is_reported && profile->syscall_source != SYSCALLS_SAMPLED;
     struct run_syscalls ours;
 
     if (is_counted_by_others || engine_syscalls(daemon->engine, run, arena, &ours) < 0)
         return;
-    if (!is_told || ours.source == SYSCALLS_BPF || ours.source == SYSCALLS_STRACE)
+    if (!is_reported || ours.source == SYSCALLS_BPF || ours.source == SYSCALLS_STRACE)
         job_profile_set_syscalls(profile, &ours);
 }
 
 static void store_sheet(struct daemon *daemon, const struct run *run, int64_t sheet_num,
-                        const char *name, int outcome, bool is_told)
+                        const char *name, int outcome, bool is_reported)
 {
     struct sheet sheet;
 
@@ -462,7 +462,7 @@ static void store_sheet(struct daemon *daemon, const struct run *run, int64_t sh
     sheet.outcome = outcome;
     if (outcome != OUTCOME_RUNNING)
         sheet.ended_at = now_sec();
-    else if (!is_told)
+    else if (!is_reported)
         sheet.started_at = now_sec();
     store_writer_sheet(daemon->writer, &sheet); /* without memory, the step ends with its run */
 }
@@ -514,7 +514,7 @@ static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_
 }
 
 /* Whether a chain explains more than the status of its last process. */
-static bool tells_more(const struct process_event_list *chain)
+static bool explains_more(const struct process_event_list *chain)
 {
     const struct process_event *last = &chain->items[chain->count - 1];
 
@@ -563,7 +563,7 @@ void run_lifecycle_explain(struct daemon *daemon, struct run *run, bool is_deriv
     publish_redact_events(daemon, arena, &job->chain); /* the published cause derives from it */
     if (is_from_parent || !chain.count)
         return;
-    if (job->cause && !(is_derived && tells_more(&chain)))
+    if (job->cause && !(is_derived && explains_more(&chain)))
         return;
     cause_format(&chain, cause);
     const char *words = arena_strdup(arena, cause);

@@ -37,8 +37,8 @@ struct server {
     int path_fd;            /* the socket file itself, even if another file replaces it later */
     bool lacks_descriptors; /* and that was logged */
     bool has_lacked_any;    /* since the last sweep */
-    bool was_told_full;
-    bool was_told_lost;
+    bool has_logged_full;
+    bool has_logged_lost;
     uv_timer_t sweep;
     enum access_kind access;
     gid_t group;
@@ -155,12 +155,12 @@ static void tell_full(struct server *server)
     char count[24];
 
     snprintf(count, sizeof(count), "%zu", server->connections.count);
-    if (!server->was_told_full)
+    if (!server->has_logged_full)
         log_fields(LOG_LEVEL_WARNING, "too many connections: new ones are rejected", "connections",
                    count, "fix",
                    "a higher limit of open files allows up to 1024 (ulimit -n, LimitNOFILE=)",
                    NULL);
-    server->was_told_full = true;
+    server->has_logged_full = true;
 }
 
 /* NULL if it may connect, else the reason. */
@@ -288,7 +288,7 @@ static void on_sweep(uv_timer_t *timer)
     if (server->watch)
         fd_watch_resume(server->watch);
     if (server->connections.count < server->connections_max / 2)
-        server->was_told_full = false;
+        server->has_logged_full = false;
     server_plan_sweep(server);
 }
 
@@ -419,10 +419,10 @@ static void listen_again(struct server *server)
     if (r == 0)
         log_fields(LOG_LEVEL_WARNING, "the socket was removed; created it again", "socket",
                    server->path, NULL);
-    else if (!server->was_told_lost)
+    else if (!server->has_logged_lost)
         log_fields(LOG_LEVEL_ERROR, "the socket was removed and cannot be created again", "socket",
                    server->path, "cause", strerror(-r), NULL);
-    server->was_told_lost = r < 0;
+    server->has_logged_lost = r < 0;
 }
 
 int server_start(struct daemon *daemon, const char *path, const struct access_config *access,

@@ -680,17 +680,17 @@ class Lines(daemon.TestCase):
             self.assertIn(words, result.stderr)
         result = self.run_sonde("top")
         self.assertEqual(result.status, 1)
-        self.assertIn("needs a terminal; for a program, use --json", result.stderr)
+        self.assertIn("must be a terminal; use --json for a program", result.stderr)
         for options, words in ((("--history", "1h"), "no data yet in"),
                                (("--history", "1h", "--job", "x"), "no data yet in")):
             result = self.run_sonde("top", "--json", *options)
-            self.assertEqual(result.status, 1, result)
+            self.assertEqual(result.status, 3, result)
             self.assertIn(words, result.stderr)
 
     def test_history_of_nothing(self):
         self.run_job("true")
         result = self.run_sonde("top", "--json", "--history", "1h", "--job", "no-such-job")
-        self.assertEqual(result.status, 1)
+        self.assertEqual(result.status, 3)
         self.assertIn("no job named 'no-such-job'", result.stderr)
 
     def test_ncurses_is_loaded_by_the_screen_alone(self):

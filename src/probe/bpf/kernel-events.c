@@ -209,7 +209,7 @@ static int on_sample(void *context, void *data, size_t size)
     switch (head->kind) {
     case KERNEL_FORK: handle_fork(probe, data); break;
     case KERNEL_EXEC: handle_exec(probe, data); break;
-    case KERNEL_EXIT: endings_exit(endings, data, probe->events.lost_told); break;
+    case KERNEL_EXIT: endings_exit(endings, data, probe->events.lost_reported); break;
     case KERNEL_DEAD: endings_dead(endings, data, clock_mono_ns()); break;
     case KERNEL_SIGNAL: handle_signal(probe, data); break;
     case KERNEL_OOM: handle_oom(probe, data); break;
@@ -245,8 +245,8 @@ int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *
         return r;
     uint64_t lost = kernel_probe_lost(probe);
     endings_overdue(&events->endings, clock_mono_ns(), lost);
-    bool has_lost = lost != events->lost_told;
-    events->lost_told = lost;
+    bool has_lost = lost != events->lost_reported;
+    events->lost_reported = lost;
     return has_lost;
 }
 

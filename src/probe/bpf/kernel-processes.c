@@ -47,16 +47,16 @@ static void split_cpu_time(const struct process_record *record, struct process_r
 {
     uint64_t total = record->cpu_ns, user, system;
 
-    if (record->told_user_ns + record->told_system_ns >= total) {
-        reading->user_ns = (int64_t)record->told_user_ns;
-        reading->system_ns = (int64_t)record->told_system_ns;
+    if (record->reported_user_ns + record->reported_system_ns >= total) {
+        reading->user_ns = (int64_t)record->reported_user_ns;
+        reading->system_ns = (int64_t)record->reported_system_ns;
         return;
     }
-    system =
-        MAX(kernel_system_ns(total, record->user_ns, record->system_ns), record->told_system_ns);
+    system = MAX(kernel_system_ns(total, record->user_ns, record->system_ns),
+                 record->reported_system_ns);
     user = total - MIN(system, total);
-    if (user < record->told_user_ns)
-        user = record->told_user_ns;
+    if (user < record->reported_user_ns)
+        user = record->reported_user_ns;
     reading->user_ns = (int64_t)user;
     reading->system_ns = (int64_t)(total - MIN(user, total));
 }

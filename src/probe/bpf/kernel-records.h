@@ -53,8 +53,8 @@ struct process_record {
     u64 cpu_ns;  /* by the scheduler, all threads */
     u64 user_ns; /* in ticks, like the following ones */
     u64 system_ns;
-    u64 told_user_ns; /* the values that the kernel last reported; they never decrease */
-    u64 told_system_ns;
+    u64 reported_user_ns; /* the values that the kernel last reported; they never decrease */
+    u64 reported_system_ns;
     u64 reaped_user_ns; /* of reaped children */
     u64 reaped_system_ns;
     u64 fd_limit;

@@ -193,7 +193,7 @@ static __always_inline bool has_sender(s32 code)
 
 /* A process without a tag may be assigned to a run a moment later, so its SIGKILL is reported,
  * which comes only once. The number of other signals is not limited. */
-static __always_inline bool is_told(u32 tag, int number)
+static __always_inline bool is_reported(u32 tag, int number)
 {
     return tag ? !is_everyday(number) : wants_all && number == NUMBER_OF_KILL;
 }
@@ -204,7 +204,7 @@ int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct task_str
 {
     u32 tag = tag_of(task);
 
-    if (result != SIGNAL_DELIVERED || !is_told(tag, number))
+    if (result != SIGNAL_DELIVERED || !is_reported(tag, number))
         return 0;
     struct kernel_signal *event = reserve(sizeof(*event));
     if (!event)

@@ -176,8 +176,8 @@ static __always_inline void fill_identity(struct task_struct *task, struct signa
     record->fd_limit = signal->rlim[RLIMIT_NOFILE].rlim_cur;
     record->reaped_user_ns = signal->cutime;
     record->reaped_system_ns = signal->cstime;
-    record->told_user_ns = signal->prev_cputime.utime;
-    record->told_system_ns = signal->prev_cputime.stime;
+    record->reported_user_ns = signal->prev_cputime.utime;
+    record->reported_system_ns = signal->prev_cputime.stime;
     __builtin_memcpy(record->name, task->comm, sizeof(record->name));
 }
 
