@@ -450,7 +450,7 @@ static void start_asked(struct daemon *daemon, struct query *query)
     struct process_id process = {.pid = (pid_t)rpc_int(request, "pid", 0),
                                  .start_ticks = query->start_ticks};
 
-    engine_catch_up(daemon->engine);
+    engine_drain(daemon->engine);
     look_again(daemon, &query->peer, &process);
     if (known)
         resume_run(daemon, query->connection, request, known, process, query->answer);
@@ -475,7 +475,7 @@ void method_job_start(struct daemon *daemon, struct connection *connection,
         answer_at_pace(answer, daemon);
         return;
     }
-    engine_catch_up(daemon->engine);
+    engine_drain(daemon->engine);
     if (known)
         resume_run(daemon, connection, request, known, process, answer);
     else
@@ -517,7 +517,7 @@ void method_job_signal(struct daemon *daemon, struct connection *connection,
 
     if (!run)
         return;
-    engine_catch_up(daemon->engine);
+    engine_drain(daemon->engine);
     const struct member *member = registry_find(daemon->registry, pid);
     if (member && member->run != run) { /* a process that is gone ended before the report */
         answer_fail(answer, RPC_INVALID_PARAMS, "pid: %d is not a process of that run", (int)pid);
@@ -652,7 +652,7 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
     return false;
 }
 
-static_assert(RPC_CHAIN_MAX == DEATH_CHAIN_MAX, "a parent can send every chain that is found");
+static_assert(RPC_CHAIN_MAX == FAILURE_CHAIN_MAX, "a parent can send every chain that is found");
 
 /* Cut to the length of a command line; NULL without memory. */
 static const char *cut_text(const char *text, struct arena *arena)
@@ -729,7 +729,7 @@ static bool take_first(struct daemon *daemon, const struct connection *connectio
 
     if (!take_process(daemon, connection, request, &step->process, answer))
         return false;
-    engine_catch_up(daemon->engine);
+    engine_drain(daemon->engine);
     step->replay = telling_of(peer, step->process.pid);
     return may_join(daemon, peer, run, step->process.pid, answer);
 }

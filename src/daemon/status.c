@@ -214,7 +214,7 @@ static int fill_analysis(const struct daemon *daemon, struct arena *arena,
 
 static int fill_gpus(const struct daemon *daemon, struct arena *arena, struct daemon_status *status)
 {
-    char words[GPU_WORDS_SIZE];
+    char words[GPU_TEXT_SIZE];
 
     engine_describe_gpus(daemon->engine, words);
     status->gpu = arena_strdup(arena, words);

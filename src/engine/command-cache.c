@@ -8,7 +8,7 @@
 #include "model/process.h"
 #include "probe/process-lookup.h"
 
-/* Between two boxes: a storm of processes is not read one by one. */
+/* Between two boxes, to bound the cost of a storm of processes. */
 #define READS_MAX 256
 
 void command_cache_done(struct command_cache *cache)
@@ -38,50 +38,24 @@ static void index_execs(struct command_cache *cache, struct process_event_list *
             return;
 }
 
-/* What the process is now; of one that executed several programs since, only the last is known. */
-static const char *present_command(const struct command_cache *cache,
-                                   const struct process_event *event)
-{
-    const struct process_metric *process = map_get(&cache->present, (uint64_t)event->pid);
-    const struct process_event *last_exec = map_get(&cache->executed, (uint64_t)event->pid);
-
-    if (!process || (event->event_type == EVENT_EXEC && last_exec != event))
-        return NULL;
-    return process->command;
-}
-
-/* What it was, unless it has become something else since. */
-static const char *known_command(const struct command_cache *cache,
-                                 const struct process_event *event)
-{
-    return map_get(&cache->executed, (uint64_t)event->pid)
-               ? NULL
-               : map_get(&cache->known, (uint64_t)event->pid);
-}
-
-/* What it executed last, if that could be read when it did. */
-static const char *executed_command(const struct command_cache *cache,
-                                    const struct process_event *event)
-{
-    const struct process_event *last_exec = map_get(&cache->executed, (uint64_t)event->pid);
-    return last_exec && last_exec < event ? last_exec->command : NULL;
-}
-
 static void name_event(struct command_cache *cache, struct tick_box *box,
                        struct process_event *event)
 {
+    const uint64_t pid = (uint64_t)event->pid;
+    const struct process_metric *process = map_get(&cache->present, pid);
+    const struct process_event *last_exec = map_get(&cache->executed, pid);
+    const char *known = last_exec ? NULL : map_get(&cache->known, pid);
     bool is_beginning = event->event_type == EVENT_SPAWN || event->event_type == EVENT_EXEC;
-    const char *executed = is_beginning ? NULL : executed_command(cache, event);
-    const char *known = is_beginning ? NULL : known_command(cache, event);
 
     if (event->command || event->is_step)
         return;
-    if (executed)
-        event->command = executed;
-    else if (known)
+    if (!is_beginning && last_exec && last_exec < event && last_exec->command)
+        event->command = last_exec->command;
+    else if (!is_beginning && known)
         event->command = arena_strdup(&box->arena, known);
-    else
-        event->command = present_command(cache, event);
+    /* Of a process that executed several programs, the snapshot has only the last one. */
+    else if (process && (event->event_type != EVENT_EXEC || last_exec == event))
+        event->command = process->command;
 }
 
 static void note_commands(struct command_cache *cache, const struct snapshot *snapshot)
@@ -98,7 +72,7 @@ static void note_commands(struct command_cache *cache, const struct snapshot *sn
     }
 }
 
-/* The next box may tell of their end before a snapshot has seen them. */
+/* The next box may have their ends before a snapshot has them. */
 static void note_executed(struct command_cache *cache, const struct process_event_list *events)
 {
     for (size_t i = 0; i < events->count; i++) {
@@ -122,20 +96,14 @@ void command_cache_distrust(struct command_cache *cache)
     cache->expected_pid = 0;
 }
 
-/* Of a process that was seen while it executed its program, a snapshot has only the name, which may
- * be that of its parent. */
-static bool is_command_line(const char *command)
-{
-    return command && command[0] != '[';
-}
-
-/* What an expected process has executed, which cannot be read any more. NULL without memory. */
+/* Names the program of an expected process that is gone. NULL without memory. */
 static char *name_expected(const struct command_cache *cache, struct tick_box *box)
 {
     const char *known = map_get(&cache->known, (uint64_t)cache->expected_pid);
     char program[PROGRAM_MAX_BYTES + 1], name[PROGRAM_MAX_BYTES + 3];
 
-    if (is_command_line(known))
+    /* A snapshot during the exec has only the name in brackets, which may be the parent's. */
+    if (known && known[0] != '[')
         return arena_strdup(&box->arena, known);
     const char *slash = strrchr(cache->expected_path, '/');
     const char *base = slash ? slash + 1 : cache->expected_path;

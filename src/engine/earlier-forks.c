@@ -20,7 +20,7 @@ static void place_child(void *context, pid_t pid, pid_t ppid)
         forks->error = -ENOMEM;
     struct member *member = registry_find(forks->registry, pid);
     if (member)
-        member->was_found = true; /* the event that tells of it may still be on its way */
+        member->was_found = true; /* the event of its fork may still come */
 }
 
 int earlier_forks_place(struct earlier_forks *forks, int proc_fd, pid_t pid)

@@ -1,5 +1,5 @@
-/* What the engine is told between snapshots: by the connector, or by the kernel's own programs, and
- * how the one takes over from the other. */
+/* Events between snapshots: from the connector, or from sonde's BPF programs, and the change from
+ * the one to the other. */
 #include <errno.h>
 #include <time.h>
 
@@ -8,10 +8,10 @@
 #include "engine/engine-parts.h"
 #include "probe/process-lookup.h"
 
-/* Each pass tags what was forked during the last one. */
+/* Each pass tags the processes forked during the previous one. */
 #define TAG_PASSES_MAX 16
-/* Two suffice but in a storm. */
-#define COVER_LOOKS_MAX 16
+/* Two are enough unless the run forks all the time. */
+#define COVER_READS_MAX 16
 
 /* ---- events of members ---- */
 
@@ -39,7 +39,7 @@ static void on_account(void *context, struct member *member, const struct lifecy
         engine->counts.failed_syscalls++;
 }
 
-/* The anomaly of an OOM kill is found soon, however long the interval. */
+/* The anomaly of an OOM kill is reported soon, even with a long interval. */
 static void note_kill(struct engine *engine)
 {
     engine->has_new_kill = engine->detector != NULL;
@@ -98,8 +98,7 @@ void engine_report_held_kills(struct engine *engine)
         lifecycle_feed_report_held_kills(engine->feed);
 }
 
-/* Of a process that was found, and that the kernel's programs came too late for, no end is
- * reported. */
+/* The kernel does not report the end of a process that was found by a scan and is not covered. */
 static bool has_unreported_end(const struct member *member)
 {
     return !member->has_ended && (!member->was_found || member->is_covered) &&
@@ -116,19 +115,9 @@ static uint64_t count_unreported(const struct engine *engine)
     return count;
 }
 
-/* What is known of ends that are not whole. */
-static void settle_unreported(struct engine *engine)
-{
-    const struct member *member = NULL;
-
-    while ((member = registry_next(engine->options.registry, member)))
-        if (has_unreported_end(member))
-            lifecycle_feed_settle(engine->feed, member->pid, 0);
-}
-
-/* A process sends the connector's event of its end after its parent could reap it (exit_notify(),
- * then proc_exit_connector()): on a busy machine, long after. So it is with the last part of what
- * the kernel's programs report. */
+/* The connector's event of an end is sent after the parent could reap the process (exit_notify(),
+ * then proc_exit_connector()); on a busy machine, long after. The same holds for the last part of
+ * the report by the BPF programs. */
 void engine_await_ends(struct engine *engine, uint64_t patience_ns)
 {
     const struct timespec nap = {.tv_nsec = NS_PER_MSEC};
@@ -139,7 +128,11 @@ void engine_await_ends(struct engine *engine, uint64_t patience_ns)
     engine_drain(engine);
     while (count_unreported(engine) && !lifecycle_feed_has_lost(engine->feed)) {
         if (clock_mono_ns() >= until_ns) {
-            settle_unreported(engine);
+            /* Reports the ends that are known in part. */
+            const struct member *member = NULL;
+            while ((member = registry_next(engine->options.registry, member)))
+                if (has_unreported_end(member))
+                    lifecycle_feed_settle(engine->feed, member->pid, 0);
             engine->unreported_ends = count_unreported(engine);
             return;
         }
@@ -148,7 +141,7 @@ void engine_await_ends(struct engine *engine, uint64_t patience_ns)
     }
 }
 
-/* Without the feed, births and deaths are looked for. */
+/* Without the feed, the engine finds forks and ends by scanning. */
 static int start_feed(struct engine *engine, const struct lifecycle_source *source)
 {
     const struct lifecycle_feed_options options = {
@@ -183,20 +176,21 @@ static enum probe_depth place_member(void *context, const struct process_reading
     registry_place(engine->options.registry, begun->pid, begun->ppid, begun->start_ticks, &member);
     if (member && begun->tag == member->run->tag)
         member->tag = begun->tag;
-    /* One that is skipped is not shown again by /proc. */
+    /* /proc does not show a skipped process again in this scan. */
     return member || !engine->options.only_jobs ? PROBE_CORE : PROBE_SKIP;
 }
 
-/* Members fork while they are tagged one by one: once none is new, all that come are reported. In a
- * storm that never ends, those that are left are tagged with the next snapshot. Where there were no
- * events so far, members are looked for. 0; 1 if some may be left; or a negative errno. */
-static int tag_all(struct engine *engine, bool must_look)
+/* Members fork while they are tagged one by one: once a pass finds no new member, every later fork
+ * is reported. If the run never stops forking, the next snapshot tags the rest. `scans`: there were
+ * no events so far, so members are found by a scan. Returns 0, 1 if some may be left, or a negative
+ * errno. */
+static int tag_all(struct engine *engine, bool scans)
 {
     int r = 1;
 
     for (int pass = 0; pass < TAG_PASSES_MAX && r > 0; pass++) {
         engine_drain(engine);
-        r = must_look ? collector_look_for(engine->collector, place_member, engine) : 0;
+        r = scans ? collector_look_for(engine->collector, place_member, engine) : 0;
         if (r == 0)
             r = kernel_account_tag(&engine->kernel) > 0;
     }
@@ -206,54 +200,39 @@ static int tag_all(struct engine *engine, bool must_look)
 void engine_cover_members(struct engine *engine)
 {
     kernel_account_begin(&engine->kernel);
-    for (int look = 0; look < COVER_LOOKS_MAX && kernel_account_cover(&engine->kernel) == 0; look++)
+    for (int i = 0; i < COVER_READS_MAX && kernel_account_cover(&engine->kernel) == 0; i++)
         engine_drain(engine);
 }
 
-/* With the kernel's own programs there before it, it was born under their eyes. */
-static int cover_own_spawn(struct engine *engine)
+/* The command that sonde started. If the BPF programs were loaded before it, it is covered from its
+ * first instruction, and its system calls may be counted already. */
+static int account_for_command(struct engine *engine)
 {
     const struct engine_options *options = &engine->options;
     struct member *member = registry_find(options->registry, options->spawned_pid);
+    int r = 0;
 
-    if (!member || !kernel_account_has_exact_ends(&engine->kernel))
+    if (!member)
         return 0;
-    member->tag = member->run->tag;
-    member->is_covered = true;
-    return sampler_cover(collector_sampler(engine->collector), member->run, member->pid, 0, NULL);
-}
-
-static int count_own_spawn(struct engine *engine)
-{
-    const struct engine_options *options = &engine->options;
-    struct member *member = registry_find(options->registry, options->spawned_pid);
-
-    if (!member || !options->counts_spawned)
-        return 0;
+    if (!engine->counts.collected && kernel_account_has_exact_ends(&engine->kernel)) {
+        member->tag = member->run->tag;
+        member->is_covered = true;
+        r = sampler_cover(collector_sampler(engine->collector), member->run, member->pid, 0, NULL);
+    }
+    if (r < 0 || !options->counts_spawned)
+        return r;
     member->calls_since_ns = options->spawned_at.mono_ns;
     return syscall_account_count(&engine->syscalls, member->run, true);
 }
 
-static void leave_kernel(struct engine *engine)
-{
-    collector_use_kernel(engine->collector, NULL);
-    engine->kernel.kernel = NULL;
-    engine->syscalls.kernel = NULL;
-}
-
 int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
 {
-    int r = 0;
-
     engine->kernel.kernel = kernel;
     collector_use_kernel(engine->collector, kernel);
     engine->syscalls.kernel = kernel;
     if (!kernel_account_has_events(&engine->kernel))
         return 0;
-    if (!engine->counts.collected) /* from the beginning */
-        r = cover_own_spawn(engine);
-    if (r == 0)
-        r = count_own_spawn(engine);
+    int r = account_for_command(engine);
     if (r < 0)
         return r;
     if (engine->feed) {
@@ -262,14 +241,17 @@ int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
             r = lifecycle_feed_use_kernel(engine->feed, kernel);
     } else {
         r = start_feed(engine, &(struct lifecycle_source){.kernel = kernel});
-        engine->has_lost_events |= engine->counts.collected > 0; /* those of before */
-        engine->must_look = r == 0 && tag_all(engine, true) != 0;
-        if (engine->must_look)
+        engine->has_lost_events |= engine->counts.collected > 0; /* earlier forks */
+        engine->needs_scan = r == 0 && tag_all(engine, true) != 0;
+        if (engine->needs_scan)
             sampler_distrust(collector_sampler(engine->collector));
     }
-    if (r < 0)
-        leave_kernel(engine);
-    else
+    if (r >= 0) {
         engine_cover_members(engine);
+        return r;
+    }
+    collector_use_kernel(engine->collector, NULL);
+    engine->kernel.kernel = NULL;
+    engine->syscalls.kernel = NULL;
     return r;
 }

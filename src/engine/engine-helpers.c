@@ -1,4 +1,5 @@
-/* What works beside the engine's loop: helper programs, tracers among them, and who asks GPUs. */
+/* Programs and threads beside the loop: helper programs, tracers among them, and the readers of
+ * GPUs. */
 #include <errno.h>
 
 #include "base/cleanup.h"
@@ -7,22 +8,23 @@
 #include "engine/engine-parts.h"
 #include "loop/alarm.h"
 
-/* Of tracers that are killed: until they are gone. */
+/* How long a killed tracer takes to be gone. */
 #define LATE_MSEC 500
 
-/* Helpers are sonde's own: children of sonde that belong to no run. */
+/* Helpers are children of sonde that belong to no run. */
 static void on_helper_started(void *context, pid_t pid)
 {
     struct engine *engine = context;
 
-    registry_add_stranger(engine->options.registry, pid); /* without memory, it is one of a run */
+    registry_add_stranger(engine->options.registry,
+                          pid); /* if memory runs out, it counts as one of the run */
 }
 
 static void on_helper_ended(void *context, pid_t pid)
 {
     struct engine *engine = context;
 
-    engine_drain(engine); /* what tells of its fork may still wait */
+    engine_drain(engine); /* the event of its fork may still be queued */
     registry_remove(engine->options.registry, pid);
 }
 
@@ -66,12 +68,12 @@ int engine_make_helpers(struct engine *engine)
     return tracing_new(&tracing, &engine->tracing);
 }
 
-/* It wakes the loop. */
+/* Only wakes the loop. */
 static void on_late(void *context _unused_)
 {
 }
 
-/* One that no signal reaches is not waited for. */
+/* The deadline ends the wait for a tracer that does not react to signals. */
 void engine_stop_tracing(struct engine *engine)
 {
     uint64_t until_ns = clock_mono_ns() + (TRACE_LAST_WAIT_MSEC + LATE_MSEC) * NS_PER_MSEC;
@@ -97,7 +99,7 @@ int engine_make_gpu_watch(struct engine *engine)
         .roots = {.proc = PROC_ROOT, .sys = "/sys", .dev = "/dev"},
         .helpers = engine->helpers,
         .delay_ms = engine->options.gpus_after_ms,
-        .may_begin = engine->options.may_look_deeper,
+        .may_begin = engine->options.may_inspect,
         .on_none = engine->options.on_no_gpus,
         .context = engine->options.context,
     };
@@ -110,6 +112,6 @@ void engine_follow_members(struct engine *engine)
     const struct engine_options *options = &engine->options;
 
     if (engine->settings.traces_members &&
-        (!options->may_look_deeper || options->may_look_deeper(options->context)))
+        (!options->may_inspect || options->may_inspect(options->context)))
         tracing_follow(engine->tracing);
 }

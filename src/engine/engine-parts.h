@@ -1,4 +1,4 @@
-/* The engine's state, for the files engine*.c alone. */
+/* The engine's state, private to engine*.c. */
 #pragma once
 
 #include "base/vec.h"
@@ -28,7 +28,7 @@ struct engine {
     struct tracing *tracing;
     struct ticker *ticker;
     uv_timer_t flush;
-    uv_timer_t early; /* a snapshot that does not wait for its tick */
+    uv_timer_t early; /* for a snapshot before the next tick */
     int open_handles;
     struct tick_builder builder;
     struct unseen_events unseen;
@@ -40,35 +40,31 @@ struct engine {
     struct rate_limits rate_limits;
     bool skip_next_tick;
     bool is_reading;   /* a snapshot is being taken */
-    bool is_resyncing; /* events were lost: members are looked for */
-    bool must_look;    /* … once, because nobody has told of them until now */
+    bool is_resyncing; /* events were lost: this snapshot scans for members */
+    bool needs_scan;   /* one more scan: forks before the event source started */
     bool is_failing;
     bool has_lost_events;
     bool has_new_kill;        /* an OOM kill since the last snapshot */
-    uint64_t unreported_ends; /* of processes that are gone; not yet noted as a gap */
+    uint64_t unreported_ends; /* ends that the kernel did not report; not yet added as a gap */
     struct engine_counts counts;
 };
 
-/* ---- engine-events.c: what is told between snapshots, and by whom ---- */
-
-/* What has been told so far is taken in. */
-void engine_drain(struct engine *engine);
-/* Hands over the complete boxes. The events in the current one follow soon, if no snapshot comes
+/* ---- engine-events.c: events between snapshots, and their sources ---- */
+/* Hands over the complete boxes and schedules a flush of the current one, in case no snapshot comes
  * before. */
 void engine_plan_flush(struct engine *engine);
-/* A snapshot soon, if the interval is long and it is still needed then. */
+/* Schedules a snapshot soon, if the interval is long. It is skipped if it is not needed by then. */
 void engine_plan_early(struct engine *engine);
-/* Hands over the complete boxes. */
+/* Passes the complete boxes to on_tick. */
 void engine_hand_over(struct engine *engine);
-/* Counts members that are not covered yet as they stand: from now on the kernel reports their ends.
- * Those of runs that are not calm are left for the next time. */
+/* Covers members (kernel-account.h), except those of runs that are not calm. */
 void engine_cover_members(struct engine *engine);
-/* The connector is the engine's, or closed. */
+/* Takes ownership of the connector. */
 void engine_start_connector(struct engine *engine, struct connector *connector);
 
 /* ---- engine-helpers.c: programs and threads beside the loop ---- */
 
 int engine_make_helpers(struct engine *engine);
 int engine_make_gpu_watch(struct engine *engine);
-/* Attaches tracers to new members, if that is wanted. */
+/* Attaches tracers to new members, if configured. */
 void engine_follow_members(struct engine *engine);

@@ -1,6 +1,4 @@
-/* Runs, as the engine keeps them: their processes from the first to the last, and what they come
- * to.
- */
+/* Runs: registering their processes, and recording what happens to them. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -11,31 +9,23 @@
 #include "engine/engine-parts.h"
 #include "probe/process-lookup.h"
 
-/* Of a process that was registered: when it has done what programs do at their start. */
+/* After a process was registered: programs have finished their start by then. */
 #define EARLY_AFTER_MS 200
 #define EARLY_EVERY_MS 1000
 
-void engine_catch_up(struct engine *engine)
-{
-    engine_drain(engine);
-}
-
-/* How long an end that is on its way is waited for: by a loop that others wait for, and by one that
- * has nothing more important to do. */
+/* How long to wait for an end that the kernel is about to report: in a daemon that serves clients,
+ * and in `sonde run`, which has nothing more important to do. */
 #define SETTLE_NS        (20 * NS_PER_MSEC)
 #define SETTLE_REAPED_NS NS_PER_SEC
 
-static bool is_over(pid_t pid)
+void engine_settle(struct engine *engine, const struct run *run)
 {
     struct proc_stat stat;
 
-    return process_lookup_stat(PROC_ROOT, pid, &stat) < 0 || stat.state == 'Z' || stat.state == 'X';
-}
-
-void engine_settle(struct engine *engine, const struct run *run)
-{
     engine_drain(engine);
-    if (engine->feed && run->root_pid && !run->root_has_ended && is_over(run->root_pid))
+    if (engine->feed && run->root_pid && !run->root_has_ended &&
+        (process_lookup_stat(PROC_ROOT, run->root_pid, &stat) < 0 || stat.state == 'Z' ||
+         stat.state == 'X'))
         lifecycle_feed_settle(engine->feed, run->root_pid, SETTLE_NS);
     engine_flush(engine);
 }
@@ -46,25 +36,19 @@ bool engine_saw_fork(struct engine *engine, pid_t parent, pid_t pid)
     return engine->feed && lifecycle_feed_saw_fork(engine->feed, parent, pid);
 }
 
-static bool has_unread_member(const struct engine *engine)
-{
-    const struct member *member = NULL;
-
-    while ((member = registry_next(engine->options.registry, member)))
-        if (!member->start_ticks && !member->has_ended)
-            return true;
-    return false;
-}
-
 static void on_early(uv_timer_t *timer)
 {
     struct engine *engine = timer->data;
+    const struct member *member = NULL;
+    bool is_needed = engine->has_new_kill;
 
-    if (has_unread_member(engine) || engine->has_new_kill)
-        engine_collect(engine); /* a failure is counted there */
+    while (!is_needed && (member = registry_next(engine->options.registry, member)))
+        is_needed = !member->start_ticks && !member->has_ended;
+    if (is_needed)
+        engine_collect(engine); /* counts its own failures */
 }
 
-/* Not more than once a second. */
+/* At most once a second. */
 void engine_plan_early(struct engine *engine)
 {
     uint64_t since_ms = (clock_mono_ns() - engine->last.mono_ns) / NS_PER_MSEC;
@@ -73,15 +57,6 @@ void engine_plan_early(struct engine *engine)
     if (engine->settings.interval_ns > EARLY_EVERY_MS * NS_PER_MSEC &&
         !uv_is_active((uv_handle_t *)&engine->early))
         uv_timer_start(&engine->early, on_early, MAX(rest_ms, (uint64_t)EARLY_AFTER_MS), 0);
-}
-
-/* What it was is told; whoever gets its pid is somebody else. */
-static void let_go(struct engine *engine, pid_t pid)
-{
-    const struct member *member = registry_find(engine->options.registry, pid);
-
-    if (member && !member->has_ended)
-        registry_remove(engine->options.registry, pid);
 }
 
 bool engine_has_new_kill(const struct engine *engine)
@@ -96,9 +71,9 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
     struct earlier_forks forks = {.registry = engine->options.registry};
     const struct event_owner owner = run_owner(run, sheet_num);
 
-    engine_drain(engine); /* forks until now are those of whoever owned it until now */
+    engine_drain(engine); /* forks until now belong to its previous owner */
     const struct member *known = registry_find(forks.registry, pid);
-    bool is_known = known && known->run == run; /* as the child of a foster parent */
+    bool is_known = known && known->run == run; /* as a child of the run's `sonde run` */
     bool is_complete = known && !known->was_found;
     int r = registry_add(forks.registry, run, sheet_num, pid);
     if (r < 0)
@@ -113,26 +88,25 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
                                ns_to_sec(clock_real_ns()));
     if (process.start_ticks)
         r = earlier_forks_place(&forks, engine->proc_fd, pid);
-    else
-        let_go(engine, pid);
+    else if ((known = registry_find(forks.registry, pid)) && !known->has_ended)
+        registry_remove(forks.registry, pid); /* it is gone: the next process may get its pid */
     engine_drain(engine);
     if (replay == REPLAY_FROM_BIRTH)
         earlier_forks_report(&forks, &engine->builder);
     earlier_forks_done(&forks);
-    if (!engine->is_reading) { /* else with the next snapshot: one reading at a time */
+    if (!engine->is_reading) { /* else with the next snapshot: readings are not nested */
         engine_cover_members(engine);
         syscall_account_catch_up(&engine->syscalls);
     }
     engine_plan_flush(engine);
-    /* A run is found again after a restart by the processes that are stored of it. */
+    /* After a restart, the daemon finds a run by its stored processes. */
     engine_plan_early(engine);
     if (!engine->is_reading)
         engine_follow_members(engine);
     return r;
 }
 
-/* System calls need no mark: of a run that was registered they are never more than sampled, or a
- * lower bound. */
+/* System calls need no mark: for a registered run they are always sampled or a lower bound. */
 int engine_set_parent(struct engine *engine, struct run *run, struct run *parent)
 {
     return kernel_account_set_parent(&engine->kernel, run, parent);
@@ -148,7 +122,7 @@ void engine_report_step(struct engine *engine, const struct run *run, int64_t sh
     engine_plan_flush(engine);
 }
 
-/* What has happened to it is told while it is known. */
+/* Flushes first: the events need the run. */
 void engine_end_run(struct engine *engine, struct run *run)
 {
     engine_flush(engine);
@@ -162,32 +136,24 @@ void engine_end_run(struct engine *engine, struct run *run)
     registry_end_run(engine->options.registry, run);
 }
 
-/* The end of a process that was reaped, if it belongs to the next tick. The kernel tells of an end
- * before a process can be reaped, unless events were lost: then it is told of here. */
-static struct process_event *find_or_add_end(struct engine *engine, struct run *run, pid_t pid,
-                                             int wait_status)
+/* Completes the end of a reaped process if it belongs to the next tick. The kernel reports an end
+ * before a process can be reaped, unless events were lost; then the end is added here. */
+static void add_reaped_end(struct engine *engine, struct run *run, pid_t pid, int wait_status,
+                           const struct rusage *usage)
 {
     const struct member *member = registry_find(engine->options.registry, pid);
     struct tick_box *box = engine->builder.box;
-    bool is_told = member && member->has_ended && !member->was_found;
+    bool is_reported = member && member->has_ended && !member->was_found;
     const struct event_owner owner = run_owner(run, member ? member->sheet_num : INT_UNKNOWN);
 
-    if (is_told && run->processes > 1) /* not worth the search */
-        return NULL;
+    if (is_reported && run->processes > 1) /* not worth the search */
+        return;
     struct process_event *end = box ? tick_box_find_end(box, pid) : NULL;
-    if (end || is_told)
-        return end;
-    return tick_builder_add_end(&engine->builder, owner, pid, wait_status,
-                                ns_to_sec(clock_real_ns()));
-}
-
-/* What the kernel accounts to a process that was reaped includes what that had reaped: it is its
- * own where it is the only one there ever was. */
-static void add_end(struct engine *engine, struct run *run, pid_t pid, int wait_status,
-                    const struct rusage *usage)
-{
-    struct process_event *end = find_or_add_end(engine, run, pid, wait_status);
-
+    if (!end && !is_reported)
+        end = tick_builder_add_end(&engine->builder, owner, pid, wait_status,
+                                   ns_to_sec(clock_real_ns()));
+    /* The rusage of a reaped process includes the children that it reaped; it is its own only if
+     * the run never had another process. */
     if (!end || run->processes != 1 || !engine_saw_every_process(engine) ||
         real_is_known(end->cpu_seconds))
         return;
@@ -199,19 +165,19 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
 {
     struct registry *registry = engine->options.registry;
 
-    engine_drain(engine); /* what tells of its fork may still wait */
+    engine_drain(engine); /* the event of its fork may still be queued */
     if (engine->feed)
         lifecycle_feed_settle(engine->feed, pid, SETTLE_REAPED_NS);
     struct run *run = registry_run_of_reaped(registry, getpid(), pid);
     const struct member *member = registry_find(registry, pid);
     bool is_counted = member && member->is_counted;
     if (run && engine->options.wants_events)
-        add_end(engine, run, pid, wait_status, usage);
+        add_reaped_end(engine, run, pid, wait_status, usage);
     engine_hand_over(engine);
     if (run && !is_counted &&
         sampler_reaped(collector_sampler(engine->collector), run, pid, usage) < 0)
         engine->counts.failed++;
-    /* Of what ended before the kernel's own programs were there, wait4 alone knows the peak. */
+    /* For a process that ended before the BPF programs were loaded, only wait4 has the peak. */
     if (run && is_counted && !engine->options.kernel)
         sampler_note_peak(collector_sampler(engine->collector), run,
                           (int64_t)usage->ru_maxrss * 1024);
@@ -247,7 +213,7 @@ int engine_syscalls(const struct engine *engine, const struct run *run, struct a
 {
     bool is_counted = call_ledger_counts(&engine->syscalls.ledger, run);
 
-    /* What a tracer has counted is better than samples. */
+    /* Counts of a tracer are better than samples. */
     int r = is_counted ? 0 : tracing_fill_run(engine->tracing, run, arena, ret);
     if (r < 0 || (!is_counted && ret->source))
         return r;

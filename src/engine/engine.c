@@ -1,16 +1,19 @@
-/* The way of the data:
+/* Data flow:
  *
- *     probe (procfs or bpf, system)  probe (bpf or connector)
- *            | raw readings                | births, programs, ends, signals
- *            v                             v
- *     sample (rates, ledger) <------- jobs (whose is it) <------- rules (rule-runs)
- *            | a finished snapshot         | events of the processes of runs
- *            v                             v
- *     engine_collect() -----------> tick-builder: the box of this tick
- *            | all processes               |
- *            v                             v
- *     detect (anomalies, pressure) --> on_tick --> store-writer (its own thread) --> store
- *                                             `--> bus --> rpc
+ *     probe (procfs or bpf, system)   probe (bpf or connector)
+ *            | raw readings                 | forks, execs, exits, signals
+ *            v                              v
+ *            |                       lifecycle-feed
+ *            |                              | events
+ *            v                              v
+ *     sample (rates, ledger) <------ jobs (registry: which run) <------ rule-runs
+ *            | snapshot                     | events of the processes of runs
+ *            v                              v
+ *     engine_collect() ------------> tick-builder: the box of this tick
+ *            | all processes                |
+ *            v                              v
+ *     detect (anomalies, pressure) --> on_tick --> writer/store-writer (own thread) --> store
+ *                                             `--> daemon/bus --> rpc
  */
 #include "engine/engine.h"
 
@@ -28,7 +31,8 @@
 
 /* ---- one collection ---- */
 
-/* The job that a rule gives a process that belongs to none; whether one does. */
+/* Registers a process without a run in the run that a rule finds for it. Returns whether a rule
+ * does. */
 static bool apply_rules(struct engine *engine, pid_t pid, uint64_t start_ticks)
 {
     _cleanup_(arena_done) struct arena arena = {0};
@@ -43,7 +47,7 @@ static bool apply_rules(struct engine *engine, pid_t pid, uint64_t start_ticks)
     return true;
 }
 
-/* Whether a process that the scan meets is read, and how deeply. */
+/* Decides for each process of a scan whether it is read, and how deeply. */
 static enum probe_depth depth_of(void *context, const struct process_reading *begun)
 {
     struct engine *engine = context;
@@ -52,7 +56,7 @@ static enum probe_depth depth_of(void *context, const struct process_reading *be
 
     if (begun->pid == engine->own_pid)
         return PROBE_CORE;
-    /* Without memory to note a member, it is asked for again at the next tick. */
+    /* If memory runs out, the next tick tries again. */
     registry_place(registry, begun->pid, begun->ppid, begun->start_ticks, &member);
     if (!member && begun->tag && engine->is_resyncing)
         registry_place_tagged(registry, begun->tag, begun->pid, begun->ppid, begun->start_ticks,
@@ -64,7 +68,8 @@ static enum probe_depth depth_of(void *context, const struct process_reading *be
     return engine->options.only_jobs ? PROBE_SKIP : PROBE_CORE;
 }
 
-/* Drains the events; whether they leave nothing to look for. */
+/* Drains the events. Returns whether the registry is complete, so that no scan of /proc is needed.
+ */
 static bool members_are_known(struct engine *engine)
 {
     if (!engine->feed)
@@ -83,26 +88,16 @@ static bool members_are_known(struct engine *engine)
     return false;
 }
 
-/* sonde itself is read as well, because it tells what it costs. */
-static int list_members(struct engine *engine)
-{
-    int r = VEC_RESERVE(&engine->pids, registry_count(engine->options.registry) + 1);
-    if (r < 0)
-        return r;
-    engine->pids.count = registry_pids(engine->options.registry, engine->pids.items);
-    engine->pids.items[engine->pids.count++] = getpid();
-    return 0;
-}
-
 static int collect(struct engine *engine, struct snapshot **ret, struct moment *ret_moment)
 {
     struct collect_request request = {.depth = depth_of, .context = engine};
 
     bool are_known = members_are_known(engine);
-    if (are_known && !TAKE(engine->must_look, false) && engine->options.only_jobs) {
-        int r = list_members(engine);
-        if (r < 0)
-            return r;
+    if (are_known && !TAKE(engine->needs_scan, false) && engine->options.only_jobs) {
+        if (VEC_RESERVE(&engine->pids, registry_count(engine->options.registry) + 1) < 0)
+            return -ENOMEM;
+        engine->pids.count = registry_pids(engine->options.registry, engine->pids.items);
+        engine->pids.items[engine->pids.count++] = engine->own_pid; /* for sonde's own cost */
         request.pids = engine->pids.items;
         request.pid_count = engine->pids.count;
     }
@@ -134,7 +129,7 @@ static void add_event_gap(struct engine *engine, const struct moment *now, int64
                                        .reason = reason});
 }
 
-/* What is missing since the last snapshot, or since a run began, if there was none yet. */
+/* Adds gaps for data missing since the last snapshot, or since the start of the command. */
 static void add_gaps(struct engine *engine, const struct moment *now, uint64_t losses_before)
 {
     if (engine->last.mono_ns) {
@@ -146,14 +141,14 @@ static void add_gaps(struct engine *engine, const struct moment *now, uint64_t l
     }
     uint64_t lost = tick_builder_take_lost(&engine->builder);
     if (lost)
-        add_event_gap(engine, now, (int64_t)lost, "there was no memory for them");
+        add_event_gap(engine, now, (int64_t)lost, "out of memory");
     if (engine->unreported_ends)
         add_event_gap(engine, now, (int64_t)TAKE(engine->unreported_ends, 0),
-                      "the kernel has not reported the ends of processes that are gone");
+                      "the kernel did not report the ends of some processes");
     engine->last = *now;
 }
 
-/* ---- what is made of it ---- */
+/* ---- detection ---- */
 
 static void find_pressure(struct engine *engine, struct snapshot *snapshot)
 {
@@ -193,7 +188,7 @@ static bool is_in_episode(void *context, const struct process_metric *process)
            detector_is_in_episode(engine->detector, (pid_t)process->pid, process->start_ticks);
 }
 
-/* A zombie that nobody reaps keeps no run alive; a member that is hidden from us does. */
+/* A zombie keeps no run alive; a member that is hidden from us does. */
 static void count_living(struct engine *engine, const struct snapshot *snapshot)
 {
     struct registry *registry = engine->options.registry;
@@ -212,8 +207,8 @@ static void count_living(struct engine *engine, const struct snapshot *snapshot)
     }
 }
 
-/* Anomalies and pressure are those of all processes; then comes what is worth keeping of them. If
- * there is no memory to choose, all is kept. */
+/* Anomalies and pressure cover all processes; the scope is applied after them. Without memory for
+ * the scope, all processes stay. */
 static void finish(struct engine *engine, struct snapshot *snapshot, const struct moment *now)
 {
     engine->snapshot_id =
@@ -225,15 +220,6 @@ static void finish(struct engine *engine, struct snapshot *snapshot, const struc
     scope_apply(engine->settings.scope, &snapshot->processes, is_in_episode, engine);
 }
 
-static void note_result(struct engine *engine, int error)
-{
-    bool is_news = (error < 0) != engine->is_failing;
-
-    engine->is_failing = error < 0;
-    if (is_news && engine->options.on_collection)
-        engine->options.on_collection(engine->options.context, error);
-}
-
 int engine_collect(struct engine *engine)
 {
     _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
@@ -243,7 +229,9 @@ int engine_collect(struct engine *engine)
     int r = collect(engine, &snapshot, &now);
     if (r == 0 && !tick_builder_box(&engine->builder))
         r = -ENOMEM;
-    note_result(engine, r);
+    if ((r < 0) != engine->is_failing && engine->options.on_collection)
+        engine->options.on_collection(engine->options.context, r);
+    engine->is_failing = r < 0;
     if (r < 0) {
         engine->counts.failed++;
         engine->skip_next_tick = true;
@@ -279,11 +267,8 @@ static void on_tick(void *context, uint64_t missed)
     struct engine *engine = context;
 
     engine->counts.missed_ticks += missed;
-    if (engine->skip_next_tick) {
-        engine->skip_next_tick = false;
-        return;
-    }
-    engine_collect(engine); /* a failure is counted there */
+    if (!TAKE(engine->skip_next_tick, false))
+        engine_collect(engine); /* counts its own failures */
 }
 
 static void add_own_spawn(struct engine *engine)
@@ -298,7 +283,7 @@ static void add_own_spawn(struct engine *engine)
     command_cache_expect(&engine->builder.commands, member->pid, options->spawned_path);
 }
 
-static int apply_settings(struct engine *engine, const struct engine_settings *settings)
+int engine_configure(struct engine *engine, const struct engine_settings *settings)
 {
     bool has_other_interval = settings->interval_ns != engine->settings.interval_ns;
     struct ticker *ticker = NULL;
@@ -323,11 +308,6 @@ static int apply_settings(struct engine *engine, const struct engine_settings *s
     gpu_watch_configure(engine->gpus, settings->gpus);
     engine->settings = *settings;
     return 0;
-}
-
-int engine_configure(struct engine *engine, const struct engine_settings *settings)
-{
-    return apply_settings(engine, settings);
 }
 
 static struct engine *engine_new(uv_loop_t *loop, const struct engine_options *options)
@@ -376,7 +356,7 @@ int engine_start(uv_loop_t *loop, const struct engine_options *options, struct e
     if (options->connector)
         engine_start_connector(engine, options->connector);
     if (r == 0)
-        r = apply_settings(engine, &options->settings);
+        r = engine_configure(engine, &options->settings);
     if (r == 0)
         r = engine_collect(engine);
     if (r < 0) {
@@ -417,7 +397,7 @@ void engine_close(struct engine *engine)
     uv_close((uv_handle_t *)&engine->early, on_closed);
 }
 
-/* ---- how it stands ---- */
+/* ---- state ---- */
 
 const struct engine_counts *engine_counts(const struct engine *engine)
 {
@@ -444,7 +424,7 @@ const char *engine_collector(const struct engine *engine)
     return collector_name(engine->collector);
 }
 
-void engine_describe_gpus(const struct engine *engine, char ret[static GPU_WORDS_SIZE])
+void engine_describe_gpus(const struct engine *engine, char ret[static GPU_TEXT_SIZE])
 {
     gpu_watch_describe(engine->gpus, ret);
 }

@@ -53,7 +53,7 @@ int kernel_account_tag(struct kernel_account *account)
     return tagged;
 }
 
-/* ---- who is calm ---- */
+/* ---- calm runs ---- */
 
 static const struct run *outermost(const struct run *run)
 {
@@ -77,7 +77,7 @@ static int note_restless(struct kernel_account *account, const struct run *run)
     return is_restless(account, run) ? 0 : VEC_PUSH(&account->restless, outermost(run));
 }
 
-/* The member that was read, if it is not covered yet; NULL if its pid is another's by now. */
+/* The member that was read, if it is not covered; NULL if its pid was reused. */
 static struct member *find_uncovered(const struct kernel_account *account,
                                      const struct process_reading *reading)
 {
@@ -89,22 +89,16 @@ static struct member *find_uncovered(const struct kernel_account *account,
     return member;
 }
 
-/* The end of a living process is reported if it has its tag and is not on its way out. What a
- * process on its way out has used is not known before it is a zombie. */
-static bool can_be_covered(const struct member *member, const struct process_reading *reading)
-{
-    return reading->state == 'Z' || (!reading->is_ending && member->tag == member->run->tag);
-}
-
-/* Notes how it stands; whether it stood there just so at the last look. */
+/* Records what the process has reaped, and used if it ended. Returns whether that is as in the
+ * previous reading. */
 static bool is_unchanged(const struct kernel_account *account, struct member *member,
                          const struct process_reading *reading)
 {
     int64_t now_ns = reading->reaped_user_ns + reading->reaped_system_ns +
                      (reading->state == 'Z' ? reading->cpu_ns : 0);
-    bool is_same = member->look == account->looks - 1 && member->look_ns == now_ns;
+    bool is_same = member->look == account->readings - 1 && member->look_ns == now_ns;
 
-    member->look = account->looks;
+    member->look = account->readings;
     member->look_ns = now_ns;
     return is_same;
 }
@@ -114,26 +108,30 @@ static int find_restless(struct kernel_account *account, const struct readings *
     struct member *member = NULL;
     int r = 0;
 
-    account->looks++;
+    account->readings++;
     account->restless.count = 0;
     for (size_t i = 0; i < readings->count && r == 0; i++) {
-        member = find_uncovered(account, &readings->items[i]);
-        if (member && (!is_unchanged(account, member, &readings->items[i]) ||
-                       !can_be_covered(member, &readings->items[i])))
+        const struct process_reading *reading = &readings->items[i];
+        member = find_uncovered(account, reading);
+        /* The end of a living process is reported if it is tagged and not ending. What an ending
+         * process used is not known before it is a zombie. */
+        if (member &&
+            (!is_unchanged(account, member, reading) ||
+             (reading->state != 'Z' && (reading->is_ending || member->tag != member->run->tag))))
             r = note_restless(account, member->run);
     }
     member = NULL;
     while (r == 0 && (member = registry_next(account->registry, member)))
-        if (!member->is_covered && member->look == account->looks - 1) /* and is gone */
+        if (!member->is_covered && member->look == account->readings - 1) /* and is gone */
             r = note_restless(account, member->run);
     return r;
 }
 
-/* ---- looks ---- */
+/* ---- covering ---- */
 
 void kernel_account_begin(struct kernel_account *account)
 {
-    account->looks += 2; /* none was just before the next */
+    account->readings += 2; /* so that no reading is the previous one of the next */
 }
 
 static int cover_calm(struct kernel_account *account, const struct readings *readings)
@@ -154,9 +152,9 @@ static int cover_calm(struct kernel_account *account, const struct readings *rea
     return 0;
 }
 
-/* ---- parents that are found late ---- */
+/* ---- parents that are registered late ---- */
 
-/* Clears `awaits_parent_cover` of the runs above which all processes are covered by now. */
+/* Clears `awaits_parent_cover` of runs above which all processes are covered. */
 static void check_late_parents(struct kernel_account *account)
 {
     const struct member *member = NULL;
@@ -191,9 +189,9 @@ int kernel_account_set_parent(struct kernel_account *account, struct run *run, s
     return 0;
 }
 
-/* ---- looks at all that are not covered ---- */
+/* ---- readings of uncovered members ---- */
 
-/* Those that had ended by then are counted with what they had used, once and for all. */
+/* Zombies are counted with what they used, once. */
 static int count_ended(struct kernel_account *account, const struct readings *readings)
 {
     struct sampler *sampler = collector_sampler(account->collector);
@@ -216,7 +214,7 @@ static int count_ended(struct kernel_account *account, const struct readings *re
     return 0;
 }
 
-/* Those that are gone are absorbed while all that could have reaped them are there. */
+/* Processes that are gone are absorbed while all that could have reaped them exist. */
 int kernel_account_enter(struct kernel_account *account, const struct readings *readings)
 {
     int r = find_restless(account, readings);
@@ -228,13 +226,6 @@ int kernel_account_enter(struct kernel_account *account, const struct readings *
     sampler_absorb_gone(collector_sampler(account->collector));
     r = count_ended(account, readings);
     return r < 0 ? r : !account->restless.count;
-}
-
-/* /proc does not show who is on the way out, and cuts what was reaped off to ticks. */
-static bool can_look(const struct kernel_account *account)
-{
-    return kernel_account_has_exact_ends(account) &&
-           kernel_probe_has(account->kernel, KERNEL_PART_PROCESSES);
 }
 
 int kernel_account_cover(struct kernel_account *account)
@@ -250,8 +241,10 @@ int kernel_account_cover(struct kernel_account *account)
         if (!member->is_covered)
             r = VEC_PUSH(&account->pids, member->pid);
     if (r >= 0 && !account->pids.count)
-        check_late_parents(account); /* the last that was not covered is gone */
-    if (r < 0 || !account->pids.count || !can_look(account))
+        check_late_parents(account); /* the last uncovered one is gone */
+    /* /proc does not show which processes are ending, and rounds reaped time to clock ticks. */
+    if (r < 0 || !account->pids.count || !kernel_account_has_exact_ends(account) ||
+        !kernel_probe_has(account->kernel, KERNEL_PART_PROCESSES))
         return r < 0 ? r : 1;
     r = collector_look_at(account->collector, account->pids.items, account->pids.count, &readings);
     return r < 0 ? r : kernel_account_enter(account, readings);

@@ -5,57 +5,58 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/macros.h"
 #include "loop/fd-watch.h"
 #include "probe/process-lookup.h"
 
-/* As long as the queue surely lasts: children of vfork that end at once make 50 events in a
- * millisecond, and half of the queue is left for a wake-up that comes late. The queue of an
- * ordinary user holds some 550 events unless the machine's limit was raised: 5 ms. */
+/* A nap that the queue outlasts: children of vfork that end at once make 50 events in a
+ * millisecond, and half of the queue is left for a late wake-up. The queue of an ordinary user
+ * holds some 550 events unless the machine's limit was raised: 5 ms. */
 #define EVENTS_PER_MSEC 100
 #define NAP_MAX_MSEC    20
-/* The ring of the kernel's own programs holds what 4,000 processes do in their lives, and what they
- * fork belongs to its run whenever it is heard of. */
+/* The BPF ring holds the events of 4,000 processes, and a fork belongs to its run even if it is
+ * read late. */
 #define KERNEL_NAP_MSEC 50
 
-/* A process that was on its way in or out when the kernel's programs took over is there, or has
- * ended, by then; but one that is kept from the CPU, or has many gigabytes to give back, may take
- * longer. No pid comes round again as soon. */
+/* A fork or exit in progress when the BPF programs took over is complete by then. A process that
+ * does not get the CPU, or has many gigabytes to free, may take longer. No pid is reused as soon.
+ */
 #define FORMER_NS     NS_PER_SEC
 #define FORMER_MAX_NS (60 * NS_PER_SEC)
 
-/* Of processes without a run: between the fork of a command and the message that it is a job, other
- * processes may have come and gone. */
+/* Events of processes without a run: between the fork of a command and the message that it is a
+ * job, other processes may have come and gone. */
 #define STRANGERS_MAX 16384
 #define OTHERS_NS     (2 * NS_PER_SEC)
 
-/* What has happened to a process without a run. Texts are the ring's own. */
+/* An event of a process without a run. The ring owns the texts. */
 struct stranger_event {
     struct lifecycle_event event; /* pid 0: reported since */
     uint64_t noted_ns;            /* monotonic: when it was read */
-    char *text;                   /* its command, or who sent it a signal */
+    char *text;                   /* its command, or the sender of a signal */
     char *details;                /* of an OOM kill */
     size_t next_held;             /* of an OOM kill: the place of the next one */
 };
 
 struct lifecycle_feed {
     struct stranger_event strangers[STRANGERS_MAX]; /* a ring */
-    size_t stranger_count;                          /* that there have been */
-    size_t held_kills; /* OOM kills among them, in their order; a run may claim them yet */
+    size_t stranger_count;                          /* in all */
+    size_t held_kills; /* OOM kills among them, linked in their order, that a run may still claim */
     size_t first_held, last_held;
-    uint64_t lost_until_ns; /* monotonic: what came later is complete */
+    uint64_t lost_until_ns; /* monotonic: later events are complete */
     uv_loop_t *loop;
     struct lifecycle_source source;
     struct lifecycle_feed_options options;
     pid_t own_pid;
-    uint64_t mono_to_real_ns; /* the wall clock less the monotonic one, when last drained */
+    uint64_t mono_to_real_ns; /* offset of the clocks at the last drain */
     struct fd_watch *watch;
     uv_timer_t nap;
     uint64_t nap_msec;
-    struct connector *former; /* for ends that the kernel's programs came too late for; or NULL */
-    uint64_t kernel_since_ns; /* until then, the connector has told of everything; 0: never */
-    uint64_t both_until_ns;   /* between the two, it may have */
+    struct connector *former; /* for ends that the BPF programs missed; or NULL */
+    uint64_t kernel_since_ns; /* the connector reported everything before; 0: never */
+    uint64_t both_until_ns;   /* it may have reported events before this */
     bool has_lost;
 };
 
@@ -64,14 +65,14 @@ static double wall_clock_of(const struct lifecycle_feed *feed, const struct life
     return ns_to_sec(event->mono_ns + feed->mono_to_real_ns);
 }
 
-static void tell(struct lifecycle_feed *feed, struct member *member,
-                 const struct lifecycle_event *event)
+static void report_member(struct lifecycle_feed *feed, struct member *member,
+                          const struct lifecycle_event *event)
 {
     if (member && feed->options.on_member)
         feed->options.on_member(feed->options.context, member, event, wall_clock_of(feed, event));
 }
 
-static void tell_of_other(struct lifecycle_feed *feed, const struct lifecycle_event *event)
+static void report_other(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
     if (feed->options.on_other)
         feed->options.on_other(feed->options.context, event, wall_clock_of(feed, event));
@@ -88,15 +89,15 @@ static void on_fork(struct lifecycle_feed *feed, const struct lifecycle_event *e
 {
     struct registry *registry = feed->options.registry;
     struct member *known = registry_find(registry, event->pid);
-    /* What sonde has started itself is a member before the kernel tells of it. */
+    /* A process that sonde started is a member before the kernel reports its fork. */
     bool is_own = known && !known->has_ended && !known->was_found && event->ppid == feed->own_pid;
-    /* The connector tells of a fork before the kernel's programs do, by as long as the one who
-     * forks is kept from the CPU in between. */
+    /* The connector reports a fork before the BPF programs do; if the forking process loses the CPU
+     * in between, long before. */
     if (event->mono_ns < feed->kernel_since_ns || (known && event->mono_ns < feed->both_until_ns)) {
         account_for(feed, known, event);
         return;
     }
-    /* One that could not be noted is lost like one that was never told. */
+    /* Without memory to record it, the fork is lost. */
     if (registry_fork(registry, event->ppid, event->pid) < 0) {
         feed->has_lost = true;
         return;
@@ -106,11 +107,11 @@ static void on_fork(struct lifecycle_feed *feed, const struct lifecycle_event *e
         member->tag = event->tag;
     account_for(feed, member, event);
     if (!is_own)
-        tell(feed, member, event);
+        report_member(feed, member, event);
 }
 
-/* Of a member that was found, nobody knows how many threads it has: the end of its first one stands
- * for its own. */
+/* The number of threads of a member that was found by a scan is unknown: the end of its first
+ * thread stands for its own. */
 static void on_exit_of_thread(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
     struct member *member = registry_find(feed->options.registry, event->pid);
@@ -121,12 +122,12 @@ static void on_exit_of_thread(struct lifecycle_feed *feed, const struct lifecycl
     }
     account_for(feed, member, event);
     if (feed->source.kernel && event->tag)
-        member->threads = 1; /* this one tells of the process, not of a thread */
+        member->threads = 1; /* this event is of the process, not of a thread */
     bool had_ended = member->has_ended;
     registry_exit(feed->options.registry, event->pid, event->wait_status);
     bool has_just_ended = member->has_ended && !had_ended;
     if (member->was_found ? event->tid == event->pid : has_just_ended)
-        tell(feed, member, event);
+        report_member(feed, member, event);
 }
 
 static void on_exec(struct lifecycle_feed *feed, const struct lifecycle_event *event)
@@ -134,25 +135,24 @@ static void on_exec(struct lifecycle_feed *feed, const struct lifecycle_event *e
     struct member *member = registry_find(feed->options.registry, event->pid);
 
     if (event->mono_ns < feed->kernel_since_ns)
-        return; /* the connector has told of it */
+        return; /* the connector reported it */
     if (member && feed->source.kernel)
-        member->tag = event->tag; /* that of another thread, if that has executed it */
+        member->tag = event->tag; /* that of another thread, if that called exec */
     if (member)
-        tell(feed, member, event);
+        report_member(feed, member, event);
     else
-        tell_of_other(feed, event);
+        report_other(feed, event);
 }
 
-/* What sonde passes on itself, here or as the parent of a run elsewhere, it tells of with the one
- * who sent it first. */
+/* A signal that a `sonde run` passes on is reported by it, with the original sender. */
 static void on_signal(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
     if (event->sender_pid != feed->own_pid &&
         !registry_is_foster(feed->options.registry, event->sender_pid))
-        tell(feed, registry_find(feed->options.registry, event->pid), event);
+        report_member(feed, registry_find(feed->options.registry, event->pid), event);
 }
 
-/* The member that the event is about, unless that has got the pid of another process. */
+/* Returns the member of the event; NULL if its pid belongs to another process now. */
 static struct member *find_same(const struct lifecycle_feed *feed,
                                 const struct lifecycle_event *event)
 {
@@ -163,18 +163,18 @@ static struct member *find_same(const struct lifecycle_feed *feed,
     return is_other ? NULL : member;
 }
 
-/* That of a process without a run is held in the ring: its job may be registered yet. */
+/* The OOM kill of a process without a run is held in the ring: its job may still be registered. */
 static void on_oom(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
     struct member *member = find_same(feed, event);
 
     if (member)
-        tell(feed, member, event);
+        report_member(feed, member, event);
     else if (!feed->options.remembers_others)
-        tell_of_other(feed, event);
+        report_other(feed, event);
 }
 
-static void tell_event(struct lifecycle_feed *feed, const struct lifecycle_event *event)
+static void handle_event(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
     switch (event->kind) {
     case LIFECYCLE_FORK: on_fork(feed, event); break;
@@ -186,7 +186,7 @@ static void tell_event(struct lifecycle_feed *feed, const struct lifecycle_event
     }
 }
 
-/* Whether it is about a member, or makes one. */
+/* Whether the event is about a member, or creates one. */
 static bool concerns_member(const struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
     const struct registry *registry = feed->options.registry;
@@ -197,7 +197,7 @@ static bool concerns_member(const struct lifecycle_feed *feed, const struct life
            (event->kind == LIFECYCLE_FORK && registry_find(registry, event->ppid));
 }
 
-/* ---- OOM kills that are held ---- */
+/* ---- held OOM kills ---- */
 
 static void hold_kill(struct lifecycle_feed *feed, size_t place)
 {
@@ -208,8 +208,8 @@ static void hold_kill(struct lifecycle_feed *feed, size_t place)
     feed->last_held = place;
 }
 
-/* The first one is held no longer. If no run was registered with its process, it has none, unless
- * the process was found as a member since. */
+/* Reports the first held kill. It belongs to no run, unless the process was found as a member
+ * since. */
 static void release_kill(struct lifecycle_feed *feed)
 {
     struct stranger_event *kill = &feed->strangers[feed->first_held];
@@ -220,9 +220,9 @@ static void release_kill(struct lifecycle_feed *feed)
         return;
     struct member *member = find_same(feed, &kill->event);
     if (member)
-        tell(feed, member, &kill->event);
+        report_member(feed, member, &kill->event);
     else
-        tell_of_other(feed, &kill->event);
+        report_other(feed, &kill->event);
     kill->event.pid = 0;
 }
 
@@ -236,37 +236,23 @@ static void release_kills(struct lifecycle_feed *feed, uint64_t age_ns)
 
 /* ---- processes without a run ---- */
 
-static const char *text_of_stranger(const struct lifecycle_event *event)
-{
-    switch (event->kind) {
-    case LIFECYCLE_SIGNAL: return event->sender_name;
-    case LIFECYCLE_EXEC:
-    case LIFECYCLE_OOM: return event->command;
-    default: return NULL;
-    }
-}
-
-static char *copy_text(const char *text)
-{
-    return text ? strdup(text) : NULL;
-}
-
 /* If memory runs out, a command stays unknown, a signal is dropped because its sender could not be
  * named, and an OOM kill is reported at once. */
 static void note_stranger(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
     bool is_signal = event->kind == LIFECYCLE_SIGNAL, is_oom = event->kind == LIFECYCLE_OOM;
-    const char *text = text_of_stranger(event);
-    struct stranger_event noted = {
-        .event = *event,
-        .noted_ns = clock_mono_ns(),
-        .text = copy_text(text),
-        .details = copy_text(is_oom ? event->details : NULL),
-    };
-    bool is_out_of_memory = (text && !noted.text) || (is_oom && event->details && !noted.details);
+    const char *text = is_signal                                 ? event->sender_name
+                       : is_oom || event->kind == LIFECYCLE_EXEC ? event->command
+                                                                 : NULL;
+    const char *details = is_oom ? event->details : NULL;
+    struct stranger_event noted = {.event = *event,
+                                   .noted_ns = clock_mono_ns(),
+                                   .text = text ? strdup(text) : NULL,
+                                   .details = details ? strdup(details) : NULL};
+    bool is_out_of_memory = (text && !noted.text) || (details && !noted.details);
     if (is_out_of_memory && event->kind != LIFECYCLE_EXEC) {
         if (is_oom)
-            tell_of_other(feed, event);
+            report_other(feed, event);
         free(noted.text);
         free(noted.details);
         return;
@@ -274,7 +260,7 @@ static void note_stranger(struct lifecycle_feed *feed, const struct lifecycle_ev
     noted.event.command = is_signal ? NULL : noted.text;
     noted.event.sender_name = is_signal ? noted.text : NULL;
     noted.event.details = noted.details;
-    noted.event.calls = NULL; /* the caller's */
+    noted.event.calls = NULL; /* the caller owns them */
 
     size_t place = feed->stranger_count++ % STRANGERS_MAX;
     if (feed->held_kills && feed->first_held == place)
@@ -286,8 +272,8 @@ static void note_stranger(struct lifecycle_feed *feed, const struct lifecycle_ev
         hold_kill(feed, place);
 }
 
-/* Only ends of those that could not be covered any more, or only as they ended: all else is
- * reported by those who took over. */
+/* Only ends of members that were covered too late, or while they ended; the BPF programs report all
+ * others. */
 static void on_former_event(void *context, const struct lifecycle_event *event)
 {
     struct lifecycle_feed *feed = context;
@@ -301,13 +287,13 @@ static void on_event(void *context, const struct lifecycle_event *event)
 {
     struct lifecycle_feed *feed = context;
 
-    tell_event(feed, event);
+    handle_event(feed, event);
     if (feed->options.remembers_others && !concerns_member(feed, event))
         note_stranger(feed, event);
 }
 
 /* Whether the connector may be the only source of an end: of a member that had ended when it was
- * covered, or that is gone and whose end was not reported. */
+ * covered, or that is gone without a reported end. */
 static bool awaits_former(const struct lifecycle_feed *feed)
 {
     const struct member *member = NULL;
@@ -334,7 +320,7 @@ static void drain_former(struct lifecycle_feed *feed)
     feed->former = NULL;
 }
 
-/* Where its story begins: at the last fork of that pid. One that is older is not looked for. */
+/* Finds the last fork of the pid in the ring; stranger_count if there is none. */
 static size_t find_fork(const struct lifecycle_feed *feed, pid_t pid)
 {
     size_t kept = MIN(feed->stranger_count, (size_t)STRANGERS_MAX);
@@ -371,7 +357,7 @@ bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid, bool *ret_is_
             has_fork = true;
             *ret_is_complete = event->mono_ns > feed->lost_until_ns;
         }
-        tell_event(feed, event);
+        handle_event(feed, event);
         event->pid = 0;
     }
     return has_fork;
@@ -424,7 +410,7 @@ void lifecycle_feed_drain(struct lifecycle_feed *feed)
     const struct kernel_probe *kernel = feed->source.kernel;
 
     drain(feed);
-    /* The event that was to wake the loop may have been drained here: then the fd is not readable,
+    /* The event that should wake the loop may have been drained here: then the fd is not readable,
      * and no later event makes it so. */
     if (feed->held_kills || (kernel && !kernel_probe_sleeps(kernel)))
         nap(feed);
@@ -438,7 +424,7 @@ static void on_readable(void *context, int fd _unused_)
     nap(feed);
 }
 
-/* Watches the source, and learns how long its queue lasts. 0 or a negative errno. */
+/* Watches the source and sets the length of naps. 0 or a negative errno. */
 static int watch(struct lifecycle_feed *feed, const struct lifecycle_source *source)
 {
     struct fd_watch *fd_watch;
@@ -478,7 +464,7 @@ int lifecycle_feed_start(uv_loop_t *loop, const struct lifecycle_source *source,
     uv_timer_init(loop, &feed->nap);
     feed->nap.data = feed;
     if (source->kernel)
-        nap(feed); /* and then it asks to be woken */
+        nap(feed); /* afterwards the fd wakes the loop */
     *ret = feed;
     return 0;
 }
@@ -533,7 +519,5 @@ bool lifecycle_feed_has_lost(const struct lifecycle_feed *feed)
 
 bool lifecycle_feed_take_loss(struct lifecycle_feed *feed)
 {
-    bool has_lost = feed->has_lost;
-    feed->has_lost = false;
-    return has_lost;
+    return TAKE(feed->has_lost, false);
 }

@@ -35,35 +35,25 @@ void rule_runs_scanned(struct rule_runs *runs)
     rule_watch_end(&runs->watch);
 }
 
-/* ---- whom no rule is for ---- */
+/* ---- excluded processes ---- */
 
-/* Whoever has just started it may be about to tell that it is a job: that goes before rules. */
-static bool is_too_young(const struct rule_runs *runs, uint64_t start_ticks)
-{
-    return runs->scan_boot_ns < start_ticks * runs->ns_per_tick + RULE_MIN_AGE_NS;
-}
-
-static bool has_own_program(const struct rule_runs *runs, pid_t pid)
+/* sonde itself belongs to no job by a rule. A `sonde run` of another version is known by the run
+ * that it registered. */
+static bool is_sonde(const struct rule_runs *runs, pid_t pid)
 {
     struct stat own, other;
     char path[32];
 
     snprintf(path, sizeof(path), "%d/exe", (int)pid);
-    return fstatat(runs->proc_fd, "self/exe", &own, 0) == 0 &&
-           fstatat(runs->proc_fd, path, &other, 0) == 0 && own.st_ino == other.st_ino &&
-           own.st_dev == other.st_dev;
+    return registry_is_foster(runs->registry, pid) ||
+           (fstatat(runs->proc_fd, "self/exe", &own, 0) == 0 &&
+            fstatat(runs->proc_fd, path, &other, 0) == 0 && own.st_ino == other.st_ino &&
+            own.st_dev == other.st_dev);
 }
 
-/* sonde itself belongs to no job by a rule. A `sonde run` of another version is known by what it
- * told. */
-static bool is_sonde(const struct rule_runs *runs, pid_t pid)
-{
-    return registry_is_foster(runs->registry, pid) || has_own_program(runs, pid);
-}
+/* ---- runs ---- */
 
-/* ---- its run ---- */
-
-/* It has a number if a run that somebody told of had the name. */
+/* Its name has a number if a registered run had the same name. */
 static struct run *find_run(const struct rule_runs *runs, const char *job_id, int64_t uid)
 {
     char name[JOB_ID_NUMBERED_MAX_BYTES];
@@ -91,28 +81,18 @@ static int begin_run(struct rule_runs *runs, const char *job_id, int64_t uid, st
     return r < 0 ? r : registry_add_run(runs->registry, &options, ret);
 }
 
-/* Of its first process, whatever the rules needed to know. */
-static void read_beginning(const struct rule_runs *runs, pid_t pid, struct arena *arena,
-                           struct process_facts *facts)
-{
-    const struct fact_request request = {.facts = FACT_COMMAND | FACT_CWD};
-    struct process_facts more;
-
-    if (process_facts_read(runs->proc_fd, pid, &request, arena, &more) < 0)
-        return; /* it is gone */
-    facts->command = more.command;
-    facts->cwd = more.cwd;
-}
-
 int rule_runs_find(struct rule_runs *runs, pid_t pid, uint64_t start_ticks, struct arena *arena,
                    struct rule_find *ret)
 {
+    const struct fact_request request = {.facts = FACT_COMMAND | FACT_CWD};
     char job_id[JOB_ID_MAX_BYTES + 1];
     struct rule_find found = {0};
+    struct process_facts more;
 
-    if (is_too_young(runs, start_ticks))
+    /* Its parent may be about to register it as a job, which has precedence. */
+    if (runs->scan_boot_ns < start_ticks * runs->ns_per_tick + RULE_MIN_AGE_NS)
         return 0;
-    int r = rule_watch_ask(&runs->watch, pid, start_ticks, arena, &found.facts, job_id);
+    int r = rule_watch_match(&runs->watch, pid, start_ticks, arena, &found.facts, job_id);
     if (r <= 0 || is_sonde(runs, pid))
         return MIN(r, 0);
     found.run = find_run(runs, job_id, found.facts.uid);
@@ -121,13 +101,16 @@ int rule_runs_find(struct rule_runs *runs, pid_t pid, uint64_t start_ticks, stru
         r = begin_run(runs, job_id, found.facts.uid, &found.run);
         if (r < 0)
             return r;
-        read_beginning(runs, pid, arena, &found.facts);
+        if (process_facts_read(runs->proc_fd, pid, &request, arena, &more) == 0) {
+            found.facts.command = more.command;
+            found.facts.cwd = more.cwd;
+        }
     }
     *ret = found;
     return 1;
 }
 
-/* ---- its end ---- */
+/* ---- ends ---- */
 
 void rule_runs_end(struct rule_runs *runs, uint64_t now_ns,
                    void (*on_over)(void *context, struct run *run), void *context)

@@ -5,17 +5,17 @@
 
 #include "probe/process-facts.h"
 
-/* At first sight, and once more. */
-#define LOOKS 2
+/* When first seen, and once more. */
+#define MATCHES_MAX 2
 
 struct sighting {
     pid_t pid;
     uint64_t start_ticks;
-    unsigned looks;
+    unsigned matches;
     unsigned generation; /* the last scan that it was in */
 };
 
-static void forget(struct rule_watch *watch)
+static void clear(struct rule_watch *watch)
 {
     size_t position = 0;
 
@@ -26,13 +26,13 @@ static void forget(struct rule_watch *watch)
 
 void rule_watch_done(struct rule_watch *watch)
 {
-    forget(watch);
+    clear(watch);
     map_done(&watch->seen);
 }
 
 void rule_watch_configure(struct rule_watch *watch, const struct rules *rules)
 {
-    forget(watch);
+    clear(watch);
     watch->rules = rules;
 }
 
@@ -55,40 +55,30 @@ void rule_watch_end(struct rule_watch *watch)
         }
 }
 
-static struct sighting *get_sighting(struct rule_watch *watch, pid_t pid)
-{
-    struct sighting *sighting = map_get(&watch->seen, (uint64_t)pid);
-
-    if (sighting)
-        return sighting;
-    sighting = calloc(1, sizeof(*sighting));
-    if (sighting && map_put(&watch->seen, (uint64_t)pid, sighting) < 0) {
-        free(sighting);
-        return NULL;
-    }
-    return sighting;
-}
-
-int rule_watch_ask(struct rule_watch *watch, pid_t pid, uint64_t start_ticks, struct arena *arena,
-                   struct process_facts *ret_facts, char *ret_job_id)
+int rule_watch_match(struct rule_watch *watch, pid_t pid, uint64_t start_ticks, struct arena *arena,
+                     struct process_facts *ret_facts, char *ret_job_id)
 {
     const struct fact_request *request = watch->rules ? rules_request(watch->rules) : NULL;
-    struct sighting *sighting;
+    struct sighting *sighting = map_get(&watch->seen, (uint64_t)pid);
 
     if (!request || !request->facts)
         return 0;
-    sighting = get_sighting(watch, pid);
-    if (!sighting)
-        return -ENOMEM;
+    if (!sighting) {
+        sighting = calloc(1, sizeof(*sighting));
+        if (!sighting || map_put(&watch->seen, (uint64_t)pid, sighting) < 0) {
+            free(sighting);
+            return -ENOMEM;
+        }
+    }
     if (sighting->start_ticks != start_ticks)
         *sighting = (struct sighting){.pid = pid, .start_ticks = start_ticks};
     if (sighting->generation != watch->generation) {
         sighting->generation = watch->generation;
         watch->asked++;
     }
-    if (sighting->looks >= LOOKS)
+    if (sighting->matches >= MATCHES_MAX)
         return 0;
-    sighting->looks++;
+    sighting->matches++;
     int r = process_facts_read(watch->proc_fd, pid, request, arena, ret_facts);
     if (r < 0)
         return r == -ENOMEM ? r : 0; /* it is gone */
@@ -100,5 +90,5 @@ void rule_watch_executed(struct rule_watch *watch, pid_t pid)
     struct sighting *sighting = map_get(&watch->seen, (uint64_t)pid);
 
     if (sighting)
-        sighting->looks = 0;
+        sighting->matches = 0;
 }

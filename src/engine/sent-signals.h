@@ -1,5 +1,5 @@
-/* The last signals that were on their way to members of runs: a kill may come a tick later than the
- * signal that did it, when that has been handed on already. */
+/* The last signals sent to members of runs. A kill may come in a later box than the signal that
+ * caused it. */
 #pragma once
 
 #include <stdint.h>
@@ -7,11 +7,11 @@
 
 #include "model/event.h"
 
-/* A whole group may be signalled at once; of more, the oldest are forgotten. */
+/* A whole process group may be signalled at once; the oldest are evicted. */
 #define SENT_SIGNALS_MAX 256
 
 struct sent_signals {
-    struct {
+    struct remembered_signal {
         pid_t pid;
         int64_t number;
         uint64_t mono_ns; /* when */
@@ -25,7 +25,7 @@ struct sent_signals {
 void sent_signals_note(struct sent_signals *sent, pid_t pid, const struct process_event *signal,
                        uint64_t now_ns);
 
-/* Tells a kill its sender, if it does not know it: whoever sent that signal last, not long ago.
- * Texts are placed in `arena`. */
+/* Sets the sender of a kill that has none, if that signal was sent to the process recently: its
+ * last sender. Texts are placed in `arena`. */
 void sent_signals_name(const struct sent_signals *sent, struct arena *arena, uint64_t now_ns,
                        struct process_event *kill);

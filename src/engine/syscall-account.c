@@ -13,22 +13,12 @@ void syscall_account_done(struct syscall_account *account)
     VEC_DONE(&account->pids);
 }
 
-static bool wants_samples(const struct syscall_account *account)
-{
-    return account->choice != SYSCALLS_CHOICE_OFF && account->choice != SYSCALLS_CHOICE_STRACE;
-}
-
-static bool kernel_samples(const struct syscall_account *account)
-{
-    return account->kernel && kernel_probe_has(account->kernel, KERNEL_PART_CALL_SAMPLES);
-}
-
 static bool can_count(const struct syscall_account *account)
 {
     return account->kernel && kernel_probe_has(account->kernel, KERNEL_PART_CALL_COUNTS);
 }
 
-/* ---- what is counted ---- */
+/* ---- counting ---- */
 
 int syscall_account_count(struct syscall_account *account, const struct run *run, bool is_whole)
 {
@@ -42,17 +32,7 @@ int syscall_account_count(struct syscall_account *account, const struct run *run
     return r;
 }
 
-static void count_new_runs(struct syscall_account *account)
-{
-    const struct run *run = NULL;
-
-    while ((run = registry_next_run(account->registry, run)))
-        if (!call_ledger_counts(&account->ledger, run) &&
-            kernel_probe_count_calls(account->kernel, true) == 0)
-            call_ledger_count(&account->ledger, run, false); /* or at the next tick */
-}
-
-/* What a member forks while it is not known to be counted is found, and counted from then on. */
+/* Forks of a member that is not counted yet are found here, and counted from now on. */
 static void count_members(struct syscall_account *account)
 {
     struct member *member = NULL;
@@ -68,10 +48,15 @@ static void count_members(struct syscall_account *account)
 
 void syscall_account_catch_up(struct syscall_account *account)
 {
+    const struct run *run = NULL;
+
     if (!can_count(account))
         return;
-    if (account->choice == SYSCALLS_CHOICE_BPF)
-        count_new_runs(account);
+    while (account->choice == SYSCALLS_CHOICE_BPF &&
+           (run = registry_next_run(account->registry, run)))
+        if (!call_ledger_counts(&account->ledger, run) &&
+            kernel_probe_count_calls(account->kernel, true) == 0)
+            call_ledger_count(&account->ledger, run, false); /* on failure, again next tick */
     if (call_ledger_counted_runs(&account->ledger))
         count_members(account);
 }
@@ -98,42 +83,22 @@ void syscall_account_end_run(struct syscall_account *account, const struct run *
         }
 }
 
-/* ---- what is told ---- */
-
-/* The kernel counts a child whose parent it counted when it forked. */
-static void note_fork(struct syscall_account *account, struct member *child,
-                      const struct lifecycle_event *event)
-{
-    const struct member *parent = registry_find(account->registry, event->ppid);
-
-    if (!child->calls_since_ns && parent && parent->calls_since_ns &&
-        parent->calls_since_ns < event->mono_ns)
-        child->calls_since_ns = event->mono_ns;
-}
+/* ---- events ---- */
 
 int syscall_account_note(struct syscall_account *account, struct member *member,
                          const struct lifecycle_event *event)
 {
-    if (event->kind == LIFECYCLE_FORK)
-        note_fork(account, member, event);
-    if (event->kind != LIFECYCLE_EXIT)
-        return 0;
-    return call_ledger_ended(&account->ledger, member, event->calls);
+    const struct member *parent = registry_find(account->registry, event->ppid);
+
+    /* The kernel counts a child if it counted its parent at the fork. */
+    if (event->kind == LIFECYCLE_FORK && !member->calls_since_ns && parent &&
+        parent->calls_since_ns && parent->calls_since_ns < event->mono_ns)
+        member->calls_since_ns = event->mono_ns;
+    return event->kind == LIFECYCLE_EXIT ? call_ledger_ended(&account->ledger, member, event->calls)
+                                         : 0;
 }
 
 /* ---- ticks ---- */
-
-static int list_sampled(struct syscall_account *account)
-{
-    const struct member *member = NULL;
-
-    account->pids.count = 0;
-    while ((member = registry_next(account->registry, member)))
-        if (!member->has_ended && call_ledger_samples_any(&account->ledger, member->run) &&
-            VEC_PUSH(&account->pids, member->pid) < 0)
-            return -ENOMEM;
-    return 0;
-}
 
 static void on_thread(void *context, const struct thread_call *call)
 {
@@ -155,41 +120,22 @@ static void on_sum(void *context, pid_t pid, const struct syscall_sum *sum)
 
 static int sample(struct syscall_account *account)
 {
-    int r = list_sampled(account);
+    const struct member *member = NULL;
 
-    if (r < 0 || !account->pids.count)
-        return r;
-    if (kernel_samples(account))
+    account->pids.count = 0;
+    while ((member = registry_next(account->registry, member)))
+        if (!member->has_ended && call_ledger_samples_any(&account->ledger, member->run) &&
+            VEC_PUSH(&account->pids, member->pid) < 0)
+            return -ENOMEM;
+    if (!account->pids.count)
+        return 0;
+    if (account->kernel && kernel_probe_has(account->kernel, KERNEL_PART_CALL_SAMPLES))
         return kernel_probe_sample_calls(account->kernel, account->pids.items, account->pids.count,
                                          on_thread, account);
-    r = proc_syscall_sample(account->proc_fd, account->pids.items, account->pids.count, on_thread,
-                            account);
-    /* Not ours to look at, or not told by this kernel: then they are unknown. */
+    int r = proc_syscall_sample(account->proc_fd, account->pids.items, account->pids.count,
+                                on_thread, account);
+    /* Without permission, or on a kernel without the file, they are unknown. */
     return r == -EACCES || r == -EOPNOTSUPP ? 0 : r;
-}
-
-static int read_counts(struct syscall_account *account)
-{
-    if (!call_ledger_counted_runs(&account->ledger))
-        return 0;
-    return kernel_probe_read_calls(account->kernel, on_sum, account);
-}
-
-static uint64_t lost_calls(const struct syscall_account *account)
-{
-    return can_count(account) ? kernel_probe_lost_calls(account->kernel) + account->lost_batches
-                              : 0;
-}
-
-static int fill(struct syscall_account *account, struct snapshot *snapshot)
-{
-    int r = 0;
-
-    for (size_t i = 0; i < snapshot->processes.count && r == 0; i++)
-        if (snapshot->processes.items[i].run_id)
-            r = call_ledger_fill_process(&account->ledger, &snapshot->arena,
-                                         &snapshot->processes.items[i]);
-    return r;
 }
 
 int syscall_account_take(struct syscall_account *account, const struct moment *now,
@@ -200,11 +146,19 @@ int syscall_account_take(struct syscall_account *account, const struct moment *n
     account->error = 0;
     syscall_account_catch_up(account);
     call_ledger_begin(&account->ledger, now, interval_ns);
-    int r = wants_samples(account) ? sample(account) : 0;
-    if (r == 0)
-        r = read_counts(account);
-    call_ledger_end(&account->ledger, lost_calls(account));
+    bool is_sampled =
+        account->choice != SYSCALLS_CHOICE_OFF && account->choice != SYSCALLS_CHOICE_STRACE;
+    int r = is_sampled ? sample(account) : 0;
+    if (r == 0 && call_ledger_counted_runs(&account->ledger))
+        r = kernel_probe_read_calls(account->kernel, on_sum, account);
+    call_ledger_end(
+        &account->ledger,
+        can_count(account) ? kernel_probe_lost_calls(account->kernel) + account->lost_batches : 0);
     if (r == 0)
         r = account->error;
-    return r < 0 ? r : fill(account, snapshot);
+    for (size_t i = 0; i < snapshot->processes.count && r == 0; i++)
+        if (snapshot->processes.items[i].run_id)
+            r = call_ledger_fill_process(&account->ledger, &snapshot->arena,
+                                         &snapshot->processes.items[i]);
+    return r;
 }

@@ -13,7 +13,7 @@
 #include "model/syscall-profile.h"
 #include "probe/process-lookup.h"
 
-/* Of a process that has ended, in words; its rows and its run have all of them. */
+/* Listed for a process that ended; its rows and its run have all of them. */
 #define CALLS_DESCRIBED 3
 
 void tick_builder_done(struct tick_builder *builder)
@@ -35,7 +35,7 @@ struct tick_box *tick_builder_box(struct tick_builder *builder)
     return builder->box;
 }
 
-/* One that was never in a snapshot may have been executed long before. */
+/* A process that was in no snapshot may have executed its program long before. */
 static void note_event(struct tick_builder *builder, struct tick_box *box,
                        struct process_event *event)
 {
@@ -43,7 +43,7 @@ static void note_event(struct tick_builder *builder, struct tick_box *box,
     const char *command = failure_chains_command(&builder->failures, event->pid);
 
     if (command && !event->command && !is_beginning && !event->is_step && event->run_id)
-        event->command = arena_strdup(&box->arena, command); /* or without words */
+        event->command = arena_strdup(&box->arena, command); /* NULL without memory */
     failure_chains_note(&builder->failures, event);
 }
 
@@ -109,8 +109,8 @@ struct process_event *tick_builder_add_end(struct tick_builder *builder, struct 
     return end;
 }
 
-static void take_exec(struct tick_builder *builder, struct event_owner owner,
-                      const struct lifecycle_event *event, double timestamp)
+static void add_exec(struct tick_builder *builder, struct event_owner owner,
+                     const struct lifecycle_event *event, double timestamp)
 {
     struct tick_box *box = event_box(builder);
     struct process_event *exec =
@@ -120,27 +120,27 @@ static void take_exec(struct tick_builder *builder, struct event_owner owner,
         command_cache_name_exec(&builder->commands, box, event->command, exec);
 }
 
-/* NULL: there is no memory for words. */
+/* NULL without memory. */
 static const char *describe_calls(struct tick_box *box, const struct syscall_profile *calls)
 {
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text text = {0};
 
-    text_append_string(&words, "system calls: ");
-    syscall_profile_format(calls, CALLS_DESCRIBED, &words);
-    return text_error(&words) == 0 ? arena_strdup(&box->arena, text_string(&words)) : NULL;
+    text_append_string(&text, "system calls: ");
+    syscall_profile_format(calls, CALLS_DESCRIBED, &text);
+    return text_error(&text) == 0 ? arena_strdup(&box->arena, text_string(&text)) : NULL;
 }
 
-/* What tells why it ended goes before. */
-static void add_calls(struct process_event *end, const char *words)
+/* The reason of the end has precedence. */
+static void add_calls(struct process_event *end, const char *calls)
 {
-    if (end->details || !words)
+    if (end->details || !calls)
         return;
-    end->details = words;
-    end->tells_calls = true;
+    end->details = calls;
+    end->details_are_calls = true;
 }
 
-static void take_exit(struct tick_builder *builder, struct event_owner owner,
-                      const struct lifecycle_event *event, double timestamp)
+static void add_exit(struct tick_builder *builder, struct event_owner owner,
+                     const struct lifecycle_event *event, double timestamp)
 {
     struct process_event *end =
         tick_builder_add_end(builder, owner, event->pid, event->wait_status, timestamp);
@@ -166,27 +166,14 @@ void tick_builder_add_trace(struct tick_builder *builder, const struct traced *t
         builder->lost_events++;
 }
 
-/* A command line is for its own user, and for root: others get the short name. */
-static bool may_name_sender(struct event_owner owner, const struct lifecycle_event *event)
-{
-    return owner.uid == 0 || owner.uid == event->sender_uid;
-}
-
-/* By the name it had then; a pid alone may be another's by now. */
-static bool is_still_there(const struct lifecycle_event *event)
-{
-    struct proc_stat stat;
-
-    return process_lookup_stat(PROC_ROOT, event->sender_pid, &stat) == 0 &&
-           strcmp(stat.name, event->sender_name) == 0;
-}
-
-/* Who sent it, by its command line if it is still there, else by its short name. */
-static void take_signal(struct tick_builder *builder, struct event_owner owner,
-                        const struct lifecycle_event *event, double timestamp)
+/* Names the sender by its command line if it is still the same process and the owner of the run may
+ * see it (its own user and root), else by its short name. */
+static void add_sent_signal(struct tick_builder *builder, struct event_owner owner,
+                            const struct lifecycle_event *event, double timestamp)
 {
     char command[COMMAND_MAX_BYTES + 1] = "";
     struct process_event sent;
+    struct proc_stat stat;
 
     record_init(&process_event_record, &sent);
     sent.signal_num = event->signal_num;
@@ -195,7 +182,9 @@ static void take_signal(struct tick_builder *builder, struct event_owner owner,
     else
         sent.sender_pid = event->sender_pid; /* 0: the kernel */
     if (event->sender_pid) {
-        if (may_name_sender(owner, event) && is_still_there(event))
+        if ((owner.uid == 0 || owner.uid == event->sender_uid) &&
+            process_lookup_stat(PROC_ROOT, event->sender_pid, &stat) == 0 &&
+            strcmp(stat.name, event->sender_name) == 0)
             process_lookup_command(PROC_ROOT, event->sender_pid, command, sizeof(command));
         if (!command[0])
             utf8_clean(command, sizeof(command), event->sender_name, strlen(event->sender_name));
@@ -218,7 +207,7 @@ void tick_builder_add_oom(struct tick_builder *builder, struct event_owner owner
     oom->details = arena_strdup(&box->arena, event->details);
     oom->peak_rss_mb = bytes_to_mb(event->peak_rss_bytes);
     oom->uid = owner.run_id ? owner.uid : event->uid;
-    if (!owner.run_id) /* of members, the command line will be known */
+    if (!owner.run_id) /* the command lines of members are known later */
         oom->command = arena_strdup(&box->arena, name);
 }
 
@@ -231,11 +220,11 @@ void tick_builder_add_lifecycle(struct tick_builder *builder, const struct membe
     case LIFECYCLE_FORK:
         tick_builder_add_spawn(builder, owner, event->pid, event->ppid, timestamp);
         break;
-    case LIFECYCLE_EXEC: take_exec(builder, owner, event, timestamp); break;
-    case LIFECYCLE_EXIT: take_exit(builder, owner, event, timestamp); break;
+    case LIFECYCLE_EXEC: add_exec(builder, owner, event, timestamp); break;
+    case LIFECYCLE_EXIT: add_exit(builder, owner, event, timestamp); break;
     case LIFECYCLE_SIGNAL:
-        if (!member->has_ended) /* else it ended nothing, and reached nobody */
-            take_signal(builder, owner, event, timestamp);
+        if (!member->has_ended) /* else it had no effect */
+            add_sent_signal(builder, owner, event, timestamp);
         break;
     case LIFECYCLE_OOM: tick_builder_add_oom(builder, owner, event, timestamp); break;
     case LIFECYCLE_THREAD: break;
@@ -264,12 +253,12 @@ void tick_builder_add_step(struct tick_builder *builder, struct event_owner owne
         return;
     event->is_step = true;
     event->exit_code = exit_code;
-    event->details = arena_strdup(&box->arena, details); /* or without words */
+    event->details = arena_strdup(&box->arena, details); /* NULL without memory */
 }
 
 /* ---- losses ---- */
 
-/* Who failed first may be among what was lost. */
+/* The first failure may be among the lost events. */
 void tick_builder_distrust(struct tick_builder *builder)
 {
     failure_chains_distrust(&builder->failures);
@@ -284,13 +273,10 @@ void tick_builder_add_gap(struct tick_builder *builder, const struct gap *gap)
 
 uint64_t tick_builder_take_lost(struct tick_builder *builder)
 {
-    uint64_t lost = builder->lost_events;
+    uint64_t lost = TAKE(builder->lost_events, 0);
 
-    builder->lost_events = 0;
-    if (builder->box) {
-        lost += builder->box->lost_events;
-        builder->box->lost_events = 0;
-    }
+    if (builder->box)
+        lost += TAKE(builder->box->lost_events, 0);
     if (lost)
         tick_builder_distrust(builder);
     return lost;

@@ -8,29 +8,24 @@ void unseen_events_done(struct unseen_events *unseen)
     arena_done(&unseen->arena);
 }
 
-/* Of an exec, the process is all that matters. */
-static int copy_event(struct unseen_events *unseen, const struct process_event *event,
-                      struct process_event *ret)
-{
-    if (event->event_type == EVENT_OOM)
-        return record_copy(&process_event_record, event, &unseen->arena, ret);
-    record_init(&process_event_record, ret);
-    ret->uid = INT_UNKNOWN;
-    ret->event_type = event->event_type;
-    ret->pid = event->pid;
-    return 0;
-}
-
 void unseen_events_note(struct unseen_events *unseen, const struct process_event_list *events)
 {
     for (size_t i = 0; i < events->count; i++) {
         const struct process_event *event = &events->items[i];
         struct process_event copy;
 
-        if (event->event_type != EVENT_OOM && event->event_type != EVENT_EXEC)
+        if ((event->event_type != EVENT_OOM && event->event_type != EVENT_EXEC) ||
+            unseen->events.count >= UNSEEN_EVENTS_MAX)
             continue;
-        if (unseen->events.count < UNSEEN_EVENTS_MAX && copy_event(unseen, event, &copy) == 0)
-            VEC_PUSH(&unseen->events, copy);
+        if (event->event_type == EVENT_EXEC) { /* only the process matters */
+            record_init(&process_event_record, &copy);
+            copy.uid = INT_UNKNOWN;
+            copy.event_type = EVENT_EXEC;
+            copy.pid = event->pid;
+        } else if (record_copy(&process_event_record, event, &unseen->arena, &copy) < 0) {
+            continue;
+        }
+        VEC_PUSH(&unseen->events, copy);
     }
 }
 

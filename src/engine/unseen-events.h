@@ -1,13 +1,13 @@
-/* What the detector has to hear of at the next snapshot, though the box that it came in may have
- * been handed on before: programs that were executed, and kills for memory. */
+/* Execs and OOM kills for the detector, which runs at snapshots: the box that had them may be gone
+ * by then. */
 #pragma once
 
 #include "base/arena.h"
 #include "base/vec.h"
 #include "model/event.h"
 
-/* More programs in one interval are a storm of short ones, whose past is of no interest; of kills,
- * the first ones tell what there is to tell. */
+/* More execs in one interval are a storm of short programs, whose history does not matter; of OOM
+ * kills, the first ones are enough. */
 #define UNSEEN_EVENTS_MAX 4096
 
 /* Zero-initialised is empty and valid. */
@@ -18,7 +18,7 @@ struct unseen_events {
 
 void unseen_events_done(struct unseen_events *unseen);
 
-/* Without memory, one is not heard of. */
+/* Copies execs and OOM kills; without memory, drops them. */
 void unseen_events_note(struct unseen_events *unseen, const struct process_event_list *events);
 struct process_event_list unseen_events_list(const struct unseen_events *unseen);
 void unseen_events_clear(struct unseen_events *unseen);

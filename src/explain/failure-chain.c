@@ -93,7 +93,7 @@ static const char *put_text(const char *text, char **at)
 static struct failure *failure_new(const struct process_event *event, struct failure *below,
                                    uint64_t order)
 {
-    const char *details = event->tells_calls ? NULL : event->details;
+    const char *details = event->details_are_calls ? NULL : event->details;
     const char *const texts[] = {event->command, event->sender_command, details, event->job_id,
                                  event->run_id};
     size_t size = sizeof(struct failure);
@@ -135,68 +135,68 @@ static void living_free(struct living *living)
     free(living);
 }
 
-static struct living *find(const struct failure_chains *deaths, int64_t pid)
+static struct living *find(const struct failure_chains *chains, int64_t pid)
 {
-    return pid > 0 ? map_get(&deaths->living, (uint64_t)pid) : NULL;
+    return pid > 0 ? map_get(&chains->living, (uint64_t)pid) : NULL;
 }
 
 /* Also one that has ended by its event. */
-static struct living *find_parent(const struct failure_chains *deaths, const struct living *child)
+static struct living *find_parent(const struct failure_chains *chains, const struct living *child)
 {
-    struct living *parent = find(deaths, child->ppid);
+    struct living *parent = find(chains, child->ppid);
 
     if (!child->parent_birth || (parent && parent->birth == child->parent_birth))
         return child->parent_birth ? parent : NULL;
     for (size_t i = 0; i < FAILURE_CHAINS_EARLY_MAX; i++)
-        if (deaths->early[i] && deaths->early[i]->birth == child->parent_birth)
-            return deaths->early[i];
+        if (chains->early[i] && chains->early[i]->birth == child->parent_birth)
+            return chains->early[i];
     return NULL;
 }
 
 /* Those that have ended early in the run; NULL: in any. */
-static void drop_early(struct failure_chains *deaths, const char *run_id)
+static void drop_early(struct failure_chains *chains, const char *run_id)
 {
     for (size_t i = 0; i < FAILURE_CHAINS_EARLY_MAX; i++)
-        if (deaths->early[i] && (!run_id || strcmp(deaths->early[i]->run_id, run_id) == 0)) {
-            living_free(deaths->early[i]);
-            deaths->early[i] = NULL;
+        if (chains->early[i] && (!run_id || strcmp(chains->early[i]->run_id, run_id) == 0)) {
+            living_free(chains->early[i]);
+            chains->early[i] = NULL;
         }
 }
 
-void failure_chains_distrust(struct failure_chains *deaths)
+void failure_chains_distrust(struct failure_chains *chains)
 {
     size_t position = 0;
 
-    for (struct living *living; (living = map_next(&deaths->living, &position));)
+    for (struct living *living; (living = map_next(&chains->living, &position));)
         living_free(living);
-    map_clear(&deaths->living);
-    drop_early(deaths, NULL);
+    map_clear(&chains->living);
+    drop_early(chains, NULL);
 }
 
-void failure_chains_done(struct failure_chains *deaths)
+void failure_chains_done(struct failure_chains *chains)
 {
-    failure_chains_distrust(deaths);
-    map_done(&deaths->living);
+    failure_chains_distrust(chains);
+    map_done(&chains->living);
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
-        let_go(deaths->ended[i]);
-    *deaths = (struct failure_chains){0};
+        let_go(chains->ended[i]);
+    *chains = (struct failure_chains){0};
 }
 
-void failure_chains_forget_run(struct failure_chains *deaths, const char *run_id)
+void failure_chains_forget_run(struct failure_chains *chains, const char *run_id)
 {
     size_t position = 0;
 
-    for (struct living *living; (living = map_next(&deaths->living, &position));)
+    for (struct living *living; (living = map_next(&chains->living, &position));)
         if (strcmp(living->run_id, run_id) == 0) {
-            map_remove(&deaths->living, (uint64_t)living->pid);
+            map_remove(&chains->living, (uint64_t)living->pid);
             living_free(living);
             position--; /* another may have moved into its place */
         }
-    drop_early(deaths, run_id);
+    drop_early(chains, run_id);
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
-        if (deaths->ended[i] && strcmp(deaths->ended[i]->event.run_id, run_id) == 0) {
-            let_go(deaths->ended[i]);
-            deaths->ended[i] = NULL;
+        if (chains->ended[i] && strcmp(chains->ended[i]->event.run_id, run_id) == 0) {
+            let_go(chains->ended[i]);
+            chains->ended[i] = NULL;
         }
 }
 
@@ -224,48 +224,48 @@ static void note_child(struct living *parent, uint64_t order)
 
 /* So has whoever leads a run and starts another first process in it: a step that is tried again, or
  * the next one. */
-static void note_first(struct failure_chains *deaths, const char *run_id)
+static void note_first(struct failure_chains *chains, const char *run_id)
 {
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
-        if (deaths->ended[i] && strcmp(deaths->ended[i]->event.run_id, run_id) == 0)
-            deaths->ended[i]->is_past = true;
+        if (chains->ended[i] && strcmp(chains->ended[i]->event.run_id, run_id) == 0)
+            chains->ended[i]->is_past = true;
 }
 
-static int note_spawn(struct failure_chains *deaths, const struct process_event *event)
+static int note_spawn(struct failure_chains *chains, const struct process_event *event)
 {
-    struct living *parent = find(deaths, event->ppid);
+    struct living *parent = find(chains, event->ppid);
     struct living *living = calloc(1, sizeof(*living));
 
     if (!living)
         return -ENOMEM;
-    living_free(map_remove(&deaths->living, (uint64_t)event->pid)); /* its end was never told */
+    living_free(map_remove(&chains->living, (uint64_t)event->pid)); /* its end was never told */
     living->pid = (pid_t)event->pid;
     living->ppid = parent ? parent->pid : 0;
-    living->birth = deaths->order;
+    living->birth = chains->order;
     living->parent_birth = parent ? parent->birth : 0;
     living->is_first = !parent || strcmp(parent->run_id, event->run_id) != 0;
     living->child_ended = REAL_UNKNOWN;
     strncpy(living->run_id, event->run_id, sizeof(living->run_id) - 1);
     const char *command = event->command ? event->command : parent ? parent->command : NULL;
-    int r = deaths->living.count < LIVING_MAX ? set_command(living, command) : -ENOMEM;
+    int r = chains->living.count < LIVING_MAX ? set_command(living, command) : -ENOMEM;
     if (r == 0)
-        r = map_put(&deaths->living, (uint64_t)living->pid, living);
+        r = map_put(&chains->living, (uint64_t)living->pid, living);
     if (r < 0) {
         living_free(living);
         return r;
     }
     if (parent) {
-        note_child(parent, deaths->order);
+        note_child(parent, chains->order);
         parent->children++;
     }
     if (living->is_first)
-        note_first(deaths, living->run_id);
+        note_first(chains, living->run_id);
     return 0;
 }
 
-static int note_exec(struct failure_chains *deaths, const struct process_event *event)
+static int note_exec(struct failure_chains *chains, const struct process_event *event)
 {
-    struct living *living = find(deaths, event->pid);
+    struct living *living = find(chains, event->pid);
 
     return living ? set_command(living, event->command) : 0;
 }
@@ -282,14 +282,14 @@ static struct failure *later_kill(struct failure *latest, struct failure *chain,
 
 /* The end may be known before its reason: they come from two sources while the kernel collector
  * takes over. */
-static int note_late_oom(struct failure_chains *deaths, const struct process_event *event)
+static int note_late_oom(struct failure_chains *chains, const struct process_event *event)
 {
     struct failure *killed = NULL;
     size_t position = 0;
 
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
-        killed = later_kill(killed, deaths->ended[i], event->pid);
-    for (struct living *living; (living = map_next(&deaths->living, &position));)
+        killed = later_kill(killed, chains->ended[i], event->pid);
+    for (struct living *living; (living = map_next(&chains->living, &position));)
         for (size_t i = 0; i < living->failed_count; i++)
             killed = later_kill(killed, living->failed[i], event->pid);
     if (!killed)
@@ -304,13 +304,13 @@ static int note_late_oom(struct failure_chains *deaths, const struct process_eve
     return 0;
 }
 
-static int note_oom(struct failure_chains *deaths, const struct process_event *event)
+static int note_oom(struct failure_chains *chains, const struct process_event *event)
 {
-    struct living *living = find(deaths, event->pid);
+    struct living *living = find(chains, event->pid);
     size_t size = size_of_text(event->details);
 
     if (!living)
-        return note_late_oom(deaths, event);
+        return note_late_oom(chains, event);
     if (living->oom)
         return 0;
     living->oom = malloc(sizeof(*living->oom) + size);
@@ -467,7 +467,7 @@ static size_t chain_length(const struct failure *failure)
 /* In a long chain the second to last link makes room: who failed first stays. */
 static struct failure *shorten(struct failure *reason)
 {
-    return chain_length(reason) >= DEATH_CHAIN_MAX ? reason->below : reason;
+    return chain_length(reason) >= FAILURE_CHAIN_MAX ? reason->below : reason;
 }
 
 static void add_failed(struct living *parent, struct failure *failure)
@@ -477,9 +477,9 @@ static void add_failed(struct living *parent, struct failure *failure)
     parent->failed[parent->failed_count++] = hold(failure);
 }
 
-static void add_ended(struct failure_chains *deaths, struct failure *failure)
+static void add_ended(struct failure_chains *chains, struct failure *failure)
 {
-    struct failure **place = &deaths->ended[deaths->ended_count++ % FAILURE_CHAINS_ENDED_MAX];
+    struct failure **place = &chains->ended[chains->ended_count++ % FAILURE_CHAINS_ENDED_MAX];
 
     let_go(*place);
     *place = hold(failure);
@@ -487,9 +487,9 @@ static void add_ended(struct failure_chains *deaths, struct failure *failure)
 
 /* A sender may be known by no more than its name, and be one of the run. Of any other, which may be
  * another user's, no more is told than the event does. */
-static void name_sender(const struct failure_chains *deaths, struct process_event *end)
+static void name_sender(const struct failure_chains *chains, struct process_event *end)
 {
-    const struct living *sender = find(deaths, end->sender_pid);
+    const struct living *sender = find(chains, end->sender_pid);
 
     if (sender && strcmp(sender->run_id, end->run_id) == 0 &&
         size_of_text(sender->command) > size_of_text(end->sender_command))
@@ -497,14 +497,14 @@ static void name_sender(const struct failure_chains *deaths, struct process_even
 }
 
 /* The end as the chain tells of it: with what was known of the process. */
-static struct process_event complete(const struct failure_chains *deaths,
+static struct process_event complete(const struct failure_chains *chains,
                                      const struct living *living, const struct process_event *event)
 {
     struct process_event end = *event;
 
     if (!end.command)
         end.command = living->command;
-    name_sender(deaths, &end);
+    name_sender(chains, &end);
     if (living->oom && end.event_type == EVENT_KILL) {
         end.event_type = EVENT_OOM;
         end.details = living->oom->details ? living->oom->details : end.details;
@@ -513,25 +513,25 @@ static struct process_event complete(const struct failure_chains *deaths,
 }
 
 /* The failure of the process, held. NULL without memory. */
-static struct failure *note_failure(struct failure_chains *deaths, const struct living *living,
+static struct failure *note_failure(struct failure_chains *chains, const struct living *living,
                                     struct living *parent, const struct process_event *event)
 {
-    const struct process_event end = complete(deaths, living, event);
-    struct failure *failure = failure_new(&end, shorten(find_reason(living, &end)), deaths->order);
+    const struct process_event end = complete(chains, living, event);
+    struct failure *failure = failure_new(&end, shorten(find_reason(living, &end)), chains->order);
 
     if (!failure)
         return NULL;
     if (parent)
         add_failed(parent, failure);
     if (living->is_first)
-        add_ended(deaths, failure);
+        add_ended(chains, failure);
     return failure;
 }
 
 /* Keeps one whose children may have ended before it, although their ends are not reported yet. */
-static void keep_early(struct failure_chains *deaths, struct living *living, struct failure *end)
+static void keep_early(struct failure_chains *chains, struct living *living, struct failure *end)
 {
-    struct living **place = &deaths->early[deaths->early_count++ % FAILURE_CHAINS_EARLY_MAX];
+    struct living **place = &chains->early[chains->early_count++ % FAILURE_CHAINS_EARLY_MAX];
 
     living_free(*place);
     *place = living;
@@ -547,37 +547,37 @@ static void reconsider(struct living *early)
     let_go(former);
 }
 
-static void forget_child(struct failure_chains *deaths, struct living *parent)
+static void forget_child(struct failure_chains *chains, struct living *parent)
 {
     if (--parent->children || !parent->end)
         return;
     for (size_t i = 0; i < FAILURE_CHAINS_EARLY_MAX; i++)
-        if (deaths->early[i] == parent)
-            deaths->early[i] = NULL;
+        if (chains->early[i] == parent)
+            chains->early[i] = NULL;
     living_free(parent);
 }
 
-static int note_end(struct failure_chains *deaths, const struct process_event *event)
+static int note_end(struct failure_chains *chains, const struct process_event *event)
 {
-    struct living *living = map_remove(&deaths->living, (uint64_t)event->pid);
+    struct living *living = map_remove(&chains->living, (uint64_t)event->pid);
     struct failure *failure = NULL;
 
     if (!living)
         return 0;
-    struct living *parent = find_parent(deaths, living);
+    struct living *parent = find_parent(chains, living);
     bool is_orphan = !parent || (parent->end && event->timestamp > parent->end->event.timestamp +
                                                                        STAMP_SLACK_SECONDS);
     bool has_failed = event_is_failure(event);
     if (!is_orphan)
         parent->child_ended = fmax(parent->child_ended, event->timestamp);
     if (has_failed)
-        failure = note_failure(deaths, living, is_orphan ? NULL : parent, event);
+        failure = note_failure(chains, living, is_orphan ? NULL : parent, event);
     if (!is_orphan && parent->end)
         reconsider(parent);
     if (parent)
-        forget_child(deaths, parent);
+        forget_child(chains, parent);
     if (failure && living->children && event->event_type == EVENT_EXIT) {
-        keep_early(deaths, living, failure);
+        keep_early(chains, living, failure);
         return 0;
     }
     let_go(failure);
@@ -585,30 +585,30 @@ static int note_end(struct failure_chains *deaths, const struct process_event *e
     return has_failed && !failure ? -ENOMEM : 0;
 }
 
-void failure_chains_note(struct failure_chains *deaths, const struct process_event *event)
+void failure_chains_note(struct failure_chains *chains, const struct process_event *event)
 {
     int r = 0;
 
     if (event->is_step || !event->run_id || event->pid <= 0)
         return;
-    deaths->order++;
+    chains->order++;
     switch (event->event_type) {
-    case EVENT_SPAWN: r = note_spawn(deaths, event); break;
-    case EVENT_EXEC: r = note_exec(deaths, event); break;
-    case EVENT_OOM: r = note_oom(deaths, event); break;
+    case EVENT_SPAWN: r = note_spawn(chains, event); break;
+    case EVENT_EXEC: r = note_exec(chains, event); break;
+    case EVENT_OOM: r = note_oom(chains, event); break;
     case EVENT_EXIT:
-    case EVENT_KILL: r = note_end(deaths, event); break;
+    case EVENT_KILL: r = note_end(chains, event); break;
     default: break;
     }
     if (r < 0)
-        failure_chains_distrust(deaths);
+        failure_chains_distrust(chains);
 }
 
 /* ---- asking ---- */
 
-const char *failure_chains_command(const struct failure_chains *deaths, int64_t pid)
+const char *failure_chains_command(const struct failure_chains *chains, int64_t pid)
 {
-    const struct living *living = find(deaths, pid);
+    const struct living *living = find(chains, pid);
 
     return living ? living->command : NULL;
 }
@@ -619,14 +619,14 @@ static bool ended_so(const struct process_event *end, int64_t exit_code, int64_t
                                     : int_is_known(exit_code) && end->exit_code == exit_code;
 }
 
-static const struct failure *find_end(const struct failure_chains *deaths, const char *run_id,
+static const struct failure *find_end(const struct failure_chains *chains, const char *run_id,
                                       pid_t pid, int64_t exit_code, int64_t signal_num)
 {
-    size_t kept = MIN(deaths->ended_count, (size_t)FAILURE_CHAINS_ENDED_MAX);
+    size_t kept = MIN(chains->ended_count, (size_t)FAILURE_CHAINS_ENDED_MAX);
 
     for (size_t back = 1; back <= kept; back++) {
         const struct failure *end =
-            deaths->ended[(deaths->ended_count - back) % FAILURE_CHAINS_ENDED_MAX];
+            chains->ended[(chains->ended_count - back) % FAILURE_CHAINS_ENDED_MAX];
         if (end && strcmp(end->event.run_id, run_id) == 0 &&
             (pid ? end->event.pid == pid : !end->is_past) &&
             ended_so(&end->event, exit_code, signal_num))
@@ -655,16 +655,16 @@ static int copy_event(const struct process_event *from, struct arena *arena,
     return r;
 }
 
-int failure_chains_find(const struct failure_chains *deaths, const char *run_id, pid_t pid,
+int failure_chains_find(const struct failure_chains *chains, const char *run_id, pid_t pid,
                         int64_t exit_code, int64_t signal_num, struct arena *arena,
                         struct process_event_list *ret)
 {
-    const struct failure *end = find_end(deaths, run_id, pid, exit_code, signal_num);
+    const struct failure *end = find_end(chains, run_id, pid, exit_code, signal_num);
     int r = 0;
 
     if (!end)
         return -ENOENT;
-    size_t length = chain_length(end), count = MIN(length, (size_t)DEATH_CHAIN_MAX);
+    size_t length = chain_length(end), count = MIN(length, (size_t)FAILURE_CHAIN_MAX);
     struct process_event *items = arena_alloc(arena, count * sizeof(*items));
     if (!items)
         return -ENOMEM;

@@ -31,7 +31,7 @@
 #include "model/event.h"
 
 /* Links of a chain that are kept: the first ones, and the last. */
-#define DEATH_CHAIN_MAX 16
+#define FAILURE_CHAIN_MAX 16
 /* First processes of runs that failed: the latest of all, until their runs are forgotten. */
 #define FAILURE_CHAINS_ENDED_MAX 256
 /* Processes that failed while children of them seemed to live: the latest of all. */
@@ -51,27 +51,27 @@ struct failure_chains {
     uint64_t order;                       /* of events */
 };
 
-void failure_chains_done(struct failure_chains *deaths);
+void failure_chains_done(struct failure_chains *chains);
 
 /* Events in their order, with the command lines that are known; those that are no process's are
  * passed over. The end of a child may come after that of its parent: which was first is decided by
  * their timestamps, because ends can come from two sources while the kernel collector takes over.
  * Without memory what was known is forgotten, see failure_chains_distrust(). */
-void failure_chains_note(struct failure_chains *deaths, const struct process_event *event);
+void failure_chains_note(struct failure_chains *chains, const struct process_event *event);
 
 /* What a member that lives is, by what it has executed; NULL: not known. Until the next event. */
-const char *failure_chains_command(const struct failure_chains *deaths, int64_t pid);
+const char *failure_chains_command(const struct failure_chains *chains, int64_t pid);
 
 /* Events were lost: of what lives now, no chain is known any more. */
-void failure_chains_distrust(struct failure_chains *deaths);
+void failure_chains_distrust(struct failure_chains *chains);
 
 /* The run is over: nothing is remembered of it. */
-void failure_chains_forget_run(struct failure_chains *deaths, const char *run_id);
+void failure_chains_forget_run(struct failure_chains *chains, const char *run_id);
 
 /* The chain that ends with a first process of the run that ended so: with `exit_code`, or by
  * `signal_num`, whichever is known; `pid` 0: whichever of them, the last, if none was started after
  * it. The list and its texts are placed in `arena`. 0, -ENOENT (no such end was seen) or -ENOMEM.
  */
-int failure_chains_find(const struct failure_chains *deaths, const char *run_id, pid_t pid,
+int failure_chains_find(const struct failure_chains *chains, const char *run_id, pid_t pid,
                         int64_t exit_code, int64_t signal_num, struct arena *arena,
                         struct process_event_list *ret);

@@ -34,7 +34,7 @@ struct process_event {
     double first_timestamp; /* of a storm: time of the first event; `timestamp` is the last */
 
     bool is_step;     /* not a field: a step that a scheduler reported, not a process */
-    bool tells_calls; /* `details` lists system calls, not the reason of the event */
+    bool details_are_calls; /* `details` lists system calls, not the reason of the event */
     int64_t uid;      /* for EVENT_OOM: owner of the run, or else of the process, or INT_UNKNOWN */
 };
 

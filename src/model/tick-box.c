@@ -77,7 +77,7 @@ struct process_event *tick_box_add_event(struct tick_box *box, struct event_owne
     }
     struct process_event *event = &box->tick.events.items[box->tick.events.count++];
     record_init(&process_event_record, event);
-    event->is_step = event->tells_calls = false;
+    event->is_step = event->details_are_calls = false;
     event->uid = INT_UNKNOWN;
     event->timestamp = timestamp;
     event->event_type = (int)type;

@@ -507,7 +507,7 @@ static void start_loading(struct job_runner *runner)
 static void on_no_gpus(void *context, const char *reason)
 {
     const struct job_run_options *options = ((struct job_runner *)context)->options;
-    char notice[GPU_WORDS_SIZE + 32];
+    char notice[GPU_TEXT_SIZE + 32];
 
     snprintf(notice, sizeof(notice), "no GPU (profiler.gpu_enabled): %s", reason);
     if (options->on_notice)
@@ -515,7 +515,7 @@ static void on_no_gpus(void *context, const char *reason)
 }
 
 /* Whoever keeps the run looks at its processes, and at the GPUs. */
-static bool may_look_deeper(void *context)
+static bool may_inspect(void *context)
 {
     const struct job_runner *runner = context;
 
@@ -543,7 +543,7 @@ static int start_sampling(struct job_runner *runner)
         .on_tick = on_tick,
         .on_no_gpus = on_no_gpus,
         .gpus_after_ms = GPUS_AFTER_MS,
-        .may_look_deeper = may_look_deeper,
+        .may_inspect = may_inspect,
         .context = runner,
     };
     int r = registry_set_foster(runner->registry, getpid(), runner->run);

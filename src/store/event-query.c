@@ -22,7 +22,7 @@ static int read_event(void *context, sqlite3_stmt *row, struct arena *arena, voi
     if (r == 0)
         r = row_read_text(row, 1, arena, &event->run_id);
     event->is_step = sqlite3_column_int(row, 2);
-    event->tells_calls = false;
+    event->details_are_calls = false;
     return r < 0 ? r : row_read_columns(&reader->schema->event, row, 3, arena, event);
 }
 
@@ -72,7 +72,7 @@ static int read_folded_event(void *context, sqlite3_stmt *row, struct arena *are
     const char *program;
 
     record_init(&process_event_record, event);
-    event->is_step = event->tells_calls = false;
+    event->is_step = event->details_are_calls = false;
     event->pid = 0;
     int r = row_read_text(row, 0, arena, &event->job_id);
     if (r == 0)

@@ -312,10 +312,10 @@ class SmiTest(GpuTestCase):
     def test_floods(self):
         """300 MB are far more than the daemon may grow by: more of them would show nothing else."""
         self.check_bad("echo $$ >> MARKS; exec head -c 300000000 /dev/zero",
-                       "nvidia-smi says too much")
+                       "nvidia-smi printed too much")
 
     def test_garbage(self):
-        self.check_bad("head -c 100000 /dev/urandom", "nvidia-smi names no device")
+        self.check_bad("head -c 100000 /dev/urandom", "nvidia-smi lists no device")
 
     def test_dies_half_way(self):
         self.check_bad("printf '0, 12, 100, 200, 40, 900, 33.5, Fake\\n1, 12, 1'; kill -9 $$",

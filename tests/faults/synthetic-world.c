@@ -114,7 +114,7 @@ static struct process_event *add_event(struct synthetic_world *world,
     struct process_event *event = &events->items[events->count++];
 
     record_init(&process_event_record, event);
-    event->is_step = event->tells_calls = false;
+    event->is_step = event->details_are_calls = false;
     event->timestamp = world->now;
     event->event_type = type;
     event->pid = process->pid;

@@ -325,7 +325,7 @@ void random_record(struct chance *random, const struct record *record, struct ar
 void init_event(struct process_event *event)
 {
     record_init(&process_event_record, event);
-    event->is_step = event->tells_calls = false;
+    event->is_step = event->details_are_calls = false;
 }
 
 void random_event(struct chance *random, struct arena *arena, struct process_event *event)

@@ -16,7 +16,7 @@
 #define INNER "01a1e3e1-45ae-78cc-abb3-504d935c0c4b"
 #define ROOT  100
 
-static struct failure_chains deaths;
+static struct failure_chains chains;
 static double now;
 static const char *run_id = RUN;
 
@@ -31,7 +31,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    failure_chains_done(&deaths);
+    failure_chains_done(&chains);
     return 0;
 }
 
@@ -42,7 +42,7 @@ static struct process_event event_of(int type, int64_t pid)
     struct process_event event;
 
     record_init(&process_event_record, &event);
-    event.is_step = event.tells_calls = false;
+    event.is_step = event.details_are_calls = false;
     event.timestamp = now += 0.001;
     event.event_type = type;
     event.pid = pid;
@@ -56,7 +56,7 @@ static void spawns(int64_t parent, int64_t pid)
     struct process_event event = event_of(EVENT_SPAWN, pid);
 
     event.ppid = parent;
-    failure_chains_note(&deaths, &event);
+    failure_chains_note(&chains, &event);
 }
 
 static void executes(int64_t pid, const char *command)
@@ -64,7 +64,7 @@ static void executes(int64_t pid, const char *command)
     struct process_event event = event_of(EVENT_EXEC, pid);
 
     event.command = command;
-    failure_chains_note(&deaths, &event);
+    failure_chains_note(&chains, &event);
 }
 
 static void starts(int64_t parent, int64_t pid, const char *command)
@@ -78,7 +78,7 @@ static void exits(int64_t pid, int64_t status)
     struct process_event event = event_of(EVENT_EXIT, pid);
 
     event.exit_code = status;
-    failure_chains_note(&deaths, &event);
+    failure_chains_note(&chains, &event);
 }
 
 static void is_killed(int64_t pid, int number, int64_t sender, const char *sender_command)
@@ -88,7 +88,7 @@ static void is_killed(int64_t pid, int number, int64_t sender, const char *sende
     event.signal_num = number;
     event.sender_pid = sender;
     event.sender_command = sender_command;
-    failure_chains_note(&deaths, &event);
+    failure_chains_note(&chains, &event);
 }
 
 static void is_chosen_for_memory(int64_t pid, const char *details)
@@ -96,7 +96,7 @@ static void is_chosen_for_memory(int64_t pid, const char *details)
     struct process_event event = event_of(EVENT_OOM, pid);
 
     event.details = details;
-    failure_chains_note(&deaths, &event);
+    failure_chains_note(&chains, &event);
 }
 
 /* The cause of an end that was seen; NULL: nothing was found. */
@@ -106,7 +106,7 @@ static const char *cause_of(int64_t pid, int64_t exit_code, int64_t signal_num)
     struct process_event_list chain;
     struct arena arena = {0};
 
-    int r = failure_chains_find(&deaths, RUN, (pid_t)pid, exit_code, signal_num, &arena, &chain);
+    int r = failure_chains_find(&chains, RUN, (pid_t)pid, exit_code, signal_num, &arena, &chain);
     if (r == 0)
         cause_format(&chain, cause);
     arena_done(&arena);
@@ -438,7 +438,7 @@ static void test_lost_events(void **state)
     (void)state;
     starts(1, ROOT, "make");
     starts(ROOT, 101, "cc a.c");
-    failure_chains_distrust(&deaths);
+    failure_chains_distrust(&chains);
     exits(101, 1);
     exits(ROOT, 2);
     assert_null(cause_of(0, 2, INT_UNKNOWN));
@@ -521,7 +521,7 @@ static void test_killed_for_memory(void **state)
                            " → bash exited 137");
     struct process_event_list chain;
     struct arena arena = {0};
-    assert_int_equal(failure_chains_find(&deaths, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain), 0);
+    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain), 0);
     assert_int_equal(chain.items[0].event_type, EVENT_OOM);
     assert_string_equal(chain.items[0].details, "memory cgroup /job, 64 MB");
     chain.items[0].peak_rss_mb = 70.5;
@@ -542,7 +542,7 @@ static void test_killed_for_memory(void **state)
     exits(ROOT, 137);
     assert_exit_cause(137, "exit status 137: python3 (101) killed by the kernel for memory (OOM)"
                            " → bash exited 137");
-    assert_int_equal(failure_chains_find(&deaths, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain), 0);
+    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain), 0);
     assert_string_equal(chain.items[0].details, "memory cgroup /late, 8 MB");
     arena_done(&arena);
     starts(1, ROOT, "hog");
@@ -589,7 +589,7 @@ static void test_ends_that_are_reported_late(void **state _unused_)
         for (size_t k = 0; k < 3; k++)
             has_exited(orders[i][k], 3, at - 0.01 * (double)(orders[i][k] - ROOT));
         assert_exit_cause(3, THREE_SHELLS);
-        failure_chains_forget_run(&deaths, RUN);
+        failure_chains_forget_run(&chains, RUN);
     }
 }
 
@@ -604,7 +604,7 @@ static void test_orphan_that_fails_later(void **state _unused_)
     exits(101, 3);
     assert_exit_cause(3, "exit status 3");
     /* … and one of which nothing is heard any more keeps nothing */
-    failure_chains_forget_run(&deaths, RUN);
+    failure_chains_forget_run(&chains, RUN);
     assert_null(cause_of(ROOT, 3, INT_UNKNOWN));
 }
 
@@ -625,7 +625,7 @@ static void test_long_chain_that_is_reported_late(void **state _unused_)
 {
     struct process_event_list chain;
     struct arena arena = {0};
-    int64_t last = ROOT + 3 * DEATH_CHAIN_MAX;
+    int64_t last = ROOT + 3 * FAILURE_CHAIN_MAX;
 
     starts(1, ROOT, "sh 0");
     for (int64_t pid = ROOT + 1; pid <= last; pid++)
@@ -633,8 +633,8 @@ static void test_long_chain_that_is_reported_late(void **state _unused_)
     double at = now + 1;
     for (int64_t pid = ROOT; pid <= last; pid++)
         has_exited(pid, 3, at - 0.001 * (double)(pid - ROOT));
-    assert_int_equal(failure_chains_find(&deaths, RUN, ROOT, 3, INT_UNKNOWN, &arena, &chain), 0);
-    assert_int_equal(chain.count, DEATH_CHAIN_MAX);
+    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 3, INT_UNKNOWN, &arena, &chain), 0);
+    assert_int_equal(chain.count, FAILURE_CHAIN_MAX);
     assert_int_equal(chain.items[0].pid, last);
     assert_int_equal(chain.items[chain.count - 1].pid, ROOT);
     arena_done(&arena);
@@ -679,7 +679,7 @@ static void test_storm_of_failures(void **state)
         starts(ROOT, 1000 + i % 1000, "false");
         exits(1000 + i % 1000, 1);
     }
-    assert_int_equal(deaths.living.count, 1);
+    assert_int_equal(chains.living.count, 1);
     exits(ROOT, 1);
     assert_exit_cause(1, "exit status 1: false (1999) exited 1 → sh exited 1");
 }
@@ -707,18 +707,18 @@ static void test_runs_are_forgotten(void **state)
     exits(102, 3);
     struct process_event_list chain;
     struct arena arena = {0};
-    assert_int_equal(failure_chains_find(&deaths, INNER, 0, 3, INT_UNKNOWN, &arena, &chain), 0);
-    failure_chains_forget_run(&deaths, INNER);
-    assert_int_equal(failure_chains_find(&deaths, INNER, 0, 3, INT_UNKNOWN, &arena, &chain), -ENOENT);
+    assert_int_equal(failure_chains_find(&chains, INNER, 0, 3, INT_UNKNOWN, &arena, &chain), 0);
+    failure_chains_forget_run(&chains, INNER);
+    assert_int_equal(failure_chains_find(&chains, INNER, 0, 3, INT_UNKNOWN, &arena, &chain), -ENOENT);
     arena_done(&arena);
     run_id = RUN;
     exits(101, 3);
     exits(ROOT, 2);
     /* the run within is part of the story of the run around it */
     assert_exit_cause(2, "exit status 2: work (102) exited 3 → sonde exited 3 → make exited 2");
-    failure_chains_forget_run(&deaths, RUN);
+    failure_chains_forget_run(&chains, RUN);
     assert_null(cause_of(0, 2, INT_UNKNOWN));
-    assert_int_equal(deaths.living.count, 0);
+    assert_int_equal(chains.living.count, 0);
 }
 
 /* ---- without memory ---- */
@@ -746,7 +746,7 @@ static void test_without_memory(void **state)
             const char *cause = cause_of(ROOT, 2, INT_UNKNOWN);
             assert_true(!cause || strstr(cause, "cc (101) killed by the kernel for memory"));
             assert_true(at < 39 || cause); /* there are not as many */
-            failure_chains_done(&deaths);
+            failure_chains_done(&chains);
         }
 }
 

@@ -34,7 +34,7 @@ struct stage {
     unsigned asked;            /* times whether it may begin */
     bool is_half_over;
     unsigned absences; /* reports that there is no GPU */
-    char reason[GPU_WORDS_SIZE];
+    char reason[GPU_TEXT_SIZE];
 };
 
 /* A sanitizer may have threads of its own: ours have names. */
@@ -194,7 +194,7 @@ static double memory_of(const struct stage *stage, size_t i)
 
 static bool words_have(const struct stage *stage, const char *expected)
 {
-    char words[GPU_WORDS_SIZE];
+    char words[GPU_TEXT_SIZE];
 
     gpu_watch_describe(stage->watch, words);
     return strstr(words, expected) != NULL;
@@ -202,7 +202,7 @@ static bool words_have(const struct stage *stage, const char *expected)
 
 static void assert_words(const struct stage *stage, const char *expected)
 {
-    char words[GPU_WORDS_SIZE];
+    char words[GPU_TEXT_SIZE];
 
     gpu_watch_describe(stage->watch, words);
     if (!strstr(words, expected))
@@ -447,10 +447,10 @@ static void smi_that_fails(void **state)
     } cases[] = {
         {"echo '0, 12, 100, 200'; exit 9", "nvidia-smi ended with status 9"},
         {"echo '0, 12, 100, 200'; kill -SEGV $$", "nvidia-smi was killed by signal 11"},
-        {"yes '0, 12, 100, 200'", "nvidia-smi says too much"},
-        {"echo 'No devices were found'", "nvidia-smi names no device"},
-        {"head -c 10000 /dev/urandom", "nvidia-smi names no device"},
-        {"printf '0, 12, 100, 200, 40, 900, 33.5, cu'", "nvidia-smi names no device"},
+        {"yes '0, 12, 100, 200'", "nvidia-smi printed too much"},
+        {"echo 'No devices were found'", "nvidia-smi lists no device"},
+        {"head -c 10000 /dev/urandom", "nvidia-smi lists no device"},
+        {"printf '0, 12, 100, 200, 40, 900, 33.5, cu'", "nvidia-smi lists no device"},
     };
     struct stage *stage = *state;
 

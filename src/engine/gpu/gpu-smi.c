@@ -26,7 +26,7 @@ struct gpu_smi {
     struct gpu_reading *reading;
     uint64_t not_before_mono_ns;
     uint64_t retry_ns;
-    uint64_t apps_not_before_mono_ns; /* the same for who has memory there */
+    uint64_t apps_not_before_mono_ns; /* the same for the query of processes */
     uint64_t apps_retry_ns;
     char reason[128];
 };
@@ -72,8 +72,8 @@ static void succeed(struct gpu_smi *smi)
     smi->options.on_answer(smi->options.context, TAKE_PTR(smi->reading), NULL);
 }
 
-/* Whether the answer can be believed; if not, why is noted. */
-static bool is_whole(struct gpu_smi *smi, const struct helper_end *end)
+/* Returns whether the output is complete and valid; if not, sets the reason. */
+static bool is_valid(struct gpu_smi *smi, const struct helper_end *end)
 {
     int status = end->wait_status;
 
@@ -81,7 +81,7 @@ static bool is_whole(struct gpu_smi *smi, const struct helper_end *end)
         snprintf(smi->reason, sizeof(smi->reason), "nvidia-smi cannot be executed: %s",
                  strerror(end->report.error));
     else if (end->was_cut)
-        snprintf(smi->reason, sizeof(smi->reason), "nvidia-smi says too much");
+        snprintf(smi->reason, sizeof(smi->reason), "nvidia-smi printed too much");
     else if (end->was_late)
         snprintf(smi->reason, sizeof(smi->reason), "nvidia-smi does not answer within %d s",
                  GPU_SMI_LIMIT_MS / 1000);
@@ -101,14 +101,14 @@ static void on_gpus(void *context, const struct helper_end *end)
     struct gpu_smi *smi = context;
 
     smi->helper = NULL;
-    if (!is_whole(smi, end)) {
+    if (!is_valid(smi, end)) {
         fail(smi);
         return;
     }
     int r = nvidia_smi_gpus_parse(end->output, end->length, smi->reading);
     if (r < 0 || !smi->reading->gpus.count) {
         snprintf(smi->reason, sizeof(smi->reason), "nvidia-smi %s",
-                 r < 0 ? "said more than there is memory for" : "names no device");
+                 r < 0 ? "printed more than there is memory for" : "lists no device");
         fail(smi);
         return;
     }
@@ -118,13 +118,13 @@ static void on_gpus(void *context, const struct helper_end *end)
         succeed(smi);
 }
 
-/* Without them, the devices are known. */
+/* A failure here leaves the devices known. */
 static void on_apps(void *context, const struct helper_end *end)
 {
     struct gpu_smi *smi = context;
 
     smi->helper = NULL;
-    if (is_whole(smi, end)) {
+    if (is_valid(smi, end)) {
         nvidia_smi_apps_parse(end->output, end->length, smi->reading);
         smi->apps_retry_ns = 0;
     } else {
@@ -162,7 +162,7 @@ void gpu_smi_stop(struct gpu_smi *smi)
         helper_stop(smi->helper, GRACE_MS);
 }
 
-void gpu_smi_ask(struct gpu_smi *smi, uint64_t mono_ns)
+void gpu_smi_query(struct gpu_smi *smi, uint64_t mono_ns)
 {
     if (smi->helper || mono_ns < smi->not_before_mono_ns)
         return;

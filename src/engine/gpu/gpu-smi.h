@@ -1,6 +1,6 @@
-/* nvidia-smi, for NVIDIA's GPUs where NVML is not there: two short programs a question, run by the
- * loop's helpers, so that one that hangs, floods or dies does no harm. A question that fails is
- * answered with why, and asked again later and later. */
+/* nvidia-smi, for NVIDIA GPUs without NVML: two short programs per query, run as helpers of the
+ * loop, so that a hang, a flood of output or a crash affects nothing else. A failed query is
+ * reported with its reason and retried at growing intervals. */
 #pragma once
 
 #include "loop/helper.h"
@@ -9,23 +9,23 @@
 struct gpu_smi;
 
 struct gpu_smi_options {
-    struct helpers *helpers; /* not its own */
-    int proc_fd;             /* not its own */
-    /* The reading is the receiver's; NULL: the question has failed, and why. */
+    struct helpers *helpers; /* borrowed */
+    int proc_fd;             /* borrowed */
+    /* The receiver owns the reading; NULL: the query failed, with the reason. */
     void (*on_answer)(void *context, struct gpu_reading *reading, const char *reason);
     void *context;
 };
 
-/* How often it is asked at most: it costs as much CPU as everything else together. */
+/* The shortest time between two queries: one costs as much CPU as everything else together. */
 #define GPU_SMI_EVERY_NS (10 * NS_PER_SEC)
 #define GPU_SMI_LIMIT_MS 5000
 
-/* 0, -ENOENT (there is no such program) or another negative errno. */
+/* 0, -ENOENT (nvidia-smi is not installed) or another negative errno. */
 int gpu_smi_new(const struct gpu_smi_options *options, struct gpu_smi **ret);
-/* What runs is left to its helpers, which must be closed right after. */
+/* A running program is left to the helpers, which must be closed right after. */
 void gpu_smi_free(struct gpu_smi *smi);
-/* Ends what runs, which is then told as a failure. */
+/* Stops a running program, which is then reported as a failure. */
 void gpu_smi_stop(struct gpu_smi *smi);
 
-/* Begins a question, unless one is open or it is too early for the next. */
-void gpu_smi_ask(struct gpu_smi *smi, uint64_t mono_ns);
+/* Starts a query, unless one is running or it is too early for the next. */
+void gpu_smi_query(struct gpu_smi *smi, uint64_t mono_ns);

@@ -6,84 +6,84 @@
 #include "base/cleanup.h"
 #include "base/thread.h"
 
-/* What the thread and the loop share, under its lock: freed by whoever leaves last. */
-struct talk {
+/* State shared by the thread and the loop, under its lock; the one that leaves last frees it. */
+struct shared {
     enum gpu_source source;
     struct gpu_roots roots;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uv_async_t *answered; /* NULL: the loop has left */
-    bool is_asked;        /* and not yet answered */
+    bool is_asked;        /* a query is running */
     bool is_closing;
     bool has_ended;
-    struct gpu_reading *answer; /* NULL: none waits */
-    const char *reason;         /* why there is nothing to ask */
+    struct gpu_reading *answer; /* NULL: none */
+    const char *reason;         /* why there is nothing to read */
 };
 
 struct gpu_thread {
     struct gpu_thread_options options;
-    struct talk *talk;
+    struct shared *shared;
     pthread_t thread;
     uv_async_t answered;
 };
 
 /* ---- in the thread ---- */
 
-static void talk_free(struct talk *talk)
+static void shared_free(struct shared *shared)
 {
-    gpu_reading_free(talk->answer);
-    pthread_cond_destroy(&talk->changed);
-    pthread_mutex_destroy(&talk->lock);
-    free(talk);
+    gpu_reading_free(shared->answer);
+    pthread_cond_destroy(&shared->changed);
+    pthread_mutex_destroy(&shared->lock);
+    free(shared);
 }
 
-static void wake_loop(const struct talk *talk)
+static void wake_loop(const struct shared *shared)
 {
-    if (talk->answered)
-        uv_async_send(talk->answered);
+    if (shared->answered)
+        uv_async_send(shared->answered);
 }
 
-/* Answers until it is told to end. With the lock held, but for the asking itself. */
-static void serve(struct talk *talk, struct gpu_set *set)
+/* Serves queries until the end. The lock is held except while the source is read. */
+static void serve(struct shared *shared, struct gpu_set *set)
 {
-    while (!talk->is_closing) {
-        if (!talk->is_asked) {
-            pthread_cond_wait(&talk->changed, &talk->lock);
+    while (!shared->is_closing) {
+        if (!shared->is_asked) {
+            pthread_cond_wait(&shared->changed, &shared->lock);
             continue;
         }
         struct gpu_reading *reading = NULL;
-        pthread_mutex_unlock(&talk->lock);
-        gpu_set_take(set, &reading); /* without memory there is none this time */
-        pthread_mutex_lock(&talk->lock);
-        gpu_reading_free(talk->answer);
-        talk->answer = reading;
-        talk->is_asked = false;
-        wake_loop(talk);
+        pthread_mutex_unlock(&shared->lock);
+        gpu_set_take(set, &reading); /* NULL without memory */
+        pthread_mutex_lock(&shared->lock);
+        gpu_reading_free(shared->answer);
+        shared->answer = reading;
+        shared->is_asked = false;
+        wake_loop(shared);
     }
 }
 
 static void *run_thread(void *argument)
 {
-    struct talk *talk = argument;
+    struct shared *shared = argument;
     struct gpu_set *set = NULL;
     const char *reason = NULL;
 
-    int r = gpu_set_new(&talk->roots, GPU_SOURCE_BIT(talk->source), &set, &reason);
-    pthread_mutex_lock(&talk->lock);
+    int r = gpu_set_new(&shared->roots, GPU_SOURCE_BIT(shared->source), &set, &reason);
+    pthread_mutex_lock(&shared->lock);
     if (r == 0)
-        serve(talk, set);
-    pthread_mutex_unlock(&talk->lock);
+        serve(shared, set);
+    pthread_mutex_unlock(&shared->lock);
     gpu_set_free(set);
 
-    pthread_mutex_lock(&talk->lock);
-    talk->has_ended = true;
-    talk->reason = r < 0 ? (reason ? reason : "no memory left") : NULL;
-    bool is_left = !talk->answered;
-    wake_loop(talk);
-    pthread_cond_broadcast(&talk->changed);
-    pthread_mutex_unlock(&talk->lock);
+    pthread_mutex_lock(&shared->lock);
+    shared->has_ended = true;
+    shared->reason = r < 0 ? (reason ? reason : "no memory left") : NULL;
+    bool is_left = !shared->answered;
+    wake_loop(shared);
+    pthread_cond_broadcast(&shared->changed);
+    pthread_mutex_unlock(&shared->lock);
     if (is_left)
-        talk_free(talk);
+        shared_free(shared);
     return NULL;
 }
 
@@ -92,15 +92,15 @@ static void *run_thread(void *argument)
 static void on_answered(uv_async_t *async)
 {
     struct gpu_thread *thread = async->data;
-    struct talk *talk = thread->talk;
+    struct shared *shared = thread->shared;
 
-    if (!talk) /* it is being closed */
+    if (!shared) /* it is being closed */
         return;
-    pthread_mutex_lock(&talk->lock);
-    struct gpu_reading *answer = TAKE_PTR(talk->answer);
-    const char *reason = talk->reason;
-    bool has_ended = talk->has_ended, is_closing = talk->is_closing;
-    pthread_mutex_unlock(&talk->lock);
+    pthread_mutex_lock(&shared->lock);
+    struct gpu_reading *answer = TAKE_PTR(shared->answer);
+    const char *reason = shared->reason;
+    bool has_ended = shared->has_ended, is_closing = shared->is_closing;
+    pthread_mutex_unlock(&shared->lock);
     if (answer && is_closing)
         gpu_reading_free(answer);
     else if (answer)
@@ -112,21 +112,6 @@ static void on_answered(uv_async_t *async)
 static void on_closed(uv_handle_t *handle)
 {
     free(handle->data);
-}
-
-static struct talk *talk_new(const struct gpu_thread_options *options, uv_async_t *answered)
-{
-    struct talk *talk = calloc(1, sizeof(*talk));
-
-    if (!talk)
-        return NULL;
-    talk->source = options->source;
-    talk->roots = options->roots;
-    talk->answered = answered;
-    talk->is_asked = true;
-    pthread_mutex_init(&talk->lock, NULL);
-    cond_init(&talk->changed);
-    return talk;
 }
 
 int gpu_thread_start(uv_loop_t *loop, const struct gpu_thread_options *options,
@@ -145,13 +130,20 @@ int gpu_thread_start(uv_loop_t *loop, const struct gpu_thread_options *options,
         return r;
     }
     thread->answered.data = thread;
-    thread->talk = talk_new(options, &thread->answered);
-    r = thread->talk
-            ? thread_start(&thread->thread, names[options->source], run_thread, thread->talk)
-            : -ENOMEM;
+    struct shared *shared = thread->shared = calloc(1, sizeof(*shared));
+    if (shared) {
+        shared->source = options->source;
+        shared->roots = options->roots;
+        shared->answered = &thread->answered;
+        shared->is_asked = true;
+        pthread_mutex_init(&shared->lock, NULL);
+        cond_init(&shared->changed);
+    }
+    r = shared ? thread_start(&thread->thread, names[options->source], run_thread, shared)
+               : -ENOMEM;
     if (r < 0) {
-        if (thread->talk)
-            talk_free(TAKE_PTR(thread->talk));
+        if (shared)
+            shared_free(TAKE_PTR(thread->shared));
         uv_close((uv_handle_t *)&thread->answered, on_closed);
         return r;
     }
@@ -159,43 +151,43 @@ int gpu_thread_start(uv_loop_t *loop, const struct gpu_thread_options *options,
     return 0;
 }
 
-void gpu_thread_ask(struct gpu_thread *thread)
+void gpu_thread_query(struct gpu_thread *thread)
 {
-    struct talk *talk = thread->talk;
+    struct shared *shared = thread->shared;
 
-    pthread_mutex_lock(&talk->lock);
-    if (!talk->is_asked && !talk->has_ended) {
-        talk->is_asked = true;
-        pthread_cond_broadcast(&talk->changed);
+    pthread_mutex_lock(&shared->lock);
+    if (!shared->is_asked && !shared->has_ended) {
+        shared->is_asked = true;
+        pthread_cond_broadcast(&shared->changed);
     }
-    pthread_mutex_unlock(&talk->lock);
+    pthread_mutex_unlock(&shared->lock);
 }
 
 void gpu_thread_end(struct gpu_thread *thread)
 {
-    struct talk *talk = thread->talk;
+    struct shared *shared = thread->shared;
 
-    pthread_mutex_lock(&talk->lock);
-    talk->is_closing = true;
-    pthread_cond_broadcast(&talk->changed);
-    pthread_mutex_unlock(&talk->lock);
+    pthread_mutex_lock(&shared->lock);
+    shared->is_closing = true;
+    pthread_cond_broadcast(&shared->changed);
+    pthread_mutex_unlock(&shared->lock);
 }
 
 void gpu_thread_close(struct gpu_thread *thread)
 {
     if (!thread)
         return;
-    struct talk *talk = TAKE_PTR(thread->talk);
+    struct shared *shared = TAKE_PTR(thread->shared);
 
-    pthread_mutex_lock(&talk->lock);
-    talk->is_closing = true;
-    talk->answered = NULL;
-    bool has_ended = talk->has_ended;
-    pthread_cond_broadcast(&talk->changed);
-    pthread_mutex_unlock(&talk->lock);
+    pthread_mutex_lock(&shared->lock);
+    shared->is_closing = true;
+    shared->answered = NULL;
+    bool has_ended = shared->has_ended;
+    pthread_cond_broadcast(&shared->changed);
+    pthread_mutex_unlock(&shared->lock);
     if (has_ended) {
         pthread_join(thread->thread, NULL);
-        talk_free(talk);
+        shared_free(shared);
     } else {
         thread_leave(thread->thread);
     }

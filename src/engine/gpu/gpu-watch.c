@@ -12,36 +12,36 @@
 #include "engine/gpu/gpu-thread.h"
 #include "loop/alarm.h"
 
-/* So long before a snapshot sources are asked: most answer in time. */
+/* Sources are queried this long before a snapshot: most answer in time. */
 #define LEAD_NS (NS_PER_SEC / 4)
-/* A driver's own figures are no fresher. */
+/* Drivers update their figures no faster. */
 #define ASK_EVERY_NS (NS_PER_SEC / 2)
 #define SLACK_NS     (ASK_EVERY_NS / 10) /* of the loop's clock */
-/* How much later than usual an answer may come, until what was known before is not any more. */
+/* How late an answer may be before its figures count as unknown. */
 #define LATE_NS (2 * NS_PER_SEC)
-/* A device may be plugged in, or its driver be loaded. */
-#define LOOK_EVERY_NS (60 * NS_PER_SEC)
+/* For devices plugged in, or drivers loaded, later. */
+#define SEARCH_EVERY_NS (60 * NS_PER_SEC)
 
-enum seat_state {
-    SEAT_EMPTY,   /* there is nothing to ask, as far as was looked */
-    SEAT_ASKED,   /* for the first time: no answer yet */
-    SEAT_ANSWERS, /* or did, until now */
-    SEAT_FAILED,  /* it says that there is nothing, or cannot tell */
+enum slot_state {
+    SLOT_EMPTY,   /* no device found */
+    SLOT_ASKED,   /* queried for the first time, no answer yet */
+    SLOT_ANSWERS, /* … or did, until now */
+    SLOT_FAILED,  /* no device, or an error */
 };
 
-/* A kind of devices, and who tells of them. */
-struct seat {
+/* A kind of devices and its source. */
+struct slot {
     struct gpu_watch *watch;
     enum gpu_source source;
-    enum seat_state state;
-    struct gpu_thread *thread; /* NULL: there is none */
-    bool is_ending;            /* … it is to end: nothing is asked until it has */
+    enum slot_state state;
+    struct gpu_thread *thread; /* NULL: none */
+    bool is_ending;            /* the thread is ending: no queries until it has */
     uint64_t asked_mono_ns;
-    struct gpu_smi *smi; /* NULL: not used; for NVIDIA's alone */
+    struct gpu_smi *smi; /* NULL: not used; for NVIDIA only */
     bool uses_smi;
     struct gpu_reading *latest; /* NULL: none yet */
-    const char *reason;         /* of the thread, or of smi: why there is nothing */
-    const char *no_thread;      /* why it is smi */
+    const char *reason;         /* of the thread or of smi: why there are no figures */
+    const char *no_thread;      /* why smi is used */
 };
 
 struct gpu_watch {
@@ -49,171 +49,167 @@ struct gpu_watch {
     uv_loop_t *loop;
     int proc_fd;
     enum auto_switch choice;
-    struct alarm *alarm; /* to begin, and then to ask */
-    bool is_due;         /* to begin, as soon as it may */
+    struct alarm *alarm; /* for the start, then for queries */
+    bool is_due;         /* starts once may_begin() allows it */
     bool has_begun;
-    bool is_planned; /* the next question */
-    bool has_told;   /* that there are none */
+    bool is_planned;   /* the next query */
+    bool has_reported; /* called on_none */
     uint64_t asked_mono_ns;
-    uint64_t looked_mono_ns;
+    uint64_t searched_mono_ns;
     uint64_t interval_ns;
-    struct seat seats[GPU_SOURCE_COUNT];
-    int64_t first_card; /* number of the first device that is not NVIDIA's */
+    struct slot slots[GPU_SOURCE_COUNT];
+    int64_t first_card; /* index of the first device that is not NVIDIA's */
 };
 
 /* ---- answers ---- */
 
-static void tell_if_none(struct gpu_watch *watch)
+static void report_if_none(struct gpu_watch *watch)
 {
-    char words[GPU_WORDS_SIZE];
+    char reason[GPU_TEXT_SIZE];
 
-    if (watch->choice != SWITCH_ON || watch->has_told || !watch->options.on_none)
+    if (watch->choice != SWITCH_ON || watch->has_reported || !watch->options.on_none)
         return;
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++)
-        if (watch->seats[i].state != SEAT_FAILED || watch->seats[i].latest)
+        if (watch->slots[i].state != SLOT_FAILED || watch->slots[i].latest)
             return;
-    watch->has_told = true;
-    gpu_watch_describe(watch, words);
-    watch->options.on_none(watch->options.context, words);
+    watch->has_reported = true;
+    gpu_watch_describe(watch, reason);
+    watch->options.on_none(watch->options.context, reason);
 }
 
-static void take_reading(struct seat *seat, struct gpu_reading *reading)
+static void on_reading(void *context, struct gpu_reading *reading)
 {
-    struct gpu_watch *watch = seat->watch;
+    struct slot *slot = context;
+    struct gpu_watch *watch = slot->watch;
 
-    gpu_reading_free(seat->latest);
-    seat->latest = reading;
-    seat->state = SEAT_ANSWERS;
-    for (size_t i = 0; seat->source == GPU_SOURCE_NVML && i < reading->gpus.count; i++)
+    gpu_reading_free(slot->latest);
+    slot->latest = reading;
+    slot->state = SLOT_ANSWERS;
+    for (size_t i = 0; slot->source == GPU_SOURCE_NVML && i < reading->gpus.count; i++)
         watch->first_card = MAX(watch->first_card, reading->gpus.items[i].index + 1);
 }
 
 static void on_smi_answer(void *context, struct gpu_reading *reading, const char *reason)
 {
-    struct seat *seat = context;
+    struct slot *slot = context;
 
-    if (!seat->uses_smi) { /* it was switched off */
+    if (!slot->uses_smi) { /* it was disabled meanwhile */
         gpu_reading_free(reading);
         return;
     }
     if (reading) {
-        take_reading(seat, reading);
+        on_reading(slot, reading);
         return;
     }
-    seat->state = SEAT_FAILED;
-    seat->reason = reason;
-    tell_if_none(seat->watch);
+    slot->state = SLOT_FAILED;
+    slot->reason = reason;
+    report_if_none(slot->watch);
 }
 
-static int use_smi(struct seat *seat)
+static int use_smi(struct slot *slot)
 {
     const struct gpu_smi_options options = {
-        .helpers = seat->watch->options.helpers,
-        .proc_fd = seat->watch->proc_fd,
+        .helpers = slot->watch->options.helpers,
+        .proc_fd = slot->watch->proc_fd,
         .on_answer = on_smi_answer,
-        .context = seat,
+        .context = slot,
     };
-    int r = seat->smi ? 0 : gpu_smi_new(&options, &seat->smi);
+    int r = slot->smi ? 0 : gpu_smi_new(&options, &slot->smi);
 
     if (r < 0)
         return r;
-    seat->uses_smi = true;
-    seat->state = SEAT_ASKED;
-    gpu_smi_ask(seat->smi, clock_mono_ns());
+    slot->uses_smi = true;
+    slot->state = SLOT_ASKED;
+    gpu_smi_query(slot->smi, clock_mono_ns());
     return 0;
 }
 
-static void on_thread_answer(void *context, struct gpu_reading *reading)
-{
-    take_reading(context, reading);
-}
-
-static void begin_seat(struct seat *seat);
+static void begin_slot(struct slot *slot);
 
 static void on_thread_end(void *context, const char *reason)
 {
-    struct seat *seat = context;
+    struct slot *slot = context;
 
-    gpu_thread_close(TAKE_PTR(seat->thread));
-    if (TAKE(seat->is_ending, false)) {
-        if (seat->state == SEAT_ASKED) /* it is wanted again */
-            begin_seat(seat);
+    gpu_thread_close(TAKE_PTR(slot->thread));
+    if (TAKE(slot->is_ending, false)) {
+        if (slot->state == SLOT_ASKED) /* it was enabled again */
+            begin_slot(slot);
         return;
     }
-    seat->state = SEAT_FAILED;
-    seat->reason = seat->no_thread = reason;
-    if (seat->source == GPU_SOURCE_NVML && use_smi(seat) == 0)
+    slot->state = SLOT_FAILED;
+    slot->reason = slot->no_thread = reason;
+    if (slot->source == GPU_SOURCE_NVML && use_smi(slot) == 0)
         return;
-    tell_if_none(seat->watch);
+    report_if_none(slot->watch);
 }
 
 /* ---- beginning and ending ---- */
 
-static void begin_seat(struct seat *seat)
+static void begin_slot(struct slot *slot)
 {
     const struct gpu_thread_options options = {
-        .source = seat->source,
-        .roots = seat->watch->options.roots,
-        .on_answer = on_thread_answer,
+        .source = slot->source,
+        .roots = slot->watch->options.roots,
+        .on_answer = on_reading,
         .on_end = on_thread_end,
-        .context = seat,
+        .context = slot,
     };
 
-    seat->state = SEAT_ASKED;
-    seat->asked_mono_ns = clock_mono_ns();
-    if (seat->thread) /* one that hangs is not begun again: it is taken up once it has ended */
+    slot->state = SLOT_ASKED;
+    slot->asked_mono_ns = clock_mono_ns();
+    if (slot->thread) /* a hanging thread is not started again: its end restarts the slot */
         return;
-    if (gpu_thread_start(seat->watch->loop, &options, &seat->thread) == 0)
+    if (gpu_thread_start(slot->watch->loop, &options, &slot->thread) == 0)
         return;
-    seat->thread = NULL;
-    seat->state = SEAT_FAILED;
-    seat->reason = "no thread can be started";
+    slot->thread = NULL;
+    slot->state = SLOT_FAILED;
+    slot->reason = "no thread can be started";
 }
 
-static void end_seat(struct seat *seat)
+static void end_slot(struct slot *slot)
 {
-    seat->is_ending = seat->thread != NULL;
-    if (seat->thread)
-        gpu_thread_end(seat->thread);
-    seat->uses_smi = false;
-    gpu_smi_stop(seat->smi);
-    gpu_reading_free(TAKE_PTR(seat->latest));
-    seat->state = SEAT_EMPTY;
+    slot->is_ending = slot->thread != NULL;
+    if (slot->thread)
+        gpu_thread_end(slot->thread);
+    slot->uses_smi = false;
+    gpu_smi_stop(slot->smi);
+    gpu_reading_free(TAKE_PTR(slot->latest));
+    slot->state = SLOT_EMPTY;
 }
 
-/* A source that had nothing is asked again: a device may have turned up. */
-static void look_for_devices(struct gpu_watch *watch)
+/* A source without devices is tried again: one may have appeared. */
+static void search_devices(struct gpu_watch *watch)
 {
-    watch->looked_mono_ns = clock_mono_ns();
+    watch->searched_mono_ns = clock_mono_ns();
     unsigned there = gpu_sources_there(&watch->options.roots);
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++) {
-        struct seat *seat = &watch->seats[i];
+        struct slot *slot = &watch->slots[i];
         bool is_there = there & GPU_SOURCE_BIT(i);
         bool is_wanted = watch->choice == SWITCH_ON;
-        if ((seat->state == SEAT_EMPTY && (is_wanted || is_there)) ||
-            (seat->state == SEAT_FAILED && !seat->uses_smi && is_there))
-            begin_seat(seat);
+        if ((slot->state == SLOT_EMPTY && (is_wanted || is_there)) ||
+            (slot->state == SLOT_FAILED && !slot->uses_smi && is_there))
+            begin_slot(slot);
     }
     watch->first_card = MAX(watch->first_card, (int64_t)gpu_nvidia_nodes(&watch->options.roots));
 }
 
-static void ask(struct gpu_watch *watch)
+static void query(struct gpu_watch *watch)
 {
     uint64_t now_ns = clock_mono_ns();
 
-    if (now_ns - watch->looked_mono_ns >= LOOK_EVERY_NS)
-        look_for_devices(watch);
+    if (now_ns - watch->searched_mono_ns >= SEARCH_EVERY_NS)
+        search_devices(watch);
     if (now_ns - watch->asked_mono_ns + SLACK_NS < ASK_EVERY_NS)
         return;
     watch->asked_mono_ns = now_ns;
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++) {
-        struct seat *seat = &watch->seats[i];
-        if (seat->thread && !seat->is_ending) {
-            gpu_thread_ask(seat->thread);
-            seat->asked_mono_ns = now_ns;
+        struct slot *slot = &watch->slots[i];
+        if (slot->thread && !slot->is_ending) {
+            gpu_thread_query(slot->thread);
+            slot->asked_mono_ns = now_ns;
         }
-        if (seat->uses_smi)
-            gpu_smi_ask(seat->smi, now_ns);
+        if (slot->uses_smi)
+            gpu_smi_query(slot->smi, now_ns);
     }
 }
 
@@ -225,9 +221,9 @@ static void begin(struct gpu_watch *watch)
     if (watch->is_due)
         return;
     watch->has_begun = true;
-    watch->has_told = false;
-    watch->asked_mono_ns = clock_mono_ns(); /* each begins by asking */
-    look_for_devices(watch);
+    watch->has_reported = false;
+    watch->asked_mono_ns = clock_mono_ns(); /* each source starts with a query */
+    search_devices(watch);
 }
 
 static void on_alarm(void *context)
@@ -238,7 +234,7 @@ static void on_alarm(void *context)
     if (watch->choice == SWITCH_OFF)
         return;
     if (watch->has_begun)
-        ask(watch);
+        query(watch);
     else
         begin(watch);
 }
@@ -251,7 +247,7 @@ void gpu_watch_configure(struct gpu_watch *watch, enum auto_switch choice)
     if (is_same)
         return;
     for (size_t i = 0; i < GPU_SOURCE_COUNT && choice == SWITCH_OFF; i++)
-        end_seat(&watch->seats[i]);
+        end_slot(&watch->slots[i]);
     alarm_stop(watch->alarm);
     watch->is_due = watch->has_begun = watch->is_planned = false;
     if (choice != SWITCH_OFF)
@@ -268,7 +264,7 @@ int gpu_watch_new(uv_loop_t *loop, const struct gpu_watch_options *options, stru
     watch->loop = loop;
     watch->choice = SWITCH_OFF;
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++)
-        watch->seats[i] = (struct seat){.watch = watch, .source = (enum gpu_source)i};
+        watch->slots[i] = (struct slot){.watch = watch, .source = (enum gpu_source)i};
     watch->proc_fd = open(options->roots.proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int r = watch->proc_fd < 0 ? -errno : alarm_new(loop, on_alarm, watch, &watch->alarm);
     if (r < 0) {
@@ -285,9 +281,9 @@ void gpu_watch_close(struct gpu_watch *watch)
     if (!watch)
         return;
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++) {
-        gpu_thread_close(watch->seats[i].thread);
-        gpu_smi_free(watch->seats[i].smi);
-        gpu_reading_free(watch->seats[i].latest);
+        gpu_thread_close(watch->slots[i].thread);
+        gpu_smi_free(watch->slots[i].smi);
+        gpu_reading_free(watch->slots[i].latest);
     }
     alarm_close(watch->alarm);
     close_fd(watch->proc_fd);
@@ -296,16 +292,17 @@ void gpu_watch_close(struct gpu_watch *watch)
 
 /* ---- into a snapshot ---- */
 
-/* Not if a later question has not been answered for a while, nor if it is older than it can be. */
-static bool is_current(const struct seat *seat, uint64_t mono_ns)
+/* Whether the latest reading is valid: a later query has not been unanswered for long, and its age
+ * is normal. */
+static bool is_current(const struct slot *slot, uint64_t mono_ns)
 {
-    uint64_t usual_ns = seat->uses_smi ? GPU_SMI_EVERY_NS + GPU_SMI_LIMIT_MS * NS_PER_MSEC
-                                       : MAX(seat->watch->interval_ns, ASK_EVERY_NS);
+    uint64_t usual_ns = slot->uses_smi ? GPU_SMI_EVERY_NS + GPU_SMI_LIMIT_MS * NS_PER_MSEC
+                                       : MAX(slot->watch->interval_ns, ASK_EVERY_NS);
 
-    if (seat->state != SEAT_ANSWERS || !seat->latest)
+    if (slot->state != SLOT_ANSWERS || !slot->latest)
         return false;
-    uint64_t age_ns = mono_ns - seat->latest->asked_mono_ns;
-    bool is_overtaken = seat->thread && seat->latest->asked_mono_ns < seat->asked_mono_ns;
+    uint64_t age_ns = mono_ns - slot->latest->asked_mono_ns;
+    bool is_overtaken = slot->thread && slot->latest->asked_mono_ns < slot->asked_mono_ns;
     return age_ns <= LATE_NS || (!is_overtaken && age_ns <= usual_ns + LATE_NS);
 }
 
@@ -322,15 +319,15 @@ static int copy_gpu(const struct gpu_metric *gpu, bool is_current, struct arena 
     return (gpu->name && !ret->name) || (gpu->vendor && !ret->vendor) ? -ENOMEM : 0;
 }
 
-static int add_gpus(const struct seat *seat, bool is_current, struct snapshot *snapshot)
+static int add_gpus(const struct slot *slot, bool is_current, struct snapshot *snapshot)
 {
-    for (size_t i = 0; seat->latest && i < seat->latest->gpus.count; i++) {
+    for (size_t i = 0; slot->latest && i < slot->latest->gpus.count; i++) {
         struct gpu_metric *gpu = &snapshot->gpus.items[snapshot->gpus.count];
-        int r = copy_gpu(&seat->latest->gpus.items[i], is_current, &snapshot->arena, gpu);
+        int r = copy_gpu(&slot->latest->gpus.items[i], is_current, &snapshot->arena, gpu);
         if (r < 0)
             return r;
-        if (seat->source == GPU_SOURCE_DRM)
-            gpu->index += seat->watch->first_card;
+        if (slot->source == GPU_SOURCE_DRM)
+            gpu->index += slot->watch->first_card;
         snapshot->gpus.count++;
     }
     return 0;
@@ -350,24 +347,19 @@ static void add_processes(const struct gpu_reading *reading, struct snapshot *sn
     }
 }
 
-static bool has_sources(const struct gpu_watch *watch)
-{
-    for (size_t i = 0; i < GPU_SOURCE_COUNT; i++)
-        if (watch->seats[i].thread || watch->seats[i].uses_smi)
-            return true;
-    return false;
-}
-
-/* Once an interval, however many snapshots are taken. What it begins with is planned already. */
+/* Once per interval, however many snapshots are taken. */
 static void plan(struct gpu_watch *watch, uint64_t interval_ns)
 {
     bool is_same = TAKE(watch->interval_ns, interval_ns) == interval_ns;
     uint64_t after_ns = interval_ns - MIN(LEAD_NS, interval_ns / 2);
+    bool has_source = false;
 
     if (!watch->has_begun || (watch->is_planned && is_same))
         return;
     watch->is_planned = true;
-    alarm_set(watch->alarm, (has_sources(watch) ? after_ns : LOOK_EVERY_NS) / NS_PER_MSEC);
+    for (size_t i = 0; i < GPU_SOURCE_COUNT; i++)
+        has_source |= watch->slots[i].thread || watch->slots[i].uses_smi;
+    alarm_set(watch->alarm, (has_source ? after_ns : SEARCH_EVERY_NS) / NS_PER_MSEC);
 }
 
 int gpu_watch_fill(struct gpu_watch *watch, uint64_t mono_ns, uint64_t interval_ns,
@@ -382,54 +374,54 @@ int gpu_watch_fill(struct gpu_watch *watch, uint64_t mono_ns, uint64_t interval_
         begin(watch);
     plan(watch, interval_ns);
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++)
-        room += watch->seats[i].latest ? watch->seats[i].latest->gpus.count : 0;
+        room += watch->slots[i].latest ? watch->slots[i].latest->gpus.count : 0;
     if (!room)
         return 0;
     snapshot->gpus.items = arena_alloc(&snapshot->arena, room * sizeof(*snapshot->gpus.items));
     if (!snapshot->gpus.items)
         return -ENOMEM;
     for (size_t i = 0; i < GPU_SOURCE_COUNT && r == 0; i++) {
-        const struct seat *seat = &watch->seats[i];
-        bool is_known = is_current(seat, mono_ns);
-        r = add_gpus(seat, is_known, snapshot);
+        const struct slot *slot = &watch->slots[i];
+        bool is_known = is_current(slot, mono_ns);
+        r = add_gpus(slot, is_known, snapshot);
         if (is_known)
-            add_processes(seat->latest, snapshot);
+            add_processes(slot->latest, snapshot);
     }
     return r;
 }
 
-/* ---- how it stands ---- */
+/* ---- state ---- */
 
-static void describe_seat(const struct seat *seat, struct text *out)
+static void describe_slot(const struct slot *slot, struct text *out)
 {
-    bool is_nvidia = seat->source == GPU_SOURCE_NVML;
-    const char *name = seat->uses_smi ? "nvidia-smi" : is_nvidia ? "NVML" : "kernel (DRM)";
+    bool is_nvidia = slot->source == GPU_SOURCE_NVML;
+    const char *name = slot->uses_smi ? "nvidia-smi" : is_nvidia ? "NVML" : "kernel (DRM)";
 
-    if (seat->state == SEAT_EMPTY)
+    if (slot->state == SLOT_EMPTY)
         return;
     text_append_string(out, out->length ? "; " : "");
-    if (seat->state == SEAT_FAILED)
-        text_printf(out, "%s: %s (%s)", name, seat->latest ? "no figures" : "none", seat->reason);
-    else if (seat->state == SEAT_ASKED)
+    if (slot->state == SLOT_FAILED)
+        text_printf(out, "%s: %s (%s)", name, slot->latest ? "no figures" : "none", slot->reason);
+    else if (slot->state == SLOT_ASKED)
         text_printf(out, "%s: no answer yet", name);
-    else if (!is_current(seat, clock_mono_ns()))
+    else if (!is_current(slot, clock_mono_ns()))
         text_printf(out, "%s: does not answer", name);
     else
-        text_printf(out, "%s: %zu device%s", name, seat->latest->gpus.count,
-                    seat->latest->gpus.count == 1 ? "" : "s");
-    if (seat->uses_smi)
-        text_printf(out, ", without NVML (%s)", seat->no_thread);
+        text_printf(out, "%s: %zu device%s", name, slot->latest->gpus.count,
+                    slot->latest->gpus.count == 1 ? "" : "s");
+    if (slot->uses_smi)
+        text_printf(out, ", without NVML (%s)", slot->no_thread);
 }
 
-void gpu_watch_describe(const struct gpu_watch *watch, char ret[static GPU_WORDS_SIZE])
+void gpu_watch_describe(const struct gpu_watch *watch, char ret[static GPU_TEXT_SIZE])
 {
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text text = {0};
 
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++)
-        describe_seat(&watch->seats[i], &words);
+        describe_slot(&watch->slots[i], &text);
     if (watch->choice == SWITCH_OFF)
-        text_append_string(&words, "off (profiler.gpu_enabled is false)");
-    else if (!words.length)
-        text_append_string(&words, "no device");
-    snprintf(ret, GPU_WORDS_SIZE, "%s", text_string(&words));
+        text_append_string(&text, "off (profiler.gpu_enabled is false)");
+    else if (!text.length)
+        text_append_string(&text, "no device");
+    snprintf(ret, GPU_TEXT_SIZE, "%s", text_string(&text));
 }
