@@ -236,7 +236,7 @@ static int fill_store(struct daemon *daemon, struct arena *arena, struct daemon_
     struct store_report store = {.error = ""};
 
     if (daemon->writer)
-        store_writer_ask(daemon->writer, &store);
+        store_writer_report(daemon->writer, &store);
     fill_losses(daemon, &store, &status->losses);
     status->database = daemon->config->storage_path;
     status->jsonl = *daemon->config->jsonl_path ? daemon->config->jsonl_path : NULL;

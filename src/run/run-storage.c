@@ -198,7 +198,7 @@ static void tell_name(struct run_storage *storage)
     note_name(storage, job_id);
     if (!is_other)
         return;
-    snprintf(text, sizeof(text), "a run of '%s' is still going on: this one is called '%s'",
+    snprintf(text, sizeof(text), "a run of '%s' is still active: this one is called '%s'",
              storage->options->job_id, job_id);
     tell(storage, text);
 }
@@ -233,7 +233,7 @@ static void learn_name(struct run_storage *storage)
 
     if (!storage->writer)
         return;
-    store_writer_ask(storage->writer, &report);
+    store_writer_report(storage->writer, &report);
     note_name(storage, report.job_id);
     if (storage->job_id[0])
         storage->job.job_id = storage->job_id;

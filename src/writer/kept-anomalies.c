@@ -19,7 +19,7 @@ static bool is_same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* As the store knows an episode. */
+/* The key of an episode in the store. */
 static bool is_same(const struct anomaly *a, const struct anomaly *b)
 {
     return a->timestamp == b->timestamp && a->pid == b->pid &&
@@ -36,8 +36,8 @@ static int copy_all(const struct anomaly *from, size_t count, struct arena *aren
     return r;
 }
 
-/* Episodes that change for as long as a disk is full must not fill memory with their old texts. */
-static int put_in_order(struct kept_anomalies *kept)
+/* Drops unused texts: episodes that change while a disk is full must not fill the memory. */
+static int compact(struct kept_anomalies *kept)
 {
     struct anomaly *items = malloc(kept->capacity * sizeof(*items));
     struct arena arena = {0};
@@ -56,18 +56,18 @@ static int put_in_order(struct kept_anomalies *kept)
     return 0;
 }
 
-static int replace(struct kept_anomalies *kept, struct anomaly *older, const struct anomaly *news)
+static int replace(struct kept_anomalies *kept, struct anomaly *older, const struct anomaly *newer)
 {
     struct anomaly copy;
 
     if (kept->replaced >= KEPT_ANOMALIES_MAX) {
         size_t at = (size_t)(older - kept->items);
-        int r = put_in_order(kept);
+        int r = compact(kept);
         if (r < 0)
             return r;
         older = &kept->items[at];
     }
-    int r = record_copy(&anomaly_record, news, &kept->arena, &copy);
+    int r = record_copy(&anomaly_record, newer, &kept->arena, &copy);
     if (r < 0)
         return r;
     copy.is_opening = copy.is_opening || older->is_opening;
@@ -76,16 +76,16 @@ static int replace(struct kept_anomalies *kept, struct anomaly *older, const str
     return 0;
 }
 
-static int add(struct kept_anomalies *kept, const struct anomaly *news)
+static int add(struct kept_anomalies *kept, const struct anomaly *newer)
 {
     struct anomaly copy;
 
     for (size_t i = 0; i < kept->count; i++)
-        if (is_same(&kept->items[i], news))
-            return replace(kept, &kept->items[i], news);
+        if (is_same(&kept->items[i], newer))
+            return replace(kept, &kept->items[i], newer);
     if (kept->count >= KEPT_ANOMALIES_MAX)
         return -ENOBUFS;
-    int r = record_copy(&anomaly_record, news, &kept->arena, &copy);
+    int r = record_copy(&anomaly_record, newer, &kept->arena, &copy);
     return r < 0 ? r : VEC_PUSH(kept, copy);
 }
 

@@ -1,6 +1,6 @@
-/* What was noticed in ticks that were lost: kept for the next one that is not, because nothing else
- * will tell of it again. News of an episode take the place of older news of it, so that there are
- * as many as there are episodes, and no more than KEPT_ANOMALIES_MAX. */
+/* Anomalies of ticks that were lost: kept for the next tick that is not, because they are reported
+ * only once. A newer report of an episode replaces the older one, so that there is one per episode,
+ * and KEPT_ANOMALIES_MAX at most. */
 #pragma once
 
 #include "model/tick-box.h"
@@ -13,13 +13,13 @@ struct kept_anomalies {
     size_t count;
     size_t capacity;
     struct arena arena; /* holds their texts */
-    size_t replaced;    /* since it was last put in order: their texts are still there */
+    size_t replaced;    /* texts in the arena that are no longer used */
 };
 
 void kept_anomalies_done(struct kept_anomalies *kept);
 
-/* Copies; returns how many there was no room or no memory for. */
+/* Copies them. Returns how many were lost for lack of room or memory. */
 size_t kept_anomalies_add(struct kept_anomalies *kept, const struct anomaly_list *anomalies);
 
-/* Puts them before those of the box, after which there are none; without memory they stay. */
+/* Moves them before those of the box, and is empty then; without memory they stay. */
 void kept_anomalies_move(struct kept_anomalies *kept, struct tick_box *box);

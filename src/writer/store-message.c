@@ -105,26 +105,21 @@ size_t store_message_bytes(const struct store_message *message)
     return sizeof(*message) + arena_bytes(&message->arena);
 }
 
-bool store_message_may_be_lost(const struct store_message *message)
+bool store_message_is_droppable(const struct store_message *message)
 {
     return message->kind == STORE_MESSAGE_TICK || message->kind == STORE_MESSAGE_PATTERNS;
 }
 
-/* The store has the run by its run_id: under which name is its own business. */
-static int finish_job(const struct job *given, struct store *store)
-{
-    struct job job = *given;
-
-    job.job_id = NULL;
-    return store_finish_job(store, &job);
-}
-
 int store_message_write(struct store_message *message, struct store *store)
 {
+    struct job job = message->job;
+
     switch (message->kind) {
     case STORE_MESSAGE_TICK: return store_write_tick(store, &message->box->tick);
     case STORE_MESSAGE_BEGIN_JOB: return store_begin_job(store, &message->job, message->job_id);
-    case STORE_MESSAGE_FINISH_JOB: return finish_job(&message->job, store);
+    case STORE_MESSAGE_FINISH_JOB:
+        job.job_id = NULL; /* the store may have given the run another name */
+        return store_finish_job(store, &job);
     case STORE_MESSAGE_SHEET: return store_write_sheet(store, &message->sheet);
     case STORE_MESSAGE_PATTERNS:
         return store_renew_patterns(store, message->pattern_type, &message->patterns);

@@ -1,4 +1,4 @@
-/* One thing that the store is to keep, whole, so that it can wait in a queue. */
+/* One message for the store, complete, so that it can wait in a queue. */
 #pragma once
 
 #include <sys/queue.h>
@@ -25,16 +25,16 @@ struct store_message {
     struct retention_config retention;
     const char *pattern_type;
     struct pattern_list patterns;
-    struct arena arena;                     /* holds what these point to */
-    char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* as the store has called a run that began */
+    struct arena arena;                     /* owns the texts and lists */
+    char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* the name that the store gave to a run that began */
 };
 
-/* Takes the box over if there is memory; copies the others with all that they point to. NULL
- * without memory. */
+/* The tick takes ownership of the box, unless it returns NULL; the others copy their arguments.
+ * NULL without memory. */
 struct store_message *store_message_of_tick(struct tick_box *box);
 struct store_message *store_message_of_job(enum store_message_kind kind, const struct job *job);
 struct store_message *store_message_of_sheet(const struct sheet *sheet);
-/* Must outlive the store, or the next one of its kind, once it is written. */
+/* Once written, it must stay valid until the store is closed or gets the next one. */
 struct store_message *store_message_of_settings(const struct text_list *redact,
                                                 const struct retention_config *retention);
 struct store_message *store_message_of_patterns(const char *pattern_type,
@@ -42,11 +42,11 @@ struct store_message *store_message_of_patterns(const char *pattern_type,
 /* NULL is fine. */
 void store_message_free(struct store_message *message);
 
-/* What it takes of the memory, its box left out. */
+/* Returns its size in memory, without the box. */
 size_t store_message_bytes(const struct store_message *message);
 
-/* Whether the rest goes on without it, if it cannot be written: there will be more like it. */
-bool store_message_may_be_lost(const struct store_message *message);
+/* Returns whether it may be dropped if it cannot be written: later messages make up for it. */
+bool store_message_is_droppable(const struct store_message *message);
 
-/* As the calls of the store return. */
+/* Returns what the called function of the store returns. */
 int store_message_write(struct store_message *message, struct store *store);

@@ -16,7 +16,7 @@ void store_queue_done(struct store_queue *queue)
     kept_anomalies_done(&queue->anomalies);
 }
 
-/* ---- in and out ---- */
+/* ---- messages ---- */
 
 void store_queue_push(struct store_queue *queue, struct store_message *message)
 {
@@ -25,7 +25,7 @@ void store_queue_push(struct store_queue *queue, struct store_message *message)
     if (message->kind == STORE_MESSAGE_TICK)
         queue->ticks_waiting++;
     else
-        queue->told_bytes += store_message_bytes(message);
+        queue->message_bytes += store_message_bytes(message);
 }
 
 bool store_queue_push_tick(struct store_queue *queue, struct tick_box *box)
@@ -48,7 +48,7 @@ struct store_message *store_queue_first(const struct store_queue *queue)
     return TAILQ_FIRST(&queue->messages);
 }
 
-struct store_message *store_queue_take_patterns(struct store_queue *queue)
+struct store_message *store_queue_remove_patterns(struct store_queue *queue)
 {
     struct store_message *first = store_queue_first(queue), *message = first;
 
@@ -66,7 +66,7 @@ void store_queue_remove(struct store_queue *queue, struct store_message *message
     if (message->kind == STORE_MESSAGE_TICK)
         queue->ticks_waiting--;
     else
-        queue->told_bytes -= store_message_bytes(message);
+        queue->message_bytes -= store_message_bytes(message);
 }
 
 void store_queue_clear(struct store_queue *queue)
@@ -81,7 +81,7 @@ void store_queue_clear(struct store_queue *queue)
 
 /* ---- losses ---- */
 
-/* What will never be told of is lost as events are. */
+/* Anomalies that can never be stored count as lost events. */
 static void lose_anomalies(struct store_queue *queue, const struct anomaly_list *anomalies)
 {
     size_t lost =

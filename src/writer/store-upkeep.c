@@ -4,7 +4,7 @@
 
 /* After it was cut short because ticks were waiting. */
 #define RETAIN_AGAIN_NS NS_PER_SEC
-/* What a run that ends gives to it, if it is due: not to be felt, and not for nothing. */
+/* The slice at the end of a run: too short to be noticed, long enough to make progress. */
 #define RETAIN_SLICE_NS (20 * NS_PER_MSEC)
 
 bool store_upkeep_may_make_room(struct store_upkeep *upkeep, uint64_t every_ns)
@@ -32,7 +32,7 @@ int store_upkeep_retain(struct store_upkeep *upkeep, struct store *store, uint64
     return r;
 }
 
-int store_upkeep_retain_a_little(struct store_upkeep *upkeep, struct store *store)
+int store_upkeep_retain_slice(struct store_upkeep *upkeep, struct store *store)
 {
     if (upkeep->has_retained)
         return 0;

@@ -6,31 +6,31 @@
 #include "base/macros.h"
 #include "model/record-copy.h"
 
-/* A full disk stays so until somebody makes room: seconds are soon enough, and cost nothing. */
+/* A full disk stays full until a person makes room: retrying every few seconds is enough. */
 #define RETRY_NS (5 * NS_PER_SEC)
-/* The store has waited itself before it says so. */
+/* The store has waited itself before it returns -EBUSY. */
 #define RETRY_BUSY_NS   (NS_PER_SEC / 4)
 #define RETAIN_EVERY_NS (3600 * NS_PER_SEC)
 
-/* What a person waits for without wondering, when a command has ended. */
+/* Acceptable at the end of a command. */
 #define STOP_NS (3 * NS_PER_SEC)
 
-static int copy_words(const struct text_list *words, struct arena *arena,
-                      const struct text_list **ret)
+static int copy_patterns(const struct text_list *patterns, struct arena *arena,
+                         const struct text_list **ret)
 {
     const struct text_list none = {0};
     struct text_list *copy = arena_alloc(arena, sizeof(*copy));
 
-    if (!copy || text_list_copy(words ? words : &none, arena, copy) < 0)
+    if (!copy || text_list_copy(patterns ? patterns : &none, arena, copy) < 0)
         return -ENOMEM;
     *ret = copy;
     return 0;
 }
 
-static void set_default(uint64_t *value, uint64_t usual)
+static void set_default(uint64_t *value, uint64_t standard)
 {
     if (!*value)
-        *value = usual;
+        *value = standard;
 }
 
 int store_writer_options_copy(const struct store_writer_options *options, struct arena *arena,
@@ -43,7 +43,7 @@ int store_writer_options_copy(const struct store_writer_options *options, struct
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
         if (*texts[i] && !(*texts[i] = arena_strdup(arena, *texts[i])))
             return -ENOMEM;
-    if (copy_words(options->store.redact, arena, &copy.store.redact) < 0)
+    if (copy_patterns(options->store.redact, arena, &copy.store.redact) < 0)
         return -ENOMEM;
     set_default(&copy.pace.retry_ns, RETRY_NS);
     set_default(&copy.pace.retry_busy_ns, RETRY_BUSY_NS);

@@ -1,8 +1,8 @@
-/* What a writer is told when it starts, as its own: whole, and with all that was left out. */
+/* The writer's own copy of its options, with defaults filled in. */
 #pragma once
 
 #include "writer/store-writer.h"
 
-/* All that it points to is placed in `arena`; a pace of 0 becomes the usual one. 0 or -ENOMEM. */
+/* All texts are placed in `arena`; a pace of 0 becomes the default. 0 or -ENOMEM. */
 int store_writer_options_copy(const struct store_writer_options *options, struct arena *arena,
                               struct store_writer_options *ret);

@@ -1,66 +1,62 @@
-/* The store in a thread of its own, so that nobody waits for a disk.
+/* The store in a thread of its own, so that the loop never waits for a disk.
  *
- * Ticks, runs and steps are handed over whole and written in their order. The queue is bounded:
- * when the disk is full, hangs or is too slow, what comes then is dropped and counted, and the
- * store gets to know of it as a gap when it can be written again, which is tried for as long as it
- * takes; what was noticed in it is kept until then. A database that is damaged, foreign or out of
- * reach is given up for good, with the reason.
+ * Ticks, runs and steps are handed over completely and written in their order. The queue is
+ * bounded: while the disk is full, hangs or is too slow, further ticks are dropped and counted. The
+ * writer retries without limit; the loss is then stored as a gap, with the anomalies of the dropped
+ * ticks. A database that is damaged, foreign or unreachable is given up, with the reason.
  *
- * All of it is called from one thread, except as said; none of it waits but store_writer_stop(),
- * for a time that is bounded, and store_writer_hold(). */
+ * Call these from one thread, except where noted. Only store_writer_stop(), store_writer_wait() and
+ * store_writer_hold() wait, for a bounded time. */
 #pragma once
 
 #include "model/tick-box.h"
 #include "store/store.h"
 
-/* Ticks that wait to be written: 6 s of them at the 100 ms of `sonde run`, which a disk may well
- * need for a flush, and some megabytes. */
+/* Ticks that wait to be written: 6 s at the 100 ms of `sonde run`, which a flush of a disk may
+ * take, and a few megabytes. */
 #define STORE_QUEUE_MAX 64
 
-/* What was told of jobs and steps and waits to be written: above the first, whoever tells more
- * should wait (a message is a kilobyte or two, and a disk writes thousands of them in a second);
- * above the second, nothing more should begin. */
+/* Waiting messages about jobs and steps: above the first limit, clients should be throttled (a
+ * message is 1 or 2 KiB, and a disk writes thousands per second); above the second, no new job or
+ * step should begin. */
 #define STORE_TOLD_HEAVY_BYTES (1024 * 1024)
 #define STORE_TOLD_MAX_BYTES   (16 * 1024 * 1024)
 
-/* How patient the writer is; tests are in more of a hurry. */
+/* Timeouts of the writer; tests use shorter ones. */
 struct store_pace {
-    uint64_t retry_ns;        /* between two tries at a full disk */
+    uint64_t retry_ns;        /* between two attempts at a full disk */
     uint64_t retry_busy_ns;   /* … at a database that another writer held too long */
     uint64_t retain_every_ns; /* retention, at most */
-    uint64_t stop_ns;         /* until a disk that hangs is abandoned; ten times as long while the
-                                 thread uses CPU time */
+    uint64_t stop_ns; /* until a hanging disk is abandoned; ten times as long while the thread uses
+                         CPU time */
 };
 
 struct store_writer_options {
-    /* Copied. should_stop and context are the writer's own. */
+    /* Copied. The writer sets should_stop and context. */
     struct store_options store;
-    struct store_pace pace; /* 0: as usual, each */
+    struct store_pace pace; /* each 0: the default */
 
-    /* Tells of trouble once, and once of its end, in words without a newline. Called in the
-     * writer's thread, or in store_writer_stop(). */
+    /* Called once when write errors begin and once when they end, with a text without a newline; in
+     * the writer's thread, or in store_writer_stop(). */
     void (*on_notice)(void *context, const char *text);
     void *context;
 };
 
-/* What became of it all. */
+/* The state of the writer. */
 struct store_report {
-    char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* as the last run begun is called; empty: there is none
-                                             */
+    char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* name of the last run that began; empty: none */
     uint64_t stored;                        /* snapshots */
     uint64_t dropped;                       /* snapshots */
-    uint64_t events_lost;                   /* anomalies that could not be kept included */
-    char error[sizeof(struct store_error)]; /* why not all is stored; empty: all of it is */
+    uint64_t events_lost;                   /* including anomalies that could not be kept */
+    char error[sizeof(struct store_error)]; /* why not all is stored; empty: all is */
 };
 
 struct store_writer;
 
-/* The store is opened by the thread: an unusable one is told of by on_notice. 0 or a negative
- * errno.
- */
+/* The thread opens the store, and reports an unusable one by on_notice. 0 or a negative errno. */
 int store_writer_start(const struct store_writer_options *options, struct store_writer **ret);
 
-/* The box is the writer's from then on, whatever comes of it. */
+/* Takes ownership of the box in any case. */
 void store_writer_tick(struct store_writer *writer, struct tick_box *box);
 
 enum store_load {
@@ -69,37 +65,36 @@ enum store_load {
     STORE_LOAD_FULL,
 };
 
-/* How much that was told waits to be written. For any thread. */
+/* Returns how much data about jobs and steps waits. For any thread. */
 enum store_load store_writer_load(struct store_writer *writer);
 
-/* What they are given is copied, and never dropped, whatever the load: what has begun can end. 0 or
- * -ENOMEM. */
+/* Arguments are copied, and never dropped: what has begun can end. 0 or -ENOMEM. */
 int store_writer_begin_job(struct store_writer *writer, const struct job *job);
 int store_writer_finish_job(struct store_writer *writer, const struct job *job);
 int store_writer_sheet(struct store_writer *writer, const struct sheet *sheet);
 
-/* See store_configure(); both are copied. 0 or -ENOMEM. */
+/* See store_configure(); copies both. 0 or -ENOMEM. */
 int store_writer_configure(struct store_writer *writer, const struct text_list *redact,
                            const struct retention_config *retention);
 
-/* See store_renew_patterns(); both are copied, and take the place of those that still wait. For any
- * thread. 0 or -ENOMEM. */
+/* See store_renew_patterns(); copies both. They replace those that still wait. For any thread. 0 or
+ * -ENOMEM. */
 int store_writer_renew_patterns(struct store_writer *writer, const char *pattern_type,
                                 const struct pattern_list *patterns);
 
-/* Until the store is open and all that was handed over is written, or `max_ns` have passed: who
- * tells of something and then asks for it should find it. Whether it is written. For any thread. */
+/* Waits until the store is open and all messages so far are written, `max_ns` at most, so that a
+ * caller can read what it wrote. Returns whether they are written. For any thread. */
 bool store_writer_wait(struct store_writer *writer, uint64_t max_ns);
 
-/* What became of it so far; `error` is the trouble that goes on, if there is any. For any thread,
- * as long as the writer is there. */
-void store_writer_ask(struct store_writer *writer, struct store_report *ret);
+/* Returns the state so far; `error` is the current write error, if any. For any thread, while the
+ * writer exists. */
+void store_writer_report(struct store_writer *writer, struct store_report *ret);
 
-/* Nothing is written between the two, so that a process that is stopped meanwhile does not keep the
- * database locked. */
+/* Nothing is written between the two, so that a stopped process does not keep the database locked.
+ */
 void store_writer_hold(struct store_writer *writer);
 void store_writer_release(struct store_writer *writer);
 
-/* Writes what waits, closes the store and ends the thread, or abandons it if the disk hangs. The
- * writer is gone. */
+/* Writes what waits, closes the store and ends the thread, or abandons it if the disk hangs. Frees
+ * the writer. */
 void store_writer_stop(struct store_writer *writer, struct store_report *ret);

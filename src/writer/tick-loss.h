@@ -1,4 +1,4 @@
-/* Ticks that were taken and not stored: how many, and the gaps that tell of them. */
+/* Counts ticks that were not stored, and makes gaps of them. */
 #pragma once
 
 #include "model/tick-box.h"
@@ -7,23 +7,23 @@
 struct tick_loss {
     uint64_t snapshots;
     uint64_t events;
-    bool has_time; /* the two below are set */
-    double first;  /* when, by the wall clock */
+    bool has_time; /* `first` and `last` are set */
+    double first;  /* wall clock */
     double last;
 };
 
 bool tick_loss_is_empty(const struct tick_loss *loss);
-/* The snapshot and the events of a tick. */
+/* Adds the snapshot and the events of a tick. */
 void tick_loss_add(struct tick_loss *loss, const struct tick_box *box);
-/* So many that were noticed in a tick, and that there was no room to keep: they count as events. */
+/* Adds anomalies of a tick that could not be kept; they count as events. */
 void tick_loss_add_anomalies(struct tick_loss *loss, const struct anomaly_list *anomalies,
                              size_t lost);
-/* What its gaps were to tell of, which were made of this loss: it is to be told of again. */
+/* Adds the loss that the gaps of a lost tick reported, so that it is reported again. */
 void tick_loss_add_gaps(struct tick_loss *loss, const struct tick_box *box);
 
 /* Each snapshot stands for the interval before it. */
 double tick_loss_seconds(const struct tick_loss *loss, double interval_seconds);
 
-/* Makes gaps of it, after which it is empty; what there is no memory for stays in it. */
+/* Adds gaps to the box and is empty then; without memory it keeps the rest. */
 void tick_loss_move(struct tick_loss *loss, double interval_seconds, const char *reason,
                     struct tick_box *box);

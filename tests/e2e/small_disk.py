@@ -7,7 +7,7 @@ import harness
 # Snapshots that wait to be written, at most (STORE_QUEUE_MAX in writer/store-writer.h).
 QUEUE_MAX = 64
 # What sonde says once each time that the disk gets full.
-FULL = "the disk is full; sampling goes on"
+FULL = "the disk is full; sampling continues"
 # Processes of a run that fills a disk soon, and the files of each that a snapshot reads, at most. Few
 # enough that a busy machine takes hundreds of snapshots of them within the deadline of a test.
 CROWD = 20

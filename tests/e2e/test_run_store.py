@@ -345,7 +345,7 @@ class Names(Storing):
         second = self.run_job("sleep", "0.15", options=("--job", "build"))
         third = self.run_job("true", options=("--job", "build"))
         self.assertEqual(second.summary["job_id"], "build-2")
-        self.assertIn("a run of 'build' is still going on: this one is called 'build-2'",
+        self.assertIn("a run of 'build' is still active: this one is called 'build-2'",
                       second.stderr)
         self.assertIn("sonde: build-2: success", second.stderr)
         self.assertEqual(third.summary["job_id"], "build-2")

@@ -26,7 +26,7 @@ ERRORS = {
 LENGTHS = ("{0}", "{0}..{1}", "{0}+")
 SOME = 7
 
-SAMPLING = "sampling goes on"
+SAMPLING = "sampling continues"
 WRITING = "writing again"
 
 RETAINING = ("--interval", 20, "--retain", 40, "--full-hours", 1, "--minute-days", 0.1)

@@ -63,7 +63,7 @@ struct store_report ask(struct store_writer *writer)
 {
     struct store_report report;
 
-    store_writer_ask(writer, &report);
+    store_writer_report(writer, &report);
     return report;
 }
 

@@ -34,7 +34,7 @@ static void test_slow_store_drops_and_counts(void **state _unused_)
     assert_int_equal(next->events.kind, GAP_EVENTS);
     assert_int_equal(next->events.lost, 20);
     assert_int_equal(find_tick(101)->gaps, 0);
-    ASSERT_NOTICES("the disk is too slow to store every snapshot; sampling goes on",
+    ASSERT_NOTICES("the disk is too slow to store every snapshot; sampling continues",
                    "writing again; 10 snapshots (10.00 s) were not stored");
 }
 
@@ -97,7 +97,7 @@ static void test_events_beside_another_writer(void **state _unused_)
     assert_int_equal(find_tick(0)->gaps, 1);
     assert_int_equal(find_tick(0)->events.lost, 5);
     assert_string_equal(find_tick(0)->beside_run, "run");
-    ASSERT_NOTICES("the disk is too slow to store every snapshot; sampling goes on",
+    ASSERT_NOTICES("the disk is too slow to store every snapshot; sampling continues",
                    "writing again; 5 events (1.00 s) were not stored");
 }
 

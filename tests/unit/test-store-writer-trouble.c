@@ -27,7 +27,7 @@ static void test_full_disk_resumes_by_itself(void **state _unused_)
     assert_int_equal(count_calls(CALL_MAKE_ROOM), 1);
     assert_int_equal(find_tick(100)->not_stored.lost, 3);
     assert_string_equal(find_tick(100)->text, "the disk was full");
-    ASSERT_NOTICES("cannot store; sampling goes on",
+    ASSERT_NOTICES("cannot store; sampling continues",
                    "writing again; 3 snapshots (3.00 s) were not stored");
 }
 
@@ -78,8 +78,8 @@ static void test_full_twice_is_said_twice(void **state _unused_)
     }
     assert_int_equal(stop(writer).dropped, 0);
     assert_int_equal(count_calls(CALL_MAKE_ROOM), 2);
-    ASSERT_NOTICES("cannot store; sampling goes on", "writing again; no snapshot was lost",
-                   "cannot store; sampling goes on", "writing again; no snapshot was lost");
+    ASSERT_NOTICES("cannot store; sampling continues", "writing again; no snapshot was lost",
+                   "cannot store; sampling continues", "writing again; no snapshot was lost");
 }
 
 static void test_full_to_the_end(void **state _unused_)
@@ -96,7 +96,7 @@ static void test_full_to_the_end(void **state _unused_)
     assert_int_equal(report.dropped, 2);
     assert_string_equal(report.error, "cannot store");
     assert_int_equal(count_calls(CALL_CLOSE), 1);
-    ASSERT_NOTICES("cannot store; sampling goes on", "not stored to the end: cannot store");
+    ASSERT_NOTICES("cannot store; sampling continues", "not stored to the end: cannot store");
 }
 
 static void test_jobs_wait_for_room(void **state _unused_)
@@ -123,7 +123,7 @@ static void test_busy_is_tried_again(void **state _unused_)
     AWAIT(last_id() == 3);
     assert_int_equal(stop(writer).stored, 3);
     assert_int_equal(count_calls(CALL_MAKE_ROOM), 0);
-    ASSERT_NOTICES("cannot store; sampling goes on", "writing again; no snapshot was lost");
+    ASSERT_NOTICES("cannot store; sampling continues", "writing again; no snapshot was lost");
 }
 
 static void test_busy_when_opened(void **state _unused_)
@@ -137,7 +137,7 @@ static void test_busy_when_opened(void **state _unused_)
         begin_job(writer, "job");
         AWAIT(count_calls(CALL_BEGIN) == 1);
         assert_string_equal(stop(writer).error, "");
-        ASSERT_NOTICES("cannot open '/nowhere/monitor.db'; sampling goes on",
+        ASSERT_NOTICES("cannot open '/nowhere/monitor.db'; sampling continues",
                        "writing again; no snapshot was lost");
     }
 }
@@ -176,7 +176,7 @@ static void test_deleted_database_is_made_again(void **state _unused_)
     assert_int_equal(count_calls(CALL_OPEN), 2);
     assert_int_equal(count_calls(CALL_CLOSE), 2);
     find_tick(2);
-    ASSERT_NOTICES("cannot store; a new one is made");
+    ASSERT_NOTICES("cannot store; creating a new one");
 }
 
 static void test_new_database_that_cannot_be_written(void **state _unused_)
@@ -243,7 +243,7 @@ static void test_tick_that_cannot_be_written_is_left_out(void **state _unused_)
     /* with the tick after it, or at the end, if that had been queued already */
     bool is_with_tick = find_tick(2)->gaps == 2;
     assert_int_equal((is_with_tick ? find_tick(2) : find_tick(0))->not_stored.lost, 1);
-    ASSERT_NOTICES("cannot store; sampling goes on",
+    ASSERT_NOTICES("cannot store; sampling continues",
                    "writing again; 1 snapshot (1.00 s) was not stored");
 }
 
@@ -308,7 +308,7 @@ static void test_job_that_cannot_be_written_ends_it(void **state _unused_)
     send_ticks(writer, 1, 1);
     AWAIT(fake.notices.count == 2);
     assert_int_equal(stop(writer).dropped, 1);
-    ASSERT_NOTICES("cannot store; sampling goes on", "not stored: cannot store");
+    ASSERT_NOTICES("cannot store; sampling continues", "not stored: cannot store");
 }
 
 /* An abandoned thread closes the store, frees its writer and ends. The leak check must not come

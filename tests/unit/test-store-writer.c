@@ -55,7 +55,7 @@ static void test_renamed(void **state _unused_)
     begin_job(writer, "job");
     finish_job(writer);
     assert_string_equal(stop(writer).job_id, "job-2");
-    ASSERT_NOTICES("a run of 'job' is still going on: this one is called 'job-2'");
+    ASSERT_NOTICES("a run of 'job' is still active: this one is called 'job-2'");
 }
 
 static void test_log_trouble_is_said_once(void **state _unused_)
