@@ -32,7 +32,7 @@ struct run_link {
     const char *store_path; /* NULL: nothing is stored here */
     struct client *client;  /* NULL: not connected */
     struct rpc_framer framer;
-    enum keeper_state state;
+    enum backend_state state;
     bool is_finished; /* the daemon acknowledged the end of the run */
     bool has_events;  /* and all events of its processes */
     char run_id[UUID_TEXT_SIZE];
@@ -48,7 +48,7 @@ static void disconnect(struct run_link *link)
     client_close(TAKE_PTR(link->client));
     rpc_framer_done(&link->framer);
     link->framer = (struct rpc_framer){.max_bytes = CLIENT_ANSWER_MAX_BYTES};
-    link->state = KEEPER_ABSENT;
+    link->state = BACKEND_ABSENT;
 }
 
 /* Requests are small: if one does not fit into the socket's buffer, the daemon does not read. */
@@ -112,13 +112,13 @@ static void take_reply(struct run_link *link, const struct rpc_reply *reply)
     if (reply->is_event || reply->id == ID_OTHER)
         return;
     if (reply->error) {
-        link->state = KEEPER_ABSENT;
+        link->state = BACKEND_ABSENT;
         return;
     }
     take_names(link, reply);
     if (reply->id == ID_START)
         take_start(link, reply);
-    link->state = KEEPER_KEEPS;
+    link->state = BACKEND_ACTIVE;
     link->is_finished |= reply->id == ID_FINISH;
 }
 
@@ -133,7 +133,7 @@ static void take_lines(struct run_link *link)
         if (rpc_reply_parse(line, length, &arena, &reply) == 0)
             take_reply(link, &reply);
         else
-            link->state = KEEPER_ABSENT;
+            link->state = BACKEND_ABSENT;
     }
 }
 
@@ -145,13 +145,13 @@ static void receive(struct run_link *link)
 
     while ((length = recv(client_fd(link->client), bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
         if (rpc_framer_feed(&link->framer, bytes, (size_t)length) < 0) {
-            link->state = KEEPER_ABSENT;
+            link->state = BACKEND_ABSENT;
             break;
         }
         take_lines(link);
     }
     bool is_gone = length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
-    if (is_gone || link->state == KEEPER_ABSENT)
+    if (is_gone || link->state == BACKEND_ABSENT)
         disconnect(link);
 }
 
@@ -207,7 +207,7 @@ static void write_true(struct json_writer *json, const char *key)
     json_write_bool(json, true);
 }
 
-static enum keeper_state ask(void *context, const struct job *job, pid_t pid, int64_t sheet_num,
+static enum backend_state ask(void *context, const struct job *job, pid_t pid, int64_t sheet_num,
                              bool was_kept, bool keeps_events)
 {
     struct run_link *link = context;
@@ -220,7 +220,7 @@ static enum keeper_state ask(void *context, const struct job *job, pid_t pid, in
     disconnect(link);
     strcpy(link->run_id, job->run_id);
     if (client_open(&options, &link->client, &error) < 0)
-        return KEEPER_ABSENT;
+        return BACKEND_ABSENT;
     json_write_begin_object(&json);
     write_text(&json, "run_id", job->run_id);
     write_text(&json, "job_id", job->job_id);
@@ -243,7 +243,7 @@ static enum keeper_state ask(void *context, const struct job *job, pid_t pid, in
     if (send_request(link, ID_START, "job.start", &params) < 0)
         disconnect(link);
     else
-        link->state = KEEPER_ASKED;
+        link->state = BACKEND_ASKED;
     return link->state;
 }
 
@@ -253,7 +253,7 @@ static int get_fd(void *context)
     return link->client ? client_fd(link->client) : -1;
 }
 
-static enum keeper_state check(void *context)
+static enum backend_state check(void *context)
 {
     struct run_link *link = context;
 
@@ -374,7 +374,7 @@ static void leave(void *context)
     struct json_writer json = {.out = &params};
 
     /* The daemon may still read job.start; then it finds this request after it. */
-    if (link->state == KEEPER_ASKED && link->client) {
+    if (link->state == BACKEND_ASKED && link->client) {
         json_write_begin_object(&json);
         write_text(&json, "job_id", link->run_id);
         write_text(&json, "stores_in", link->store_path);
@@ -384,14 +384,14 @@ static void leave(void *context)
     disconnect(link);
 }
 
-static enum keeper_state await_answer(void *context)
+static enum backend_state await_answer(void *context)
 {
     struct run_link *link = context;
     uint64_t until_ns = clock_mono_ns() + UNANSWERED_MSEC * NS_PER_MSEC;
 
-    while (link->state == KEEPER_ASKED && await_input(link, until_ns))
+    while (link->state == BACKEND_ASKED && await_input(link, until_ns))
         ;
-    if (link->state == KEEPER_ASKED)
+    if (link->state == BACKEND_ASKED)
         leave(link);
     return link->state;
 }
@@ -420,7 +420,7 @@ struct run_link *run_link_new(const char *const *socket_paths, const char *store
     link->store_path = store_path;
     link->backend = (struct run_backend){
         .context = link,
-        .ask = ask,
+        .offer = ask,
         .get_fd = get_fd,
         .check = check,
         .await_answer = await_answer,

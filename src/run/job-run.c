@@ -25,14 +25,15 @@
 #include "run/kernel-loader.h"
 #include "run/run-storage.h"
 #include "run/run-summary.h"
+#include "run/signal-action.h"
 
-/* A command that is over by then is not worth a tenth of a second of CPU: the connector tells of
- * its processes, and wait4 of its figures. */
+/* A shorter command is not worth a tenth of a second of CPU: the connector reports its processes,
+ * and wait4 its figures. */
 #define KERNEL_AFTER_MS 100
-/* The same goes for the drivers of GPUs. */
+/* The same for GPU drivers. */
 #define GPUS_AFTER_MS 100
-/* How long the report of an end may take: a process that is on its way out must get to a CPU. What
- * has not come by then is lost. */
+/* How long the kernel may take to report an end: an ending process must get a CPU. Later reports
+ * are lost. */
 #define ENDS_WAIT_MAX_NS (5 * NS_PER_SEC)
 
 struct job_runner {
@@ -44,10 +45,10 @@ struct job_runner {
     struct run *run;
     struct connector *connector;
     struct kernel_loader *loader;
-    struct kernel_probe *kernel; /* NULL: there is none, or not yet */
+    struct kernel_probe *kernel; /* NULL: none, or not yet */
     struct engine *engine;
-    struct run_storage *storage; /* NULL: it is kept nowhere */
-    struct tick_box *latest;     /* of the last ticks, which the summary is made from */
+    struct run_storage *storage; /* NULL: the run is not stored */
+    struct tick_box *latest;     /* the last tick, for the summary */
 
     pid_t command_pid;
     struct moment started;
@@ -57,14 +58,14 @@ struct job_runner {
     bool has_loop;
     bool command_ended;
     bool is_over;
-    bool has_family;           /* found children of the run, when they were last listed */
-    bool stopped_with_command; /* and not yet told of what became of the command since */
+    bool has_children;         /* reaper_list_children() found a child of the run */
+    bool stopped_with_command; /* since then, the command's state was not reported */
     struct run_facts facts;
 };
 
 /* ---- signals ---- */
 
-/* A process that is stopped in the middle of a transaction would keep others from writing. */
+/* A process that is stopped during a transaction would keep the database locked. */
 static bool stop_self(struct job_runner *runner, int number, bool (*is_wanted)(void *context))
 {
     if (runner->storage)
@@ -75,7 +76,7 @@ static bool stop_self(struct job_runner *runner, int number, bool (*is_wanted)(v
     return was_stopped;
 }
 
-static void tell_of_signal(struct job_runner *runner, const struct process_event *sent)
+static void report_signal(struct job_runner *runner, const struct process_event *sent)
 {
     if (runner->engine)
         engine_signalled(runner->engine, runner->run, runner->command_pid, sent);
@@ -83,48 +84,35 @@ static void tell_of_signal(struct job_runner *runner, const struct process_event
         run_storage_signalled(runner->storage, runner->command_pid, sent);
 }
 
-/* Who sent a signal, as far as it can still be told. */
-static void note_sender(struct job_runner *runner, int number, pid_t sender)
-{
-    struct sent_signal *sent = &runner->facts.passed_on[number];
-
-    *sent = (struct sent_signal){.number = number, .sender_pid = sender};
-    process_lookup_command(PROC_ROOT, sender, sent->sender_command, sizeof(sent->sender_command));
-}
-
-static void tell_of_passing_on(struct job_runner *runner, const struct signalfd_siginfo *info)
-{
-    const struct sent_signal *sent = &runner->facts.passed_on[info->ssi_signo];
-    struct process_event event;
-
-    record_init(&process_event_record, &event);
-    event.signal_num = info->ssi_signo;
-    if (info->ssi_code <= 0) {
-        event.sender_pid = sent->sender_pid;
-        event.sender_command = sent->sender_command[0] ? sent->sender_command : NULL;
-    }
-    tell_of_signal(runner, &event);
-}
-
-static void tell_of_terminal(struct job_runner *runner, int number)
+/* The terminal sent it to the command as well. */
+static void report_terminal_signal(struct job_runner *runner, int number)
 {
     struct process_event event;
 
-    if (number == SIGWINCH) /* of no interest, and there are many while a window is dragged */
+    if (number == SIGWINCH) /* frequent while a window is resized, and irrelevant */
         return;
     record_init(&process_event_record, &event);
     event.signal_num = number;
     event.details = "from the terminal";
-    tell_of_signal(runner, &event);
+    report_signal(runner, &event);
 }
 
 static void pass_on(struct job_runner *runner, const struct signalfd_siginfo *info)
 {
     int number = (int)info->ssi_signo;
+    struct sent_signal *sent = &runner->facts.passed_on[number];
+    struct process_event event;
 
-    if (info->ssi_code <= 0)
-        note_sender(runner, number, (pid_t)info->ssi_pid);
-    tell_of_passing_on(runner, info);
+    record_init(&process_event_record, &event);
+    event.signal_num = number;
+    if (info->ssi_code <= 0) {
+        *sent = (struct sent_signal){.number = number, .sender_pid = (pid_t)info->ssi_pid};
+        process_lookup_command(PROC_ROOT, sent->sender_pid, sent->sender_command,
+                               sizeof(sent->sender_command));
+        event.sender_pid = sent->sender_pid;
+        event.sender_command = sent->sender_command[0] ? sent->sender_command : NULL;
+    }
+    report_signal(runner, &event);
     if (info->ssi_code == SI_QUEUE)
         sigqueue(runner->command_pid, number, (union sigval){.sival_ptr = (void *)info->ssi_ptr});
     else
@@ -133,20 +121,20 @@ static void pass_on(struct job_runner *runner, const struct signalfd_siginfo *in
 
 static void on_child(void *context, pid_t pid, int status, const struct rusage *usage);
 
-static void note_family(void *context, pid_t pid)
+static void note_child_of_run(void *context, pid_t pid)
 {
     struct job_runner *runner = context;
 
     if (!registry_is_stranger(runner->registry, pid))
-        runner->has_family = true;
+        runner->has_children = true;
 }
 
-/* Children that sonde had before are not waited for. */
+/* sonde does not wait for children that it had before. */
 static bool only_strangers_are_left(struct job_runner *runner)
 {
-    runner->has_family = false;
+    runner->has_children = false;
     return registry_stranger_count(runner->registry) &&
-           reaper_list_children(note_family, runner) == 0 && !runner->has_family;
+           reaper_list_children(note_child_of_run, runner) == 0 && !runner->has_children;
 }
 
 static void collect_children(struct job_runner *runner)
@@ -160,54 +148,6 @@ static void collect_children(struct job_runner *runner)
         runner->is_over = true;
 }
 
-/* The shell continues the whole group after a stop: the command has its SIGCONT already, unless
- * only sonde was continued. */
-static bool command_was_continued_too(struct job_runner *runner)
-{
-    return TAKE(runner->stopped_with_command, false) && !runner->facts.command_is_stopped;
-}
-
-/* Whether a terminal sends it. Other signals of the kernel, such as an alarm that was set before
- * sonde was executed, are meant for the command. */
-static bool is_of_terminals(int number)
-{
-    switch (number) {
-    case SIGINT:
-    case SIGQUIT:
-    case SIGTSTP:
-    case SIGTTIN:
-    case SIGTTOU:
-    case SIGWINCH:
-    case SIGHUP:
-    case SIGCONT: return true;
-    default: return false;
-    }
-}
-
-/* A terminal sends to the whole group, the command included; only that it hangs up is told to the
- * leader of the session alone. */
-static bool is_for_leader_alone(int number)
-{
-    return (number == SIGHUP || number == SIGCONT) && getsid(0) == getpid();
-}
-
-static bool is_terminal_stop(int number)
-{
-    return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
-}
-
-/* The command has ended, what it left is waited for: that is not sonde's to kill, but sonde itself
- * need not wait any longer, and can be stopped like any program. */
-static void on_signal_while_waiting(struct job_runner *runner, int number)
-{
-    if (sigismember(&runner->original_signals.ignored, number) == 1)
-        return;
-    if (is_terminal_stop(number))
-        stop_self(runner, number, NULL);
-    else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
-        runner->is_over = true;
-}
-
 static void on_signal(void *context, const struct signalfd_siginfo *info)
 {
     struct job_runner *runner = context;
@@ -217,20 +157,24 @@ static void on_signal(void *context, const struct signalfd_siginfo *info)
         collect_children(runner);
     if (number == SIGCHLD)
         return;
-    if (runner->command_ended) {
-        on_signal_while_waiting(runner, number);
-        return;
-    }
-    if (info->ssi_code > 0 && is_of_terminals(number)) {
+    const struct signal_state_of_run state = {
+        .command_ended = runner->command_ended,
+        .was_ignored = sigismember(&runner->original_signals.ignored, number) == 1,
+        .is_session_leader = getsid(0) == getpid(),
+        .was_continued = runner->stopped_with_command && !runner->facts.command_is_stopped,
+    };
+    enum signal_action action = signal_action_of(number, info->ssi_code, &state);
+    if (!runner->command_ended && signal_is_from_terminal(number, info->ssi_code))
         runner->facts.from_terminal = number;
-        if (!is_for_leader_alone(number)) {
-            tell_of_terminal(runner, number);
-            return;
-        }
+    if (number == SIGCONT && action != SIGNAL_REPORT)
+        runner->stopped_with_command = false;
+    switch (action) {
+    case SIGNAL_IGNORE: break;
+    case SIGNAL_REPORT: report_terminal_signal(runner, number); break;
+    case SIGNAL_PASS_ON: pass_on(runner, info); break;
+    case SIGNAL_STOP_SELF: stop_self(runner, number, NULL); break;
+    case SIGNAL_END_WAITING: runner->is_over = true; break;
     }
-    if (number == SIGCONT && command_was_continued_too(runner))
-        return;
-    pass_on(runner, info);
 }
 
 /* ---- children ---- */
@@ -245,12 +189,12 @@ static bool command_is_still_stopped(void *context)
            info.si_pid == 0;
 }
 
-/* The shell waits for sonde, not for the command: if the terminal has stopped the command, sonde
- * must stop too. A SIGSTOP was sent to the command alone and concerns nobody else. */
+/* The shell waits for sonde, not for the command: if the terminal stops the command, sonde must
+ * stop too. SIGSTOP was sent to the command alone. */
 static void on_command_stopped(struct job_runner *runner, int number)
 {
     runner->facts.command_is_stopped = true;
-    if (!is_terminal_stop(number))
+    if (!signal_is_terminal_stop(number))
         return;
     runner->stopped_with_command = stop_self(runner, number, command_is_still_stopped);
 }
@@ -259,13 +203,6 @@ static void note_end(struct job_runner *runner)
 {
     runner->facts.wall_ns = clock_mono_ns() - runner->started.mono_ns;
     runner->ended_real_ns = clock_real_ns();
-}
-
-static void on_command_ended(struct job_runner *runner, int status)
-{
-    runner->command_ended = true;
-    runner->facts.wait_status = status;
-    note_end(runner);
 }
 
 static void on_child(void *context, pid_t pid, int status, const struct rusage *usage)
@@ -285,8 +222,11 @@ static void on_child(void *context, pid_t pid, int status, const struct rusage *
     }
 
     run_facts_add_reaped(&runner->facts, usage);
-    if (is_command)
-        on_command_ended(runner, status);
+    if (is_command) {
+        runner->command_ended = true;
+        runner->facts.wait_status = status;
+        note_end(runner);
+    }
     if (runner->engine)
         engine_reaped(runner->engine, pid, status, usage);
     else
@@ -294,28 +234,6 @@ static void on_child(void *context, pid_t pid, int status, const struct rusage *
 }
 
 /* ---- ticks ---- */
-
-static void keep_tick(struct job_runner *runner, struct tick_box *box)
-{
-    if (box && runner->storage)
-        run_storage_tick(runner->storage, box);
-    else
-        tick_box_free(box);
-}
-
-static void note_cpu(struct job_runner *runner, const struct snapshot *snapshot)
-{
-    if (snapshot && snapshot->jobs.count)
-        runner->facts.max_cpu_pct =
-            fmax(runner->facts.max_cpu_pct, snapshot->jobs.items[0].cpu_percent);
-}
-
-/* Without memory one is missing from the summary, not from the store. */
-static void note_anomalies(struct job_runner *runner, const struct anomaly_list *anomalies)
-{
-    for (size_t i = 0; i < anomalies->count; i++)
-        run_facts_add_anomaly(&runner->facts, &anomalies->items[i]);
-}
 
 static void on_tick(void *context, struct tick_box *box)
 {
@@ -326,19 +244,25 @@ static void on_tick(void *context, struct tick_box *box)
     for (size_t i = 0; i < gaps->count; i++)
         if (gaps->items[i].kind == GAP_MISSED_TICKS || gaps->items[i].kind == GAP_SUSPEND)
             runner->facts.gap_seconds += gaps->items[i].seconds;
-    note_anomalies(runner, &box->tick.anomalies);
-    note_cpu(runner, box->tick.snapshot);
+    for (size_t i = 0; i < box->tick.anomalies.count; i++)
+        run_facts_add_anomaly(&runner->facts, &box->tick.anomalies.items[i]);
+    if (box->tick.snapshot && box->tick.snapshot->jobs.count)
+        runner->facts.max_cpu_pct =
+            fmax(runner->facts.max_cpu_pct, box->tick.snapshot->jobs.items[0].cpu_percent);
     if (runner->is_summarising) {
         struct tick_box *earlier = TAKE_PTR(runner->latest);
         runner->latest = box;
         box = earlier;
     }
-    keep_tick(runner, box);
+    if (box && runner->storage)
+        run_storage_tick(runner->storage, box);
+    else
+        tick_box_free(box);
 }
 
 /* ---- the end ---- */
 
-/* That the command came and went is known even if nothing could be sampled. */
+/* The start and end of the command are known even if nothing was sampled. */
 static struct tick_box *make_plain_tick(struct job_runner *runner)
 {
     struct tick_box *box = tick_box_new();
@@ -354,9 +278,9 @@ static struct tick_box *make_plain_tick(struct job_runner *runner)
     return box;
 }
 
-/* It may be known by another name than was asked for, and a daemon may have seen more of its end.
+/* The store or a daemon may have given the run another name, and a daemon may know more of its end.
  */
-static void finish_keeping(struct job_runner *runner, struct job_run_result *ret)
+static void finish_storing(struct job_runner *runner, struct job_run_result *ret)
 {
     struct run_storage_end end;
     struct tick_box *last = runner->engine ? TAKE_PTR(runner->latest) : make_plain_tick(runner);
@@ -382,7 +306,8 @@ static void note_stranger(void *context, pid_t pid)
 {
     struct job_runner *runner = context;
 
-    registry_add_stranger(runner->registry, pid); /* without memory, it counts as one of the run */
+    registry_add_stranger(runner->registry,
+                          pid); /* if memory runs out, it counts as one of the run */
 }
 
 static int prepare(struct job_runner *runner)
@@ -393,7 +318,7 @@ static int prepare(struct job_runner *runner)
     int r = registry_new(&runner->registry);
     if (r == 0)
         r = registry_add_run(runner->registry, &run, &runner->run);
-    /* A script that ends in `exec sonde run` leaves its own children to sonde. */
+    /* The children of a script that ends in `exec sonde run` become sonde's. */
     if (r == 0)
         reaper_list_children(note_stranger, runner);
     if (r == 0)
@@ -401,7 +326,7 @@ static int prepare(struct job_runner *runner)
     return r;
 }
 
-static bool has_what_it_takes(const struct job_runner *runner)
+static bool has_required_parts(const struct job_runner *runner)
 {
     const struct kernel_probe *kernel = runner->kernel;
     bool is_exact = kernel_probe_has(kernel, KERNEL_PART_EVENTS) &&
@@ -420,27 +345,22 @@ static int open_kernel(struct job_runner *runner, struct kernel_refusal *refusal
         return 0;
     if (kernel_probe_open(&options, &runner->kernel, refusal) < 0)
         return -EOPNOTSUPP;
-    if (has_what_it_takes(runner))
+    if (has_required_parts(runner))
         return 0;
     *refusal = (struct kernel_refusal){0};
     snprintf(refusal->words, sizeof(refusal->words), "%s", kernel_probe_refusal(runner->kernel));
     return -EOPNOTSUPP;
 }
 
-static int begin_counting(struct job_runner *runner)
-{
-    int r = kernel_probe_count_calls(runner->kernel, true);
-
-    return r < 0 ? r : kernel_probe_count_calls_of(runner->kernel, getpid(), COUNT_FROM_EXEC);
-}
-
-/* What sonde forks while it carries the tag itself is born with it, and so with counting. */
+/* A process that sonde forks while it has the tag itself inherits the tag, and counting. */
 static int spawn_tagged(struct job_runner *runner, int *ret_exec_errno)
 {
     const uint32_t tag = runner->run->tag;
     bool is_counting = runner->options->counts_syscalls;
 
-    int r = is_counting ? begin_counting(runner) : 0;
+    int r = is_counting ? kernel_probe_count_calls(runner->kernel, true) : 0;
+    if (r == 0 && is_counting)
+        r = kernel_probe_count_calls_of(runner->kernel, getpid(), COUNT_FROM_EXEC);
     if (r < 0)
         return r;
     int tag_error = runner->kernel ? kernel_probe_tag(runner->kernel, getpid(), tag) : 0;
@@ -455,8 +375,8 @@ static int spawn_tagged(struct job_runner *runner, int *ret_exec_errno)
     return r;
 }
 
-/* The command first, everything else after: it must not wait for us, and it is charged with the
- * memory that sonde has when it forks. Only what tells of forks comes before. */
+/* The command starts first: it must not wait for sonde, and the kernel charges it with the memory
+ * that sonde has at the fork. Only the source of fork events comes before. */
 static int start_command(struct job_runner *runner, int *ret_exec_errno)
 {
     signals_take_over(&runner->original_signals);
@@ -467,13 +387,13 @@ static int start_command(struct job_runner *runner, int *ret_exec_errno)
     return spawn_tagged(runner, ret_exec_errno);
 }
 
-/* ---- the kernel collector, once the command has shown that it stays ---- */
+/* ---- the kernel collector, for commands that are not short ---- */
 
 static bool is_kernel_wanted(void *context)
 {
     const struct job_runner *runner = context;
 
-    return runner->engine && !(runner->storage && run_storage_is_kept(runner->storage) &&
+    return runner->engine && !(runner->storage && run_storage_has_daemon(runner->storage) &&
                                !run_storage_keeps_events(runner->storage));
 }
 
@@ -484,7 +404,7 @@ static void on_kernel_loaded(void *context, struct kernel_probe *kernel,
 
     runner->kernel = kernel; /* closed at the end */
     if (kernel)
-        engine_use_kernel(runner->engine, kernel); /* or it goes on with what it has */
+        engine_use_kernel(runner->engine, kernel); /* on failure the previous source stays */
 }
 
 static void start_loading(struct job_runner *runner)
@@ -501,7 +421,7 @@ static void start_loading(struct job_runner *runner)
         runner->options->collector == COLLECTOR_CHOICE_PROCFS || !kernel_probe_is_allowed(&refusal))
         return;
     if (kernel_loader_start(&runner->loop, &options, &runner->loader) < 0)
-        runner->loader = NULL; /* then it goes without */
+        runner->loader = NULL; /* continues with /proc */
 }
 
 static void on_no_gpus(void *context, const char *reason)
@@ -514,12 +434,12 @@ static void on_no_gpus(void *context, const char *reason)
         options->on_notice(options->context, notice);
 }
 
-/* Whoever keeps the run looks at its processes, and at the GPUs. */
-static bool may_inspect(void *context)
+/* The one that stores the run traces its processes and opens the GPUs. */
+static bool is_stored_here(void *context)
 {
     const struct job_runner *runner = context;
 
-    return !runner->storage || run_storage_is_ours(runner->storage);
+    return !runner->storage || run_storage_is_local(runner->storage);
 }
 
 static int start_sampling(struct job_runner *runner)
@@ -539,11 +459,11 @@ static int start_sampling(struct job_runner *runner)
         .spawned_at = runner->started,
         .spawned_path = runner->options->argv[0],
         .counts_spawned = runner->options->counts_syscalls,
-        .wants_events = true, /* they tell why it failed, stored or not */
+        .wants_events = true, /* they show why the command failed, stored or not */
         .on_tick = on_tick,
         .on_no_gpus = on_no_gpus,
         .gpus_after_ms = GPUS_AFTER_MS,
-        .may_inspect = may_inspect,
+        .may_inspect = is_stored_here,
         .context = runner,
     };
     int r = registry_set_foster(runner->registry, getpid(), runner->run);
@@ -559,8 +479,8 @@ static int start_sampling(struct job_runner *runner)
     return engine_start(&runner->loop, &options, &runner->engine);
 }
 
-/* libuv aborts where it should fail if, after its epoll descriptor, it cannot make a pipe: there
- * must be three descriptors left. */
+/* libuv aborts if it cannot create a pipe after its epoll descriptor: three descriptors must be
+ * free. */
 static int check_descriptors(void)
 {
     int fds[2];
@@ -586,8 +506,8 @@ static int open_loop(struct job_runner *runner)
     return signal_watch_start(&runner->loop, on_signal, runner, &runner->signals);
 }
 
-/* Not even a loop to wait in: then wait as simply as can be. */
-static void wait_plainly(struct job_runner *runner)
+/* Without a loop: waits for the command only. */
+static void wait_without_loop(struct job_runner *runner)
 {
     struct rusage usage = {0};
     int status = 0;
@@ -597,7 +517,7 @@ static void wait_plainly(struct job_runner *runner)
     on_child(runner, runner->command_pid, status, &usage);
 }
 
-static void start_keeping(struct job_runner *runner, uv_loop_t *loop)
+static void start_storing(struct job_runner *runner, uv_loop_t *loop)
 {
     const struct job_run_options *options = runner->options;
 
@@ -605,25 +525,25 @@ static void start_keeping(struct job_runner *runner, uv_loop_t *loop)
         return;
     runner->storage = run_storage_begin(loop, options, &runner->started, runner->command_pid);
     if (!runner->storage && options->on_notice)
-        options->on_notice(options->context, "not stored: no memory left");
+        options->on_notice(options->context, "not stored: out of memory");
 }
 
-/* Whatever fails from here on, the command runs, and is waited for. */
+/* Whatever fails from here on, the command runs and sonde waits for it. */
 static void wait_for_command(struct job_runner *runner)
 {
     int r = open_loop(runner);
     if (r < 0) {
         runner->facts.sampling_error = r;
-        start_keeping(runner, NULL);
-        wait_plainly(runner);
+        start_storing(runner, NULL);
+        wait_without_loop(runner);
         return;
     }
-    start_keeping(runner, &runner->loop);
+    start_storing(runner, &runner->loop);
     runner->facts.oom_kills = host_read_oom_kills(PROC_ROOT);
     runner->facts.sampling_error = start_sampling(runner);
     start_loading(runner);
-    /* SIGCHLD is blocked since before the fork: even the end of a command that is over by now is
-     * read in its turn, after the signal that ended it. */
+    /* SIGCHLD is blocked since before the fork: the end of a command that is over by now is read in
+     * order, after the signal that ended it. */
     while (!runner->is_over)
         uv_run(&runner->loop, UV_RUN_ONCE);
 }
@@ -644,30 +564,12 @@ static void shut_down(struct job_runner *runner)
     run_facts_done(&runner->facts);
 }
 
-/* What is not found, the command's parent knows in part. */
-static void find_death(struct job_runner *runner, struct arena *arena)
+static void summarise(struct job_runner *runner, struct job_run_result *ret)
 {
     struct run_facts *facts = &runner->facts;
     int status = facts->wait_status;
 
-    engine_find_failure_chain(runner->engine, runner->run, runner->command_pid,
-                              WIFEXITED(status) ? WEXITSTATUS(status) : INT_UNKNOWN,
-                              WIFSIGNALED(status) ? WTERMSIG(status) : INT_UNKNOWN, arena,
-                              &facts->chain);
-}
-
-static void count_oom_kills(struct run_facts *facts)
-{
-    int64_t before = facts->oom_kills, now = host_read_oom_kills(PROC_ROOT);
-
-    facts->oom_kills = int_is_known(before) && int_is_known(now) ? now - before : INT_UNKNOWN;
-}
-
-static void summarise(struct job_runner *runner, struct job_run_result *ret)
-{
-    struct run_facts *facts = &runner->facts;
-
-    /* Once more, for what is left running and for figures that were on their way. */
+    /* A last snapshot, for processes left running and for late figures. */
     if (runner->engine) {
         engine_stop_tracing(runner->engine);
         engine_await_ends(runner->engine, ENDS_WAIT_MAX_NS);
@@ -676,16 +578,21 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
             facts->latest = runner->latest->tick.snapshot;
         else
             engine_flush(runner->engine);
-        count_oom_kills(facts);
+        int64_t before = facts->oom_kills, now = host_read_oom_kills(PROC_ROOT);
+        facts->oom_kills = int_is_known(before) && int_is_known(now) ? now - before : INT_UNKNOWN;
         facts->failed_samples = engine_counts(runner->engine)->failed;
         facts->usage = engine_usage(runner->engine, runner->run);
         facts->saw_every_process = engine_saw_every_process(runner->engine);
         facts->collector = engine_collector(runner->engine);
-        find_death(runner, &ret->arena);
+        /* Without a chain, the summary has what the parent of the command knows. */
+        engine_find_failure_chain(runner->engine, runner->run, runner->command_pid,
+                                  WIFEXITED(status) ? WEXITSTATUS(status) : INT_UNKNOWN,
+                                  WIFSIGNALED(status) ? WTERMSIG(status) : INT_UNKNOWN, &ret->arena,
+                                  &facts->chain);
         /* Without memory they are unknown. */
         engine_syscalls(runner->engine, runner->run, &ret->arena, &facts->syscalls);
     }
-    /* The command itself was there even if nothing could be noted. */
+    /* The command itself counts even if nothing was recorded. */
     facts->processes = MAX(runner->run->processes, (uint64_t)1);
     facts->registry = runner->registry;
     facts->command_pid = runner->command_pid;
@@ -696,7 +603,7 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
     ret->connector_error = facts->connector_error;
     ret->failed_samples = facts->failed_samples;
     ret->has_summary = run_summary_make(facts, runner->options, &ret->arena, &ret->summary) == 0;
-    finish_keeping(runner, ret);
+    finish_storing(runner, ret);
 }
 
 int job_run(const struct job_run_options *options, struct job_run_result *ret, int *ret_exec_errno)

@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/thread.h"
 
-/* What the thread and the loop share: freed by whoever leaves last. */
+/* Shared by the thread and the loop; the one that leaves last frees it. */
 struct load {
     pthread_mutex_t lock;
     uv_async_t *done; /* NULL: the loop has left */
@@ -50,16 +50,6 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-static int start_thread(struct load *load)
-{
-    pthread_t thread;
-
-    int r = thread_start(&thread, "sonde-kernel", run_thread, load);
-    if (r == 0)
-        pthread_detach(thread);
-    return r;
-}
-
 static void on_done(uv_async_t *async)
 {
     struct kernel_loader *loader = async->data;
@@ -79,9 +69,12 @@ static void on_delay_over(uv_timer_t *timer)
 
     if (!loader->options.is_wanted(loader->options.context))
         return;
+    pthread_t thread;
     loader->load->is_over = false;
-    if (start_thread(loader->load) < 0)
+    if (thread_start(&thread, "sonde-kernel", run_thread, loader->load) < 0)
         loader->load->is_over = true;
+    else
+        pthread_detach(thread);
 }
 
 int kernel_loader_start(uv_loop_t *loop, const struct kernel_loader_options *options,

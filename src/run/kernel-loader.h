@@ -1,6 +1,5 @@
-/* Opens the kernel probe beside the loop: a tenth of a second of CPU that nobody has to wait for.
- *
- * It is begun after a while only, so that a command that is over by then pays nothing for it. */
+/* Opens the kernel probe in a thread: it takes a tenth of a second of CPU. It starts after a delay,
+ * so that short commands do not pay for it. */
 #pragma once
 
 #include <uv.h>
@@ -12,9 +11,9 @@ struct kernel_loader;
 struct kernel_loader_options {
     struct kernel_probe_options probe;
     uint64_t delay_ms;
-    /* Asked before it is begun: whether it is still wanted. */
+    /* Called before it starts: whether it is still wanted. */
     bool (*is_wanted)(void *context);
-    /* In the loop: the probe is the receiver's; NULL: there is none, and why. */
+    /* Called in the loop: the receiver owns the probe; NULL: none, with the reason. */
     void (*on_loaded)(void *context, struct kernel_probe *kernel,
                       const struct kernel_refusal *refusal);
     void *context;
@@ -23,5 +22,5 @@ struct kernel_loader_options {
 /* 0 or a negative errno. */
 int kernel_loader_start(uv_loop_t *loop, const struct kernel_loader_options *options,
                         struct kernel_loader **ret);
-/* What is still being opened is left to itself, and closed when it is there. */
+/* Does not wait: a probe that is still being opened is closed by the thread. */
 void kernel_loader_close(struct kernel_loader *loader);

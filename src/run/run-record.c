@@ -18,12 +18,13 @@
 #include "probe/proc-cmdline.h"
 #include "probe/process-lookup.h"
 
-/* What a run begins with: it does not wait for more. */
+/* A run begins with /proc; it does not wait for the kernel collector. */
 #define COLLECTOR "procfs"
 
-/* ---- who and where ---- */
+/* ---- session ---- */
 
-/* A run within a run is known by its ancestors. Where /proc does not tell, it is nobody's child. */
+/* A run started in another run is recognised by its ancestors. Where /proc is not readable, it has
+ * none. */
 static size_t list_ancestors(int64_t *into, size_t max)
 {
     struct proc_stat stat = {.ppid = getppid()};
@@ -72,7 +73,7 @@ char *run_record_command(char *const *argv, struct arena *arena)
 int run_record_begin(const struct job_run_options *options, double started_at, struct arena *arena,
                      struct job *ret)
 {
-    _cleanup_free_ char *cwd = getcwd(NULL, 0); /* a directory that is gone has no name */
+    _cleanup_free_ char *cwd = getcwd(NULL, 0); /* NULL if the directory was deleted */
 
     record_init(&job_record, ret);
     ret->run_id = options->run_id;
@@ -98,7 +99,7 @@ static void fill_profile(const struct run_summary *summary, struct job_profile *
     profile->system_seconds = summary->system_seconds;
     profile->wall_seconds = summary->wall_seconds;
     profile->process_spawn_count = summary->processes;
-    profile->unique_pid_count = summary->processes; /* each has had its own, but for a few reused */
+    profile->unique_pid_count = summary->processes; /* reused pids are rare */
     profile->exactness = summary->exactness;
     profile->num_samples = summary->num_samples;
     profile->gap_seconds = summary->gap_seconds;

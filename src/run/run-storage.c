@@ -12,43 +12,43 @@
 #include "model/record-copy.h"
 #include "run/run-record.h"
 
-/* A daemon in the middle of a snapshot answers in milliseconds; one that does not is stopped. */
+/* A daemon answers in milliseconds, even during a snapshot; one that does not is stopped. */
 #define ANSWER_NS NS_PER_SEC
-/* Ticks that wait for that answer: more than come in that time at the shortest interval. */
+/* Ticks that wait for that answer: more than there are in that time at the shortest interval. */
 #define WAITING_MAX 128
-/* Ticks that are held while a daemon keeps the run: it stores what it sees within half a second. */
+/* Recent ticks, in case the daemon dies: it stores a tick within half a second. */
 #define RECENT_MAX 16
-/* Until events are on the disk before the end of the run: a disk that takes longer hangs. */
+/* For events to reach the disk before the end of the run; a slower disk hangs. */
 #define EVENTS_WAIT_NS (2 * NS_PER_SEC)
-/* Between two looks for a daemon: one system call. */
+/* Between two attempts to find a daemon: one system call. */
 #define ASK_AGAIN_NS NS_PER_SEC
 
 struct run_storage {
     const struct job_run_options *options;
-    const struct run_backend *backend; /* NULL: no daemon is asked */
+    const struct run_backend *backend; /* NULL: no daemon */
     uv_loop_t *loop;
     struct moment started;
     pid_t pid;
-    struct arena arena; /* holds what `job` points to */
+    struct arena arena; /* owns what `job` points to */
     struct job job;     /* as it began */
     bool has_job;
 
-    enum keeper_state state;
-    bool was_kept;     /* by a daemon, or here */
-    uint64_t asked_ns; /* monotonic: when it was last asked */
+    enum backend_state state;
+    bool was_kept;     /* by a daemon or here */
+    uint64_t asked_ns; /* monotonic */
     struct fd_watch *watch;
     struct store_writer *writer; /* NULL: nothing is stored here */
-    bool has_begun;              /* the writer has the run, too; else it gets events only */
+    bool has_begun;              /* the writer has the run; else only events */
     struct tick_box *waiting[WAITING_MAX];
     size_t waiting_count;
-    struct tick_box *recent[RECENT_MAX];    /* a ring: what a daemon may not have got to the disk */
-    size_t recent_count;                    /* that there have been */
-    char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* that others have given it; "": none */
+    struct tick_box *recent[RECENT_MAX];    /* a ring: ticks that the daemon may not have stored */
+    size_t recent_count;                    /* in all */
+    char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* given by the daemon or the store; "": none */
 };
 
-/* ---- storing it here ---- */
+/* ---- storing directly ---- */
 
-static void tell(const struct run_storage *storage, const char *text)
+static void notify(const struct run_storage *storage, const char *text)
 {
     if (storage->options->on_notice)
         storage->options->on_notice(storage->options->context, text);
@@ -66,7 +66,7 @@ static int begin_record(struct run_storage *storage)
     return store_writer_sheet(storage->writer, &sheet);
 }
 
-static void note_name(struct run_storage *storage, const char *job_id)
+static void set_name(struct run_storage *storage, const char *job_id)
 {
     if (job_id && job_id[0])
         snprintf(storage->job_id, sizeof(storage->job_id), "%s", job_id);
@@ -80,7 +80,7 @@ static void stop_storing(struct run_storage *storage)
         return;
     store_writer_stop(TAKE_PTR(storage->writer), &report);
     storage->has_begun = false;
-    note_name(storage, report.job_id);
+    set_name(storage, report.job_id);
 }
 
 static int open_writer(struct run_storage *storage)
@@ -95,12 +95,12 @@ static int open_writer(struct run_storage *storage)
     return r < 0 ? r : store_writer_start(&writer, &storage->writer);
 }
 
-static void note_failed_start(const struct run_storage *storage, int error)
+static void report_failed_start(const struct run_storage *storage, int error)
 {
     char text[128];
 
     snprintf(text, sizeof(text), "not stored: cannot start a thread: %s", strerror(-error));
-    tell(storage, text);
+    notify(storage, text);
 }
 
 static void start_storing(struct run_storage *storage)
@@ -114,20 +114,12 @@ static void start_storing(struct run_storage *storage)
     if (r == 0 && (r = begin_record(storage)) < 0)
         stop_storing(storage);
     if (r < 0)
-        note_failed_start(storage, r);
+        report_failed_start(storage, r);
     else
         storage->has_begun = true;
 }
 
-static void start_storing_events(struct run_storage *storage)
-{
-    int r = storage->writer ? 0 : open_writer(storage);
-
-    if (r < 0)
-        note_failed_start(storage, r);
-}
-
-static void hold_recent(struct run_storage *storage, struct tick_box *box)
+static void add_recent(struct run_storage *storage, struct tick_box *box)
 {
     struct tick_box **place = &storage->recent[storage->recent_count++ % RECENT_MAX];
 
@@ -144,7 +136,7 @@ static void drop_recent(struct run_storage *storage)
     storage->recent_count = 0;
 }
 
-/* The daemon is gone: its last moments are stored here. The store leaves out what is there. */
+/* The daemon is gone: stores the recent ticks here. The store ignores duplicates. */
 static void store_recent(struct run_storage *storage)
 {
     size_t kept = MIN(storage->recent_count, (size_t)RECENT_MAX);
@@ -159,13 +151,13 @@ static void store_recent(struct run_storage *storage)
     storage->recent_count = 0;
 }
 
-static void pass_on(struct run_storage *storage, struct tick_box *box)
+static void store_tick(struct run_storage *storage, struct tick_box *box)
 {
     if (!storage->writer) {
-        hold_recent(storage, box); /* the daemon has taken its own */
+        add_recent(storage, box); /* the daemon has its own samples */
         return;
     }
-    if (storage->state == KEEPER_KEEPS)
+    if (storage->state == BACKEND_ACTIVE)
         tick_box_keep_lives(box, storage->job.run_id);
     store_writer_tick(storage->writer, box);
 }
@@ -173,7 +165,7 @@ static void pass_on(struct run_storage *storage, struct tick_box *box)
 static void release_waiting(struct run_storage *storage)
 {
     for (size_t i = 0; i < storage->waiting_count; i++)
-        pass_on(storage, storage->waiting[i]);
+        store_tick(storage, storage->waiting[i]);
     storage->waiting_count = 0;
 }
 
@@ -187,7 +179,7 @@ static void unwatch(struct run_storage *storage)
         fd_watch_close(TAKE_PTR(storage->watch));
 }
 
-static void tell_name(struct run_storage *storage)
+static void report_name(struct run_storage *storage)
 {
     const char *job_id = storage->backend->get_job_id(storage->backend->context);
     char text[3 * JOB_ID_NUMBERED_MAX_BYTES];
@@ -195,28 +187,31 @@ static void tell_name(struct run_storage *storage)
     if (!job_id || strcmp(job_id, storage->job_id) == 0)
         return;
     bool is_other = strcmp(job_id, storage->options->job_id) != 0;
-    note_name(storage, job_id);
+    set_name(storage, job_id);
     if (!is_other)
         return;
     snprintf(text, sizeof(text), "a run of '%s' is still active: this one is called '%s'",
              storage->options->job_id, job_id);
-    tell(storage, text);
+    notify(storage, text);
 }
 
-/* From one state to another; what waits goes where it belongs. */
-static void enter(struct run_storage *storage, enum keeper_state state)
+/* Enters a state: opens or closes the writer, and releases the waiting ticks. */
+static void enter(struct run_storage *storage, enum backend_state state)
 {
     storage->state = state;
-    if (state == KEEPER_ASKED)
+    if (state == BACKEND_ASKED)
         return;
     storage->was_kept = true;
-    if (state == KEEPER_KEEPS) {
-        tell_name(storage);
-        storage->has_begun = false; /* should it come back */
-        if (!storage->backend->has_events(storage->backend->context))
-            start_storing_events(storage);
-        else
+    if (state == BACKEND_ACTIVE) {
+        report_name(storage);
+        storage->has_begun = false; /* in case the daemon goes away */
+        if (storage->backend->has_events(storage->backend->context)) {
             stop_storing(storage);
+        } else if (!storage->writer) {
+            int r = open_writer(storage);
+            if (r < 0)
+                report_failed_start(storage, r);
+        }
     } else {
         unwatch(storage);
         storage->backend->leave(storage->backend->context);
@@ -226,40 +221,40 @@ static void enter(struct run_storage *storage, enum keeper_state state)
     release_waiting(storage);
 }
 
-/* It may have got another one here. */
-static void learn_name(struct run_storage *storage)
+/* The store may have given it another name. */
+static void read_name(struct run_storage *storage)
 {
     struct store_report report;
 
     if (!storage->writer)
         return;
     store_writer_report(storage->writer, &report);
-    note_name(storage, report.job_id);
+    set_name(storage, report.job_id);
     if (storage->job_id[0])
         storage->job.job_id = storage->job_id;
 }
 
-static void ask(struct run_storage *storage)
+static void offer(struct run_storage *storage)
 {
-    const struct run_backend *keeper = storage->backend;
+    const struct run_backend *backend = storage->backend;
 
     storage->asked_ns = clock_mono_ns();
-    learn_name(storage);
-    enum keeper_state state =
-        keeper->ask(keeper->context, &storage->job, storage->pid, storage->options->sheet_num,
-                    storage->was_kept, storage->writer != NULL);
-    if (state != KEEPER_ABSENT && fd_watch_start(storage->loop, keeper->get_fd(keeper->context),
-                                                 false, on_input, storage, &storage->watch) < 0)
-        state = KEEPER_ABSENT;
+    read_name(storage);
+    enum backend_state state =
+        backend->offer(backend->context, &storage->job, storage->pid, storage->options->sheet_num,
+                       storage->was_kept, storage->writer != NULL);
+    if (state != BACKEND_ABSENT && fd_watch_start(storage->loop, backend->get_fd(backend->context),
+                                                  false, on_input, storage, &storage->watch) < 0)
+        state = BACKEND_ABSENT;
     enter(storage, state);
 }
 
 static void check(struct run_storage *storage)
 {
-    enum keeper_state state = storage->backend->check(storage->backend->context);
+    enum backend_state state = storage->backend->check(storage->backend->context);
 
-    if (state == KEEPER_ASKED && clock_mono_ns() - storage->asked_ns > ANSWER_NS)
-        state = KEEPER_ABSENT;
+    if (state == BACKEND_ASKED && clock_mono_ns() - storage->asked_ns > ANSWER_NS)
+        state = BACKEND_ABSENT;
     if (state != storage->state)
         enter(storage, state);
 }
@@ -269,18 +264,18 @@ static void on_input(void *context, int fd _unused_)
     check(context);
 }
 
-/* Time has passed: a daemon may have come, gone, or kept silent for too long. */
-static void look_again(struct run_storage *storage)
+/* A daemon may have appeared, gone, or not answered for too long. */
+static void check_daemon(struct run_storage *storage)
 {
     if (!storage->backend)
         return;
-    if (storage->state != KEEPER_ABSENT)
+    if (storage->state != BACKEND_ABSENT)
         check(storage);
     else if (clock_mono_ns() - storage->asked_ns > ASK_AGAIN_NS)
-        ask(storage);
+        offer(storage);
 }
 
-/* ---- from begin to end ---- */
+/* ---- life cycle ---- */
 
 struct run_storage *run_storage_begin(uv_loop_t *loop, const struct job_run_options *options,
                                       const struct moment *started, pid_t pid)
@@ -298,15 +293,15 @@ struct run_storage *run_storage_begin(uv_loop_t *loop, const struct job_run_opti
     if (loop && options->store && options->backend && storage->has_job)
         storage->backend = options->backend;
     if (storage->backend)
-        ask(storage);
+        offer(storage);
     else
         start_storing(storage);
     return storage;
 }
 
-bool run_storage_is_ours(const struct run_storage *storage)
+bool run_storage_is_local(const struct run_storage *storage)
 {
-    return storage->state == KEEPER_ABSENT;
+    return storage->state == BACKEND_ABSENT;
 }
 
 bool run_storage_keeps_events(const struct run_storage *storage)
@@ -314,25 +309,25 @@ bool run_storage_keeps_events(const struct run_storage *storage)
     return storage->writer != NULL;
 }
 
-bool run_storage_is_kept(const struct run_storage *storage)
+bool run_storage_has_daemon(const struct run_storage *storage)
 {
-    return storage->state == KEEPER_KEEPS;
+    return storage->state == BACKEND_ACTIVE;
 }
 
 void run_storage_tick(struct run_storage *storage, struct tick_box *box)
 {
-    look_again(storage);
-    if (storage->waiting_count == WAITING_MAX) /* it has had more than enough time to answer */
-        enter(storage, KEEPER_ABSENT);
-    if (storage->state == KEEPER_ASKED && !storage->writer)
+    check_daemon(storage);
+    if (storage->waiting_count == WAITING_MAX) /* it had enough time to answer */
+        enter(storage, BACKEND_ABSENT);
+    if (storage->state == BACKEND_ASKED && !storage->writer)
         storage->waiting[storage->waiting_count++] = box;
     else
-        pass_on(storage, box);
+        store_tick(storage, box);
 }
 
 void run_storage_signalled(struct run_storage *storage, pid_t pid, const struct process_event *sent)
 {
-    if (storage->backend && storage->state != KEEPER_ABSENT)
+    if (storage->backend && storage->state != BACKEND_ABSENT)
         storage->backend->signalled(storage->backend->context, pid, sent);
 }
 
@@ -360,35 +355,35 @@ static void end_record(struct run_storage *storage, const struct run_summary *su
     store_writer_finish_job(storage->writer, job);
 }
 
-/* Without memory it is as the summary says. */
-static void copy_cause(const struct run_backend *keeper, struct arena *arena,
+/* Without memory the summary's cause is used. */
+static void copy_cause(const struct run_backend *backend, struct arena *arena,
                        struct run_storage_end *ret)
 {
-    struct job told, copy;
+    struct job reported, copy;
 
-    record_init(&job_record, &told);
-    told.cause = keeper->get_cause(keeper->context, &told.chain);
-    if (!told.cause || record_copy(&job_record, &told, arena, &copy) < 0)
+    record_init(&job_record, &reported);
+    reported.cause = backend->get_cause(backend->context, &reported.chain);
+    if (!reported.cause || record_copy(&job_record, &reported, arena, &copy) < 0)
         return;
     ret->cause = copy.cause;
     ret->chain = copy.chain;
 }
 
-/* Whether a daemon has it, with its outcome. */
-static bool finish_elsewhere(struct run_storage *storage, const struct job *job,
+/* Returns whether the daemon stored the end of the run. */
+static bool finish_at_daemon(struct run_storage *storage, const struct job *job,
                              struct arena *arena, struct run_storage_end *ret)
 {
-    const struct run_backend *keeper = storage->backend;
+    const struct run_backend *backend = storage->backend;
 
-    if (!keeper || storage->state != KEEPER_KEEPS)
+    if (!backend || storage->state != BACKEND_ACTIVE)
         return false;
-    if (storage->writer) /* once a run has ended, its counts stay */
+    if (storage->writer) /* its counts do not change after the end of the run */
         store_writer_wait(storage->writer, EVENTS_WAIT_NS);
-    int r = keeper->finish(keeper->context, job);
+    int r = backend->finish(backend->context, job);
     if (r < 0)
         return false;
-    tell_name(storage);
-    copy_cause(keeper, arena, ret);
+    report_name(storage);
+    copy_cause(backend, arena, ret);
     return true;
 }
 
@@ -403,11 +398,11 @@ void run_storage_finish(struct run_storage *storage, struct tick_box *last,
     if (summary)
         run_record_end(summary, ended_at, &job);
     unwatch(storage);
-    if (storage->state == KEEPER_ASKED)
+    if (storage->state == BACKEND_ASKED)
         enter(storage, storage->backend->await_answer(storage->backend->context));
-    if (storage->state == KEEPER_KEEPS && storage->writer && last)
-        pass_on(storage, TAKE_PTR(last));
-    if (!summary || !finish_elsewhere(storage, &job, arena, ret)) {
+    if (storage->state == BACKEND_ACTIVE && storage->writer && last)
+        store_tick(storage, TAKE_PTR(last));
+    if (!summary || !finish_at_daemon(storage, &job, arena, ret)) {
         start_storing(storage);
         store_recent(storage);
         if (storage->writer && last)

@@ -1,13 +1,12 @@
-/* Where a run is kept: by a daemon if one is there, else in the store by ourselves.
+/* Stores a run: through a daemon if there is one, otherwise directly.
  *
- * A daemon that goes away in mid-run is no harm: from then on the run is stored here, under the
- * same run_id, and a daemon that comes back gets it again. The store shows one run. Ticks that are
- * taken while a daemon has not answered yet are held back, so that none is missing either way.
+ * If the daemon goes away during the run, the run is stored here under the same run_id; a daemon
+ * that comes back gets it again. The store shows one run. Ticks are held back until the daemon has
+ * answered, so that none is missing either way.
  *
- * Births, programs and ends of its processes are stored by one of the two from the first to the
- * last, or by this one after the daemon has gone: the parts that both have seen could not be
- * matched. So a daemon that has missed the beginning, or comes later, stores samples only, and the
- * events are stored here. */
+ * Forks, execs and exits are stored by one side from the first to the last, or here after the
+ * daemon has gone: events seen by both could not be matched. So a daemon that missed the beginning
+ * stores samples only, and the events are stored here. */
 #pragma once
 
 #include <uv.h>
@@ -18,28 +17,28 @@
 
 struct run_storage;
 
-/* What others have made of the run. */
+/* What the daemon or the store reported of the run. */
 struct run_storage_end {
-    char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* what it is called; "": as was asked */
-    const char *cause;                      /* as a daemon tells it; NULL: as the summary says */
-    struct process_event_list chain;        /* that goes with it */
+    char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* its name; "": as requested */
+    const char *cause;                      /* from a daemon; NULL: use the summary's */
+    struct process_event_list chain;        /* of failures, for this cause */
 };
 
-/* `started` and `pid` are those of the command. The options must outlive it. `loop` may be NULL:
- * then no daemon is asked. NULL if there is no memory. */
+/* `started` and `pid` are the command's. The options must outlive the storage. Without a loop
+ * (NULL), no daemon is asked. NULL without memory. */
 struct run_storage *run_storage_begin(uv_loop_t *loop, const struct job_run_options *options,
                                       const struct moment *started, pid_t pid);
 
-/* Whether somebody else keeps it, who sees more than we do. */
-bool run_storage_is_kept(const struct run_storage *storage);
+/* Whether a daemon stores it. */
+bool run_storage_has_daemon(const struct run_storage *storage);
 
-/* Whether births, programs and ends of its processes are stored here. */
+/* Whether forks, execs and exits are stored here. */
 bool run_storage_keeps_events(const struct run_storage *storage);
 
-/* Whether nobody else does, nor has been asked to. */
-bool run_storage_is_ours(const struct run_storage *storage);
+/* Whether no daemon stores it or has been asked to. */
+bool run_storage_is_local(const struct run_storage *storage);
 
-/* The box is the storage's. */
+/* Takes ownership of the box. */
 void run_storage_tick(struct run_storage *storage, struct tick_box *box);
 void run_storage_signalled(struct run_storage *storage, pid_t pid,
                            const struct process_event *sent);
@@ -48,8 +47,8 @@ void run_storage_signalled(struct run_storage *storage, pid_t pid,
 void run_storage_hold(struct run_storage *storage);
 void run_storage_release(struct run_storage *storage);
 
-/* The run is over: `last` is its last tick (NULL: none), `summary` its figures (NULL: there are
- * none). What is told of it is placed in `arena`. Frees it, once the loop runs. */
+/* The run is over: `last` is its last tick (NULL: none), `summary` its figures (NULL: none). Texts
+ * of *ret are placed in `arena`. Frees the storage. */
 void run_storage_finish(struct run_storage *storage, struct tick_box *last,
                         const struct run_summary *summary, double ended_at, struct arena *arena,
                         struct run_storage_end *ret);

@@ -46,7 +46,7 @@ void run_facts_add_anomaly(struct run_facts *facts, const struct anomaly *anomal
         VEC_PUSH(&facts->anomalies, copy);
 }
 
-/* How the command ended, as far as its parent knows by itself. */
+/* How the command ended, as its parent knows. */
 static void describe_end(const struct run_facts *facts, struct process_event *ret)
 {
     int number = WIFSIGNALED(facts->wait_status) ? WTERMSIG(facts->wait_status) : 0;
@@ -72,8 +72,9 @@ static void describe_end(const struct run_facts *facts, struct process_event *re
     }
 }
 
-/* The command's parent knows what it has started, and which signal it has passed on or the terminal
- * has sent: a busy machine may report the end of the command before either is noted. */
+/* The parent of the command knows its command line, and the signals that it passed on or the
+ * terminal sent: on a busy machine the end of the command may be reported before either is
+ * recorded. */
 static int complete_end(const struct run_facts *facts, const struct job_run_options *options,
                         struct arena *arena, struct process_event_list *chain)
 {
@@ -93,7 +94,7 @@ static int complete_end(const struct run_facts *facts, const struct job_run_opti
     return 0;
 }
 
-/* The chain as it was found; else what the parent knows. */
+/* The chain that was found, otherwise what the parent knows. */
 static int fill_chain(const struct run_facts *facts, struct arena *arena,
                       struct process_event_list *ret)
 {
@@ -111,21 +112,21 @@ static int fill_chain(const struct run_facts *facts, struct arena *arena,
     return 0;
 }
 
-/* Whoever sent a SIGKILL is known where the kernel's own programs are. Elsewhere it may have been
- * the kernel itself, which counts such kills. */
-static int add_doubt(const struct run_facts *facts, struct arena *arena,
-                     struct process_event_list *chain)
+/* The BPF programs report the sender of a SIGKILL. Without them it may have been the kernel, which
+ * counts its kills. */
+static int add_possible_oom(const struct run_facts *facts, struct arena *arena,
+                            struct process_event_list *chain)
 {
     struct process_event *first = &chain->items[0];
-    char words[128];
+    char text[128];
 
     if (facts->oom_kills <= 0 || first->event_type != EVENT_KILL || first->signal_num != SIGKILL ||
         int_is_known(first->sender_pid) || first->details)
         return 0;
-    snprintf(words, sizeof(words),
-             "perhaps for memory: the kernel has killed %lld for it meanwhile",
+    snprintf(text, sizeof(text),
+             "perhaps out of memory: the kernel made %lld OOM kills during the run",
              (long long)facts->oom_kills);
-    first->details = arena_strdup(arena, words);
+    first->details = arena_strdup(arena, text);
     return first->details ? 0 : -ENOMEM;
 }
 
@@ -146,7 +147,7 @@ static int fill_outcome(const struct run_facts *facts, const struct job_run_opti
     if (r == 0)
         r = complete_end(facts, options, arena, &summary->chain);
     if (r == 0)
-        r = add_doubt(facts, arena, &summary->chain);
+        r = add_possible_oom(facts, arena, &summary->chain);
     if (r < 0)
         return r;
     cause_format(&summary->chain, cause);
@@ -154,8 +155,8 @@ static int fill_outcome(const struct run_facts *facts, const struct job_run_opti
     return summary->cause ? 0 : -ENOMEM;
 }
 
-/* What sonde itself has reaped was used in any case: of an end that was reported without its cost,
- * more may be known by that. */
+/* The processes that sonde reaped are a lower bound: it may exceed the account if an end was
+ * reported without its cost. */
 static void fill_cpu(const struct run_facts *facts, struct run_summary *summary)
 {
     const struct run_usage *usage = facts->usage;
@@ -210,8 +211,7 @@ static const struct process_metric *find_process(const struct snapshot *snapshot
     return NULL;
 }
 
-/* What is left of the run's members, whether it could be read or not. What it has used counts only
- * if it could. */
+/* Lists the members that still run. Those that could not be read make the figures lower bounds. */
 static int fill_left_running(const struct run_facts *facts, struct arena *arena,
                              struct run_summary *summary)
 {

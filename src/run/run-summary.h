@@ -1,4 +1,4 @@
-/* The summary of a finished run, out of what is known at its end. No I/O. */
+/* Makes the summary of a finished run. No I/O. */
 #pragma once
 
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include "sample/call-ledger.h"
 #include "sample/ledger.h"
 
-/* A signal that came to sonde and was passed on to the command. */
+/* A signal that sonde passed on to the command. */
 struct sent_signal {
     int number; /* 0: none */
     pid_t sender_pid;
@@ -28,36 +28,35 @@ struct run_facts {
     bool saw_every_process;
     bool command_is_stopped;
     struct sent_signal passed_on[_NSIG]; /* by number: the last of each */
-    int from_terminal;   /* the last signal that the terminal sent to all; 0: none */
+    int from_terminal;   /* the last signal from the terminal to the group; 0: none */
     int sampling_error;  /* 0, or why there were no samples */
-    int connector_error; /* 0, or why births and deaths had to be looked for */
+    int connector_error; /* 0, or why forks and exits had to be found by scans */
     double gap_seconds;
-    double max_cpu_pct; /* of one interval; unknown: there was none */
+    double max_cpu_pct; /* of one interval; unknown: no interval */
     uint64_t failed_samples;
-    const char *collector;        /* that processes were read with in the end */
-    struct run_syscalls syscalls; /* lists are the caller's */
+    const char *collector;        /* the last one in use */
+    struct run_syscalls syscalls; /* lists are borrowed */
 
     const struct run_usage *usage;   /* NULL: nothing was sampled */
-    const struct registry *registry; /* its members are what is left */
-    const struct snapshot *latest;   /* after the command's end; NULL: none */
-    struct process_event_list chain; /* of failures, up to the command's; empty: not known */
+    const struct registry *registry; /* its members are still running */
+    const struct snapshot *latest;   /* after the end of the command; NULL: none */
+    struct process_event_list chain; /* of failures that led to the command's; empty: unknown */
 
-    struct VEC(struct anomaly) anomalies; /* each as it was last told of */
-    struct arena arena;                   /* holds their texts */
+    struct VEC(struct anomaly) anomalies; /* the last report of each */
+    struct arena arena;                   /* owns their texts */
 
-    /* by the kernel's accounting alone, for when nothing was sampled */
+    /* from wait4 only: a lower bound, and all there is without samples */
     struct cpu_time reaped;
     int64_t reaped_peak_bytes;
-    int64_t oom_kills; /* of the whole machine while it ran; INT_UNKNOWN: not known */
+    int64_t oom_kills; /* of the whole machine during the run; INT_UNKNOWN: unknown */
 };
 
 void run_facts_done(struct run_facts *facts);
 void run_facts_add_reaped(struct run_facts *facts, const struct rusage *usage);
-/* One that opened, changed or cleared. At most RUN_ANOMALIES_MAX are kept, and those that there is
- * memory for. */
+/* Adds or updates an anomaly. At most RUN_ANOMALIES_MAX are kept; without memory it is dropped. */
 void run_facts_add_anomaly(struct run_facts *facts, const struct anomaly *anomaly);
 
-/* Far more than there are kinds: within a job, those of one kind fold into one. */
+/* Far more than there are kinds: within a job, those of one kind are one episode. */
 #define RUN_ANOMALIES_MAX 64
 
 /* Texts are placed in `arena`. 0 or -ENOMEM. */
