@@ -8,54 +8,54 @@
 
 #include "base/macros.h"
 #include "base/uuid.h"
-#include "model/process.h"
+#include "explain/program-kind.h"
 
-/* More members than this at once are a storm of its own kind, of which no chain is told. */
+/* With more processes at once, there are no chains. */
 #define LIVING_MAX 65536
-/* Of the children of one process: those that failed while nothing was started after them … */
+/* Failed children of one process after which none was started … */
 #define FAILED_MAX 16
-/* … and those before, which only a status tells of. */
+/* … and earlier ones, which only a status can refer to. */
 #define FAILED_EARLIER_MAX 4
-/* Whoever passes a failure on does so at once; a busy machine takes its time. */
+/* How soon a process that passes a failure on ends, even on a busy machine. */
 #define AT_ONCE_SECONDS 2.0
-/* The end of a child that was reaped may be stamped a little after that of its parent: the kernel
+/* The end of a reaped child may have a slightly later timestamp than that of its parent: the kernel
  * reports it when the parent runs already. */
 #define STAMP_SLACK_SECONDS 0.0005
-/* A smaller status may well be another's by chance: 1 is what most failures are. */
-#define TELLING_STATUS 2
-#define SIGNAL_STATUS  128
+/* A smaller status may be equal by coincidence: most failures have 1. */
+#define SPECIFIC_STATUS 2
+#define SIGNAL_STATUS   128
 
-/* How a process ended, and what led to it. Shared by those who may have to tell of it. */
+/* The failure of a process and its reason. Shared, with a count of uses. */
 struct failure {
     unsigned uses;
-    struct failure *below; /* the end of a child that led to this one; NULL: it was the first */
+    struct failure *below; /* the failed child that led to this one; NULL: it was the first */
     uint64_t order;
-    bool is_past; /* of a first process: its run has had another started since */
+    bool is_past; /* of a first process: its run had another one since */
     struct process_event event;
-    char *late_details; /* of a kill for memory that was known after the end; NULL: none */
-    char texts[];       /* what the event points to besides */
+    char *late_details; /* of an OOM kill that was reported after the end; NULL: none */
+    char texts[];       /* the other texts of the event */
 };
 
 struct living {
     pid_t pid;
     pid_t ppid;
-    uint64_t birth;        /* the order of its start, which no other process has */
-    uint64_t parent_birth; /* 0: its parent is not known */
-    bool is_first;         /* its parent is not of its run */
+    uint64_t birth;        /* the number of its start event: a unique id */
+    uint64_t parent_birth; /* 0: unknown */
+    bool is_first;         /* its parent belongs to no run or another */
     char run_id[UUID_TEXT_SIZE];
     char *command;                      /* NULL: unknown */
-    struct process_event *oom;          /* the kernel has chosen it; NULL: not so */
-    uint64_t child_started;             /* order of the last start of a child; 0: it had none */
-    double child_ended;                 /* when the last child of it ended; unknown: none did */
+    struct process_event *oom;          /* the kernel kills it for its memory; NULL: no */
+    uint64_t child_started;             /* of the last start of a child; 0: none */
+    double child_ended;                 /* end of its last child; unknown: none */
     struct failure *failed[FAILED_MAX]; /* children, in the order of their ends */
     size_t failed_count;
-    size_t children;     /* whose ends were not reported yet */
-    struct failure *end; /* its own, if that came before those; NULL: it lives */
+    size_t children;     /* whose ends are not reported yet */
+    struct failure *end; /* its own, if that was reported before those; NULL: it lives */
 };
 
 /* ---- failures ---- */
 
-static void let_go(struct failure *failure)
+static void unref(struct failure *failure)
 {
     while (failure && --failure->uses == 0) {
         struct failure *below = failure->below;
@@ -65,7 +65,7 @@ static void let_go(struct failure *failure)
     }
 }
 
-static struct failure *hold(struct failure *failure)
+static struct failure *ref(struct failure *failure)
 {
     if (failure)
         failure->uses++;
@@ -89,7 +89,8 @@ static const char *put_text(const char *text, char **at)
     return place;
 }
 
-/* A copy of the event with all its texts that tell why; `below` is held. NULL without memory. */
+/* Copies the event and its texts, except a list of system calls; takes a reference to `below`. NULL
+ * without memory. */
 static struct failure *failure_new(const struct process_event *event, struct failure *below,
                                    uint64_t order)
 {
@@ -103,7 +104,7 @@ static struct failure *failure_new(const struct process_event *event, struct fai
     struct failure *failure = malloc(size);
     if (!failure)
         return NULL;
-    *failure = (struct failure){.uses = 1, .below = hold(below), .order = order, .event = *event};
+    *failure = (struct failure){.uses = 1, .below = ref(below), .order = order, .event = *event};
     char *at = failure->texts;
     failure->event.command = put_text(event->command, &at);
     failure->event.sender_command = put_text(event->sender_command, &at);
@@ -115,9 +116,9 @@ static struct failure *failure_new(const struct process_event *event, struct fai
 
 /* ---- processes ---- */
 
-static void drop_failed(struct living *living, size_t at)
+static void remove_failed(struct living *living, size_t at)
 {
-    let_go(living->failed[at]);
+    unref(living->failed[at]);
     living->failed_count--;
     memmove(&living->failed[at], &living->failed[at + 1],
             (living->failed_count - at) * sizeof(living->failed[0]));
@@ -128,8 +129,8 @@ static void living_free(struct living *living)
     if (!living)
         return;
     for (size_t i = 0; i < living->failed_count; i++)
-        let_go(living->failed[i]);
-    let_go(living->end);
+        unref(living->failed[i]);
+    unref(living->end);
     free(living->command);
     free(living->oom);
     free(living);
@@ -140,7 +141,7 @@ static struct living *find(const struct failure_chains *chains, int64_t pid)
     return pid > 0 ? map_get(&chains->living, (uint64_t)pid) : NULL;
 }
 
-/* Also one that has ended by its event. */
+/* The parent may have ended already, by its event. */
 static struct living *find_parent(const struct failure_chains *chains, const struct living *child)
 {
     struct living *parent = find(chains, child->ppid);
@@ -153,7 +154,7 @@ static struct living *find_parent(const struct failure_chains *chains, const str
     return NULL;
 }
 
-/* Those that have ended early in the run; NULL: in any. */
+/* Drops the early ends of the run; NULL: of all runs. */
 static void drop_early(struct failure_chains *chains, const char *run_id)
 {
     for (size_t i = 0; i < FAILURE_CHAINS_EARLY_MAX; i++)
@@ -178,7 +179,7 @@ void failure_chains_done(struct failure_chains *chains)
     failure_chains_distrust(chains);
     map_done(&chains->living);
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
-        let_go(chains->ended[i]);
+        unref(chains->ended[i]);
     *chains = (struct failure_chains){0};
 }
 
@@ -195,7 +196,7 @@ void failure_chains_forget_run(struct failure_chains *chains, const char *run_id
     drop_early(chains, run_id);
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
         if (chains->ended[i] && strcmp(chains->ended[i]->event.run_id, run_id) == 0) {
-            let_go(chains->ended[i]);
+            unref(chains->ended[i]);
             chains->ended[i] = NULL;
         }
 }
@@ -211,20 +212,18 @@ static int set_command(struct living *living, const char *command)
     return 0;
 }
 
-/* ---- beginnings ---- */
+/* ---- starts ---- */
 
-/* Whoever starts another has dealt with what failed before: a few of these are kept for their
- * status. */
-static void note_child(struct living *parent, uint64_t order)
+/* A process that starts another has handled earlier failures: a few are kept for their status. */
+static void note_child_started(struct living *parent, uint64_t order)
 {
     parent->child_started = order;
     while (parent->failed_count > FAILED_EARLIER_MAX)
-        drop_failed(parent, 0);
+        remove_failed(parent, 0);
 }
 
-/* So has whoever leads a run and starts another first process in it: a step that is tried again, or
- * the next one. */
-static void note_first(struct failure_chains *chains, const char *run_id)
+/* The same for a run with a new first process: a retry, or the next step. */
+static void note_first_started(struct failure_chains *chains, const char *run_id)
 {
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
         if (chains->ended[i] && strcmp(chains->ended[i]->event.run_id, run_id) == 0)
@@ -238,7 +237,7 @@ static int note_spawn(struct failure_chains *chains, const struct process_event 
 
     if (!living)
         return -ENOMEM;
-    living_free(map_remove(&chains->living, (uint64_t)event->pid)); /* its end was never told */
+    living_free(map_remove(&chains->living, (uint64_t)event->pid)); /* its end was not reported */
     living->pid = (pid_t)event->pid;
     living->ppid = parent ? parent->pid : 0;
     living->birth = chains->order;
@@ -255,11 +254,11 @@ static int note_spawn(struct failure_chains *chains, const struct process_event 
         return r;
     }
     if (parent) {
-        note_child(parent, chains->order);
+        note_child_started(parent, chains->order);
         parent->children++;
     }
     if (living->is_first)
-        note_first(chains, living->run_id);
+        note_first_started(chains, living->run_id);
     return 0;
 }
 
@@ -270,7 +269,7 @@ static int note_exec(struct failure_chains *chains, const struct process_event *
     return living ? set_command(living, event->command) : 0;
 }
 
-/* The later one of `latest` and the last end of that process by SIGKILL in the chain. */
+/* Returns the later one of `latest` and the last SIGKILL of that process in the chain. */
 static struct failure *later_kill(struct failure *latest, struct failure *chain, int64_t pid)
 {
     for (struct failure *failure = chain; failure; failure = failure->below)
@@ -280,7 +279,7 @@ static struct failure *later_kill(struct failure *latest, struct failure *chain,
     return latest;
 }
 
-/* The end may be known before its reason: they come from two sources while the kernel collector
+/* The end may be reported before its reason: they come from two sources while the kernel collector
  * takes over. */
 static int note_late_oom(struct failure_chains *chains, const struct process_event *event)
 {
@@ -324,51 +323,7 @@ static int note_oom(struct failure_chains *chains, const struct process_event *e
 
 /* ---- ends ---- */
 
-static bool is_among(const char *name, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
-
-/* One that is there to run others, and has a status of its own for their failure. Those that end
- * with the status of what they have run need not be known. */
-static bool is_runner(const char *command)
-{
-    static const char *const runners[] = {
-        "make",     "gmake",   "bmake",    "ninja",  "samu",  "cmake",  "ctest",
-        "cargo",    "go",      "bazel",    "cc",     "gcc",   "clang",  "c++",
-        "g++",      "clang++", "gfortran", "nvcc",   "rustc", "tcc",    "ccache",
-        "collect2", "xargs",   "timeout",  "mpirun", "srun",  "mpiexec"};
-    char program[PROGRAM_MAX_BYTES + 1];
-
-    if (!command || !command_program(command, program))
-        return false;
-    char *version = strrchr(program, '-'); /* gcc-13 */
-    if (version && version[1] && version[1 + strspn(version + 1, "0123456789.")] == '\0')
-        *version = '\0';
-    const char *target = strrchr(program, '-'); /* x86_64-linux-gnu-gcc */
-    return is_among(program, runners, ARRAY_SIZE(runners)) ||
-           (target && is_among(target + 1, runners, ARRAY_SIZE(runners)));
-}
-
-static bool is_shell(const char *command)
-{
-    static const char *const shells[] = {"sh",   "bash", "dash", "zsh",  "ksh",     "mksh", "ash",
-                                         "yash", "fish", "csh",  "tcsh", "busybox", "rbash"};
-    char program[PROGRAM_MAX_BYTES + 1];
-
-    if (!command || !command_program(command, program))
-        return true;
-    /* Without its command line, a script has its own name, not that of its shell. */
-    if (command[0] == '[' && !is_runner(command))
-        return true;
-    const char *name = program[0] == '-' ? program + 1 : program; /* a login shell */
-    return is_among(name, shells, ARRAY_SIZE(shells));
-}
-
-/* Whether a status says that the child ended so. */
+/* Whether the status is that of the child. */
 static bool is_status_of(const struct failure *child, int64_t exit_code)
 {
     const struct process_event *end = &child->event;
@@ -388,13 +343,13 @@ static struct failure *find_same_status(const struct living *living, int64_t exi
     for (size_t i = living->failed_count; i > 0; i--) {
         struct failure *child = living->failed[i - 1];
         if (is_status_of(child, exit_code) &&
-            (exit_code >= TELLING_STATUS || !is_followed(living, child)))
+            (exit_code >= SPECIFIC_STATUS || !is_followed(living, child)))
             return child;
     }
     return NULL;
 }
 
-/* Not what programs are asked to end with. */
+/* Signals that do not ask a program to end. */
 static bool is_crash(const struct process_event *end)
 {
     switch (end->signal_num) {
@@ -414,9 +369,9 @@ static bool has_crashed(const struct living *living, const struct failure *child
     return is_crash(&child->event) && child->event.sender_pid != living->pid;
 }
 
-/* The last child, if that failed (`cmd || exit 1`, `if ! cmd; then …; exit 1; fi`) and was not just
+/* The last child, if it failed (`cmd || exit 1`, `if ! cmd; then …; exit 1; fi`) and was not just
  * asked to end. */
-static struct failure *find_last_left(const struct living *living)
+static struct failure *find_last_unhandled(const struct living *living)
 {
     struct failure *last = living->failed_count ? living->failed[living->failed_count - 1] : NULL;
 
@@ -426,33 +381,34 @@ static struct failure *find_last_left(const struct living *living)
                : NULL;
 }
 
-/* The first child whose failure the end of its parent, which is no shell, speaks of. */
-static struct failure *find_first_left(const struct living *living, const struct process_event *end)
+/* The first failed child that explains the end of its parent, which is no shell. */
+static struct failure *find_first_unhandled(const struct living *living,
+                                            const struct process_event *end)
 {
-    bool takes_any = is_runner(end->command);
+    bool accepts_any = program_is_runner(end->command);
 
     for (size_t i = 0; i < living->failed_count; i++) {
         struct failure *child = living->failed[i];
         if (!is_followed(living, child) &&
-            (takes_any || is_status_of(child, end->exit_code) || has_crashed(living, child)))
+            (accepts_any || is_status_of(child, end->exit_code) || has_crashed(living, child)))
             return child;
     }
     return NULL;
 }
 
-/* The failure that led to this end; NULL: none that is known. */
+/* The failure that led to this end; NULL: unknown. */
 static struct failure *find_reason(const struct living *living, const struct process_event *end)
 {
     if (end->event_type != EVENT_EXIT)
         return NULL;
     bool ended_at_once = end->timestamp - living->child_ended <= AT_ONCE_SECONDS;
     struct failure *same = find_same_status(living, end->exit_code), *other = NULL;
-    if (is_shell(end->command)) {
-        other = ended_at_once ? find_last_left(living) : NULL;
+    if (program_is_shell(end->command)) {
+        other = ended_at_once ? find_last_unhandled(living) : NULL;
         return same ? same : other;
     }
-    other = ended_at_once ? find_first_left(living, end) : NULL;
-    return other ? other : end->exit_code >= TELLING_STATUS ? same : NULL;
+    other = ended_at_once ? find_first_unhandled(living, end) : NULL;
+    return other ? other : end->exit_code >= SPECIFIC_STATUS ? same : NULL;
 }
 
 static size_t chain_length(const struct failure *failure)
@@ -464,7 +420,7 @@ static size_t chain_length(const struct failure *failure)
     return length;
 }
 
-/* In a long chain the second to last link makes room: who failed first stays. */
+/* Drops the second to last link of a long chain: the first failure stays. */
 static struct failure *shorten(struct failure *reason)
 {
     return chain_length(reason) >= FAILURE_CHAIN_MAX ? reason->below : reason;
@@ -473,20 +429,20 @@ static struct failure *shorten(struct failure *reason)
 static void add_failed(struct living *parent, struct failure *failure)
 {
     if (parent->failed_count == FAILED_MAX)
-        drop_failed(parent, FAILED_MAX / 2); /* the first and the last ones are asked for */
-    parent->failed[parent->failed_count++] = hold(failure);
+        remove_failed(parent, FAILED_MAX / 2); /* the first and the last ones matter most */
+    parent->failed[parent->failed_count++] = ref(failure);
 }
 
 static void add_ended(struct failure_chains *chains, struct failure *failure)
 {
     struct failure **place = &chains->ended[chains->ended_count++ % FAILURE_CHAINS_ENDED_MAX];
 
-    let_go(*place);
-    *place = hold(failure);
+    unref(*place);
+    *place = ref(failure);
 }
 
-/* A sender may be known by no more than its name, and be one of the run. Of any other, which may be
- * another user's, no more is told than the event does. */
+/* The event may have only the short name of a sender in the same run. Of other senders, which may
+ * belong to another user, the chain has no more than the event. */
 static void name_sender(const struct failure_chains *chains, struct process_event *end)
 {
     const struct living *sender = find(chains, end->sender_pid);
@@ -496,7 +452,7 @@ static void name_sender(const struct failure_chains *chains, struct process_even
         end->sender_command = sender->command;
 }
 
-/* The end as the chain tells of it: with what was known of the process. */
+/* The end, completed with what is known of the process. */
 static struct process_event complete(const struct failure_chains *chains,
                                      const struct living *living, const struct process_event *event)
 {
@@ -512,7 +468,7 @@ static struct process_event complete(const struct failure_chains *chains,
     return end;
 }
 
-/* The failure of the process, held. NULL without memory. */
+/* Returns a reference to the failure of the process. NULL without memory. */
 static struct failure *note_failure(struct failure_chains *chains, const struct living *living,
                                     struct living *parent, const struct process_event *event)
 {
@@ -528,7 +484,7 @@ static struct failure *note_failure(struct failure_chains *chains, const struct 
     return failure;
 }
 
-/* Keeps one whose children may have ended before it, although their ends are not reported yet. */
+/* Keeps a process whose children may have ended before it, with ends that are not reported yet. */
 static void keep_early(struct failure_chains *chains, struct living *living, struct failure *end)
 {
     struct living **place = &chains->early[chains->early_count++ % FAILURE_CHAINS_EARLY_MAX];
@@ -538,16 +494,16 @@ static void keep_early(struct failure_chains *chains, struct living *living, str
     living->end = end;
 }
 
-/* One more child has ended before a process that has ended early: perhaps because of that. */
+/* Another child ended before a process whose end was reported early: it may be the reason. */
 static void reconsider(struct living *early)
 {
     struct failure *end = early->end, *former = end->below;
 
-    end->below = hold(shorten(find_reason(early, &end->event)));
-    let_go(former);
+    end->below = ref(shorten(find_reason(early, &end->event)));
+    unref(former);
 }
 
-static void forget_child(struct failure_chains *chains, struct living *parent)
+static void remove_child(struct failure_chains *chains, struct living *parent)
 {
     if (--parent->children || !parent->end)
         return;
@@ -575,12 +531,12 @@ static int note_end(struct failure_chains *chains, const struct process_event *e
     if (!is_orphan && parent->end)
         reconsider(parent);
     if (parent)
-        forget_child(chains, parent);
+        remove_child(chains, parent);
     if (failure && living->children && event->event_type == EVENT_EXIT) {
         keep_early(chains, living, failure);
         return 0;
     }
-    let_go(failure);
+    unref(failure);
     living_free(living);
     return has_failed && !failure ? -ENOMEM : 0;
 }
@@ -604,7 +560,7 @@ void failure_chains_note(struct failure_chains *chains, const struct process_eve
         failure_chains_distrust(chains);
 }
 
-/* ---- asking ---- */
+/* ---- lookup ---- */
 
 const char *failure_chains_command(const struct failure_chains *chains, int64_t pid)
 {
@@ -613,7 +569,7 @@ const char *failure_chains_command(const struct failure_chains *chains, int64_t 
     return living ? living->command : NULL;
 }
 
-static bool ended_so(const struct process_event *end, int64_t exit_code, int64_t signal_num)
+static bool has_ended_with(const struct process_event *end, int64_t exit_code, int64_t signal_num)
 {
     return int_is_known(signal_num) ? end->signal_num == signal_num
                                     : int_is_known(exit_code) && end->exit_code == exit_code;
@@ -629,7 +585,7 @@ static const struct failure *find_end(const struct failure_chains *chains, const
             chains->ended[(chains->ended_count - back) % FAILURE_CHAINS_ENDED_MAX];
         if (end && strcmp(end->event.run_id, run_id) == 0 &&
             (pid ? end->event.pid == pid : !end->is_past) &&
-            ended_so(&end->event, exit_code, signal_num))
+            has_ended_with(&end->event, exit_code, signal_num))
             return end;
     }
     return NULL;

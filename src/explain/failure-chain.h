@@ -1,28 +1,25 @@
-/* Who failed first: the chain of failures that led to the end of a run (model/cause.h), found as
- * the events of its processes come.
+/* Finds the first failure of a run: the chain of failures that led to its end (model/cause.h), from
+ * the events of its processes.
  *
- * When a process fails, one of its children may have been the reason. That is claimed only where
- * what was seen supports it:
+ * When a process fails, one of its children may have been the reason. These rules decide:
  *
- * - A shell ends with the status of its last command: of its children that failed, the last whose
- *   status it has (or 128 + the signal that killed it) is the reason, unless it has started others
- *   since. Then only a status of 2 or more, which is hardly there by chance, is taken for that of
- *   an earlier child (`make; s=$?; rm -r tmp; exit $s`). One that crashed, or was killed for good
- *   by another than the shell itself, is the reason too if the shell failed at once with any
- *   status: that much is hardly done on purpose (`./work || exit 1`). A process whose program
- *   nobody has seen is taken for a shell.
- * - A program that is there to run others makes its own status of their failures (make 2, cc 1,
- *   xargs 123): the first child that failed and that nothing was started after is the reason, if
- *   the process ended at once when the last of its children had. Of any other program, which may
- *   have run a child to learn its status (`grep -q`), such a child is the reason only if it has
- *   the status of its parent, or crashed, or was killed for good by another than its parent. One
- *   that takes longer has come to its end by itself, unless it has the status of a child that
- *   failed, and that is 2 or more.
- * - One that was killed was killed by the signal.
+ * - A shell ends with the status of its last command. The reason is the last failed child with the
+ *   same status (or 128 + its signal), if the shell started no other process after it. If it did, a
+ *   status of 2 or more, which is hardly a coincidence, still counts as that of an earlier child
+ *   (`make; s=$?; rm -r tmp; exit $s`). If the shell failed at once with any status, its last child
+ *   is the reason if it failed by its status, or crashed, or another process killed it
+ *   (`./work || exit 1`). A process with an unknown program counts as a shell.
+ * - A program that runs others has a status of its own for their failures (make 2, cc 1, xargs
+ *   123). The reason is the first child that failed and after which none was started, if the
+ *   process ended at once after its last child. Any other program may have run a child for its
+ *   status (`grep -q`): then such a child is the reason only if it has the status of its parent, or
+ *   crashed, or another process than its parent killed it. A program that takes longer failed by
+ *   itself, unless its status is that of a failed child and 2 or more.
+ * - The reason of a kill is the signal.
  *
- * So a failure that was handled is no cause: whoever goes on to start another process has dealt
- * with it. No clock, no I/O. What is remembered is bounded: the living, a few failures of the
- * children of each, and what led to these. */
+ * So a handled failure is no cause: a process that then starts another one has handled it. No
+ * clock, no I/O. The memory is bounded: the living processes, a few failed children of each, and
+ * the chains of these. */
 #pragma once
 
 #include <sys/types.h>
@@ -30,11 +27,11 @@
 #include "base/map.h"
 #include "model/event.h"
 
-/* Links of a chain that are kept: the first ones, and the last. */
+/* Length of a chain: the first links and the last one are kept. */
 #define FAILURE_CHAIN_MAX 16
-/* First processes of runs that failed: the latest of all, until their runs are forgotten. */
+/* Failed first processes of runs: the latest ones, until their runs end. */
 #define FAILURE_CHAINS_ENDED_MAX 256
-/* Processes that failed while children of them seemed to live: the latest of all. */
+/* Processes that failed before the ends of their children were reported: the latest ones. */
 #define FAILURE_CHAINS_EARLY_MAX 256
 
 struct failure;
@@ -44,34 +41,34 @@ struct living;
 struct failure_chains {
     struct map living;                               /* pid → struct living */
     struct failure *ended[FAILURE_CHAINS_ENDED_MAX]; /* a ring */
-    size_t ended_count;                              /* that there have been */
+    size_t ended_count;                              /* in all */
     struct living
-        *early[FAILURE_CHAINS_EARLY_MAX]; /* a ring; their children's ends may come later */
-    size_t early_count;                   /* that there have been */
+        *early[FAILURE_CHAINS_EARLY_MAX]; /* a ring; the ends of their children may come later */
+    size_t early_count;                   /* in all */
     uint64_t order;                       /* of events */
 };
 
 void failure_chains_done(struct failure_chains *chains);
 
-/* Events in their order, with the command lines that are known; those that are no process's are
- * passed over. The end of a child may come after that of its parent: which was first is decided by
- * their timestamps, because ends can come from two sources while the kernel collector takes over.
- * Without memory what was known is forgotten, see failure_chains_distrust(). */
+/* Adds an event, in order, with its command line if known; ignores events without a process. The
+ * end of a child may come after that of its parent, because ends can come from two sources while
+ * the kernel collector takes over: their timestamps decide which was first. Without memory all is
+ * dropped, see failure_chains_distrust(). */
 void failure_chains_note(struct failure_chains *chains, const struct process_event *event);
 
-/* What a member that lives is, by what it has executed; NULL: not known. Until the next event. */
+/* Returns the command line of a living process by its last exec; NULL: unknown. Valid until the
+ * next event. */
 const char *failure_chains_command(const struct failure_chains *chains, int64_t pid);
 
-/* Events were lost: of what lives now, no chain is known any more. */
+/* Events were lost: drops what is known of the living processes, which get no chain. */
 void failure_chains_distrust(struct failure_chains *chains);
 
-/* The run is over: nothing is remembered of it. */
+/* The run is over: drops all of it. */
 void failure_chains_forget_run(struct failure_chains *chains, const char *run_id);
 
-/* The chain that ends with a first process of the run that ended so: with `exit_code`, or by
- * `signal_num`, whichever is known; `pid` 0: whichever of them, the last, if none was started after
- * it. The list and its texts are placed in `arena`. 0, -ENOENT (no such end was seen) or -ENOMEM.
- */
+/* Finds the chain that ends with a first process of the run that ended with `exit_code` or by
+ * `signal_num`, whichever is known. `pid` 0: the last one, if none was started after it. The list
+ * and its texts are placed in `arena`. 0, -ENOENT (no such end) or -ENOMEM. */
 int failure_chains_find(const struct failure_chains *chains, const char *run_id, pid_t pid,
                         int64_t exit_code, int64_t signal_num, struct arena *arena,
                         struct process_event_list *ret);
