@@ -150,7 +150,7 @@ static int read_trace_options(const struct arguments *arguments, pid_t *ret)
 
 static int trace(const struct arguments *arguments, const struct config *config)
 {
-    char words[TRACE_WORDS_SIZE];
+    char words[TRACE_REASON_SIZE];
     pid_t pid = 0;
 
     int status = read_trace_options(arguments, &pid);

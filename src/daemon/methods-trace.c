@@ -44,7 +44,7 @@ static void finish(struct query *query)
 
 static void stop_waiting(struct daemon *daemon, struct query *query)
 {
-    tracing_forget(engine_tracing(daemon->engine), query);
+    tracing_cancel(engine_tracing(daemon->engine), query);
 }
 
 static void on_attached(void *context, const struct trace_answer *trace)
@@ -53,12 +53,12 @@ static void on_attached(void *context, const struct trace_answer *trace)
     struct json_writer *json = &query->answer->json;
 
     if (trace->error == -EACCES)
-        answer_fail(query->answer, RPC_NOT_PERMITTED, "%s", trace->words);
+        answer_fail(query->answer, RPC_NOT_PERMITTED, "%s", trace->reason);
     json_write_begin_object(json);
     json_write_key(json, "attached");
     json_write_bool(json, trace->error == 0);
     json_write_key(json, "reason");
-    json_write_string(json, trace->error ? trace->words : NULL);
+    json_write_string(json, trace->error ? trace->reason : NULL);
     json_write_key(json, "tracer_pid");
     if (trace->error)
         json_write_null(json);
@@ -170,7 +170,7 @@ static void on_detached(void *context, const struct trace_answer *trace)
     json_write_key(json, "file");
     json_write_string(json, trace->file);
     json_write_key(json, "reason");
-    json_write_string(json, trace->words);
+    json_write_string(json, trace->reason);
     json_write_end_object(json);
     finish(query);
 }

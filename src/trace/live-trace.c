@@ -19,7 +19,7 @@
 #include "trace/strace-output.h"
 #include "trace/tracing.h"
 
-/* Whoever reads what we write may be slow, and the loop must not wait for it: Ctrl-C comes there.
+/* The reader of the output may be slow; the loop must not wait for it, because it handles Ctrl-C.
  */
 #define WRITE_AGAIN_MSEC 20
 
@@ -31,23 +31,23 @@ struct live {
     struct alarm *alarm;
     struct strace_command command;
     struct trace_target target;
-    struct strace_output output; /* of what it says until it has attached */
-    struct text pending;         /* to be written */
-    size_t written;              /* of that */
+    struct strace_output output; /* until it has attached */
+    struct text pending;         /* not yet written */
+    size_t written;              /* bytes of it */
     int fd;
-    int error;        /* of writing */
-    bool is_stopping; /* what cannot be written at once is dropped */
-    char *words;
+    int error;        /* of the output */
+    bool is_stopping; /* output that would block is dropped */
+    char *reason;
 };
 
-static int refuse(struct live *live, int error, const char *format, ...) _printf_(3, 4);
+static int fail_with(struct live *live, int error, const char *format, ...) _printf_(3, 4);
 
-static int refuse(struct live *live, int error, const char *format, ...)
+static int fail_with(struct live *live, int error, const char *format, ...)
 {
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(live->words, TRACE_WORDS_SIZE, format, arguments);
+    vsnprintf(live->reason, TRACE_REASON_SIZE, format, arguments);
     va_end(arguments);
     return error;
 }
@@ -75,9 +75,9 @@ static void on_signal(void *context, const struct signalfd_siginfo *info)
     }
 }
 
-/* ---- what is written ---- */
+/* ---- output ---- */
 
-/* A pipe that has room at all has room for that much. */
+/* A pipe with any room has room for PIPE_BUF bytes. */
 static bool can_write(const struct live *live)
 {
     struct pollfd poll_fd = {.fd = live->fd, .events = POLLOUT};
@@ -98,7 +98,7 @@ static void write_pending(struct live *live)
         live->written = 0;
     }
     if (live->error && !live->is_stopping)
-        stop(live); /* nobody reads it any more, or the disk is full */
+        stop(live); /* no reader any more, or the disk is full */
     if (!live->helper || live->is_stopping)
         return;
     if (is_rest) {
@@ -118,16 +118,17 @@ static void on_piece(void *context, const char *bytes, size_t length)
 {
     struct live *live = context;
 
-    if (live->output.news != STRACE_ATTACHED) {
-        strace_output_take(&live->output, bytes, length);
-        if (live->output.news == STRACE_ATTACHED)
+    if (live->output.status != STRACE_ATTACHED) {
+        strace_output_add(&live->output, bytes, length);
+        if (live->output.status == STRACE_ATTACHED)
             helper_set_deadline(live->helper, 0);
     }
     text_append(&live->pending, bytes, length);
     if (text_error(&live->pending) < 0)
         live->error = -ENOMEM;
-    /* Why it could not attach is told once, by us; what floods before that is none of strace's. */
-    if (live->output.news == STRACE_ATTACHED)
+    /* The reason for a failure to attach is reported once, by sonde; a flood before that is not
+     * strace's. */
+    if (live->output.status == STRACE_ATTACHED)
         write_pending(live);
     else if (live->pending.length > STRACE_TABLE_MAX_BYTES)
         text_reset(&live->pending);
@@ -138,24 +139,24 @@ static void on_end(void *context, const struct helper_end *end)
     struct live *live = context;
 
     live->helper = NULL;
-    if (live->output.news != STRACE_ATTACHED)
+    if (live->output.status != STRACE_ATTACHED)
         text_reset(&live->pending);
     if (end->report.error)
-        refuse(live, 0, "%.150s cannot be executed: %s", live->command.program,
-               strerror(end->report.error));
+        fail_with(live, 0, "%.150s cannot be executed: %s", live->command.program,
+                  strerror(end->report.error));
 }
 
-/* ---- from start to end ---- */
+/* ---- life cycle ---- */
 
 static int check(struct live *live, pid_t pid)
 {
-    int r = trace_target_read(pid, INT_UNKNOWN, &live->target, live->words);
+    int r = trace_target_read(pid, INT_UNKNOWN, &live->target, live->reason);
     if (r < 0)
         return r;
     if (live->target.tracer_pid)
-        return trace_target_is_taken(&live->target, live->words);
+        return trace_target_busy(&live->target, live->reason);
     if (helper_find("strace", live->command.program, sizeof(live->command.program)) < 0)
-        return trace_target_lacks_strace(live->words);
+        return trace_target_no_strace(live->reason);
     live->output.pid = pid;
     return 0;
 }
@@ -180,11 +181,13 @@ static int start(struct live *live)
 static int result_of(struct live *live)
 {
     if (live->error && live->error != -EPIPE)
-        return refuse(live, live->error, "the trace cannot be written: %s", strerror(-live->error));
-    if (live->output.news == STRACE_ATTACHED || live->words[0])
-        return live->words[0] ? -EIO : 0;
-    return refuse(live, -EPERM, "strace could not attach to process %d%s%s", (int)live->target.pid,
-                  live->output.words[0] ? ": " : "", live->output.words);
+        return fail_with(live, live->error, "the trace cannot be written: %s",
+                         strerror(-live->error));
+    if (live->output.status == STRACE_ATTACHED || live->reason[0])
+        return live->reason[0] ? -EIO : 0;
+    return fail_with(live, -EPERM, "strace could not attach to process %d%s%s",
+                     (int)live->target.pid, live->output.message[0] ? ": " : "",
+                     live->output.message);
 }
 
 static int run(struct live *live)
@@ -198,10 +201,11 @@ static int run(struct live *live)
         r = start(live);
     while (r == 0 && live->helper)
         uv_run(&live->loop, UV_RUN_ONCE);
-    /* What it said last goes out as well, unless nobody wants it. */
+    /* Writes the last output, unless the user stopped it. */
     while (r == 0 && live->written < live->pending.length && !live->error && !live->is_stopping)
         uv_run(&live->loop, UV_RUN_ONCE);
-    return r < 0 ? refuse(live, r, "strace cannot be started: %s", strerror(-r)) : result_of(live);
+    return r < 0 ? fail_with(live, r, "strace cannot be started: %s", strerror(-r))
+                 : result_of(live);
 }
 
 static void shut_down(struct live *live)
@@ -218,17 +222,17 @@ static void shut_down(struct live *live)
 static int open_output(struct live *live, const char *path)
 {
     live->fd = path ? fd_open_output(path, O_CREAT | O_TRUNC, 0600) : STDOUT_FILENO;
-    return live->fd < 0
-               ? refuse(live, live->fd, "%.150s cannot be written: %s", path, strerror(-live->fd))
-               : 0;
+    return live->fd < 0 ? fail_with(live, live->fd, "%.150s cannot be written: %s", path,
+                                    strerror(-live->fd))
+                        : 0;
 }
 
-int live_trace(pid_t pid, const char *path, char words[static TRACE_WORDS_SIZE])
+int live_trace(pid_t pid, const char *path, char reason[static TRACE_REASON_SIZE])
 {
-    struct live live = {.words = words};
+    struct live live = {.reason = reason};
     struct signal_state original;
 
-    words[0] = '\0';
+    reason[0] = '\0';
     int r = check(&live, pid);
     if (r == 0)
         r = open_output(&live, path);
@@ -236,7 +240,7 @@ int live_trace(pid_t pid, const char *path, char words[static TRACE_WORDS_SIZE])
         return r;
     r = uv_loop_init(&live.loop);
     if (r < 0) {
-        refuse(&live, r, "%s", strerror(-r));
+        fail_with(&live, r, "%s", strerror(-r));
     } else {
         signals_take_over(&original);
         r = run(&live);

@@ -1,13 +1,12 @@
-/* A full trace of one process, as it happens: `sonde top --trace`. In a loop of its own, with no
- * daemon. */
+/* A full trace of one process, live: `sonde top --trace`. Has a loop of its own, without a daemon.
+ */
 #pragma once
 
 #include <sys/types.h>
 
 #include "trace/trace-target.h"
 
-/* To a file, which is emptied if it is there, or to stdout (NULL). Blocks until the process has
- * ended, a signal such as Ctrl-C asks for the end, or nobody reads what is written; the process
- * lives on. strace is killed if it does not detach. 0 or a negative errno, with words for a person.
- */
-int live_trace(pid_t pid, const char *path, char words[static TRACE_WORDS_SIZE]);
+/* Writes to a file, which is truncated, or to stdout (NULL). Blocks until the process has ended, a
+ * signal such as Ctrl-C arrives, or the output cannot be written; the process continues. strace is
+ * killed if it does not detach. 0, or a negative errno with the reason. */
+int live_trace(pid_t pid, const char *path, char reason[static TRACE_REASON_SIZE]);

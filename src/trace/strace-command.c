@@ -5,12 +5,12 @@
 
 #include "base/macros.h"
 
-static void set_words(struct strace_command *command, pid_t pid, const char *const *words,
-                      size_t count)
+static void set_arguments(struct strace_command *command, pid_t pid, const char *const *arguments,
+                          size_t count)
 {
     snprintf(command->pid, sizeof(command->pid), "%d", (int)pid);
     command->argv[0] = command->program;
-    memcpy(&command->argv[1], words, count * sizeof(*words));
+    memcpy(&command->argv[1], arguments, count * sizeof(*arguments));
     command->argv[count + 1] = "-p";
     command->argv[count + 2] = command->pid;
     command->argv[count + 3] = NULL;
@@ -18,22 +18,22 @@ static void set_words(struct strace_command *command, pid_t pid, const char *con
 
 void strace_command_summary(struct strace_command *command, pid_t pid)
 {
-    static const char *const words[] = {"-c", "-w", "-f"};
+    static const char *const arguments[] = {"-c", "-w", "-f"};
 
-    set_words(command, pid, words, ARRAY_SIZE(words));
+    set_arguments(command, pid, arguments, ARRAY_SIZE(arguments));
 }
 
-/* Its own words, such as that it has attached, go to stderr; calls go where we say. */
+/* Messages such as "attached" go to stderr; the calls go to the file of -o. */
 void strace_command_full(struct strace_command *command, pid_t pid)
 {
-    static const char *const words[] = {"-f", "-tt", "-o", "/dev/stdout"};
+    static const char *const arguments[] = {"-f", "-tt", "-o", "/dev/stdout"};
 
-    set_words(command, pid, words, ARRAY_SIZE(words));
+    set_arguments(command, pid, arguments, ARRAY_SIZE(arguments));
 }
 
 void strace_command_stream(struct strace_command *command, pid_t pid)
 {
-    static const char *const words[] = {"-f", "-tt"};
+    static const char *const arguments[] = {"-f", "-tt"};
 
-    set_words(command, pid, words, ARRAY_SIZE(words));
+    set_arguments(command, pid, arguments, ARRAY_SIZE(arguments));
 }

@@ -13,9 +13,9 @@ static bool has_text(const char *bytes, size_t length, const char *text)
     return memmem(bytes, length, text, strlen(text)) != NULL;
 }
 
-/* Steps over "strace: ", or "/usr/bin/strace: ": it signs by the name that it was started by. What
- * else is in its stderr is not its own word. */
-static bool take_signature(const char **bytes, size_t *length)
+/* Skips "strace: " or "/usr/bin/strace: ", the name that it was started by. Other lines of its
+ * stderr are not messages of strace. */
+static bool skip_name(const char **bytes, size_t *length)
 {
     static const char mark[] = "strace: ";
     const char *found = memmem(*bytes, *length, mark, strlen(mark));
@@ -31,20 +31,20 @@ static bool take_signature(const char **bytes, size_t *length)
 /* "Process 916 attached", "Process 916 attached with 8 threads". */
 static bool is_attachment(const char *bytes, size_t length, pid_t pid)
 {
-    char words[64];
+    char message[64];
 
-    snprintf(words, sizeof(words), "Process %d attached", (int)pid);
-    return length >= strlen(words) && memcmp(bytes, words, strlen(words)) == 0;
+    snprintf(message, sizeof(message), "Process %d attached", (int)pid);
+    return length >= strlen(message) && memcmp(bytes, message, strlen(message)) == 0;
 }
 
-/* "attach: ptrace(PTRACE_SEIZE, 916): Operation not permitted", "Could not attach to process". What
- * speaks of something else is a remark ("Exit of unknown pid 9 ignored"). */
-static enum strace_news news_of(const char *bytes, size_t length, pid_t pid)
+/* "attach: ptrace(PTRACE_SEIZE, 916): Operation not permitted", "Could not attach to process".
+ * Other messages are ignored ("Exit of unknown pid 9 ignored"). */
+static enum strace_status status_of(const char *bytes, size_t length, pid_t pid)
 {
     if (is_attachment(bytes, length, pid))
         return STRACE_ATTACHED;
     if (!has_text(bytes, length, "attach: ") && !has_text(bytes, length, "not attach"))
-        return STRACE_SILENT;
+        return STRACE_PENDING;
     if (has_text(bytes, length, "No such process"))
         return STRACE_GONE;
     if (has_text(bytes, length, "not permitted") || has_text(bytes, length, "Permission denied"))
@@ -52,23 +52,23 @@ static enum strace_news news_of(const char *bytes, size_t length, pid_t pid)
     return STRACE_FAILED;
 }
 
-static void take_remark(struct strace_output *output, const char *bytes, size_t length)
+static void parse_message(struct strace_output *output, const char *bytes, size_t length)
 {
-    enum strace_news news = news_of(bytes, length, output->pid);
+    enum strace_status status = status_of(bytes, length, output->pid);
 
-    if (news == STRACE_SILENT || output->news == STRACE_ATTACHED)
+    if (status == STRACE_PENDING || output->status == STRACE_ATTACHED)
         return;
-    output->news = news;
-    utf8_clean(output->words, sizeof(output->words), bytes, length);
+    output->status = status;
+    utf8_clean(output->message, sizeof(output->message), bytes, length);
 }
 
-static void take_line(struct strace_output *output, const char *bytes, size_t length)
+static void add_line(struct strace_output *output, const char *bytes, size_t length)
 {
-    const char *signed_bytes = bytes;
-    size_t signed_length = length;
+    const char *message = bytes;
+    size_t message_length = length;
 
-    if (take_signature(&signed_bytes, &signed_length)) {
-        take_remark(output, signed_bytes, signed_length);
+    if (skip_name(&message, &message_length)) {
+        parse_message(output, message, message_length);
         return;
     }
     if (output->table.length + length >= STRACE_TABLE_MAX_BYTES) {
@@ -79,8 +79,8 @@ static void take_line(struct strace_output *output, const char *bytes, size_t le
     text_append_char(&output->table, '\n');
 }
 
-/* The rest of a line, or a part of it. */
-static void take_part(struct strace_output *output, const char *bytes, size_t length, bool is_end)
+/* Adds a part of a line, or its end. */
+static void add_part(struct strace_output *output, const char *bytes, size_t length, bool is_end)
 {
     output->is_overlong |= output->line.length + length > STRACE_LINE_MAX_BYTES;
     if (!output->is_overlong)
@@ -88,18 +88,18 @@ static void take_part(struct strace_output *output, const char *bytes, size_t le
     if (!is_end)
         return;
     if (!output->is_overlong)
-        take_line(output, text_string(&output->line), output->line.length);
+        add_line(output, text_string(&output->line), output->line.length);
     output->is_overlong = false;
     text_reset(&output->line);
 }
 
-void strace_output_take(struct strace_output *output, const char *bytes, size_t length)
+void strace_output_add(struct strace_output *output, const char *bytes, size_t length)
 {
     const char *at = bytes, *end = bytes + length, *newline;
 
     for (; at < end && (newline = memchr(at, '\n', (size_t)(end - at))); at = newline + 1)
-        take_part(output, at, (size_t)(newline - at), true);
-    take_part(output, at, (size_t)(end - at), false);
+        add_part(output, at, (size_t)(newline - at), true);
+    add_part(output, at, (size_t)(end - at), false);
 }
 
 int strace_output_parse(struct strace_output *output, struct syscall_profile *ret)

@@ -1,5 +1,5 @@
-/* What strace says, piece by piece: whether it has attached, or why not; then its table. Remarks on
- * each process that it meets are passed over, so that a target may fork as often as it likes. */
+/* Parses the output of strace in pieces: whether it has attached, or why not; then its table.
+ * Messages about each process are ignored, so that a target may fork any number of times. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,32 +9,32 @@
 #include "base/text.h"
 #include "model/syscall-profile.h"
 
-enum strace_news {
-    STRACE_SILENT,   /* nothing of interest yet */
-    STRACE_ATTACHED, /* to the process that it was told to */
-    STRACE_REFUSED,  /* by the kernel, for lack of rights, or because another tracer has it */
-    STRACE_GONE,     /* there is no such process any more */
-    STRACE_FAILED,   /* anything else: see the words */
+enum strace_status {
+    STRACE_PENDING,  /* not known yet */
+    STRACE_ATTACHED, /* to the requested process */
+    STRACE_REFUSED,  /* by the kernel: no permission, or another tracer */
+    STRACE_GONE,     /* the process is gone */
+    STRACE_FAILED,   /* see the message */
 };
 
 /* A table has a line for each of some 400 calls. */
 #define STRACE_TABLE_MAX_BYTES (256 * 1024)
-/* No line of it is longer; what is, is none of strace's. */
+/* strace prints no longer lines. */
 #define STRACE_LINE_MAX_BYTES 1024
 
 /* Zero-initialised, but for the pid, is empty. */
 struct strace_output {
-    pid_t pid; /* that it is told to attach to */
-    enum strace_news news;
-    char words[192];   /* of a failure, cleaned */
-    struct text table; /* lines that strace has not signed */
-    struct text line;  /* that is not complete yet */
-    bool is_overlong;  /* … and too long to be one: passed over up to its end */
-    bool was_cut;      /* it said more than a table can have */
+    pid_t pid; /* the target */
+    enum strace_status status;
+    char message[192]; /* of a failure, as clean UTF-8 */
+    struct text table; /* lines without strace's name */
+    struct text line;  /* incomplete line */
+    bool is_overlong;  /* … which is too long: skipped to its end */
+    bool was_cut;      /* more output than a table can have */
 };
 
-/* Once it has attached, that stays the news. */
-void strace_output_take(struct strace_output *output, const char *bytes, size_t length);
-/* All has been said: what was counted. 0, -ENODATA (there is no table) or -ENOMEM. */
+/* Adds output. Once attached, the status stays. */
+void strace_output_add(struct strace_output *output, const char *bytes, size_t length);
+/* Parses the table at the end. 0, -ENODATA (no table) or -ENOMEM. */
 int strace_output_parse(struct strace_output *output, struct syscall_profile *ret);
 void strace_output_done(struct strace_output *output);

@@ -21,14 +21,14 @@ enum column {
 };
 
 static const char *const column_titles[COLUMN_COUNT] = {
-    [COLUMN_SHARE] = "%", /* "% time": its second word is passed over */
+    [COLUMN_SHARE] = "%", /* "% time": its second word is skipped */
     [COLUMN_SECONDS] = "seconds", [COLUMN_SHORTEST] = "shortest",
     [COLUMN_LONGEST] = "longest", [COLUMN_AVERAGE] = "usecs/call",
     [COLUMN_CALLS] = "calls",     [COLUMN_ERRORS] = "errors",
     [COLUMN_NAME] = "syscall",
 };
 
-/* No table has more words in a line; what has is none. */
+/* No line of a table has more words. */
 #define WORDS_MAX 10
 /* The longest name of a call, and any number, fits. */
 #define WORD_MAX_BYTES 63
@@ -88,7 +88,7 @@ static bool copy_word(const struct word *word, char into[static WORD_MAX_BYTES +
     return true;
 }
 
-/* Some locales write a comma; none writes both. */
+/* Some locales use a decimal comma; none uses both. */
 static int parse_real(const struct word *word, double *ret)
 {
     char text[WORD_MAX_BYTES + 1];
@@ -132,8 +132,7 @@ static int find_column(const struct word *word)
     return -1;
 }
 
-/* Whether the line is a header: nothing but titles, those of the name and of the calls among them.
- */
+/* Whether the line is a header: only titles, with those of the name and of the calls. */
 static bool parse_header(const struct line *line, struct table *ret)
 {
     struct table table = {.count = 0};
@@ -153,7 +152,7 @@ static bool parse_header(const struct line *line, struct table *ret)
     return true;
 }
 
-/* Which word stands in which column. Where no call has failed, the column of errors is blank. */
+/* Assigns words to columns. The column of errors is blank for calls without errors. */
 static bool place_words(const struct table *table, const struct line *line,
                         const struct word *ret[COLUMN_COUNT])
 {
@@ -168,7 +167,7 @@ static bool place_words(const struct table *table, const struct line *line,
     return true;
 }
 
-/* The time of all calls; without it, of one; without that, the share stands for it. */
+/* The time of all calls; without that column, of one; without that, the share. */
 static int parse_time(const struct word *const words[COLUMN_COUNT], uint64_t calls,
                       uint64_t *ret_ns)
 {
@@ -207,7 +206,7 @@ static int parse_row(const struct table *table, const struct line *line, struct 
     return 0;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole table ---- */
 
 static int add_row(const struct table *table, const struct line *line,
                    struct syscall_profile *profile)
@@ -222,7 +221,7 @@ static int parse_line(struct table *table, const struct line *line, struct sysca
     if (parse_header(line, table))
         return 0;
     if (table->count && is_rule(line)) {
-        if (table->is_open) /* below it is the total */
+        if (table->is_open) /* the total follows */
             table->count = 0;
         table->is_open = !table->is_open;
         return 0;

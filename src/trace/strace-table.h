@@ -6,15 +6,14 @@
  *     ------ ----------- ----------- --------- --------- ----------------
  *     100.00    0.233860          49      4716           total
  *
- * in whatever columns and order its header names (`-U`), with a point or a comma for decimals, and
- * with whatever was said before it or after. */
+ * with any columns in any order (`-U`), with a decimal point or comma, and with other output before
+ * and after it. */
 #pragma once
 
 #include <stddef.h>
 
 #include "model/syscall-profile.h"
 
-/* Adds what the tables say; the times are those that were measured, wall time with `-w`. 0;
- * -ENODATA: there is no table with names and calls; or -ENOMEM. Lines that make no sense are passed
- * over. */
+/* Adds the tables to the profile; the times are the measured ones, wall time with `-w`. Returns 0,
+ * -ENODATA (no table with names and calls) or -ENOMEM. Invalid lines are skipped. */
 int strace_table_parse(const char *bytes, size_t length, struct syscall_profile *profile);

@@ -11,44 +11,44 @@
 #include "model/field.h"
 #include "probe/process-lookup.h"
 
-static int refuse(char *words, int error, const char *format, ...) _printf_(3, 4);
+static int fail_with(char *reason, int error, const char *format, ...) _printf_(3, 4);
 
-static int refuse(char *words, int error, const char *format, ...)
+static int fail_with(char *reason, int error, const char *format, ...)
 {
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(words, TRACE_WORDS_SIZE, format, arguments);
+    vsnprintf(reason, TRACE_REASON_SIZE, format, arguments);
     va_end(arguments);
     return error;
 }
 
-static int check_user(const struct proc_status *status, pid_t pid, int64_t uid, char *words)
+static int check_user(const struct proc_status *status, pid_t pid, int64_t uid, char *reason)
 {
     bool is_others = (int_is_known(uid) && status->uid != uid) ||
                      (geteuid() != 0 && status->uid != (int64_t)geteuid());
 
     if (is_others)
-        return refuse(words, -EACCES, "process %d belongs to another user", (int)pid);
-    /* The kernel would refuse its user as well. */
+        return fail_with(reason, -EACCES, "process %d belongs to another user", (int)pid);
+    /* The kernel would not let its user trace it either. */
     if (!status->has_one_user || !int_is_known(status->gid))
-        return refuse(words, -EPERM,
-                      "process %d runs with other rights than its user's, and is not traced",
-                      (int)pid);
+        return fail_with(reason, -EPERM,
+                         "process %d runs with other rights than its user's and cannot be traced",
+                         (int)pid);
     return 0;
 }
 
-static int check_kind(const struct proc_status *status, pid_t pid, char *words)
+static int check_kind(const struct proc_status *status, pid_t pid, char *reason)
 {
     if (int_is_known(status->tgid) && status->tgid != pid)
-        return refuse(words, -EINVAL, "%d is a thread of process %lld: name that", (int)pid,
-                      (long long)status->tgid);
+        return fail_with(reason, -EINVAL, "%d is a thread of process %lld: use that pid", (int)pid,
+                         (long long)status->tgid);
     if (pid == getpid())
-        return refuse(words, -EINVAL, "process %d is sonde itself", (int)pid);
+        return fail_with(reason, -EINVAL, "process %d is sonde itself", (int)pid);
     return 0;
 }
 
-static int read_status(pid_t pid, uint64_t *ret_start_ticks, struct proc_status *ret, char *words)
+static int read_status(pid_t pid, uint64_t *ret_start_ticks, struct proc_status *ret, char *reason)
 {
     struct proc_stat stat;
 
@@ -56,25 +56,25 @@ static int read_status(pid_t pid, uint64_t *ret_start_ticks, struct proc_status 
     if (r == 0)
         r = process_lookup_stat(PROC_ROOT, pid, &stat);
     if (r == -ESRCH || r == -ENOENT)
-        return refuse(words, -ESRCH, "process %d is gone", (int)pid);
+        return fail_with(reason, -ESRCH, "process %d is gone", (int)pid);
     if (r < 0)
-        return refuse(words, r, "process %d cannot be looked at: %s", (int)pid, strerror(-r));
+        return fail_with(reason, r, "process %d cannot be read: %s", (int)pid, strerror(-r));
     if (stat.state == 'Z' || stat.state == 'X')
-        return refuse(words, -ESRCH, "process %d has ended, and only waits to be reaped", (int)pid);
+        return fail_with(reason, -ESRCH, "process %d has ended and waits to be reaped", (int)pid);
     return 0;
 }
 
 int trace_target_read(pid_t pid, int64_t uid, struct trace_target *ret,
-                      char words[static TRACE_WORDS_SIZE])
+                      char reason[static TRACE_REASON_SIZE])
 {
     struct proc_status status;
     uint64_t start_ticks;
 
-    int r = read_status(pid, &start_ticks, &status, words);
+    int r = read_status(pid, &start_ticks, &status, reason);
     if (r == 0)
-        r = check_user(&status, pid, uid, words);
+        r = check_user(&status, pid, uid, reason);
     if (r == 0)
-        r = check_kind(&status, pid, words);
+        r = check_kind(&status, pid, reason);
     if (r < 0)
         return r;
     bool is_ours = status.uid == (int64_t)geteuid() && status.gid == (int64_t)getegid();
@@ -88,19 +88,20 @@ int trace_target_read(pid_t pid, int64_t uid, struct trace_target *ret,
     return 0;
 }
 
-/* By its short name: the command line may be another user's. */
-int trace_target_is_taken(const struct trace_target *target, char words[static TRACE_WORDS_SIZE])
+/* Uses the short name: the command line may belong to another user. */
+int trace_target_busy(const struct trace_target *target, char reason[static TRACE_REASON_SIZE])
 {
     struct proc_stat stat;
     bool is_there = process_lookup_stat(PROC_ROOT, target->tracer_pid, &stat) == 0;
 
-    return refuse(words, -EBUSY, "process %d is traced already, by process %d (%s)",
-                  (int)target->pid, (int)target->tracer_pid, is_there ? stat.name : "gone");
+    return fail_with(reason, -EBUSY, "process %d is traced already, by process %d (%s)",
+                     (int)target->pid, (int)target->tracer_pid, is_there ? stat.name : "gone");
 }
 
-int trace_target_lacks_strace(char words[static TRACE_WORDS_SIZE])
+int trace_target_no_strace(char reason[static TRACE_REASON_SIZE])
 {
-    return refuse(words, -ENOENT,
-                  "strace is not installed, or not in a directory of PATH that only root and this"
-                  " user can write");
+    return fail_with(
+        reason, -ENOENT,
+        "strace is not installed, or not in a directory of PATH that only root and this"
+        " user can write");
 }

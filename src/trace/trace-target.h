@@ -1,5 +1,5 @@
-/* Whether a process can be traced, and as which user: asked before strace is, so that the answer is
- * a clear one. */
+/* Checks whether a process can be traced, and as which user, before strace starts, so that errors
+ * are clear. */
 #pragma once
 
 #include <stddef.h>
@@ -7,22 +7,22 @@
 
 #include "loop/spawn.h"
 
-#define TRACE_WORDS_SIZE 256
+#define TRACE_REASON_SIZE 256
 
 struct trace_target {
     pid_t pid;
     uint64_t start_ticks;
-    struct spawn_user user; /* whose it is */
-    bool needs_user;        /* strace has to become that user: it is not ours */
+    struct spawn_user user; /* its owner */
+    bool needs_user;        /* strace must run as that user */
     pid_t tracer_pid;       /* 0: none */
 };
 
-/* `uid` is whose it must be; INT_UNKNOWN: anybody's. 0; -ESRCH (it is gone, or has ended); -EACCES:
- * it is another's; -EPERM: it has other rights than its user; or another negative errno. With words
- * for all but 0. */
+/* `uid` is the required owner; INT_UNKNOWN: any. Returns 0; -ESRCH (gone, or ended); -EACCES
+ * (another user's); -EPERM (runs with other rights than its user's); or another negative errno;
+ * with the reason for all but 0. */
 int trace_target_read(pid_t pid, int64_t uid, struct trace_target *ret,
-                      char words[static TRACE_WORDS_SIZE]);
-/* Somebody else traces it: -EBUSY, with words. */
-int trace_target_is_taken(const struct trace_target *target, char words[static TRACE_WORDS_SIZE]);
-/* There is no strace: -ENOENT, with words. */
-int trace_target_lacks_strace(char words[static TRACE_WORDS_SIZE]);
+                      char reason[static TRACE_REASON_SIZE]);
+/* Sets the reason and returns -EBUSY: another tracer is attached. */
+int trace_target_busy(const struct trace_target *target, char reason[static TRACE_REASON_SIZE]);
+/* Sets the reason and returns -ENOENT: strace is not installed. */
+int trace_target_no_strace(char reason[static TRACE_REASON_SIZE]);

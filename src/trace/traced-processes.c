@@ -43,7 +43,7 @@ void traced_processes_add(struct traced_processes *processes, pid_t pid, uint64_
     if (process->start_ticks != start_ticks)
         syscall_profile_clear(&process->calls);
     process->start_ticks = start_ticks;
-    process->told_ns = now_ns;
+    process->reported_ns = now_ns;
     process->is_shown = false;
     process->seen = processes->snapshots;
     syscall_profile_add_all(&process->calls, calls);
@@ -74,8 +74,8 @@ static int fill_row(struct traced_processes *processes, struct process_metric *m
                                         &metric->syscall_counts);
 }
 
-/* Those that no snapshot has any more are gone. */
-static void forget_gone(struct traced_processes *processes)
+/* Drops processes that are no longer in the snapshots. */
+static void drop_gone(struct traced_processes *processes)
 {
     size_t position = 0;
 
@@ -97,6 +97,6 @@ int traced_processes_fill(struct traced_processes *processes, struct snapshot *s
     processes->snapshots++;
     for (size_t i = 0; i < snapshot->processes.count && r == 0; i++)
         r = fill_row(processes, &snapshot->processes.items[i], &snapshot->arena);
-    forget_gone(processes);
+    drop_gone(processes);
     return r;
 }

@@ -29,8 +29,8 @@ const struct traced_run *traced_runs_find(const struct traced_runs *runs, const 
     return find(runs, run);
 }
 
-/* Whatever points to it does so no longer. */
-static void forget(struct traced_runs *runs, const struct traced_run *gone)
+/* Removes it, and the references to it. */
+static void unlink_run(struct traced_runs *runs, const struct traced_run *gone)
 {
     size_t kept = 0;
 
@@ -93,7 +93,7 @@ int traced_runs_end(struct traced_runs *runs, struct traced_run *run,
             on_late(context, run);
         if (run->tracers)
             continue;
-        forget(runs, run);
+        unlink_run(runs, run);
         free_run(run);
     }
     return r;
@@ -109,6 +109,6 @@ void traced_runs_over(struct traced_runs *runs, const struct run *run, bool is_c
     entry->is_counted = is_counted;
     if (entry->tracers)
         return;
-    forget(runs, entry);
+    unlink_run(runs, entry);
     free_run(entry);
 }

@@ -1,5 +1,5 @@
-/* What tracers have told of runs: added up by run, and kept until the last tracer of a run has
- * told, which may be after the run itself is over. */
+/* System calls that tracers counted, by run; kept until the last tracer of a run has reported,
+ * which may be after the end of the run. */
 #pragma once
 
 #include "base/vec.h"
@@ -9,9 +9,9 @@
 struct traced_run {
     char run_id[UUID_TEXT_SIZE];
     const struct run *run;     /* NULL: it is over */
-    struct traced_run *parent; /* that it was started in; NULL: none, or not known any more */
-    bool is_counted;           /* by others, and better */
-    size_t tracers;            /* that have not told yet, those of runs within it included */
+    struct traced_run *parent; /* the run that it was started in; NULL: none, or over */
+    bool is_counted;           /* by the kernel, which is better */
+    size_t tracers;            /* that have not reported yet, including those of inner runs */
     struct syscall_profile calls;
 };
 
@@ -23,12 +23,12 @@ struct traced_runs {
 void traced_runs_done(struct traced_runs *runs);
 
 const struct traced_run *traced_runs_find(const struct traced_runs *runs, const struct run *run);
-/* A tracer begins, of a process of that run. NULL without memory. */
+/* A tracer of a process of the run begins. NULL without memory. */
 struct traced_run *traced_runs_begin(struct traced_runs *runs, const struct run *run);
-/* It has told; each run that is over is handed to `on_late`, and forgotten if it has no others. 0
- * or -ENOMEM. */
+/* It has reported. Passes each run that is over to `on_late`, and frees it if it has no other
+ * tracer. 0 or -ENOMEM. */
 int traced_runs_end(struct traced_runs *runs, struct traced_run *run,
                     const struct syscall_profile *calls,
                     void (*on_late)(void *context, const struct traced_run *run), void *context);
-/* The run is over; `is_counted`: what is told of it from now on is not of interest. */
+/* The run is over; `is_counted`: later reports are ignored. */
 void traced_runs_over(struct traced_runs *runs, const struct run *run, bool is_counted);

@@ -14,7 +14,7 @@
 
 struct waiter {
     struct waiter *next;
-    bool wants_end; /* else that it has attached */
+    bool wants_end; /* else the attachment */
     trace_fn on_answer;
     void *context;
 };
@@ -23,32 +23,32 @@ struct tracer {
     struct tracing *tracing;
     struct tracer *next;
     struct trace_target target;
-    struct traced_run *run; /* NULL: of none */
-    char *file;             /* of a full trace; NULL: it counts */
+    struct traced_run *run; /* NULL: none */
+    char *file;             /* of a full trace; NULL: counts */
     struct helper *helper;
     struct strace_output output;
     bool is_attached;
     bool is_ending;
-    bool was_followed; /* nobody has asked for it */
+    bool was_followed; /* attached by tracing_follow() */
     struct waiter *waiters;
 };
 
 struct tracing {
     struct tracing_options options;
-    struct strace_command command; /* its program is "" until it is found */
+    struct strace_command command; /* its program is "" until found */
     struct tracer *tracers;
     struct traced_runs runs;
     struct traced_processes processes;
     bool is_stopping;
     uint64_t failures;
-    char failure[TRACE_WORDS_SIZE];
+    char failure[TRACE_REASON_SIZE];
 };
 
 /* ---- answers ---- */
 
-static void answer_error(trace_fn on_answer, void *context, int error, const char *words)
+static void answer_error(trace_fn on_answer, void *context, int error, const char *reason)
 {
-    on_answer(context, &(struct trace_answer){.error = error, .words = words});
+    on_answer(context, &(struct trace_answer){.error = error, .reason = reason});
 }
 
 static struct trace_answer success_of(const struct tracer *tracer)
@@ -65,11 +65,11 @@ static bool has_room_for_waiter(const struct tracer *tracer)
     return count < TRACE_WAITERS_MAX;
 }
 
-/* Whoever cannot wait is told so. */
+/* Adds a waiting request, or answers with an error. */
 static void wait_for(struct tracer *tracer, bool wants_end, trace_fn on_answer, void *context)
 {
     if (!has_room_for_waiter(tracer)) {
-        answer_error(on_answer, context, -EAGAIN, "too many wait for its tracer already");
+        answer_error(on_answer, context, -EAGAIN, "too many requests wait for its tracer already");
         return;
     }
     struct waiter *waiter = malloc(sizeof(*waiter));
@@ -84,15 +84,15 @@ static void wait_for(struct tracer *tracer, bool wants_end, trace_fn on_answer, 
     tracer->waiters = waiter;
 }
 
-/* Those who wait for its end as well, or only those who wait until it has attached. An answer may
- * lead to the next question, which may be for the same tracer. */
+/* Answers the requests that wait for the attachment, or all if it has ended. An answer may lead to
+ * the next request, for the same tracer. */
 static void answer_waiters(struct tracer *tracer, bool has_ended, const struct trace_answer *answer)
 {
-    struct waiter *asked = tracer->waiters, *waiter;
+    struct waiter *waiting = tracer->waiters, *waiter;
 
     tracer->waiters = NULL;
-    while ((waiter = asked)) {
-        asked = waiter->next;
+    while ((waiter = waiting)) {
+        waiting = waiter->next;
         if (waiter->wants_end && !has_ended) {
             waiter->next = tracer->waiters;
             tracer->waiters = waiter;
@@ -103,7 +103,7 @@ static void answer_waiters(struct tracer *tracer, bool has_ended, const struct t
     }
 }
 
-void tracing_forget(struct tracing *tracing, const void *context)
+void tracing_cancel(struct tracing *tracing, const void *context)
 {
     for (struct tracer *tracer = tracing->tracers; tracer; tracer = tracer->next) {
         struct waiter **link = &tracer->waiters, *waiter;
@@ -145,7 +145,7 @@ static void tracer_free(struct tracer *tracer)
     free(tracer);
 }
 
-static void forget_tracer(struct tracer *tracer)
+static void unlink_tracer(struct tracer *tracer)
 {
     struct tracer **link = &tracer->tracing->tracers;
 
@@ -164,10 +164,10 @@ static void on_piece(void *context, const char *bytes, size_t length)
 {
     struct tracer *tracer = context;
 
-    strace_output_take(&tracer->output, bytes, length);
+    strace_output_add(&tracer->output, bytes, length);
     if (tracer->output.was_cut)
-        stop(tracer, TRACE_DETACH_MSEC); /* whatever that is, it is no table */
-    if (tracer->is_attached || tracer->output.news != STRACE_ATTACHED)
+        stop(tracer, TRACE_DETACH_MSEC); /* that is no table */
+    if (tracer->is_attached || tracer->output.status != STRACE_ATTACHED)
         return;
     tracer->is_attached = true;
     helper_set_deadline(tracer->helper, 0);
@@ -175,63 +175,64 @@ static void on_piece(void *context, const char *bytes, size_t length)
     answer_waiters(tracer, false, &answer);
 }
 
-/* What went wrong with the start of strace, in words. */
+/* Writes why strace could not be started. */
 static int explain_start(const struct tracer *tracer, const struct spawn_report *report,
-                         char words[TRACE_WORDS_SIZE])
+                         char reason[TRACE_REASON_SIZE])
 {
     const char *why = strerror(report->error);
 
     switch (report->step) {
     case SPAWN_STEP_FILE:
-        snprintf(words, TRACE_WORDS_SIZE, "the trace cannot be written to a new file %.150s: %s",
+        snprintf(reason, TRACE_REASON_SIZE, "the trace cannot be written to a new file %.150s: %s",
                  tracer->file, report->error == ELOOP ? "there is a link on the way to it" : why);
         break;
     case SPAWN_STEP_EXEC:
-        snprintf(words, TRACE_WORDS_SIZE, "%.150s cannot be executed: %s",
+        snprintf(reason, TRACE_REASON_SIZE, "%.150s cannot be executed: %s",
                  tracer->tracing->command.program, why);
         break;
     default:
-        snprintf(words, TRACE_WORDS_SIZE, "strace cannot be started for process %d: %s",
+        snprintf(reason, TRACE_REASON_SIZE, "strace cannot be started for process %d: %s",
                  (int)tracer->target.pid, why);
         break;
     }
     return -EIO;
 }
 
-/* Why it has not attached, in words. */
+/* Writes why it did not attach. */
 static int explain(const struct tracer *tracer, const struct helper_end *end,
-                   char words[TRACE_WORDS_SIZE])
+                   char reason[TRACE_REASON_SIZE])
 {
-    const char *said = tracer->output.words;
+    const char *message = tracer->output.message;
     int pid = (int)tracer->target.pid;
 
     if (end->report.error)
-        return explain_start(tracer, &end->report, words);
-    switch (tracer->output.news) {
-    case STRACE_GONE: snprintf(words, TRACE_WORDS_SIZE, "process %d is gone", pid); return -ESRCH;
+        return explain_start(tracer, &end->report, reason);
+    switch (tracer->output.status) {
+    case STRACE_GONE: snprintf(reason, TRACE_REASON_SIZE, "process %d is gone", pid); return -ESRCH;
     case STRACE_REFUSED:
-        snprintf(words, TRACE_WORDS_SIZE, "process %d may not be traced (%.180s)", pid, said);
+        snprintf(reason, TRACE_REASON_SIZE, "process %d may not be traced (%.180s)", pid, message);
         return -EPERM;
-    case STRACE_FAILED: snprintf(words, TRACE_WORDS_SIZE, "strace: %s", said); return -EIO;
+    case STRACE_FAILED: snprintf(reason, TRACE_REASON_SIZE, "strace: %s", message); return -EIO;
     default: break;
     }
     if (end->was_late)
-        snprintf(words, TRACE_WORDS_SIZE, "strace did not attach to process %d within %d s", pid,
+        snprintf(reason, TRACE_REASON_SIZE, "strace did not attach to process %d within %d s", pid,
                  TRACE_ATTACH_MSEC / 1000);
     else
-        snprintf(words, TRACE_WORDS_SIZE, "strace ended before it had attached to process %d", pid);
+        snprintf(reason, TRACE_REASON_SIZE, "strace ended before it had attached to process %d",
+                 pid);
     return end->was_late ? -ETIMEDOUT : -EIO;
 }
 
-/* Why there is no table of one that was attached; NULL: it is not missed. */
-static const char *explain_silence(const struct tracer *tracer, const struct helper_end *end)
+/* Why an attached tracer has no table; NULL: none is expected. */
+static const char *explain_missing_table(const struct tracer *tracer, const struct helper_end *end)
 {
     if (tracer->file)
         return NULL;
     if (tracer->output.was_cut)
-        return "strace said more than a table can have";
+        return "strace printed more than a table can have";
     return end->was_late ? "strace did not detach in time, and was killed"
-                         : "strace has ended without a table";
+                         : "strace ended without a table";
 }
 
 static void on_late(void *context, const struct traced_run *run)
@@ -242,7 +243,7 @@ static void on_late(void *context, const struct traced_run *run)
         tracing->options.on_late(tracing->options.context, run->run_id, &run->calls);
 }
 
-static void tell(struct tracer *tracer, const struct syscall_profile *calls)
+static void report_calls(struct tracer *tracer, const struct syscall_profile *calls)
 {
     const struct trace_target *target = &tracer->target;
     struct tracing *tracing = tracer->tracing;
@@ -258,10 +259,10 @@ static void tell(struct tracer *tracer, const struct syscall_profile *calls)
     tracing->options.on_traced(tracing->options.context, &traced);
 }
 
-static void note_failure(struct tracing *tracing, const char *words)
+static void note_failure(struct tracing *tracing, const char *reason)
 {
     tracing->failures++;
-    snprintf(tracing->failure, sizeof(tracing->failure), "%s", words);
+    snprintf(tracing->failure, sizeof(tracing->failure), "%s", reason);
 }
 
 static void on_end(void *context, const struct helper_end *end)
@@ -270,19 +271,19 @@ static void on_end(void *context, const struct helper_end *end)
     struct tracing *tracing = tracer->tracing;
     struct syscall_profile calls = {0};
     struct trace_answer answer = success_of(tracer);
-    char words[TRACE_WORDS_SIZE];
+    char reason[TRACE_REASON_SIZE];
 
-    forget_tracer(tracer);
+    unlink_tracer(tracer);
     bool has_table = !tracer->file && strace_output_parse(&tracer->output, &calls) == 0;
-    tell(tracer, &calls);
+    report_calls(tracer, &calls);
     if (!tracer->is_attached && !has_table) {
-        answer.error = explain(tracer, end, words);
-        answer.words = words;
+        answer.error = explain(tracer, end, reason);
+        answer.reason = reason;
     } else if (!has_table) {
-        answer.words = explain_silence(tracer, end);
+        answer.reason = explain_missing_table(tracer, end);
     }
-    if (tracer->was_followed && answer.words && answer.error != -ESRCH)
-        note_failure(tracing, answer.words);
+    if (tracer->was_followed && answer.reason && answer.error != -ESRCH)
+        note_failure(tracing, answer.reason);
     answer.calls = has_table ? &calls : NULL;
     answer_waiters(tracer, true, &answer);
     if (tracer->run)
@@ -314,7 +315,7 @@ static int start_strace(struct tracing *tracing, struct tracer *tracer)
     const struct helper_options options = {
         .argv = command->argv,
         .user = target->needs_user ? &target->user : NULL,
-        .stop_signal = SIGINT, /* it detaches then, and tells */
+        .stop_signal = SIGINT, /* then it detaches and prints its table */
         .deadline_ms = TRACE_ATTACH_MSEC,
         .grace_ms = TRACE_DETACH_MSEC,
         .reads = HELPER_READ_STDERR,
@@ -379,32 +380,32 @@ static bool has_room(const struct tracing *tracing, uid_t uid)
     return count < TRACERS_MAX - TRACERS_FOR_ROOT && of_user < TRACERS_PER_USER_MAX;
 }
 
-/* What stands against it, before anything is started. */
+/* Checks the target before anything is started. */
 static int check_target(struct tracing *tracing, pid_t pid, int64_t uid, struct trace_target *ret,
-                        char words[TRACE_WORDS_SIZE])
+                        char reason[TRACE_REASON_SIZE])
 {
     if (tracing->is_stopping) {
-        snprintf(words, TRACE_WORDS_SIZE, "sonde stops");
+        snprintf(reason, TRACE_REASON_SIZE, "sonde is stopping");
         return -ECANCELED;
     }
-    int r = trace_target_read(pid, uid, ret, words);
+    int r = trace_target_read(pid, uid, ret, reason);
     if (r < 0)
         return r;
     if (ret->tracer_pid && !find_by_helper(tracing, ret->tracer_pid))
-        return trace_target_is_taken(ret, words);
+        return trace_target_busy(ret, reason);
     if (!tracing_program(tracing))
-        return trace_target_lacks_strace(words);
+        return trace_target_no_strace(reason);
     if (!has_room(tracing, ret->user.uid)) {
-        snprintf(words, TRACE_WORDS_SIZE,
-                 "there are too many tracers already (%d for a user, %d in all)",
+        snprintf(reason, TRACE_REASON_SIZE, "too many tracers already (%d per user, %d in all)",
                  TRACERS_PER_USER_MAX, TRACERS_MAX);
         return -EAGAIN;
     }
     return 0;
 }
 
-/* One that looks at it already: as its own target, or because it forked it. */
-static struct tracer *find_looking(const struct tracing *tracing, const struct trace_target *target)
+/* The tracer that covers it already: as its target, or as a fork of that. */
+static struct tracer *find_covering(const struct tracing *tracing,
+                                    const struct trace_target *target)
 {
     struct tracer *tracer = find_tracer(tracing, target->pid);
 
@@ -418,7 +419,7 @@ static void join_tracer(struct tracer *tracer, const char *file, trace_fn on_ans
     struct trace_answer answer = success_of(tracer);
 
     if (tracer->is_ending)
-        answer_error(on_answer, context, -EBUSY, "its tracer is just being detached: try again");
+        answer_error(on_answer, context, -EBUSY, "its tracer is being detached: try again");
     else if (file || tracer->file)
         answer_error(on_answer, context, -EBUSY, "it is traced already: detach its tracer first");
     else if (tracer->is_attached)
@@ -428,13 +429,13 @@ static void join_tracer(struct tracer *tracer, const char *file, trace_fn on_ans
 }
 
 static int attach(struct tracing *tracing, const struct trace_target *target, const char *file,
-                  struct tracer **ret, char words[TRACE_WORDS_SIZE])
+                  struct tracer **ret, char reason[TRACE_REASON_SIZE])
 {
     struct tracer *tracer = make_tracer(tracing, target, file);
     int r = tracer ? start_strace(tracing, tracer) : -ENOMEM;
 
     if (r < 0) {
-        snprintf(words, TRACE_WORDS_SIZE, "strace cannot be started: %s", strerror(-r));
+        snprintf(reason, TRACE_REASON_SIZE, "strace cannot be started: %s", strerror(-r));
         if (tracer)
             discard_tracer(tracing, tracer);
         return r;
@@ -450,18 +451,18 @@ void tracing_attach(struct tracing *tracing, const struct trace_request *request
 {
     struct trace_target target;
     struct tracer *tracer = NULL;
-    char words[TRACE_WORDS_SIZE] = "";
+    char reason[TRACE_REASON_SIZE] = "";
 
-    int r = check_target(tracing, request->pid, request->uid, &target, words);
-    struct tracer *looking = r < 0 ? NULL : find_looking(tracing, &target);
-    if (looking) {
-        join_tracer(looking, request->file, on_answer, context);
+    int r = check_target(tracing, request->pid, request->uid, &target, reason);
+    struct tracer *covering = r < 0 ? NULL : find_covering(tracing, &target);
+    if (covering) {
+        join_tracer(covering, request->file, on_answer, context);
         return;
     }
     if (r == 0)
-        r = attach(tracing, &target, request->file, &tracer, words);
+        r = attach(tracing, &target, request->file, &tracer, reason);
     if (r < 0)
-        answer_error(on_answer, context, r, words);
+        answer_error(on_answer, context, r, reason);
     else
         wait_for(tracer, false, on_answer, context);
 }
@@ -498,7 +499,7 @@ void tracing_detach_all(struct tracing *tracing)
         stop(tracer, TRACE_LAST_WAIT_MSEC);
 }
 
-/* What it left running is nobody's. Runs that were started in it go on. */
+/* Processes that it left belong to no run. Runs that were started in it continue. */
 void tracing_end_run(struct tracing *tracing, const struct run *run, bool is_counted)
 {
     for (struct tracer *tracer = tracing->tracers; tracer; tracer = tracer->next)
@@ -509,28 +510,29 @@ void tracing_end_run(struct tracing *tracing, const struct run *run, bool is_cou
 
 /* ---- members ---- */
 
-/* Whether that was the last word: it is traced, or cannot be. Where there is no room for now, or
- * its tracer is on its way out, it is tried again. */
+/* Returns whether the result is final: it is traced, or cannot be. Without room, or while its
+ * tracer ends, the next call tries again. */
 static bool follow(struct tracing *tracing, const struct member *member)
 {
     struct trace_target target;
     struct tracer *tracer = NULL;
-    char words[TRACE_WORDS_SIZE] = "";
+    char reason[TRACE_REASON_SIZE] = "";
 
-    int r = check_target(tracing, member->pid, INT_UNKNOWN, &target, words);
-    const struct tracer *looking = r < 0 ? NULL : find_looking(tracing, &target);
-    if (looking)
-        return !looking->is_ending;
+    int r = check_target(tracing, member->pid, INT_UNKNOWN, &target, reason);
+    const struct tracer *covering = r < 0 ? NULL : find_covering(tracing, &target);
+    if (covering)
+        return !covering->is_ending;
     if (r == 0)
-        r = attach(tracing, &target, NULL, &tracer, words);
+        r = attach(tracing, &target, NULL, &tracer, reason);
     if (tracer)
         tracer->was_followed = true;
     else if (r != -ESRCH && r != -EAGAIN)
-        note_failure(tracing, words);
+        note_failure(tracing, reason);
     return r != -EAGAIN;
 }
 
-/* Parents come before their children: whose parent gets a tracer now is found by it. */
+/* Parents come before their children: the child of a newly traced parent is covered by its tracer.
+ */
 void tracing_follow(struct tracing *tracing)
 {
     struct member *member = NULL;
@@ -542,7 +544,7 @@ void tracing_follow(struct tracing *tracing)
             member->was_followed = follow(tracing, member);
 }
 
-/* ---- what is known ---- */
+/* ---- state ---- */
 
 size_t tracing_count(const struct tracing *tracing)
 {
@@ -582,11 +584,11 @@ const struct syscall_profile *tracing_calls(const struct tracing *tracing, pid_t
     const struct traced_process *process = find_process(tracing, pid, start_ticks);
     uint64_t fresh_ns = TRACED_FRESH_SEC * NS_PER_SEC;
 
-    return process && clock_mono_ns() - process->told_ns < fresh_ns ? &process->calls : NULL;
+    return process && clock_mono_ns() - process->reported_ns < fresh_ns ? &process->calls : NULL;
 }
 
-/* The start of a member that no snapshot has shown is not known. Its pid identifies it: only
- * processes of the last snapshot, or that were traced since, are remembered. */
+/* The start of a member that was in no snapshot is unknown. Its pid identifies it: only processes
+ * of the last snapshot, or traced since, are remembered. */
 void tracing_ended(struct tracing *tracing, const struct member *member)
 {
     const struct traced_process *process =
@@ -612,13 +614,13 @@ int tracing_fill_run(const struct tracing *tracing, const struct run *run, struc
     const struct traced_run *traced = traced_runs_find(&tracing->runs, run);
 
     *ret = (struct run_syscalls){0};
-    /* Before it was attached, nobody counted. */
+    /* Calls before it was attached are missing. */
     return traced
                ? syscall_profile_fill_run(&traced->calls, SYSCALLS_STRACE, LOWER_BOUND, arena, ret)
                : 0;
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 int tracing_new(const struct tracing_options *options, struct tracing **ret)
 {
@@ -633,7 +635,7 @@ int tracing_new(const struct tracing_options *options, struct tracing **ret)
 
 void tracing_free(struct tracing *tracing)
 {
-    const struct trace_answer answer = {.error = -ECANCELED, .words = "sonde stops"};
+    const struct trace_answer answer = {.error = -ECANCELED, .reason = "sonde is stopping"};
 
     if (!tracing)
         return;

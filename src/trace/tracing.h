@@ -1,9 +1,9 @@
-/* Tracers: strace, attached to processes for as long as somebody wants to know what they call.
+/* Tracers: strace processes that are attached to other processes.
  *
- * A tracer looks at one process and at all that this forks from then on; a process that one looks
- * at already gets no second one. It runs as the user whose process it is, and can do no more to it
- * than that user could; it is asked to detach with SIGINT, and so it is when sonde dies: its target
- * lives on. A summary comes when it detaches, or when its target has ended. */
+ * A tracer covers one process and its later forks; a traced process gets no second tracer. strace
+ * runs as the owner of the process, with no more rights than that user. It detaches on SIGINT,
+ * which it also gets when sonde dies: the target continues. It reports a summary when it detaches
+ * or its target ends. */
 #pragma once
 
 #include "jobs/registry.h"
@@ -16,17 +16,17 @@
 
 struct tracing;
 
-/* Tracers at once: each slows down what it looks at, and is a process itself. Some places are kept
- * for root's processes, and nobody's may take all the others. */
+/* Tracers at once: each slows its target down and is a process itself. Some are reserved for root's
+ * processes, and no user may have all the others. */
 #define TRACERS_MAX          256
 #define TRACERS_FOR_ROOT     32
 #define TRACERS_PER_USER_MAX 64
-/* Who may wait for one of them. */
+/* Requests that may wait for one tracer. */
 #define TRACE_WAITERS_MAX 16
-/* A full trace is cut off there. */
+/* A full trace ends at this size. */
 #define TRACE_FILE_MAX_BYTES (UINT64_C(1) << 30)
-/* How long attaching may take; how long a tracer that is to detach may, before it is killed; and
- * the same when sonde stops. */
+/* How long attaching may take, how long detaching may take before strace is killed, and the same
+ * when sonde stops. */
 #define TRACE_ATTACH_MSEC    5000
 #define TRACE_DETACH_MSEC    5000
 #define TRACE_LAST_WAIT_MSEC 2000
@@ -35,74 +35,71 @@ struct tracing_options {
     struct helpers *helpers;
     struct registry *registry;
     void (*on_traced)(void *context, const struct traced *traced);
-    /* Of a run that was over before a tracer of it had told, and whose figures are told already:
-     * all that tracers know of it by now. */
+    /* A tracer reported after the end of its run: all counts of the run. */
     void (*on_late)(void *context, const char *run_id, const struct syscall_profile *calls);
     void *context;
 };
 
 /* 0 or -ENOMEM. */
 int tracing_new(const struct tracing_options *options, struct tracing **ret);
-/* Answers whoever waits, and forgets all: the helpers are closed by whoever has them. */
+/* Answers the waiting requests and frees all; the caller closes the helpers. */
 void tracing_free(struct tracing *tracing);
 
 struct trace_request {
     pid_t pid;
-    int64_t uid;      /* whose the process must be; INT_UNKNOWN: anybody's */
-    const char *file; /* an absolute path, for a full trace; NULL: calls are counted */
+    int64_t uid;      /* the required owner; INT_UNKNOWN: any */
+    const char *file; /* absolute path of a full trace; NULL: count calls */
 };
 
 struct trace_answer {
-    int error;         /* 0, or a negative errno, with words that name the thing and the cause */
-    const char *words; /* no newline; on detaching also without an error: why nothing was told */
+    int error;          /* 0, or a negative errno with the reason */
+    const char *reason; /* no newline; on detaching, also why there are no counts */
     pid_t tracer_pid;
-    const struct syscall_profile *calls; /* on detaching: what was counted; NULL: nothing */
-    const char *file;                    /* where the full trace is; NULL: there is none */
+    const struct syscall_profile *calls; /* on detaching: the counts; NULL: none */
+    const char *file;                    /* of the full trace; NULL: none */
 };
 
 typedef void (*trace_fn)(void *context, const struct trace_answer *answer);
 
-/* Attaches a tracer, which counts, or writes each call to a new file, made by the rights of the
- * process's user. Answers once it has, or cannot; perhaps before it returns. A process whose calls
- * are counted already is fine. -EACCES: it is not that user's. */
+/* Attaches a tracer that counts, or writes each call to a new file, created with the rights of the
+ * owner of the process. Answers once it is attached or has failed, perhaps before the call returns.
+ * Success if the calls are counted already. -EACCES: not that user's process. */
 void tracing_attach(struct tracing *tracing, const struct trace_request *request,
                     trace_fn on_answer, void *context);
-/* Answers once it is detached: with -ESRCH if nothing of that user's was attached to that very
- * process. */
+/* Answers once it is detached; -ESRCH if no tracer of that user's is attached to that process. */
 void tracing_detach(struct tracing *tracing, const struct trace_request *request,
                     trace_fn on_answer, void *context);
-/* Nobody waits for that answer any more. */
-void tracing_forget(struct tracing *tracing, const void *context);
-/* The tracer of a process of that run, if there is one, is not needed any longer. */
+/* Cancels the answer to this context. */
+void tracing_cancel(struct tracing *tracing, const void *context);
+/* Detaches the tracer of a process of that run, if there is one. */
 void tracing_release(struct tracing *tracing, const struct run *run, pid_t pid);
 
-/* Attaches to members that are new since the last call, unless they are traced by then. */
+/* Attaches to members that are new since the last call, unless they are traced already. */
 void tracing_follow(struct tracing *tracing);
-/* The run is over: its tracers detach. `is_counted`: others have counted its calls, every one, and
- * what tracers still tell of it is not of interest. */
+/* The run is over: its tracers detach. `is_counted`: the kernel counted all its calls, so that
+ * later reports of tracers are ignored. */
 void tracing_end_run(struct tracing *tracing, const struct run *run, bool is_counted);
 
-/* Asks all to detach, within TRACE_LAST_WAIT_MSEC; no others are attached from then on. */
+/* Detaches all, within TRACE_LAST_WAIT_MSEC; no others are attached afterwards. */
 void tracing_detach_all(struct tracing *tracing);
 
 size_t tracing_count(const struct tracing *tracing);
-/* Writes their pids, TRACERS_MAX at most; how many there are. */
+/* Writes their pids and returns how many. */
 size_t tracing_pids(const struct tracing *tracing, pid_t into[static TRACERS_MAX]);
 
-/* What tracers have told of a process that lives, if that very one; NULL: nothing, or not lately.
- */
+/* Recent counts of that very process; NULL: none. */
 const struct syscall_profile *tracing_calls(const struct tracing *tracing, pid_t pid,
                                             uint64_t start_ticks);
-/* A member has ended: what was told of it before is told again, with its end. */
+/* A member has ended: reports its earlier counts again, with its end. */
 void tracing_ended(struct tracing *tracing, const struct member *member);
-/* Enters what is known of processes into the rows of a snapshot. 0 or -ENOMEM. */
+/* Fills the rows of a snapshot. 0 or -ENOMEM. */
 int tracing_fill(struct tracing *tracing, struct snapshot *snapshot);
-/* All that tracers have told of a run so far; lists are placed in `arena`. *ret is all unknown if
- * there is nothing. 0 or -ENOMEM. */
+/* All counts of a run so far; lists are placed in `arena`. *ret is all unknown without any. 0 or
+ * -ENOMEM. */
 int tracing_fill_run(const struct tracing *tracing, const struct run *run, struct arena *arena,
                      struct run_syscalls *ret);
 
-/* Where strace is; NULL if it is not there. */
+/* The path of strace; NULL: not installed. */
 const char *tracing_program(struct tracing *tracing);
-/* How many could not be traced, of those that tracing_follow() has tried, and the last reason. */
+/* How many members tracing_follow() could not trace, with the last reason. */
 uint64_t tracing_failures(const struct tracing *tracing, const char **ret_words);

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     syscall_profile_done(&profile);
     for (size_t at = 0, piece; at < length; at += piece) {
         piece = at % 31 < length - at ? at % 31 + 1 : length - at;
-        strace_output_take(&output, (const char *)bytes + at, piece);
+        strace_output_add(&output, (const char *)bytes + at, piece);
     }
     struct syscall_profile in_pieces = {0};
     r = strace_output_parse(&output, &in_pieces);

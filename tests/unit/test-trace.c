@@ -187,26 +187,26 @@ static void test_numbers_of_names(void **state _unused_)
     assert_int_equal(syscall_number(""), SYSCALL_OTHER);
 }
 
-static enum strace_news news(const char *text, char *words)
+static enum strace_status news(const char *text, char *words)
 {
     struct strace_output output = {.pid = 916};
 
-    strace_output_take(&output, text, strlen(text));
+    strace_output_add(&output, text, strlen(text));
     if (words)
-        strcpy(words, output.words);
+        strcpy(words, output.message);
     strace_output_done(&output);
-    return output.news;
+    return output.status;
 }
 
 static void test_news(void **state _unused_)
 {
     char words[192] = "";
 
-    assert_int_equal(news("", NULL), STRACE_SILENT);
-    assert_int_equal(news("strace: Process 916 attached", NULL), STRACE_SILENT); /* not whole */
+    assert_int_equal(news("", NULL), STRACE_PENDING);
+    assert_int_equal(news("strace: Process 916 attached", NULL), STRACE_PENDING); /* not whole */
     assert_int_equal(news("strace: Process 916 attached\n", NULL), STRACE_ATTACHED);
     assert_int_equal(news("strace: Process 916 attached with 8 threads\n", NULL), STRACE_ATTACHED);
-    assert_int_equal(news("strace: Process 9160 attached\n", NULL), STRACE_SILENT);
+    assert_int_equal(news("strace: Process 9160 attached\n", NULL), STRACE_PENDING);
     assert_int_equal(
         news("strace: attach: ptrace(PTRACE_SEIZE, 916): Operation not permitted\n", words),
         STRACE_REFUSED);
@@ -219,14 +219,14 @@ static void test_news(void **state _unused_)
                           "/usr/bin/strace: Process 916 attached\n",
                           NULL),
                      STRACE_ATTACHED);
-    assert_int_equal(news("not strace: Process 916 attached\n", NULL), STRACE_SILENT);
-    assert_int_equal(news("mistrace: Process 916 attached\n", NULL), STRACE_SILENT);
+    assert_int_equal(news("not strace: Process 916 attached\n", NULL), STRACE_PENDING);
+    assert_int_equal(news("mistrace: Process 916 attached\n", NULL), STRACE_PENDING);
     assert_int_equal(news("strace: Exit of unknown pid 9 ignored\n"
                           "strace: Process 916 attached\n"
                           "strace: attach: ptrace(PTRACE_SEIZE, 917): No such process\n",
                           NULL),
                      STRACE_ATTACHED);
-    assert_int_equal(news("write(1, \"strace: Process 916 attached\")\n", NULL), STRACE_SILENT);
+    assert_int_equal(news("write(1, \"strace: Process 916 attached\")\n", NULL), STRACE_PENDING);
 }
 
 /* However it is cut into pieces, and however many processes it speaks of. */
@@ -242,13 +242,13 @@ static void test_output_in_pieces(void **state _unused_)
         struct syscall_profile calls = {0};
         char line[80];
 
-        strace_output_take(&output, "strace: Process 916 attached\n", 29);
+        strace_output_add(&output, "strace: Process 916 attached\n", 29);
         for (int pid = 0; pid < 20000; pid++) {
             snprintf(line, sizeof(line), "strace: Process %d attached\n", pid);
-            strace_output_take(&output, line, strlen(line));
+            strace_output_add(&output, line, strlen(line));
         }
         for (size_t at = 0; at < strlen(table); at += piece)
-            strace_output_take(&output, table + at, MIN(piece, strlen(table) - at));
+            strace_output_add(&output, table + at, MIN(piece, strlen(table) - at));
         assert_false(output.was_cut);
         assert_int_equal(strace_output_parse(&output, &calls), 0);
         assert_int_equal(calls.sums.items[0].count, 7);
@@ -266,12 +266,12 @@ static void test_flood(void **state _unused_)
     char zeros[65536] = {0};
 
     for (int i = 0; i < 100; i++) /* one line without end */
-        strace_output_take(&output, zeros, sizeof(zeros));
+        strace_output_add(&output, zeros, sizeof(zeros));
     assert_true(output.line.length <= STRACE_LINE_MAX_BYTES);
-    strace_output_take(&output, "\nstrace: Process 916 attached\n", 30);
-    assert_int_equal(output.news, STRACE_ATTACHED);
+    strace_output_add(&output, "\nstrace: Process 916 attached\n", 30);
+    assert_int_equal(output.status, STRACE_ATTACHED);
     for (int i = 0; i < 100000; i++)
-        strace_output_take(&output, "garbage\n", 8);
+        strace_output_add(&output, "garbage\n", 8);
     assert_true(output.was_cut);
     assert_true(output.table.length <= STRACE_TABLE_MAX_BYTES);
     assert_int_equal(strace_output_parse(&output, &calls), -ENODATA);
