@@ -276,7 +276,7 @@ void run_lifecycle_leave_events_to_caller(struct daemon *daemon, struct run *run
 bool run_lifecycle_is_stored_elsewhere(const struct daemon *daemon,
                                        const struct process_event *event)
 {
-    if (!daemon->lifecycle.has_stored_elsewhere || !event->run_id || !event_is_of_life(event))
+    if (!daemon->lifecycle.has_stored_elsewhere || !event->run_id || !event_is_lifecycle(event))
         return false;
     const struct run *run = registry_find_run(daemon->registry, event->run_id);
     return run && run->caller_stores_events;

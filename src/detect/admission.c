@@ -5,13 +5,13 @@
 #include "base/human.h"
 #include "base/macros.h"
 
-/* A daemon lets jobs have 85 % of their limit; what is free then is the rest. */
+/* A daemon lets jobs use 85 % of their limit; this is the rest. */
 #define FREE_SHARE_MIN 0.15
-/* Hardly anything can be started below this. */
+/* Hardly anything can start below this. */
 #define FREE_SHARE_CRITICAL 0.05
-/* All tasks wait for memory half of the time: the machine is busy with nothing else. */
+/* All tasks wait for memory half of the time. */
 #define PSI_FULL_CRITICAL 50
-/* As a daemon wants it: a refused job asks again after so long. */
+/* The same as a daemon's: when to ask again. */
 #define DELAY_SECONDS          10
 #define DELAY_SECONDS_HIGH     30
 #define DELAY_SECONDS_CRITICAL 60
@@ -41,7 +41,7 @@ void admission_without_daemon(const struct snapshot *snapshot,
     *ret = (struct admission){.allowed = true, .level = PRESSURE_NONE};
     if (!real_is_known(share)) {
         refuse(ret, PRESSURE_CRITICAL, DELAY_SECONDS_CRITICAL);
-        snprintf(ret->reason, sizeof(ret->reason), "how much memory is free could not be read");
+        snprintf(ret->reason, sizeof(ret->reason), "the free memory could not be read");
     } else if (psi >= PSI_FULL_CRITICAL) {
         refuse(ret, PRESSURE_CRITICAL, DELAY_SECONDS_CRITICAL);
         snprintf(ret->reason, sizeof(ret->reason), "all tasks wait for memory %.0f %% of the time",
@@ -59,7 +59,6 @@ void admission_without_daemon(const struct snapshot *snapshot,
                  human_mb(&needed, estimate->estimated_peak_memory_mb), human_mb(&left, free_mb),
                  human_mb(&total, total_mb));
     } else {
-        snprintf(ret->reason, sizeof(ret->reason),
-                 "no daemon answers: judged by free memory alone");
+        snprintf(ret->reason, sizeof(ret->reason), "no daemon: decided by free memory alone");
     }
 }

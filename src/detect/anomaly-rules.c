@@ -22,13 +22,13 @@ void anomaly_rules_init(struct anomaly_rules *rules, const struct anomaly_config
 
 void anomaly_rules_done(struct anomaly_rules *rules)
 {
-    process_memories_done(&rules->memories);
+    process_histories_done(&rules->histories);
     leak_scratch_done(&rules->scratch);
     VEC_DONE(&rules->zombies);
     VEC_DONE(&rules->findings);
 }
 
-/* The first error is the one that is told; what comes after it is still done. */
+/* Keeps the first error; the work continues. */
 static void note_error(int *error, int r)
 {
     if (*error == 0 && r < 0)
@@ -58,24 +58,24 @@ static int add_finding(struct anomaly_rules *rules, enum anomaly_kind kind,
                     (struct finding){.kind = kind, .subject = subject, .figures = figures});
 }
 
-/* What a process that fires is told with; the rules below give the figures. */
+/* A rule for one process: returns whether it fires, and the figures. */
 typedef bool (*process_rule_fn)(const struct anomaly_rules *rules,
                                 const struct process_metric *process,
-                                struct process_history *memory, struct finding_figures *ret);
+                                struct process_history *history, struct finding_figures *ret);
 
 /* ---- one process ---- */
 
 static bool check_spike(const struct anomaly_rules *rules, const struct process_metric *process,
-                        struct process_history *memory, struct finding_figures *ret)
+                        struct process_history *history, struct finding_figures *ret)
 {
     struct rss_baseline baseline;
 
     if (!real_is_known(process->rss_mb) ||
-        !rss_window_baseline(&memory->window, rules->now_ns, rules->window_ns, &baseline))
+        !rss_window_baseline(&history->window, rules->now_ns, rules->window_ns, &baseline))
         return false;
 
     double threshold = baseline.mb * rules->config.memory_spike_threshold;
-    /* From nothing, any growth is infinite. */
+    /* Growth from zero has no ratio. */
     if (baseline.mb <= 0 || process->rss_mb < threshold ||
         process->rss_mb - baseline.mb < rules->config.memory_spike_min_mb)
         return false;
@@ -91,23 +91,23 @@ static bool check_spike(const struct anomaly_rules *rules, const struct process_
 }
 
 static bool check_runaway(const struct anomaly_rules *rules, const struct process_metric *process,
-                          struct process_history *memory, struct finding_figures *ret)
+                          struct process_history *history, struct finding_figures *ret)
 {
-    if (!streak_has_lasted(&memory->busy, rules->now_ns, rules->runaway_ns))
+    if (!streak_has_lasted(&history->busy, rules->now_ns, rules->runaway_ns))
         return false;
     *ret = (struct finding_figures){
-        /* A job may well compute. */
+        /* High CPU is normal in a job. */
         .severity = process->run_id ? SEVERITY_LOW : SEVERITY_CRITICAL,
         .value = process->cpu_percent,
         .threshold = rules->config.runaway_cpu_threshold,
         .of = REAL_UNKNOWN,
-        .seconds = ns_to_sec(rules->now_ns - memory->busy.since_ns),
+        .seconds = ns_to_sec(rules->now_ns - history->busy.since_ns),
     };
     return true;
 }
 
 static bool check_fds(const struct anomaly_rules *rules, const struct process_metric *process,
-                      struct process_history *memory _unused_, struct finding_figures *ret)
+                      struct process_history *history _unused_, struct finding_figures *ret)
 {
     bool has_limit = int_is_known(process->fd_limit);
     double limit = has_limit ? (double)process->fd_limit : REAL_UNKNOWN;
@@ -132,9 +132,9 @@ static bool check_fds(const struct anomaly_rules *rules, const struct process_me
 
 static bool check_leak(const struct anomaly_rules *rules _unused_,
                        const struct process_metric *process _unused_,
-                       struct process_history *memory, struct finding_figures *ret)
+                       struct process_history *history, struct finding_figures *ret)
 {
-    const struct rss_leak *leak = &memory->history.leak;
+    const struct rss_leak *leak = &history->rss.leak;
 
     if (!leak->is_one)
         return false;
@@ -150,13 +150,13 @@ static bool check_leak(const struct anomaly_rules *rules _unused_,
 
 static bool check_stuck(const struct anomaly_rules *rules,
                         const struct process_metric *process _unused_,
-                        struct process_history *memory, struct finding_figures *ret)
+                        struct process_history *history, struct finding_figures *ret)
 {
-    if (!streak_has_lasted(&memory->stuck, rules->now_ns, rules->numbers.stuck_ns))
+    if (!streak_has_lasted(&history->stuck, rules->now_ns, rules->numbers.stuck_ns))
         return false;
     *ret = (struct finding_figures){
         .severity = SEVERITY_MEDIUM,
-        .value = ns_to_sec(rules->now_ns - memory->stuck.since_ns),
+        .value = ns_to_sec(rules->now_ns - history->stuck.since_ns),
         .threshold = ns_to_sec(rules->numbers.stuck_ns),
         .of = REAL_UNKNOWN,
         .seconds = REAL_UNKNOWN,
@@ -173,28 +173,28 @@ static const struct process_rule {
     {ANOMALY_STUCK_PROCESS, check_stuck},
 };
 
-/* What waits for the disk or for a core is at work. */
+/* A process that waits for the disk or for a core is not idle. */
 static bool is_waiting(const struct anomaly_rules *rules, const struct process_metric *process)
 {
     return process->state != 'R' && process->state != 'D' &&
            process->cpu_percent < rules->numbers.still_cpu_pct;
 }
 
-/* What has to be known before the rules are asked. */
+/* Updates the history before the rules are checked. */
 static int follow(struct anomaly_rules *rules, const struct process_metric *process,
-                  struct process_history *memory)
+                  struct process_history *history)
 {
     const struct detect_numbers *numbers = &rules->numbers;
     int error = 0;
 
-    streak_go_on(&memory->busy, process->cpu_percent >= rules->config.runaway_cpu_threshold,
-                 rules->now_ns);
-    streak_go_on(&memory->stuck, process->state == 'D', rules->now_ns);
-    streak_go_on(&memory->zombie, process->state == 'Z', rules->now_ns);
-    if (memory->zombie.snapshots >= numbers->zombie_snapshots &&
-        streak_has_lasted(&memory->zombie, rules->now_ns, numbers->zombie_ns))
+    streak_update(&history->busy, process->cpu_percent >= rules->config.runaway_cpu_threshold,
+                  rules->now_ns);
+    streak_update(&history->stuck, process->state == 'D', rules->now_ns);
+    streak_update(&history->zombie, process->state == 'Z', rules->now_ns);
+    if (history->zombie.snapshots >= numbers->zombie_snapshots &&
+        streak_has_lasted(&history->zombie, rules->now_ns, numbers->zombie_ns))
         note_error(&error, VEC_PUSH(&rules->zombies, process));
-    note_error(&error, rss_history_add(&memory->history, process->rss_mb, rules->now_ns, numbers,
+    note_error(&error, rss_history_add(&history->rss, process->rss_mb, rules->now_ns, numbers,
                                        &rules->scratch));
     return error;
 }
@@ -203,23 +203,23 @@ static int check_process(struct anomaly_rules *rules, const struct process_metri
 {
     const struct detect_numbers *numbers = &rules->numbers;
     struct finding_figures figures;
-    struct process_history *memory =
-        process_memories_see(&rules->memories, process, rules->now_ns, numbers);
+    struct process_history *history =
+        process_histories_see(&rules->histories, process, rules->now_ns, numbers);
 
-    if (!memory)
+    if (!history)
         return -ENOMEM;
-    int error = follow(rules, process, memory);
+    int error = follow(rules, process, history);
     for (size_t i = 0; i < ARRAY_SIZE(process_rules); i++)
-        if (process_rules[i].check(rules, process, memory, &figures))
+        if (process_rules[i].check(rules, process, history, &figures))
             note_error(&error,
                        add_finding(rules, process_rules[i].kind, subject_of(process), figures));
-    /* Only now: the current snapshot is no baseline of its own. */
+    /* After the rules: the current snapshot is not its own baseline. */
     const struct rss_sighting seen = {.mb = process->rss_mb,
                                       .is_waiting = is_waiting(rules, process),
                                       .ns = rules->now_ns,
                                       .window_ns = rules->window_ns,
                                       .is_remembered = rules->is_remembered};
-    note_error(&error, rss_window_add(&memory->window, &seen, numbers));
+    note_error(&error, rss_window_add(&history->window, &seen, numbers));
     return error;
 }
 
@@ -230,21 +230,21 @@ static bool is_below(const struct anomaly_rules *rules, const struct process_met
 {
     int64_t ppid = process->ppid;
 
-    /* A snapshot that was taken while processes came and went may hold a ring, which is no longer
-     * than there are processes. */
-    for (size_t i = 0; i <= rules->memories.by_pid.count && int_is_known(ppid); i++) {
+    /* A snapshot taken while processes came and went may have a cycle of parents, which is no
+     * longer than the number of processes. */
+    for (size_t i = 0; i <= rules->histories.by_pid.count && int_is_known(ppid); i++) {
         if (ppid == ancestor)
             return true;
-        const struct process_history *parent = process_memories_find_pid(&rules->memories, ppid);
-        if (!parent || !process_history_is_there(&rules->memories, parent))
+        const struct process_history *parent = process_histories_find_pid(&rules->histories, ppid);
+        if (!parent || !process_history_is_there(&rules->histories, parent))
             return false;
         ppid = parent->ppid;
     }
     return false;
 }
 
-/* One finding each; those of a job, and those below sonde without one, become one episode, which
- * counts them. */
+/* One finding each; the zombies of a job, and those below sonde without a job, form one episode,
+ * which counts them. */
 static int check_zombies(struct anomaly_rules *rules, const struct snapshot *snapshot)
 {
     int error = 0;
@@ -284,17 +284,18 @@ static int check_pressure(struct anomaly_rules *rules, const struct snapshot *sn
     return add_finding(rules, ANOMALY_MEMORY_PRESSURE, machine, figures);
 }
 
-/* The user of a process that is usually gone by now: as the kernel reported it, as the process was
- * last seen, or as other processes of its run are. */
+/* The owner of a process that is usually gone by now: from the event, from its history, or from
+ * other processes of its run. */
 static int64_t find_owner(const struct anomaly_rules *rules, const struct snapshot *snapshot,
                           const struct process_event *event)
 {
-    const struct process_history *memory = process_memories_find_pid(&rules->memories, event->pid);
+    const struct process_history *history =
+        process_histories_find_pid(&rules->histories, event->pid);
 
     if (int_is_known(event->uid))
         return event->uid;
-    if (memory)
-        return memory->uid;
+    if (history)
+        return history->uid;
     for (size_t i = 0; i < snapshot->processes.count; i++) {
         const struct process_metric *process = &snapshot->processes.items[i];
         if (process->pid == event->pid ||
@@ -324,15 +325,15 @@ static int add_oom(struct anomaly_rules *rules, const struct snapshot *snapshot,
     return add_finding(rules, ANOMALY_OOM_KILL, subject, figures);
 }
 
-/* A program that is new has no past. */
+/* A new program starts a new history. */
 static void forget_program(struct anomaly_rules *rules, int64_t pid)
 {
-    struct process_history *memory = process_memories_find_pid(&rules->memories, pid);
+    struct process_history *history = process_histories_find_pid(&rules->histories, pid);
 
-    if (!memory)
+    if (!history)
         return;
-    rss_window_restart(&memory->window, rules->now_ns);
-    rss_history_restart(&memory->history, &rules->numbers);
+    rss_window_restart(&history->window, rules->now_ns);
+    rss_history_restart(&history->rss, &rules->numbers);
 }
 
 static int follow_events(struct anomaly_rules *rules, const struct detect_input *input)
@@ -371,10 +372,10 @@ int anomaly_rules_apply(struct anomaly_rules *rules, const struct detect_input *
     remember_snapshot(rules);
     int error = follow_events(rules, input);
 
-    process_memories_begin(&rules->memories);
+    process_histories_begin(&rules->histories);
     for (size_t i = 0; i < processes->count; i++)
         note_error(&error, check_process(rules, &processes->items[i]));
-    process_memories_end(&rules->memories);
+    process_histories_end(&rules->histories);
     note_error(&error, check_zombies(rules, input->snapshot));
     note_error(&error, check_pressure(rules, input->snapshot));
     return error;

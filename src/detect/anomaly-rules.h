@@ -1,6 +1,6 @@
-/* The first stage: a snapshot, what is remembered of earlier ones and the events since give
- * findings. One pass over the processes, one look-up for each; nothing is allocated while nothing
- * is new. */
+/* The first stage: makes findings from a snapshot, the history of its processes and the events
+ * since the last one. One pass over the processes with one lookup each; allocates nothing while
+ * there is nothing new. */
 #pragma once
 
 #include "detect/detector.h"
@@ -16,12 +16,12 @@ struct anomaly_rules {
 
     uint64_t now_ns;
     bool has_remembered;
-    uint64_t remembered_ns; /* the last snapshot that baselines are taken from */
-    bool is_remembered;     /* the current one is, too */
+    uint64_t remembered_ns; /* of the last snapshot used for baselines */
+    bool is_remembered;     /* the current one is used as well */
 
-    struct process_memories memories;
+    struct process_histories histories;
     struct leak_scratch scratch;
-    struct VEC(const struct process_metric *) zombies; /* of this snapshot, that have lasted */
+    struct VEC(const struct process_metric *) zombies; /* of this snapshot, old enough */
     struct finding_list findings;
 };
 
@@ -30,5 +30,5 @@ void anomaly_rules_init(struct anomaly_rules *rules, const struct anomaly_config
 void anomaly_rules_done(struct anomaly_rules *rules);
 void anomaly_rules_configure(struct anomaly_rules *rules, const struct anomaly_config *config);
 
-/* Leaves what fires in `rules->findings`. 0 or -ENOMEM: then some may be missing. */
+/* Puts the findings into `rules->findings`. 0, or -ENOMEM: then some may be missing. */
 int anomaly_rules_apply(struct anomaly_rules *rules, const struct detect_input *input);

@@ -45,7 +45,7 @@ void detector_configure(struct detector *detector, const struct anomaly_config *
     episodes_configure(&detector->episodes, config);
 }
 
-/* An error of one stage does not keep the next from its work on what there is. */
+/* An error of one stage does not stop the next one. */
 int detector_check(struct detector *detector, const struct detect_input *input, struct arena *arena,
                    struct anomaly_list *ret)
 {
@@ -53,12 +53,12 @@ int detector_check(struct detector *detector, const struct detect_input *input, 
 
     int rules_error = anomaly_rules_apply(rules, input);
     const struct episodes_input found = {.findings = &rules->findings,
-                                         .processes = &rules->memories,
+                                         .processes = &rules->histories,
                                          .jobs = &input->snapshot->jobs,
                                          .now_ns = rules->now_ns,
                                          .timestamp = input->snapshot->timestamp};
     int episodes_error = episodes_apply(&detector->episodes, &found);
-    int telling_error = episodes_tell(&detector->episodes, arena, ret);
+    int telling_error = episodes_report(&detector->episodes, arena, ret);
 
     if (rules_error < 0)
         return rules_error;

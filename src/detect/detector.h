@@ -1,9 +1,9 @@
-/* Anomalies as they happen, in two pure stages: rules (this snapshot, what is remembered of earlier
- * ones, events since) give findings; findings give episodes that open, change and clear.
+/* Detects anomalies in two pure stages: rules make findings from a snapshot, the history of its
+ * processes and the events since; findings make episodes that open, change and clear.
  *
- * No clock and no I/O: time comes in with each snapshot, on the monotonic clock. What is remembered
- * of a process is found by its identity, never searched for, and bounded; it goes with the process.
- * docs/ANOMALIES.md has the rules in words. */
+ * No clock and no I/O: time comes with each snapshot, on the monotonic clock. The history of a
+ * process is found by its identity, bounded, and dropped with the process. docs/ANOMALIES.md
+ * describes the rules. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,21 +19,19 @@ struct detector;
 int detector_new(const struct anomaly_config *config, struct detector **ret);
 void detector_free(struct detector *detector);
 
-/* Other thresholds from now on; what is remembered stays. */
+/* Replaces the thresholds; histories and episodes stay. */
 void detector_configure(struct detector *detector, const struct anomaly_config *config);
 
 struct detect_input {
-    const struct snapshot *snapshot;         /* all processes there are */
+    const struct snapshot *snapshot;         /* with all processes */
     uint64_t mono_ns;                        /* when it was taken */
     const struct process_event_list *events; /* since the last one; NULL: none */
 };
 
-/* What has changed: episodes that opened (is_opening), got worse, or cleared (cleared_at), in this
- * order. Texts and the list are placed in `arena`. 0 or -ENOMEM: then some may be missing (`ret` is
- * valid all the same, if only empty), and what has not been told of is told of at the next call.
- *
- * timestamp, anomaly_type, pid and run_id are the same from the opening to the clearing, and those
- * of no other episode. */
+/* Lists the changes: episodes that opened (is_opening), got worse, or cleared (cleared_at), in this
+ * order. Texts and the list are placed in `arena`. 0, or -ENOMEM: then some may be missing (`ret`
+ * is still valid, perhaps empty), and the next call reports them. The timestamp, anomaly_type, pid
+ * and run_id identify an episode from its opening to its clearing. */
 int detector_check(struct detector *detector, const struct detect_input *input, struct arena *arena,
                    struct anomaly_list *ret);
 

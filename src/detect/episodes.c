@@ -9,7 +9,7 @@
 #include "base/macros.h"
 #include "base/utf8.h"
 
-/* Of pids that a description names; the rest is a number. */
+/* Pids listed in a description; the others are only counted. */
 #define PIDS_NAMED 8
 #define NAME_BYTES 288
 
@@ -28,29 +28,29 @@ struct episode {
     enum anomaly_kind kind;
     bool is_folded;
     double timestamp;
-    int64_t pid; /* of the worst at the opening, as are the next four */
+    int64_t pid; /* of the worst finding at the opening, as are the next four */
     int64_t uid;
     int64_t sheet_num;
     char *job_id;
     char *run_id;
 
-    /* The worst there has been. */
+    /* The worst finding so far. */
     struct finding_figures worst;
     int64_t worst_pid;
     char name[NAME_BYTES];
 
-    /* Who was in it; `pids` has the first ones. */
+    /* All processes that were in it; `pids` has the first ones. */
     int64_t pids[PIDS_NAMED];
     size_t pid_count;
     TAILQ_HEAD(, episode_member) members;
 
-    /* In the current snapshot; `now` is NULL if it has not fired. */
+    /* In the current snapshot; `now` is NULL if nothing fired. */
     const struct finding *now;
     size_t firing;
 
-    bool was_told;
+    bool was_reported;
     bool has_changed;
-    struct finding_figures told;
+    struct finding_figures reported;
     bool is_over; /* its run has ended */
     bool is_cleared;
     double cleared_at;
@@ -67,8 +67,8 @@ static uint64_t process_key(enum anomaly_kind kind, int64_t pid)
     return (uint64_t)pid << 4 | (uint64_t)kind;
 }
 
-/* A process is in at most one episode of a kind. What has no pid is its run's, by a hash (FNV-1a)
- * that is above all pids, or the machine's. */
+/* A process is in at most one episode of a kind. A finding without a pid belongs to its run, by a
+ * hash (FNV-1a) above all pids, or to the machine. */
 static uint64_t member_key(enum anomaly_kind kind, const struct finding_subject *subject)
 {
     uint64_t hash = UINT64_C(0xCBF29CE484222325);
@@ -183,7 +183,7 @@ static int open_episode(struct episodes *episodes, const struct finding *finding
     return 0;
 }
 
-/* It is not open any more; what is left of it is told of, if anybody knows of it. */
+/* Closes the episode; it stays until the clearing is reported. */
 static void clear_episode(struct episodes *episodes, struct episode *episode, double timestamp)
 {
     episode->is_cleared = true;
@@ -193,15 +193,15 @@ static void clear_episode(struct episodes *episodes, struct episode *episode, do
         TAILQ_REMOVE(&episodes->folded, episode, folded);
 }
 
-static void forget_episode(struct episodes *episodes, struct episode *episode)
+static void remove_episode(struct episodes *episodes, struct episode *episode)
 {
     TAILQ_REMOVE(&episodes->by_age, episode, by_age);
     episode_free(episode);
 }
 
-/* ---- what has fired ---- */
+/* ---- findings ---- */
 
-/* The member that the finding is about, if it is still the same process in the same run. */
+/* The member of the finding, if it is still the same process in the same run. */
 static struct episode_member *find_member(struct episodes *episodes, const struct finding *finding)
 {
     const struct finding_subject *subject = &finding->subject;
@@ -226,7 +226,7 @@ static int join(struct episodes *episodes, const struct finding *finding, double
     r = add_member(episodes, episode, &finding->subject, ret);
     if (r < 0 && is_new) {
         clear_episode(episodes, episode, timestamp);
-        forget_episode(episodes, episode);
+        remove_episode(episodes, episode);
     }
     return r;
 }
@@ -249,7 +249,7 @@ static int note_finding(struct episodes *episodes, const struct episodes_input *
     return 0;
 }
 
-/* ---- how bad it is ---- */
+/* ---- severity ---- */
 
 static void append_pids(const int64_t *pids, size_t named, size_t count, struct text *out)
 {
@@ -271,7 +271,7 @@ static void append_firing_pids(const struct episode *episode, uint64_t snapshot,
     append_pids(pids, named, episode->firing, out);
 }
 
-/* What the description calls it: zombies by their pids, else the worst process. */
+/* The name in the description: the pids of zombies, otherwise the worst process. */
 static int name_worst(struct episodes *episodes, struct episode *episode, uint64_t snapshot)
 {
     struct text *name = &episodes->scratch;
@@ -285,8 +285,8 @@ static int name_worst(struct episodes *episodes, struct episode *episode, uint64
     return text_error(name);
 }
 
-/* In a run, that of the run: it may name processes of several users. A run that is over is known by
- * the event alone. */
+/* In a run, its owner: the description may name processes of several users. A run that is over is
+ * known only by the event. */
 static int64_t find_owner(const struct job_usage_list *jobs, const struct finding_subject *subject)
 {
     if (!subject->run_id)
@@ -297,9 +297,9 @@ static int64_t find_owner(const struct job_usage_list *jobs, const struct findin
     return subject->uid;
 }
 
-/* 0 or -ENOMEM: then its name may be cut. */
-static int weigh(struct episodes *episodes, struct episode *episode,
-                 const struct episodes_input *input)
+/* 0, or -ENOMEM: then its name may be truncated. */
+static int update_worst(struct episodes *episodes, struct episode *episode,
+                        const struct episodes_input *input)
 {
     struct finding_figures figures = episode->now->figures;
     bool is_first = episode->worst.severity == SEVERITY_UNKNOWN;
@@ -319,15 +319,15 @@ static int weigh(struct episodes *episodes, struct episode *episode,
         r = name_worst(episodes, episode, input->processes->snapshot);
     episode->worst = figures;
     episode->worst_pid = episode->now->subject.pid;
-    if (episode->was_told &&
-        (figures.severity > episode->told.severity ||
-         finding_value_is_worse(episode->kind, figures.value, episode->told.value,
+    if (episode->was_reported &&
+        (figures.severity > episode->reported.severity ||
+         finding_value_is_worse(episode->kind, figures.value, episode->reported.value,
                                 episodes->numbers.worse_factor)))
         episode->has_changed = true;
     return r;
 }
 
-/* ---- what is over ---- */
+/* ---- ends ---- */
 
 static bool has_left(const struct episodes *episodes, const struct episodes_input *input,
                      const struct episode_member *member)
@@ -335,7 +335,7 @@ static bool has_left(const struct episodes *episodes, const struct episodes_inpu
     if (member->episode->is_over)
         return true;
     if (member->is_process &&
-        !process_memories_find(input->processes, member->pid, member->start_ticks))
+        !process_histories_find(input->processes, member->pid, member->start_ticks))
         return true;
     return input->processes->snapshot - member->fired >= episodes->numbers.quiet_snapshots &&
            input->now_ns - member->fired_ns >= episodes->clear_ns;
@@ -369,7 +369,7 @@ int episodes_apply(struct episodes *episodes, const struct episodes_input *input
     TAILQ_FOREACH (episode, &episodes->by_age, by_age) {
         if (episode->is_cleared)
             continue;
-        int r = episode->now ? weigh(episodes, episode, input) : 0;
+        int r = episode->now ? update_worst(episodes, episode, input) : 0;
         error = error ? error : r;
         drop_members(episodes, input, episode);
         if (TAILQ_EMPTY(&episode->members))
@@ -378,7 +378,7 @@ int episodes_apply(struct episodes *episodes, const struct episodes_input *input
     return error;
 }
 
-/* ---- replay of it ---- */
+/* ---- reports ---- */
 
 static int describe(const struct episode *episode, struct arena *arena, const char **ret)
 {
@@ -421,83 +421,84 @@ static int fill_anomaly(const struct episode *episode, struct arena *arena, stru
     return r < 0 ? r : copy_into(arena, episode->run_id, &ret->run_id);
 }
 
-enum event_replay {
-    TELL_OPENING,
-    TELL_CHANGE,
-    TELL_CLEARING,
-    TELLINGS,
+enum report_kind {
+    REPORT_OPENING,
+    REPORT_CHANGE,
+    REPORT_CLEARING,
+    REPORT_KINDS,
 };
 
-static bool is_to_tell(const struct episode *episode, enum event_replay replay)
+static bool is_due(const struct episode *episode, enum report_kind kind)
 {
-    switch (replay) {
-    case TELL_OPENING: return !episode->was_told;
-    case TELL_CHANGE: return episode->was_told && episode->has_changed && !episode->is_cleared;
-    case TELL_CLEARING: return episode->is_cleared;
-    case TELLINGS: break;
+    switch (kind) {
+    case REPORT_OPENING: return !episode->was_reported;
+    case REPORT_CHANGE:
+        return episode->was_reported && episode->has_changed && !episode->is_cleared;
+    case REPORT_CLEARING: return episode->is_cleared;
+    case REPORT_KINDS: break;
     }
     return false;
 }
 
-static int list_tellings(struct episodes *episodes, struct arena *arena, struct anomaly_list *list)
+static int list_reports(struct episodes *episodes, struct arena *arena, struct anomaly_list *list)
 {
     struct episode *episode;
     int r = 0;
 
-    for (enum event_replay replay = 0; replay < TELLINGS; replay++)
+    for (enum report_kind kind = 0; kind < REPORT_KINDS; kind++)
         TAILQ_FOREACH (episode, &episodes->by_age, by_age) {
-            if (!is_to_tell(episode, replay))
+            if (!is_due(episode, kind))
                 continue;
             struct anomaly *anomaly = &list->items[list->count++];
             r = fill_anomaly(episode, arena, anomaly);
             if (r < 0)
                 return r;
-            anomaly->is_opening = replay == TELL_OPENING;
-            if (replay == TELL_CLEARING)
+            anomaly->is_opening = kind == REPORT_OPENING;
+            if (kind == REPORT_CLEARING)
                 anomaly->cleared_at = episode->cleared_at;
         }
     return 0;
 }
 
-static size_t count_tellings(const struct episodes *episodes)
+static size_t count_reports(const struct episodes *episodes)
 {
     const struct episode *episode;
     size_t count = 0;
 
     TAILQ_FOREACH (episode, &episodes->by_age, by_age)
-        for (enum event_replay replay = 0; replay < TELLINGS; replay++)
-            count += is_to_tell(episode, replay);
+        for (enum report_kind kind = 0; kind < REPORT_KINDS; kind++)
+            count += is_due(episode, kind);
     return count;
 }
 
-static void note_told(struct episodes *episodes)
+static void mark_reported(struct episodes *episodes)
 {
     struct episode *next;
 
     for (struct episode *episode = TAILQ_FIRST(&episodes->by_age); episode; episode = next) {
         next = TAILQ_NEXT(episode, by_age);
-        if (!episode->was_told || episode->has_changed)
-            episode->told = episode->worst;
-        episode->was_told = true;
+        if (!episode->was_reported || episode->has_changed)
+            episode->reported = episode->worst;
+        episode->was_reported = true;
         episode->has_changed = false;
         if (episode->is_cleared)
-            forget_episode(episodes, episode);
+            remove_episode(episodes, episode);
     }
 }
 
-int episodes_tell(struct episodes *episodes, struct arena *arena, struct anomaly_list *ret)
+int episodes_report(struct episodes *episodes, struct arena *arena, struct anomaly_list *ret)
 {
     struct anomaly_list list = {0};
-    size_t count = count_tellings(episodes);
+    size_t count = count_reports(episodes);
 
     *ret = list;
     if (!count)
         return 0;
     list.items = arena_alloc(arena, count * sizeof(*list.items));
-    int r = list.items ? list_tellings(episodes, arena, &list) : -ENOMEM;
+    int r = list.items ? list_reports(episodes, arena, &list) : -ENOMEM;
     if (r < 0)
         return r;
-    note_told(episodes);
+    mark_reported(episodes);
     *ret = list;
     return 0;
 }
@@ -522,7 +523,7 @@ int episodes_list_open(const struct episodes *episodes, struct arena *arena,
     return 0;
 }
 
-/* ---- all of them ---- */
+/* ---- life cycle ---- */
 
 void episodes_configure(struct episodes *episodes, const struct anomaly_config *config)
 {
@@ -545,7 +546,7 @@ void episodes_done(struct episodes *episodes)
     while ((episode = TAILQ_FIRST(&episodes->by_age))) {
         while (!TAILQ_EMPTY(&episode->members))
             remove_member(episodes, TAILQ_FIRST(&episode->members));
-        forget_episode(episodes, episode);
+        remove_episode(episodes, episode);
     }
     map_done(&episodes->members);
     text_done(&episodes->scratch);

@@ -5,9 +5,9 @@
 #include "base/human.h"
 #include "base/utf8.h"
 
-/* A command line in a description: enough to tell one from another. */
+/* A command line in a description: enough to distinguish processes. */
 #define COMMAND_COLUMNS 60
-/* Of it that is looked at, because zero-width characters cost no columns. */
+/* Bytes of it that are read: zero-width characters take no columns. */
 #define COMMAND_BYTES 160
 
 typedef void (*describe_fn)(const char *name, const struct finding_figures *figures,
@@ -125,7 +125,7 @@ void finding_name_subject(const struct finding_subject *subject, struct text *ou
 {
     char command[COMMAND_BYTES] = "";
 
-    /* What is nobody's is everybody's to see, and command lines are not. */
+    /* Without an owner all users can read it, but not the command line. */
     if (subject->command && int_is_known(subject->uid))
         utf8_clean(command, sizeof(command), subject->command, strlen(subject->command));
     text_append_visible(out, command, strlen(command), COMMAND_COLUMNS);

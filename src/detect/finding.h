@@ -1,5 +1,5 @@
-/* A rule that fires in one snapshot: what the first stage hands to the second. Texts are those of
- * the snapshot and of the events, and valid as long. */
+/* A rule that fired in one snapshot: the output of the first stage. Texts belong to the snapshot
+ * and the events. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,11 +24,11 @@ enum anomaly_kind {
 /* `memory_spike` and so on. */
 const char *anomaly_kind_name(enum anomaly_kind kind);
 
-/* Whom it is about. */
+/* The process that it is about. */
 struct finding_subject {
     int64_t pid; /* INT_UNKNOWN: the machine */
     uint64_t start_ticks;
-    bool is_process; /* one of the snapshot, which can go away */
+    bool is_process; /* in the snapshot, so that it can go away */
     int64_t uid;
     const char *command;
     const char *job_id;
@@ -36,13 +36,13 @@ struct finding_subject {
     int64_t sheet_num;
 };
 
-/* How bad it is. What a description is made of beside the subject. */
+/* The figures for severity and description. */
 struct finding_figures {
     int severity; /* enum severity */
     double value;
     double threshold;
-    double of;      /* what the value has grown from, or is a part of; unknown: nothing */
-    double seconds; /* how long it took, or has lasted; unknown: it does not matter */
+    double of;      /* what the value grew from or is part of; unknown: nothing */
+    double seconds; /* duration; unknown: irrelevant */
 };
 
 struct finding {
@@ -61,7 +61,7 @@ bool finding_value_is_worse(enum anomaly_kind kind, double value, double other, 
 bool finding_is_worse(enum anomaly_kind kind, const struct finding_figures *figures,
                       const struct finding_figures *other);
 
-/* "python3 train.py (pid 4711)": fit for a screen, bounded. */
+/* "python3 train.py (pid 4711)": printable, bounded. */
 void finding_name_subject(const struct finding_subject *subject, struct text *out);
 
 /* "[name] grew from 210.0 MB to 2.10 GB in 30.00 s". */

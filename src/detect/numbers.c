@@ -3,16 +3,17 @@
 #include "base/clock.h"
 
 const struct detect_numbers detect_numbers_default = {
-    /* A point every 0.12 s of the default window of 30 s: finer would not move a baseline. */
+    /* A point every 0.12 s of the default window of 30 s: finer points would not change a baseline.
+     */
     .spike_points = 256,
     .spike_critical_factor = 2,
-    /* A compiler computes from its first moment to its last, and grows as it does; a server, or a
-     * script that has come to where it waits, is past its start. */
+    /* A compiler computes, and grows, from its start to its end; a server, or a script that waits,
+       has finished its start. */
     .still_ns = 1 * NS_PER_SEC,
     .still_cpu_pct = 50,
     .still_ratio = 0.10,
 
-    /* Every process is a zombie for a moment: until its parent comes round to it. */
+    /* Every process is a zombie until its parent reaps it. */
     .zombie_snapshots = 2,
     .zombie_ns = 2 * NS_PER_SEC,
 
@@ -32,6 +33,6 @@ const struct detect_numbers detect_numbers_default = {
     .stuck_ns = 60 * NS_PER_SEC,
 
     .quiet_snapshots = 3,
-    /* A value that grows a thousandfold is told of 18 times. */
+    /* A value that grows a thousandfold is reported 18 times. */
     .worse_factor = 1.5,
 };

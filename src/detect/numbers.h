@@ -1,7 +1,5 @@
-/* The numbers of the rules and of episodes that are not in the configuration, at one place.
- *
- * They are given to the detector as data, so that a test can make ten minutes short;
- * docs/ANOMALIES.md says the same in words. */
+/* The constants of rules and episodes that are not in the configuration. The detector gets them as
+ * data, so that tests can shorten ten minutes; docs/ANOMALIES.md describes them. */
 #pragma once
 
 #include <stddef.h>
@@ -11,25 +9,26 @@
 
 struct detect_numbers {
     /* memory_spike */
-    unsigned spike_points;        /* snapshots of a window that are remembered, at most one more */
+    unsigned spike_points;        /* snapshots kept of a window, at most one more */
     double spike_critical_factor; /* times the threshold */
-    uint64_t still_ns;            /* a start is over when a process has waited for so long, … */
+    uint64_t still_ns;            /* the start is over when a process has waited this long, … */
     double still_cpu_pct;         /* … with less CPU than this … */
-    double still_ratio;           /* … and RSS within this share of what it was */
+    double still_ratio;           /* … and RSS within this ratio */
 
     /* zombie */
     unsigned zombie_snapshots; /* in a row */
-    uint64_t zombie_ns;        /* and from the first to the last of them */
+    uint64_t zombie_ns;        /* … and from the first to the last of them */
 
     /* fd_exhaustion */
-    int64_t fd_small_limit; /* up to it the configured number counts as well as the ratio */
+    int64_t
+        fd_small_limit; /* up to this limit, the configured number applies as well as the ratio */
     double fd_critical_ratio;
 
     /* memory_leak */
-    size_t leak_points_max;   /* that are remembered */
-    size_t leak_points_min;   /* that a verdict needs, at most half of the above */
+    size_t leak_points_max;   /* kept */
+    size_t leak_points_min;   /* needed for a result, at most half of the above */
     uint64_t leak_span_ns;    /* that they must cover */
-    uint64_t leak_period_ns;  /* between two points, at first; doubles when there is no more room */
+    uint64_t leak_period_ns;  /* between two points, at first; doubled when there is no room */
     double leak_growth_mb;    /* over the span … */
     double leak_growth_ratio; /* … and as a share of the first point */
     double leak_tau;          /* Kendall's τ-a */
@@ -38,8 +37,8 @@ struct detect_numbers {
     uint64_t stuck_ns;
 
     /* episodes */
-    unsigned quiet_snapshots; /* without firing, and for clear_seconds: it is over */
-    double worse_factor;      /* the value by so much beyond what was last told is told again */
+    unsigned quiet_snapshots; /* without firing, and for clear_seconds: it ends */
+    double worse_factor; /* a value worse than the last report by this factor is reported again */
 };
 
 extern const struct detect_numbers detect_numbers_default;

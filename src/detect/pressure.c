@@ -8,18 +8,18 @@
 #include "base/text.h"
 #include "base/utf8.h"
 
-/* What `auto` leaves to others. */
+/* The share of `auto`; the rest is for other processes. */
 #define AUTO_SHARE 0.8
 /* Of the memory limit, above which no new job is accepted. */
 #define ACCEPT_MEMORY_RATIO 0.85
 /* Of the process limit, above which nothing starts. */
 #define PROCESS_RATIO 0.8
-/* A refused job asks again after so long at least, even where there is no pressure. */
+/* A refused job waits at least this long, even without pressure. */
 #define ASK_AGAIN_SECONDS 10
-/* Of a name that somebody has reported. */
+/* Of a reported name. */
 #define NAME_COLUMNS 40
 
-/* What a level begins above (memory) or at (PSI), and what it asks a step to wait. */
+/* Where a level begins: above (memory) or at (PSI); and the delay of a step. */
 static const struct level {
     double memory_ratio;
     double psi_full_avg10;
@@ -71,7 +71,7 @@ const char *pressure_name(int level)
     return field_enum_name(record_find(&snapshot_record, "pressure_level"), level);
 }
 
-/* ---- what weighs on the machine ---- */
+/* ---- causes of pressure ---- */
 
 static bool has_failed(const struct pressure_limits *limits, const struct pressure_input *input)
 {
@@ -128,23 +128,23 @@ static enum pressure level_of_rate_limit(const struct pressure_limits *limits _u
     return input->rate_limited_seconds > 0 ? PRESSURE_HIGH : PRESSURE_NONE;
 }
 
-static void say_probe(const struct pressure_limits *limits, const struct pressure_input *input,
-                      struct text *out)
+static void describe_probe(const struct pressure_limits *limits, const struct pressure_input *input,
+                           struct text *out)
 {
     if (input->has_failed)
         text_append_string(out, "the machine could not be read");
     else if (!real_is_known(limits->max_memory_mb))
-        text_append_string(out, "how much memory there is could not be read; "
-                                "limits.max_memory_mb may say it");
+        text_append_string(out, "the size of the memory could not be read; "
+                                "set limits.max_memory_mb");
     else if (!int_is_known(limits->max_processes))
-        text_append_string(out, "how many processes there may be could not be read; "
-                                "limits.max_processes may say it");
+        text_append_string(out, "the limit of processes could not be read; "
+                                "set limits.max_processes");
     else
-        text_append_string(out, "what jobs use could not be read");
+        text_append_string(out, "the usage of jobs could not be read");
 }
 
-static void say_memory(const struct pressure_limits *limits, const struct pressure_input *input,
-                       struct text *out)
+static void describe_memory(const struct pressure_limits *limits,
+                            const struct pressure_input *input, struct text *out)
 {
     struct human used, limit;
 
@@ -152,8 +152,8 @@ static void say_memory(const struct pressure_limits *limits, const struct pressu
                 human_mb(&limit, limits->max_memory_mb));
 }
 
-static void say_processes(const struct pressure_limits *limits, const struct pressure_input *input,
-                          struct text *out)
+static void describe_processes(const struct pressure_limits *limits,
+                               const struct pressure_input *input, struct text *out)
 {
     struct human used, limit;
 
@@ -161,14 +161,14 @@ static void say_processes(const struct pressure_limits *limits, const struct pre
                 human_count(&limit, (uint64_t)limits->max_processes));
 }
 
-static void say_psi(const struct pressure_limits *limits _unused_,
-                    const struct pressure_input *input, struct text *out)
+static void describe_psi(const struct pressure_limits *limits _unused_,
+                         const struct pressure_input *input, struct text *out)
 {
     text_printf(out, "all tasks wait for memory %.0f %% of the time", input->psi_memory_full_avg10);
 }
 
-static void say_rate_limit(const struct pressure_limits *limits _unused_,
-                           const struct pressure_input *input, struct text *out)
+static void describe_rate_limit(const struct pressure_limits *limits _unused_,
+                                const struct pressure_input *input, struct text *out)
 {
     struct human left;
 
@@ -183,30 +183,29 @@ static void say_rate_limit(const struct pressure_limits *limits _unused_,
 
 /* The first of those that give the highest level is the reason. Nothing but the first can be asked
  * after a failed probe. */
-static const struct weight {
+static const struct cause {
     enum pressure (*level)(const struct pressure_limits *limits,
                            const struct pressure_input *input);
     void (*say)(const struct pressure_limits *limits, const struct pressure_input *input,
                 struct text *out);
-} weights[] = {
-    {level_of_probe, say_probe},           {level_of_memory, say_memory},
-    {level_of_processes, say_processes},   {level_of_psi, say_psi},
-    {level_of_rate_limit, say_rate_limit},
+} causes[] = {
+    {level_of_probe, describe_probe},           {level_of_memory, describe_memory},
+    {level_of_processes, describe_processes},   {level_of_psi, describe_psi},
+    {level_of_rate_limit, describe_rate_limit},
 };
 
-/* NULL: nothing weighs on it. */
-static const struct weight *find_heaviest(const struct pressure_limits *limits,
-                                          const struct pressure_input *input,
-                                          enum pressure *ret_level)
+/* NULL: no pressure. */
+static const struct cause *find_cause(const struct pressure_limits *limits,
+                                      const struct pressure_input *input, enum pressure *ret_level)
 {
-    const struct weight *heaviest = NULL;
+    const struct cause *heaviest = NULL;
 
     *ret_level = PRESSURE_NONE;
-    for (size_t i = 0; i < ARRAY_SIZE(weights) && *ret_level < PRESSURE_CRITICAL; i++) {
-        enum pressure level = weights[i].level(limits, input);
+    for (size_t i = 0; i < ARRAY_SIZE(causes) && *ret_level < PRESSURE_CRITICAL; i++) {
+        enum pressure level = causes[i].level(limits, input);
         if (level > *ret_level) {
             *ret_level = level;
-            heaviest = &weights[i];
+            heaviest = &causes[i];
         }
     }
     return heaviest;
@@ -217,13 +216,13 @@ enum pressure pressure_level(const struct pressure_limits *limits,
 {
     enum pressure level;
 
-    find_heaviest(limits, input, &level);
+    find_cause(limits, input, &level);
     return level;
 }
 
-/* ---- whether it may start ---- */
+/* ---- admission ---- */
 
-/* Without memory it is cut short. */
+/* Without memory it is truncated. */
 static void set_reason(struct admission *admission, const struct text *words)
 {
     utf8_clean(admission->reason, sizeof(admission->reason), text_string(words), words->length);
@@ -234,7 +233,7 @@ void pressure_can_start_sheet(const struct pressure_limits *limits,
 {
     _cleanup_text_ struct text words = {0};
     enum pressure level;
-    const struct weight *heaviest = find_heaviest(limits, input, &level);
+    const struct cause *heaviest = find_cause(limits, input, &level);
 
     if (heaviest)
         heaviest->say(limits, input, &words);
@@ -244,7 +243,7 @@ void pressure_can_start_sheet(const struct pressure_limits *limits,
     set_reason(ret, &words);
 }
 
-/* Whether the estimate is sure of itself and above what is free; says so. */
+/* Whether the estimate has enough confidence and exceeds the free memory; appends the reason. */
 static bool is_too_large(const struct pressure_limits *limits, const struct pressure_input *input,
                          const struct resource_estimate *estimate, struct text *out)
 {
@@ -266,15 +265,15 @@ static bool is_refused(const struct pressure_limits *limits, const struct pressu
                        const struct resource_estimate *estimate, struct text *out)
 {
     if (has_failed(limits, input)) {
-        say_probe(limits, input, out);
+        describe_probe(limits, input, out);
         return true;
     }
     if (memory_ratio(limits, input) > ACCEPT_MEMORY_RATIO) {
-        say_memory(limits, input, out);
+        describe_memory(limits, input, out);
         return true;
     }
     if (has_too_many(limits, input)) {
-        say_processes(limits, input, out);
+        describe_processes(limits, input, out);
         return true;
     }
     return is_too_large(limits, input, estimate, out);
@@ -286,7 +285,7 @@ void pressure_should_accept_job(const struct pressure_limits *limits,
 {
     _cleanup_text_ struct text words = {0};
     enum pressure level;
-    const struct weight *heaviest = find_heaviest(limits, input, &level);
+    const struct cause *heaviest = find_cause(limits, input, &level);
     bool refused = is_refused(limits, input, estimate, &words);
 
     if (!refused && heaviest)

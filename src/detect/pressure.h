@@ -1,12 +1,12 @@
-/* Pressure and admission: how much is left, and whether the next job or step may start. Pure. */
+/* Pressure and admission: whether the next job or step may start. Pure. */
 #pragma once
 
 #include "config/config.h"
 #include "model/estimate.h"
 #include "model/snapshot.h"
 
-/* What `auto` stands for is put in: 80 % of the effective memory and of the pids limit. Where these
- * are unknown, so is the limit, and what it would limit counts as a failed probe. */
+/* With `auto` resolved: 80 % of the effective memory and of the pids limit. If these are unknown,
+ * so is the limit, and the probe counts as failed. */
 struct pressure_limits {
     double max_memory_mb;
     int64_t max_processes;
@@ -19,12 +19,12 @@ struct pressure_input {
     double unique_mb;  /* of all job processes together: Σ(RSS − shared) + max(shared) */
     int64_t processes; /* of jobs */
     double psi_memory_full_avg10; /* unknown: no such file in this kernel */
-    double rate_limited_seconds;  /* that a reported rate limit still holds; 0: none */
-    const char *rate_limit_name;  /* whose; NULL: none */
+    double rate_limited_seconds;  /* how long a reported rate limit still applies; 0: none */
+    const char *rate_limit_name;  /* its name; NULL: none */
     bool has_failed;              /* nothing could be read */
 };
 
-/* Out of a snapshot of all processes; NULL: there is none yet, or the last collection failed. */
+/* From a snapshot of all processes; NULL: none yet, or the last collection failed. */
 struct pressure_input pressure_input_of(const struct snapshot *snapshot);
 
 enum pressure pressure_level(const struct pressure_limits *limits,
@@ -33,14 +33,14 @@ const char *pressure_name(int level);
 
 struct admission {
     bool allowed;
-    double delay_seconds; /* to wait before it starts, or before asking again */
+    double delay_seconds; /* before it starts, or before asking again */
     int level;            /* enum pressure */
-    char reason[256];     /* in words; empty: there is nothing to say */
+    char reason[256];     /* for people; empty: none */
 };
 
 void pressure_can_start_sheet(const struct pressure_limits *limits,
                               const struct pressure_input *input, struct admission *ret);
-/* `estimate` is that of its type; NULL, or without enough confidence: it does not count. */
+/* `estimate` is that of the job's type; NULL, or with too little confidence: ignored. */
 void pressure_should_accept_job(const struct pressure_limits *limits,
                                 const struct pressure_input *input,
                                 const struct resource_estimate *estimate, struct admission *ret);

@@ -3,107 +3,107 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Without it in so many snapshots in a row, a process is gone. */
+/* A process that is missing in this many consecutive snapshots is gone. */
 #define GONE_SNAPSHOTS 2
 
-static void memory_free(struct process_history *memory)
+static void process_history_free(struct process_history *history)
 {
-    rss_window_done(&memory->window);
-    rss_history_done(&memory->history);
-    free(memory);
+    rss_window_done(&history->window);
+    rss_history_done(&history->rss);
+    free(history);
 }
 
-void process_memories_done(struct process_memories *memories)
+void process_histories_done(struct process_histories *histories)
 {
     size_t position = 0;
 
-    for (struct process_history *memory; (memory = map_next(&memories->by_pid, &position));)
-        memory_free(memory);
-    map_done(&memories->by_pid);
+    for (struct process_history *history; (history = map_next(&histories->by_pid, &position));)
+        process_history_free(history);
+    map_done(&histories->by_pid);
 }
 
-void process_memories_begin(struct process_memories *memories)
+void process_histories_begin(struct process_histories *histories)
 {
-    memories->snapshot++;
-    memories->seen = 0;
+    histories->snapshot++;
+    histories->seen = 0;
 }
 
-static struct process_history *add(struct process_memories *memories,
+static struct process_history *add(struct process_histories *histories,
                                    const struct process_metric *process, uint64_t now_ns,
                                    const struct detect_numbers *numbers)
 {
-    struct process_history *memory = calloc(1, sizeof(*memory));
+    struct process_history *history = calloc(1, sizeof(*history));
 
-    if (!memory || map_put(&memories->by_pid, (uint64_t)process->pid, memory) < 0) {
-        free(memory);
+    if (!history || map_put(&histories->by_pid, (uint64_t)process->pid, history) < 0) {
+        free(history);
         return NULL;
     }
-    memory->pid = process->pid;
-    memory->start_ticks = process->start_ticks;
-    rss_window_init(&memory->window, now_ns, process->age_seconds);
-    rss_history_init(&memory->history, numbers);
-    return memory;
+    history->pid = process->pid;
+    history->start_ticks = process->start_ticks;
+    rss_window_init(&history->window, now_ns, process->age_seconds);
+    rss_history_init(&history->rss, numbers);
+    return history;
 }
 
-struct process_history *process_memories_see(struct process_memories *memories,
-                                             const struct process_metric *process, uint64_t now_ns,
-                                             const struct detect_numbers *numbers)
+struct process_history *process_histories_see(struct process_histories *histories,
+                                              const struct process_metric *process, uint64_t now_ns,
+                                              const struct detect_numbers *numbers)
 {
-    struct process_history *memory = process_memories_find_pid(memories, process->pid);
+    struct process_history *history = process_histories_find_pid(histories, process->pid);
 
-    if (memory && memory->start_ticks != process->start_ticks) {
-        map_remove(&memories->by_pid, (uint64_t)process->pid);
-        memory_free(memory);
-        memory = NULL;
+    if (history && history->start_ticks != process->start_ticks) {
+        map_remove(&histories->by_pid, (uint64_t)process->pid);
+        process_history_free(history);
+        history = NULL;
     }
-    if (!memory)
-        memory = add(memories, process, now_ns, numbers);
-    if (!memory)
+    if (!history)
+        history = add(histories, process, now_ns, numbers);
+    if (!history)
         return NULL;
 
-    if (memory->seen + 1 != memories->snapshot)
-        memory->busy = memory->zombie = memory->stuck = (struct streak){0};
-    memory->seen = memories->snapshot;
-    memory->ppid = process->ppid;
-    memory->uid = process->uid;
-    memories->seen++;
-    return memory;
+    if (history->seen + 1 != histories->snapshot)
+        history->busy = history->zombie = history->stuck = (struct streak){0};
+    history->seen = histories->snapshot;
+    history->ppid = process->ppid;
+    history->uid = process->uid;
+    histories->seen++;
+    return history;
 }
 
-void process_memories_end(struct process_memories *memories)
+void process_histories_end(struct process_histories *histories)
 {
     size_t position = 0;
 
-    if (memories->seen == memories->by_pid.count)
+    if (histories->seen == histories->by_pid.count)
         return;
-    for (struct process_history *memory; (memory = map_next(&memories->by_pid, &position));)
-        if (memories->snapshot - memory->seen >= GONE_SNAPSHOTS) {
-            map_remove(&memories->by_pid, (uint64_t)memory->pid);
-            memory_free(memory);
+    for (struct process_history *history; (history = map_next(&histories->by_pid, &position));)
+        if (histories->snapshot - history->seen >= GONE_SNAPSHOTS) {
+            map_remove(&histories->by_pid, (uint64_t)history->pid);
+            process_history_free(history);
             position--;
         }
 }
 
-struct process_history *process_memories_find_pid(const struct process_memories *memories,
-                                                  int64_t pid)
+struct process_history *process_histories_find_pid(const struct process_histories *histories,
+                                                   int64_t pid)
 {
-    return map_get(&memories->by_pid, (uint64_t)pid);
+    return map_get(&histories->by_pid, (uint64_t)pid);
 }
 
-struct process_history *process_memories_find(const struct process_memories *memories, int64_t pid,
-                                              uint64_t start_ticks)
+struct process_history *process_histories_find(const struct process_histories *histories,
+                                               int64_t pid, uint64_t start_ticks)
 {
-    struct process_history *memory = process_memories_find_pid(memories, pid);
-    return memory && memory->start_ticks == start_ticks ? memory : NULL;
+    struct process_history *history = process_histories_find_pid(histories, pid);
+    return history && history->start_ticks == start_ticks ? history : NULL;
 }
 
-bool process_history_is_there(const struct process_memories *memories,
-                              const struct process_history *memory)
+bool process_history_is_there(const struct process_histories *histories,
+                              const struct process_history *history)
 {
-    return memory->seen == memories->snapshot;
+    return history->seen == histories->snapshot;
 }
 
-void streak_go_on(struct streak *streak, bool holds, uint64_t now_ns)
+void streak_update(struct streak *streak, bool holds, uint64_t now_ns)
 {
     if (!holds)
         streak->snapshots = 0;

@@ -5,7 +5,7 @@
 
 #include "model/field.h"
 
-static void forget_over(struct rate_limits *limits, uint64_t now_ns)
+static void remove_expired(struct rate_limits *limits, uint64_t now_ns)
 {
     for (size_t i = limits->count; i-- > 0;)
         if (limits->items[i].until_ns <= now_ns)
@@ -33,7 +33,7 @@ static struct rate_limit *find_first_to_end(struct rate_limits *limits)
 void rate_limits_note(struct rate_limits *limits, int64_t uid, const char *name, uint64_t until_ns,
                       uint64_t now_ns)
 {
-    forget_over(limits, now_ns);
+    remove_expired(limits, now_ns);
     struct rate_limit *limit = find_same(limits, uid, name);
     if (!limit)
         limit = limits->count < RATE_LIMITS_MAX ? &limits->items[limits->count++]

@@ -1,17 +1,17 @@
-/* Rate limits that were reported: services that jobs depend on refuse more for now. Pure: the time
- * comes in. */
+/* Reported rate limits: services that jobs depend on refuse requests for now. Pure: the caller
+ * passes the time. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of different names or users at once; beyond, the one that ends first is forgotten. */
+/* Different names or users at once; beyond, the one that ends first is evicted. */
 #define RATE_LIMITS_MAX           64
 #define RATE_LIMIT_NAME_MAX_BYTES 128
 
 struct rate_limit {
     uint64_t until_ns; /* monotonic */
-    int64_t uid;       /* whom it holds for; INT_UNKNOWN: everyone */
+    int64_t uid;       /* of the user; INT_UNKNOWN: all users */
     char name[RATE_LIMIT_NAME_MAX_BYTES + 1];
 };
 
@@ -21,10 +21,10 @@ struct rate_limits {
     size_t count;
 };
 
-/* One of the same name and user is replaced, by a shorter one too: so it can be taken back. */
+/* Replaces one of the same name and user, even with a shorter one, so that it can be cancelled. */
 void rate_limits_note(struct rate_limits *limits, int64_t uid, const char *name, uint64_t until_ns,
                       uint64_t now_ns);
 
-/* The one that holds longest for that user (INT_UNKNOWN: for everyone); NULL: none does. */
+/* The one that lasts longest for that user (INT_UNKNOWN: for all); NULL: none. */
 const struct rate_limit *rate_limits_find(const struct rate_limits *limits, int64_t uid,
                                           uint64_t now_ns);

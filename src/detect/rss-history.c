@@ -31,7 +31,7 @@ void leak_scratch_done(struct leak_scratch *scratch)
     *scratch = (struct leak_scratch){0};
 }
 
-/* Only a process that has grown much ever asks for it. */
+/* Allocated only once a process has grown a lot. */
 static int get_scratch(struct leak_scratch *scratch, size_t points)
 {
     if (!scratch->seconds)
@@ -54,7 +54,7 @@ static double range_mb(const struct rss_history *history)
     return most - least;
 }
 
-/* What is cheap to see first: a thousand processes that do not grow cost nothing more. */
+/* Cheap checks first: processes that do not grow cost nothing more. */
 static int judge(const struct rss_history *history, const struct detect_numbers *numbers,
                  struct leak_scratch *scratch, struct rss_leak *ret)
 {

@@ -1,8 +1,7 @@
-/* A process's RSS over its whole life, thinned to a bounded number of points, and whether it leaks.
- *
- * A point is taken when a period has passed since the last. When there is no more room, every
- * second point goes and the period doubles, so that the points always cover the whole life evenly.
- * The verdict is found anew with each point and holds until the next. */
+/* The RSS of a process over its whole life, reduced to a bounded number of points, and whether it
+ * leaks. A point is added when a period has passed since the last. Without room, every second point
+ * is dropped and the period doubled, so that the points always cover the whole life evenly. The
+ * result is computed with each point and valid until the next. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,9 +18,9 @@ struct rss_point {
 
 struct rss_leak {
     bool is_one;
-    double growth_mb; /* by the Theil-Sen slope, but no more than there is between two points */
-    double needed_mb; /* that makes it a leak */
-    double seconds;   /* that the points cover */
+    double growth_mb; /* by the Theil-Sen slope, at most the range of the points */
+    double needed_mb; /* the threshold */
+    double seconds;   /* covered by the points */
 };
 
 struct rss_history {
@@ -30,7 +29,7 @@ struct rss_history {
     struct rss_leak leak;
 };
 
-/* Room for one verdict, shared by all histories. Zero-initialised is valid. */
+/* Work memory shared by all histories. Zero-initialised is valid. */
 struct leak_scratch {
     double *seconds;
     double *mb;
@@ -39,11 +38,11 @@ struct leak_scratch {
 
 void rss_history_init(struct rss_history *history, const struct detect_numbers *numbers);
 void rss_history_done(struct rss_history *history);
-/* Another program runs in it now. */
+/* The process called exec. */
 void rss_history_restart(struct rss_history *history, const struct detect_numbers *numbers);
 void leak_scratch_done(struct leak_scratch *scratch);
 
-/* Takes a point if it is due and known. 0 or -ENOMEM: then it is not taken, or its verdict is that
- * there is no leak. */
+/* Adds a point if it is due and known. 0, or -ENOMEM: then it is not added, or counts as no leak.
+ */
 int rss_history_add(struct rss_history *history, double mb, uint64_t now_ns,
                     const struct detect_numbers *numbers, struct leak_scratch *scratch);

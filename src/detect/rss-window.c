@@ -14,7 +14,7 @@ void rss_window_init(struct rss_window *window, uint64_t now_ns, double age_seco
     double age_ns = real_is_known(age_seconds) ? MAX(age_seconds, 0.0) * 1e9 : 0;
 
     *window = (struct rss_window){.still_mb = REAL_UNKNOWN, .latest_mb = REAL_UNKNOWN};
-    /* A process may be older than this clock, which stands still during a suspend. */
+    /* A process may be older than this clock, which stops during a suspend. */
     window->begun_ns = age_ns < (double)now_ns ? now_ns - (uint64_t)age_ns : 0;
 }
 
@@ -48,9 +48,9 @@ bool rss_window_baseline(struct rss_window *window, uint64_t now_ns, uint64_t le
     return real_is_known(window->latest_mb);
 }
 
-/* Whether the start is over by what is seen now. */
-static bool starts_no_more(struct rss_window *window, const struct rss_sighting *seen,
-                           const struct detect_numbers *numbers)
+/* Whether this reading ends the start. */
+static bool ends_start(struct rss_window *window, const struct rss_sighting *seen,
+                       const struct detect_numbers *numbers)
 {
     if (seen->ns - window->begun_ns >= seen->window_ns)
         return true;
@@ -63,8 +63,7 @@ static bool starts_no_more(struct rss_window *window, const struct rss_sighting 
     return seen->ns - window->still_since_ns >= numbers->still_ns;
 }
 
-/* Room for one more at the end: by moving up, where the oldest have left so much that it is not
- * soon needed again. */
+/* Makes room at the end, by moving entries to the front if enough have left there. */
 static int make_room(struct rss_window *window)
 {
     if (window->head + window->count < window->capacity)
@@ -102,7 +101,7 @@ int rss_window_add(struct rss_window *window, const struct rss_sighting *seen,
     if (!real_is_known(seen->mb))
         return 0;
     if (!window->has_started)
-        window->has_started = starts_no_more(window, seen, numbers);
+        window->has_started = ends_start(window, seen, numbers);
     if (!window->has_started)
         return 0;
     window->latest_mb = seen->mb;

@@ -106,13 +106,14 @@ struct process_event *tick_box_find_end(const struct tick_box *box, pid_t pid)
             continue;
         if (event->event_type == EVENT_EXIT || event->event_type == EVENT_KILL)
             return event;
-        if (event->event_type == EVENT_SPAWN) /* before that, the pid was another's */
+        if (event->event_type ==
+            EVENT_SPAWN) /* before its spawn, the pid belonged to another process */
             return NULL;
     }
     return NULL;
 }
 
-bool event_is_of_life(const struct process_event *event)
+bool event_is_lifecycle(const struct process_event *event)
 {
     switch (event->event_type) {
     case EVENT_SPAWN:
@@ -138,10 +139,10 @@ void tick_box_remove_events(struct tick_box *box,
 
 static bool is_of_no_life(void *context _unused_, const struct process_event *event)
 {
-    return !event_is_of_life(event);
+    return !event_is_lifecycle(event);
 }
 
-void tick_box_keep_lives(struct tick_box *box, const char *run_id)
+void tick_box_keep_lifecycle(struct tick_box *box, const char *run_id)
 {
     struct gap_list *gaps = &box->tick.gaps;
     size_t kept = 0;
@@ -155,7 +156,7 @@ void tick_box_keep_lives(struct tick_box *box, const char *run_id)
     snprintf(box->tick.beside_run, sizeof(box->tick.beside_run), "%s", run_id);
 }
 
-/* Without memory the event has to do without words. */
+/* Without memory the text stays NULL. */
 static void note_sender(struct tick_box *box, const struct process_event *sent,
                         struct process_event *event)
 {
@@ -171,7 +172,7 @@ struct process_event *tick_box_add_signal(struct tick_box *box, struct event_own
 {
     struct process_event *end = tick_box_find_end(box, pid);
 
-    /* What reached the whole group may have killed before it was heard of here. */
+    /* A signal to the whole group may have killed before it was reported here. */
     if (end && end->event_type == EVENT_KILL) {
         if (end->signal_num == sent->signal_num)
             note_sender(box, sent, end);
@@ -186,7 +187,7 @@ struct process_event *tick_box_add_signal(struct tick_box *box, struct event_own
     return event;
 }
 
-/* Takes the latest signal of that number out of the list, which keeps its order. */
+/* Removes the latest signal of that number; the order of the others stays. */
 static bool take_signal(struct tick_box *box, pid_t pid, int number, struct process_event *ret)
 {
     struct process_event_list *events = &box->tick.events;

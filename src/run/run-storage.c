@@ -158,7 +158,7 @@ static void store_tick(struct run_storage *storage, struct tick_box *box)
         return;
     }
     if (storage->state == BACKEND_ACTIVE)
-        tick_box_keep_lives(box, storage->job.run_id);
+        tick_box_keep_lifecycle(box, storage->job.run_id);
     store_writer_tick(storage->writer, box);
 }
 

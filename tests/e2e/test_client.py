@@ -376,7 +376,7 @@ class Admit(ClientTestCase):
         self.assertEqual(result.status, 0 if answer["allowed"] else 75)
         self.assertEqual(result.stderr, "")
         if answer["allowed"]:
-            self.assertEqual(answer["reason"], "no daemon answers: judged by free memory alone")
+            self.assertEqual(answer["reason"], "no daemon: decided by free memory alone")
 
     def test_wrong_usage(self):
         self.assertIn("needs --wait", self.refused("admit", "--timeout", "5s"))

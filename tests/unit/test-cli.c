@@ -232,7 +232,7 @@ static void test_free_memory_decides_alone(void **state _unused_)
 
     assert_true(admission.allowed);
     assert_true(admission.delay_seconds == 0);
-    assert_string_equal(admission.reason, "no daemon answers: judged by free memory alone");
+    assert_string_equal(admission.reason, "no daemon: decided by free memory alone");
     admission = judge(1000, 149, 0, NULL);
     assert_false(admission.allowed);
     assert_int_equal(admission.level, PRESSURE_HIGH);

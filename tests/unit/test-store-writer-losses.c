@@ -74,7 +74,7 @@ static struct tick_box *make_beside(int64_t id, size_t events)
 {
     struct tick_box *box = make_tick(id, events);
 
-    tick_box_keep_lives(box, "run");
+    tick_box_keep_lifecycle(box, "run");
     return box;
 }
 

@@ -207,7 +207,7 @@ static void test_only_lives_are_kept(void **state _unused_)
     box->tick.anomalies = (struct anomaly_list){&anomaly, 1};
     assert_int_equal(tick_box_add_gap(box, &missed), 0);
     assert_int_equal(tick_box_add_gap(box, &overflow), 0);
-    tick_box_keep_lives(box, "run-1");
+    tick_box_keep_lifecycle(box, "run-1");
     assert_string_equal(box->tick.beside_run, "run-1");
     assert_int_equal(box->tick.gaps.count, 1);
     assert_int_equal(box->tick.gaps.items[0].kind, GAP_EVENTS);
