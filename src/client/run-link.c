@@ -208,7 +208,7 @@ static void write_true(struct json_writer *json, const char *key)
 }
 
 static enum backend_state ask(void *context, const struct job *job, pid_t pid, int64_t sheet_num,
-                             bool was_kept, bool keeps_events)
+                              bool was_kept, bool keeps_events)
 {
     struct run_link *link = context;
     const struct client_options options = {.socket_paths = link->socket_paths,

@@ -24,7 +24,7 @@ struct tick {
     struct process_event_list events;
     struct gap_list gaps;
     struct process_trace_list traces; /* of processes that are stored already, perhaps gone */
-    struct anomaly_list anomalies; /* that opened, changed or cleared; see store_write_tick() */
+    struct anomaly_list anomalies;    /* that opened, changed or cleared; see store_write_tick() */
     /* The run whose snapshots another session stores, while this one stores its events: the
      * snapshot of the tick is not stored, it only owns texts. "": none. */
     char beside_run[UUID_TEXT_SIZE];

@@ -241,12 +241,11 @@ static int check_local_dir(int dir_fd, const char *asked_for, struct database_pa
         return reject_path(error, -errno, asked_for);
     if (st.st_uid == geteuid() && !(st.st_mode & 0077))
         return 0;
-    return reject(
-        error, -EPERM,
-        "%s: is on a network filesystem, and %s, which would replace it, is not private "
-        "to you; run chmod 700 on it or remove it, or name a local directory with "
-        "profiler.storage_path or --state-dir",
-        show_path(&shown, asked_for), show_dir(&shown_dir, dir_fd));
+    return reject(error, -EPERM,
+                  "%s: is on a network filesystem, and %s, which would replace it, is not private "
+                  "to you; run chmod 700 on it or remove it, or name a local directory with "
+                  "profiler.storage_path or --state-dir",
+                  show_path(&shown, asked_for), show_dir(&shown_dir, dir_fd));
 }
 
 static int prepare_local(const struct database_path_options *options, struct database_path *ret,

@@ -1,6 +1,6 @@
-/* For the tests of the store: a database in a temporary directory, random snapshots and other records
- * made from the field tables (so that new fields are tested, too), and comparisons at the resolution
- * of each field. The seed alone determines the records. */
+/* For the tests of the store: a database in a temporary directory, random snapshots and other
+ * records made from the field tables (so that new fields are tested, too), and comparisons at the
+ * resolution of each field. The seed alone determines the records. */
 #pragma once
 
 #include <sqlite3.h>
@@ -61,8 +61,8 @@ uint64_t random_below(struct chance *random, uint64_t limit);
 /* One time in `times`. */
 bool random_once_in(struct chance *random, uint64_t times);
 
-/* Random values for one field or for all: unknown, ordinary, extreme or hostile. Required fields are
- * known. */
+/* Random values for one field or for all: unknown, ordinary, extreme or hostile. Required fields
+ * are known. */
 void random_field(struct chance *random, const struct field *field, struct arena *arena,
                   void *object);
 void random_record(struct chance *random, const struct record *record, struct arena *arena,

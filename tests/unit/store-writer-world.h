@@ -1,8 +1,8 @@
 /* For the tests of the writer thread: one that writes to the fake store, and what it is given. */
 #pragma once
 
-#include "writer/store-writer.h"
 #include "fake-store.h"
+#include "writer/store-writer.h"
 
 /* These fail the test if they fail. */
 struct store_writer *start_with(struct store_pace pace);

@@ -709,7 +709,8 @@ static void test_runs_are_forgotten(void **state)
     struct arena arena = {0};
     assert_int_equal(failure_chains_find(&chains, INNER, 0, 3, INT_UNKNOWN, &arena, &chain), 0);
     failure_chains_forget_run(&chains, INNER);
-    assert_int_equal(failure_chains_find(&chains, INNER, 0, 3, INT_UNKNOWN, &arena, &chain), -ENOENT);
+    assert_int_equal(failure_chains_find(&chains, INNER, 0, 3, INT_UNKNOWN, &arena, &chain),
+                     -ENOENT);
     arena_done(&arena);
     run_id = RUN;
     exits(101, 3);

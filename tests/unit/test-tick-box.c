@@ -8,8 +8,8 @@
 #include "engine/command-cache.h"
 #include "model/job.h"
 #include "model/record-copy.h"
-#include "writer/tick-loss.h"
 #include "unit.h"
+#include "writer/tick-loss.h"
 
 static const struct event_owner first = {.run_id = "run-1", .job_id = "job-1", .sheet_num = 4};
 static const struct event_owner second = {

@@ -265,9 +265,8 @@ static void test_the_whole_screen(void **state)
     assert_row(stage, row++,
                "                    120.0    500.0M      1:40      12.50 "
                "▾ nightly  ▲ memory_spike  [████······ 2/5]");
-    assert_row(
-        stage, row++,
-        "                    120.0    480.0M      1:40      12.00    ▾ step 3  3 processes");
+    assert_row(stage, row++,
+               "                    120.0    480.0M      1:40      12.00    ▾ step 3  3 processes");
     assert_row(stage, row++,
                "    111 ada      S  119.0    450.0M      1:40      11.90      "
                "▲ memory_spike python3 train.py");
