@@ -1,4 +1,4 @@
-"""Clients of a daemon: what tests of many and of bad ones have in common."""
+"""What the tests of many or misbehaving clients share."""
 import contextlib
 import json
 import os
@@ -13,7 +13,7 @@ REQUEST_MAX_BYTES = 1 << 20
 INVALID_PARAMS, EXHAUSTED = -32602, -32001
 
 SCOPE_ALL = "profiler:\n  scope: all\n"
-# Connections are looked at twice in the time that a client may stall.
+# The daemon checks its connections twice within the time that a client may stall.
 IMPATIENT = "daemon:\n  stall_seconds: 1\n"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "pressure.current"}
 
@@ -28,7 +28,7 @@ def rss_kb(pid):
 
 
 def open_sockets(pid):
-    """Those of processes that are watched are open as well, and come and go with them."""
+    """Counts also descriptors of processes that the daemon watches, which come and go with them."""
     count = 0
     for name in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
@@ -38,7 +38,7 @@ def open_sockets(pid):
 
 @contextlib.contextmanager
 def as_user(uid, groups=()):
-    """Who connects meanwhile is this user, by the kernel's word."""
+    """The effective user of sockets that are connected inside the block, as the kernel reports it."""
     before = os.getgroups()
     os.setgroups(groups)
     os.setegid(uid)
@@ -71,9 +71,9 @@ class TestCase(daemon.TestCase):
         return self.start("sleep", "1000", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
     def assert_ticks(self, sonde):
-        """Each tick from the first to the latest was taken, or is counted as missed. How many are
-        missed is not asserted, because a busy machine may make the daemon late without any client.
-        Snapshots that clients asked for come on top."""
+        """Each tick from the first to the latest was taken or is counted as missed. The number of
+        missed ticks is not asserted: a busy machine may delay the daemon without any client.
+        Snapshots that clients request are additional."""
         first, = self.await_rows("SELECT timestamp FROM snapshots ORDER BY id LIMIT 1")
         sonde.await_snapshots(1)
         status = self.status(sonde)
@@ -83,13 +83,13 @@ class TestCase(daemon.TestCase):
                                 seconds / sonde.interval - 2)
 
     def assert_serves(self, sonde):
-        """It answers, and takes a further snapshot."""
+        """The daemon answers and takes another snapshot."""
         with daemon.Rpc(sonde.socket) as link:
             self.assertEqual(link.request("pressure.current")["id"], 1)
         sonde.await_snapshots(1)
 
     def assert_closed(self, link, timeout=harness.DEADLINE):
-        """After what there still is to read."""
+        """The daemon closes the connection after the data that is still to be read."""
         with contextlib.suppress(ConnectionResetError):
             while link.read_line(timeout) is not None:
                 pass

@@ -1,11 +1,11 @@
-"""A daemon of a test's own, and the client that talks to it: JSON-RPC on its socket, standard
-library only.
+"""A daemon for one test, and a client for it: JSON-RPC on its socket, standard library only.
+
 
     with daemon.Daemon(self, interval=0.2, config="profiler:\\n  scope: all\\n") as sonde:
         run_id = sonde.rpc("job.start", job_id="x", pid=pid)["run_id"]
 
 Its state directory is the test's (SONDE_STATE_DIR of its environment), so that `sonde run` and the
-other verbs of the test find it. Daemon(…).start() after a kill() goes on in the same place.
+other verbs of the test find it. Daemon(…).start() after a kill() continues in the same directory.
 """
 import collections
 import contextlib
@@ -22,7 +22,7 @@ import harness
 
 
 class RpcError(Exception):
-    """An answer that is an error."""
+    """The daemon answered with an error."""
 
     def __init__(self, error):
         super().__init__(f"{error['code']}: {error['message']}")
@@ -32,8 +32,8 @@ class RpcError(Exception):
 
 
 class Rpc:
-    """A connection, or one that somebody else has made. What a stream sends is kept in `notices`
-    until it is asked for."""
+    """A connection: a new one, or `link`. Events of a stream are kept in `notices` until they are
+    read."""
 
     def __init__(self, path, timeout=harness.DEADLINE, link=None):
         self.timeout = timeout
@@ -62,15 +62,15 @@ class Rpc:
         return self.link.fileno()
 
     def send(self, data):
-        """Bytes as they are, or a value as a line of JSON."""
+        """Sends bytes unchanged, or a value as a line of JSON."""
         if not isinstance(data, bytes):
             data = json.dumps(data).encode() + b"\n"
         self.link.settimeout(self.timeout)
         self.link.sendall(data)
 
     def read_line(self, timeout=None):
-        """The next line as it is, without its end; None when the other side has closed. Raises
-        TimeoutError when none comes."""
+        """The next line without its newline; None when the daemon has closed the connection. Raises
+        TimeoutError when no line arrives."""
         end = time.monotonic() + (self.timeout if timeout is None else timeout)
         while b"\n" not in self.buffer:
             left = end - time.monotonic()
@@ -92,7 +92,7 @@ class Rpc:
         return harness.strict_json(line.decode())
 
     def request(self, method, **params):
-        """The whole answer, an error or not."""
+        """The whole answer, also when it is an error."""
         self.last_id += 1
         self.send({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params})
         while True:
@@ -119,7 +119,7 @@ class Rpc:
         return message["params"]
 
     def await_notice(self, name, matches=lambda notice: True, timeout=harness.DEADLINE):
-        """The next event of that name that matches; those before it are passed over."""
+        """The next event of that name that matches; events before it are dropped."""
         end = time.monotonic() + timeout
         while True:
             notice = self.notice(max(end - time.monotonic(), 0.001))
@@ -128,7 +128,7 @@ class Rpc:
 
     def pending(self):
         """All events that were published before this call. The daemon writes to a connection in
-        order, so they come before the answer to a request that is sent now."""
+        order, so they arrive before the answer to a request that is sent now."""
         self.call("daemon.status")
         found = list(self.notices)
         self.notices.clear()
@@ -155,7 +155,7 @@ class Daemon:
         self.configure(config)
 
     def configure(self, config):
-        """Writes the configuration; a daemon that runs has to be told (SIGHUP, daemon.reload)."""
+        """Writes the configuration; a running daemon reads it at SIGHUP or daemon.reload."""
         lines = config.splitlines()
         if "profiler:" not in lines:
             lines.append("profiler:")
@@ -169,17 +169,17 @@ class Daemon:
         return self.start()
 
     def __exit__(self, kind, *_):
-        """An error of the test is not hidden by one of the end."""
+        """An error at the end does not hide an error of the test."""
         if kind is None and self.is_running():
             self.stop()
         else:
             self.kill()
 
-    # ---- its life ----
+    # ---- start and stop ----
 
     @property
     def pid(self):
-        """The daemon's own, whatever it was started through."""
+        """The daemon's pid, also when it was started through another program."""
         return self.rpc("daemon.status")["pid"]
 
     @property
@@ -188,7 +188,7 @@ class Daemon:
 
     @property
     def log_now(self):
-        """What was said since it was started last."""
+        """The log since the latest start."""
         with open(self.log_path, "rb") as log:
             log.seek(self.log_start)
             return log.read().decode("utf-8", "backslashreplace")
@@ -197,7 +197,7 @@ class Daemon:
         return self.process is not None and self.process.poll() is None
 
     def spawn(self):
-        """Starts it and does not wait for it."""
+        """Starts it without waiting for it."""
         self.log_start = os.path.getsize(self.log_path) if os.path.exists(self.log_path) else 0
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(self.words, env=self.environment,
@@ -221,7 +221,7 @@ class Daemon:
         return "message=ready " in self.log_now
 
     def stop(self, number=signal.SIGTERM, timeout=harness.DEADLINE):
-        """Signals it to stop, waits, checks that it ended well."""
+        """Signals it to stop, waits, and checks its exit status."""
         self.forget_connections()
         self.process.send_signal(number)
         status = self.wait(timeout)
@@ -236,7 +236,7 @@ class Daemon:
         return status
 
     def end(self):
-        """Kills it, which is quick, unless it would take the counts of its lines with it."""
+        """Kills it, which is quick; with coverage it is stopped, so that it writes its counts."""
         if harness.is_counted() and self.process and self.is_running():
             self.forget_connections()
             self.process.terminate()
@@ -254,7 +254,7 @@ class Daemon:
 
     @contextlib.contextmanager
     def paused(self):
-        """The daemon stands still meanwhile: for what it is to see as a whole, or not at all."""
+        """Stops the daemon inside the block, so that it sees several changes together or none."""
         pid = self.pid
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -264,7 +264,7 @@ class Daemon:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
-    # ---- talking ----
+    # ---- requests ----
 
     def forget_connections(self):
         for connection in [self.connection, *self.others]:
@@ -273,7 +273,7 @@ class Daemon:
         self.connection, self.others = None, []
 
     def connect(self):
-        """A connection of its own, which is closed with the daemon at the latest."""
+        """A new connection, which is closed with the daemon at the latest."""
         connection = Rpc(self.socket)
         self.others.append(connection)
         return connection
@@ -284,13 +284,13 @@ class Daemon:
         return self.connection.call(method, **params)
 
     def error(self, method, **params):
-        """The code of the error that is expected."""
+        """The code of the error that the call is expected to return."""
         with self.test.assertRaises(RpcError) as caught:
             self.rpc(method, **params)
         return caught.exception.code
 
     def stream(self, *events):
-        """A connection that hears of these events from now on."""
+        """A connection that receives these events from now on."""
         connection = self.connect()
         connection.call("daemon.monitor.stream", events=list(events) or ["*"])
         return connection
@@ -300,13 +300,13 @@ class Daemon:
         connection.call("daemon.top.stream", **params)
         return connection
 
-    # ---- what it sees ----
+    # ---- snapshots ----
 
     def top(self):
         return self.rpc("daemon.top")
 
     def processes(self, **wanted):
-        """Those of the latest snapshot that have these values: processes(run_id=…)."""
+        """Processes of the latest snapshot that have these values: processes(run_id=…)."""
         snapshot = self.top()
         return [process for process in (snapshot or {"processes": []})["processes"]
                 if all(process[name] == value for name, value in wanted.items())]
@@ -315,7 +315,7 @@ class Daemon:
         return {process["pid"] for process in self.processes(run_id=run_id)}
 
     def await_pid(self, pid, run_id, **wanted):
-        """Waits until a snapshot has the process as one of that run (None: of none), with these
+        """Waits until a snapshot has the process in that run (None: in no run), with these
         values."""
         def is_there():
             return self.processes(pid=pid, run_id=run_id, **wanted)
@@ -331,7 +331,7 @@ class Daemon:
         return harness.wait_until(is_new, "a snapshot is taken")
 
     def await_snapshots(self, count=1):
-        """Waits until so many more snapshots have been taken."""
+        """Waits until this many more snapshots have been taken."""
         with Rpc(self.socket) as link:
             link.call("daemon.monitor.stream", events=["monitor.snapshot"])
             for _ in range(count):
@@ -340,29 +340,29 @@ class Daemon:
 
 
 class Puppet:
-    """A process that does what it is told (helpers/puppet.c). `process` is it, or what it was
-    started through."""
+    """A process that carries out the test's orders (helpers/puppet.c). `process` is the puppet, or
+    the program that started it."""
 
     def __init__(self, test, process):
         self.test = test
         self.process = process
         self.pid, _ = test.await_ready(process)
 
-    def tell(self, word, number=0):
-        """Done when it returns; gives the number that it answered."""
+    def order(self, word, number=0):
+        """Returns the puppet's answer, a number, once the order is carried out."""
         self.process.stdin.write(f"{word} {number}\n".encode())
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:
-            self.test.fail(f"the puppet ended when told '{word}'")
+            self.test.fail(f"the puppet ended at the order '{word}'")
         return float(answer)
 
     def fork(self, word):
-        """child, orphan or daemon: the pid of what it left there."""
-        return int(self.tell(word))
+        """Orders child, orphan or daemon; returns the pid of the new process."""
+        return int(self.order(word))
 
     def exit(self, status=0):
-        """Ends it, and reaps it; what it was started through is left to whoever started that."""
+        """Ends the puppet and reaps it, unless another program started it and reaps it."""
         self.process.stdin.write(f"exit {status}\n".encode())
         self.process.stdin.close()
         harness.wait_until(lambda: not harness.is_alive(self.pid), "the puppet has ended")
@@ -371,22 +371,22 @@ class Puppet:
 
 
 def rss_mb(pid):
-    """By the kernel's word."""
+    """As the kernel reports it."""
     with open(f"/proc/{pid}/statm", encoding="ascii") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 class TestCase(harness.TestCase):
-    """A test with a state directory of its own, and what it finds there afterwards."""
+    """A test with its own state directory and access to the database there."""
 
     def setUp(self):
         super().setUp()
         self.state = self.environment["SONDE_STATE_DIR"]
-        # For rules and names: no other test has it, and a daemon sees the processes of all.
+        # A name for rules that no other test uses, because a daemon sees the processes of all tests.
         self.mark = os.path.basename(self.directory).replace("-", "_")
 
     def daemon(self, config="", **options):
-        """A daemon that runs until the test ends, or is killed."""
+        """A daemon that runs until the test ends or kills it."""
         daemon = Daemon(self, config, **options)
         self.addCleanup(daemon.end)
         return daemon.start()
@@ -398,12 +398,12 @@ class TestCase(harness.TestCase):
         return Puppet(self, self.start(*prefix, *self.puppet_words(), **options))
 
     def run_puppet(self, *words, **options):
-        """One under `sonde run`, which self.finish(puppet.process) ends."""
+        """A puppet under `sonde run`, which self.finish(puppet.process) ends."""
         return Puppet(self, self.start_sonde(*words, "--", *self.puppet_words(), **options))
 
     def reap_orphans(self):
-        """This process inherits what the test's processes leave behind; elsewhere init reaps it.
-        Waits until all of it is gone but for those that were started by start()."""
+        """This process inherits orphans of the test; elsewhere init reaps them. Waits until all are
+        gone except processes that start() started."""
         own = {process.pid for process in self.started}
         def is_done():
             left = [pid for pid in harness.children_of(os.getpid())
@@ -419,14 +419,14 @@ class TestCase(harness.TestCase):
         return os.path.join(self.state, "monitor.db")
 
     def rows(self, sql, *values):
-        """As any other program reads it: plain SQLite, read-only. Nothing there yet: no rows."""
+        """Rows as any other program reads them: plain SQLite, read-only; none without a database."""
         if not os.path.exists(self.database):
             return []
         return [dict(row) for row in
                 harness.read_rows(self.database, sql, *values, row_factory=sqlite3.Row)]
 
     def await_rows(self, sql, *values, timeout=harness.DEADLINE):
-        """The daemon's writer has a thread of its own: waits until there is such a row."""
+        """The daemon writes in a thread: waits until there is such a row."""
         def found():
             try:
                 return self.rows(sql, *values)
@@ -435,13 +435,13 @@ class TestCase(harness.TestCase):
         return harness.wait_until(found, f"{sql} {values}", timeout)
 
     def job(self, run_id):
-        """The run as it is stored: exactly one."""
+        """The stored run; there is exactly one."""
         jobs = self.rows("SELECT * FROM jobs WHERE run_id = ?", run_id)
         self.assertEqual(len(jobs), 1, jobs)
         return jobs[0]
 
     def await_end(self, run_id, timeout=harness.DEADLINE):
-        """The run once it has ended, in the store."""
+        """The stored run once it has ended."""
         self.await_rows("SELECT 1 FROM jobs WHERE run_id = ? AND outcome <> 'running'", run_id,
                         timeout=timeout)
         return self.job(run_id)

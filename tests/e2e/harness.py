@@ -1,9 +1,9 @@
-"""What the end-to-end tests share: the real binary in a world of its own, and TAP.
+"""What the end-to-end tests share: the real binary in an isolated environment, and TAP.
 
     SONDE=build/sonde HELPERS=build/tests/e2e tests/e2e/test_run_status.py [SONDE] [-v] [NAME…]
 
 Each test has a temporary directory, an environment without any user's configuration, and a deadline
-for every process it starts; whatever it leaves behind is killed. NAME selects the tests whose names
+for every process it starts; processes that it leaves behind are killed. NAME selects the tests whose names
 contain it. tests/run-suite adds up the points that main() prints.
 """
 import atexit
@@ -29,22 +29,22 @@ import unittest
 
 # Long enough for a loaded machine under sanitizers; a test never waits for it unless it fails.
 DEADLINE = 120
-# A test that takes longer shows where it hangs, and fails.
+# A test that takes longer fails and shows where it hangs.
 TEST_SECONDS = 240
 
 PR_SET_CHILD_SUBREAPER = 36
-NOBODY = 65534
+UNPRIVILEGED_UID = 65534
 
 IS_GIVEN = len(sys.argv) > 1 and os.path.isfile(sys.argv[1])
 SONDE = os.path.abspath(sys.argv[1] if IS_GIVEN else os.environ.get("SONDE", "build/sonde"))
 HELPERS = os.path.abspath(os.environ.get("HELPERS", "build/tests/e2e"))
 
-# `sonde run` loads neither the kernel collector nor a driver of GPUs before (KERNEL_AFTER_MS and
-# GPUS_AFTER_MS in src/run/job-run.c). The loop counts in whole milliseconds of a coarse clock: it
-# may begin two of them earlier.
+# `sonde run` loads neither the kernel collector nor a GPU driver earlier (KERNEL_AFTER_MS and
+# GPUS_AFTER_MS in src/engine/job-run.c). The loop counts whole milliseconds of a coarse clock, so it
+# may start up to 2 ms early.
 LOAD_DELAY_SECONDS = 0.1 - 0.002
 
-SANITIZER_WORDS = re.compile(rb"(Address|Leak|Thread)Sanitizer|runtime error:|UndefinedBehavior")
+SANITIZER_REPORT = re.compile(rb"(Address|Leak|Thread)Sanitizer|runtime error:|UndefinedBehavior")
 
 
 class Result:
@@ -68,17 +68,17 @@ class Result:
         raise AssertionError(f"the command printed no '{name}': {self!r}")
 
 
-# ---- what there is to test with ----
+# ---- what the machine offers ----
 
 
 def is_sanitized():
-    """Whether sonde was built with a sanitizer, which takes memory and signals of its own."""
+    """Whether sonde was built with a sanitizer, which uses memory and signals itself."""
     with open(SONDE, "rb") as binary:
         return re.search(rb"__[at]san_init", binary.read()) is not None
 
 
 def is_counted():
-    """Whether sonde was built to count the lines that it reaches, which it writes when it ends."""
+    """Whether sonde was built for coverage; it then writes its counts when it ends."""
     with open(SONDE, "rb") as binary:
         return b"__gcov_init" in binary.read()
 
@@ -107,18 +107,18 @@ def needs_memory(megabytes):
     return unittest.skipUnless(available_mb() >= megabytes, f"needs {megabytes} MB of free memory")
 
 
-def as_nobody():
-    """The words that start a program without any privileges."""
+def unprivileged():
+    """A command prefix that starts a program without any privileges."""
     if not is_root():
         return ()
-    return ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+    return ("setpriv", f"--reuid={UNPRIVILEGED_UID}", f"--regid={UNPRIVILEGED_UID}", "--clear-groups",
             "--bounding-set=-all", "--inh-caps=-all")
 
 
 @functools.lru_cache(maxsize=None)
 def has_connector(prefix=()):
-    """Whether births and deaths are reported by the kernel here, as sonde itself finds. One run
-    without a loss shows it; on a busy machine the kernel's queue may overflow in another."""
+    """Whether the kernel reports forks and exits to sonde here. One run without a loss shows it; on
+    a busy machine the kernel's queue may overflow in another."""
     with tempfile.TemporaryDirectory(prefix="sonde-") as directory:
         os.chmod(directory, 0o1777)
         path = os.path.join(directory, "summary")
@@ -132,7 +132,7 @@ def has_connector(prefix=()):
 
 
 def saw_every_process(summary):
-    """Whether no event was lost during a run. The queue of an ordinary user is so small that it may
+    """Whether no event was lost during a run. The queue of an ordinary user is small and may
     overflow while other programs fork."""
     how = summary["exactness"]["processes"]
     if how not in ("exact", "lower_bound"):
@@ -147,7 +147,7 @@ def needs_connector(prefix=()):
 
 
 def needs_namespaces():
-    """Root may be root only in name, as in many containers."""
+    """Root may lack the privileges of root, as in many containers."""
     words = ["unshare", "--fork", "--pid", "--mount-proc", "true"]
     works = is_root() and shutil.which("unshare") and \
         subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode == 0
@@ -156,10 +156,10 @@ def needs_namespaces():
 
 def shared(build):
     """Makes of `build(directory)` a function without arguments that all tests of a program share,
-    although each is a process of its own: the first test that calls it builds, and others wait. It
+    although each test is a process: the first test that calls it builds, and others wait. It
     returns what `build` returned, as text. The directory is removed when the program ends."""
     directory = tempfile.mkdtemp(prefix="sonde-e2e-shared-")
-    # The processes of tests end without this.
+    # The processes of tests end without running this.
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     done = pathlib.Path(directory, "done")
 
@@ -194,7 +194,7 @@ def clean_environment(home):
         "XDG_CONFIG_HOME": f"{home}/config",
         "XDG_STATE_HOME": f"{home}/state",
         "XDG_RUNTIME_DIR": f"{home}/run",
-        # root's would be the machine's own
+        # for root, that of the whole machine
         "SONDE_STATE_DIR": f"{home}/sonde-state",
         "SHELL": "/bin/sh",
         "LANG": "C.UTF-8",
@@ -207,7 +207,7 @@ def clean_environment(home):
 
 
 def without_leak_check(environment):
-    """LeakSanitizer does not work under ptrace, and starts a process of its own at the end."""
+    """LeakSanitizer does not work under ptrace, and starts a process at the end."""
     given = environment.get("ASAN_OPTIONS", "")
     return dict(environment, ASAN_OPTIONS=f"{given}:detect_leaks=0" if given else "detect_leaks=0")
 
@@ -216,8 +216,8 @@ def without_leak_check(environment):
 
 
 def wait_until(condition, what, timeout=DEADLINE):
-    """Waits for what gives no event of its own; returns what the condition gave. `what` is said, or
-    called, if it never comes."""
+    """Polls a condition that has no event to wait for, and returns its result. `what` is the message
+    of the timeout, or a function that returns it."""
     end = time.monotonic() + timeout
     while True:
         value = condition()
@@ -261,7 +261,7 @@ def children_of(pid):
 
 
 def kill_all_below():
-    """Kills what is left of a test: as a subreaper, this process inherits all of it."""
+    """Kills what is left of a test: as a subreaper, this process inherits all orphans."""
     while True:
         left = children_of(os.getpid())
         for pid in left:
@@ -279,7 +279,7 @@ def kill_all_below():
 
 
 def read_rows(path, sql, *values, row_factory=None):
-    """What plain SQLite reads from a database, read-only."""
+    """Reads rows with plain SQLite, read-only."""
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True,
                                             timeout=DEADLINE)) as db:
         db.row_factory = row_factory
@@ -287,16 +287,16 @@ def read_rows(path, sql, *values, row_factory=None):
 
 
 class TestCase(unittest.TestCase):
-    """A test with a directory, an environment and programs of its own."""
+    """A test with its own directory, environment and programs."""
 
     def setUp(self):
-        # Everyone may enter, because some tests go on as another user.
+        # Everyone may enter, because some tests start programs as another user.
         self.directory = tempfile.mkdtemp(prefix="sonde-e2e-")
         self.started = []
         self.addCleanup(self.clean_up)
         os.chmod(self.directory, 0o755)
         self.environment = clean_environment(self.directory)
-        # An empty file, so that one in /etc does not matter.
+        # An empty file, so that a configuration in /etc is not read.
         os.makedirs(self.path("config/sonde"))
         self.write("config/sonde/sonde.yaml", "")
 
@@ -307,12 +307,12 @@ class TestCase(unittest.TestCase):
                     stream.close()
         for process in self.started:
             if is_counted() and process.args[0] == SONDE:
-                # One that follows ends without a reader, and then writes its counts.
+                # Without a reader, one that follows events ends and writes its coverage counts.
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(1)
             if process.poll() is None:
                 process.kill()
-        # All are killed first: one that is traced can be reaped only when its tracer is gone.
+        # Kill all first: a traced process can be reaped only when its tracer is gone.
         for process in self.started:
             process.wait()
         kill_all_below()
@@ -334,8 +334,8 @@ class TestCase(unittest.TestCase):
         return pathlib.Path(self.path(name)).read_bytes()
 
     def stored(self, sql, *values):
-        """Rows of the database that the test's own sonde writes, as any other program reads them;
-        none while it is not there or not complete."""
+        """Rows of the database that this test's sonde writes; none while it does not exist or is
+        incomplete."""
         path = os.path.join(self.environment["SONDE_STATE_DIR"], "monitor.db")
         try:
             return read_rows(path, sql, *values)
@@ -355,8 +355,8 @@ class TestCase(unittest.TestCase):
     # ---- running ----
 
     def run_program(self, *words, stdin=b"", prefix=(), **options):
-        """Runs a program to its end. Its output goes to files: a process that it leaves behind must
-        not keep the test waiting."""
+        """Runs a program to its end. Its output goes to files, because a process that it leaves
+        behind must not keep the test waiting."""
         environment = options.pop("env", self.environment)
         timeout = options.pop("timeout", DEADLINE)
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, \
@@ -381,7 +381,7 @@ class TestCase(unittest.TestCase):
         return result
 
     def run_sonde(self, *words, **options):
-        """Runs sonde. `sonde run` is given a --summary, unless it has one, which is then read."""
+        """Runs sonde. Adds --summary to `sonde run` unless it is given, and reads that file."""
         words = list(words)
         own = words[:words.index("--")] if "--" in words else words
         summary_path = None
@@ -395,7 +395,7 @@ class TestCase(unittest.TestCase):
         return result
 
     def run_json(self, *words):
-        """What a verb that succeeds prints with --json."""
+        """The --json output of a verb that succeeds."""
         result = self.run_sonde(*words, "--json")
         self.assertEqual(result.status, 0, result)
         return strict_json(result.stdout.decode())
@@ -408,19 +408,19 @@ class TestCase(unittest.TestCase):
         return result
 
     def start(self, *words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options):
-        """Starts a program that goes on beside the test."""
+        """Starts a program that runs beside the test."""
         environment = options.pop("env", self.environment)
         process = subprocess.Popen(words, stdin=stdin, stdout=stdout, env=environment, **options)
         self.started.append(process)
         return process
 
     def start_victim(self, *words, **options):
-        """Starts a helper and waits until it is ready; gives it and what it said before."""
+        """Starts a helper and waits until it is ready; returns it and its earlier output."""
         process = self.start(*self.victim(*words), **options)
         return process, self.await_ready(process)
 
     def start_sonde(self, *words, **options):
-        """Starts `sonde run` beside the test, with its words in files; `finish` ends it."""
+        """Starts `sonde run` beside the test, with its output in files; `finish` ends it."""
         number = len(self.started)
         summary_path = self.path(f"summary-{number}")
         self.errors_path = self.path(f"stderr-{number}")
@@ -437,7 +437,7 @@ class TestCase(unittest.TestCase):
         status = process.wait(timeout)
         out = b""
         if process.stdout:
-            # What is left running may hold the other end: only what is there already.
+            # A process that was left running may hold the other end: read only what is there now.
             os.set_blocking(process.stdout.fileno(), False)
             out = process.stdout.read() or b""
         errors = pathlib.Path(process.errors_path).read_bytes()
@@ -448,7 +448,7 @@ class TestCase(unittest.TestCase):
         return Result(status, out, errors, summary)
 
     def await_ready(self, process):
-        """Reads a helper's output up to its "ready PID"; gives the pid and the lines before."""
+        """Reads a helper's output up to its "ready PID"; returns the pid and the lines before."""
         lines = []
         for raw in process.stdout:
             words = raw.decode("utf-8", "replace").split()
@@ -457,13 +457,13 @@ class TestCase(unittest.TestCase):
             lines.append(words)
         self.fail(f"the helper ended before it was ready: {lines}")
 
-    # ---- claims ----
+    # ---- assertions ----
 
     def check_sanitizers(self, errors):
-        self.assertIsNone(SANITIZER_WORDS.search(errors), errors.decode("utf-8", "replace"))
+        self.assertIsNone(SANITIZER_REPORT.search(errors), errors.decode("utf-8", "replace"))
 
     def assert_processes(self, summary, count):
-        """So many; or at most so many, where the kernel does not tell of each."""
+        """This many; or at most this many, where the kernel does not report each fork."""
         if has_connector():
             self.assertEqual(summary["exactness"]["processes"], "exact")
             self.assertEqual(summary["processes"], count)
@@ -479,7 +479,7 @@ class TestCase(unittest.TestCase):
 
 
 def strict_json(text):
-    """JSON as the standard has it: no NaN, no key twice."""
+    """Parses JSON strictly: no NaN, no duplicate key."""
     def no_constant(name):
         raise AssertionError(f"{name} is not JSON")
 
@@ -521,7 +521,7 @@ class Outcome(unittest.TestResult):
             self.trace += f"{self._exc_info_to_string(err, test)}with {dict(subtest.params)}\n"
 
 
-# How the process of a test ends; any other status means that it died.
+# Exit statuses of the process of a test; any other status means that it died.
 PASSED, FAILED, SKIPPED = range(3)
 
 
@@ -537,8 +537,8 @@ def run_one(test):
 
 
 class RunningTest:
-    """A test in a process of its own. Its output goes to a file, so that tests that run at the same
-    time do not mix their lines."""
+    """A test in its own process. Its output goes to a file, so that tests that run at the same time
+    do not mix their lines."""
 
     def __init__(self, test):
         self.name = test.id().split(".", 1)[1]
@@ -558,7 +558,7 @@ class RunningTest:
                 os._exit(status)
 
     def print_point(self, number, status, is_verbose):
-        """Prints the TAP point of a test that has ended; returns whether it is good."""
+        """Prints the TAP point of a test that has ended; returns whether it passed."""
         self.output.seek(0)
         text = self.output.read().decode("utf-8", "backslashreplace")
         self.output.close()
@@ -577,7 +577,7 @@ class RunningTest:
 
 
 def select(suite, names):
-    """The tests of a suite, flat, whose names contain one of the names."""
+    """The tests of a suite, flat, whose names contain one of the given names."""
     tests = []
     for item in suite:
         tests += select(item, names) if isinstance(item, unittest.TestSuite) else [item]
@@ -585,7 +585,7 @@ def select(suite, names):
 
 
 def run_all(tests, jobs, is_verbose):
-    """Runs the tests, several at once; returns whether all of them passed."""
+    """Runs several tests at a time; returns whether all of them passed."""
     waiting = list(reversed(tests))
     running = {}
     count = failed = 0
@@ -595,7 +595,7 @@ def run_all(tests, jobs, is_verbose):
             running[test.pid] = test
         pid, status = os.wait()
         if pid not in running:
-            continue  # left behind by a test whose process died
+            continue  # an orphan of a test whose process died
         test = running.pop(pid)
         count += 1
         if not test.print_point(count, os.waitstatus_to_exitcode(status), is_verbose):
@@ -613,7 +613,7 @@ def main():
             print(f"Bail out! {path} is not there; set SONDE and HELPERS")
             sys.exit(1)
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    # Ignored signals are inherited, as from nohup or by a background job of a script.
+    # Ignored signals are inherited, for example from nohup or as a background job of a script.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)

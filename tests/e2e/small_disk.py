@@ -6,17 +6,17 @@ import harness
 
 # Snapshots that wait to be written, at most (STORE_QUEUE_MAX in writer/store-writer.h).
 QUEUE_MAX = 64
-# What sonde says once each time that the disk gets full.
+# The message that sonde logs once each time the disk gets full.
 FULL = "the disk is full; sampling continues"
-# Processes of a run that fills a disk soon, and the files of each that a snapshot reads, at most. Few
-# enough that a busy machine takes hundreds of snapshots of them within the deadline of a test.
+# A run of so many processes fills a disk soon; a snapshot reads at most so many files of each. Few
+# enough that a busy machine takes hundreds of snapshots within the deadline of a test.
 CROWD = 20
 READS_MAX = 8
 
 
 def count_snapshots(pid):
-    """How many snapshots of a crowd a sonde has taken so far, or less, by the files that it has
-    read."""
+    """A lower bound of the snapshots that a sonde has taken of a crowd, from the number of files
+    that it has read."""
     with open(f"/proc/{pid}/io", encoding="ascii") as file:
         reads = int(dict(line.split(": ") for line in file)["syscr"])
     return reads // (CROWD * READS_MAX)
@@ -24,7 +24,7 @@ def count_snapshots(pid):
 
 @harness.needs_namespaces()
 class TestCase(harness.TestCase):
-    """Goes before the class that sets the state directory, which it replaces."""
+    """Must precede the base class that sets the state directory, which this class replaces."""
 
     SIZE_MB = 6
 
@@ -39,7 +39,7 @@ class TestCase(harness.TestCase):
         self.environment["SONDE_STATE_DIR"] = self.state
 
     def fill(self):
-        """Takes all that is left, to the last byte."""
+        """Uses all space that is left, to the last byte."""
         with open(os.path.join(self.disk, "filler"), "ab", buffering=0) as filler:
             for size in (65536, 4096, 512, 1):
                 try:
@@ -49,7 +49,7 @@ class TestCase(harness.TestCase):
                     pass
 
     def fill_until(self, condition, what):
-        """Takes what the ballast and retention free as well, until the condition holds."""
+        """Also uses the space that the ballast and retention free, until the condition holds."""
         def is_there():
             self.fill()
             return condition()

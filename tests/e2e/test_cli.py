@@ -278,7 +278,7 @@ class Configuration(harness.TestCase):
     @harness.needs_program("setpriv")
     def test_file_that_may_not_be_read(self):
         path = self.write("secret.yaml", "", 0o600)
-        result = self.run_sonde("config", "check", path, prefix=harness.as_nobody())
+        result = self.run_sonde("config", "check", path, prefix=harness.unprivileged())
         self.assertEqual(result.status, 2, result)
         self.assertIn("permission denied", result.stderr.lower())
 

@@ -95,7 +95,7 @@ class FakeDaemon:
     def send(connection, message):
         connection.sendall(json.dumps(message).encode() + b"\n")
 
-    def tell(self, news):
+    def publish(self, news):
         """To all streams, once there is one."""
         harness.wait_until(lambda: self.streams, "nobody has asked for a stream")
         for stream in self.streams:
@@ -217,18 +217,18 @@ class Reading(ClientTestCase):
         os.chmod(path, 0o600)
         state = os.path.join(self.open_directory(), "state")
         environment = dict(self.environment, SONDE_STATE_DIR=state, SONDE_SOCKET=path)
-        result = self.ask("jobs", status=1, prefix=harness.as_nobody(), env=environment)
-        self.assertIn("does not admit this user; see daemon.access", result.stderr)
+        result = self.ask("jobs", status=1, prefix=harness.unprivileged(), env=environment)
+        self.assertIn("does not let this user in; daemon.access", result.stderr)
         self.assertIn("no data yet in", result.stderr)
         self.assertIn("daemon.access",
-                      self.ask("status", status=1, prefix=harness.as_nobody(),
+                      self.ask("status", status=1, prefix=harness.unprivileged(),
                                env=environment).stderr)
 
     @harness.needs_root()
     @harness.needs_program("setpriv")
     def test_a_socket_that_somebody_has_planted(self):
         path = os.path.join(self.open_directory(), "sonde.sock")
-        planted = self.start(*harness.as_nobody(), "python3", "-c",
+        planted = self.start(*harness.unprivileged(), "python3", "-c",
                              "import socket, sys\ns = socket.socket(socket.AF_UNIX)\n"
                              f"s.bind({path!r})\ns.listen()\nprint('ready 1', flush=True)\n"
                              "sys.stdin.read()")
@@ -397,13 +397,13 @@ class Follow(ClientTestCase):
         lines = self.read_lines(process, 5)
         for number, line in enumerate(lines, 1):
             self.assertIn(f"  {1000 + number}  nightly ", line)
-        daemon.tell(envelope("process.exit", event(5)))
-        daemon.tell(envelope("process.kill", event(6, event_type="kill", signal_num=9,
+        daemon.publish(envelope("process.exit", event(5)))
+        daemon.publish(envelope("process.kill", event(6, event_type="kill", signal_num=9,
                                                    exit_code=None, command="a\x1bb")))
-        daemon.tell(envelope("monitor.anomaly", {"timestamp": NOW, "anomaly_type": "zombie",
+        daemon.publish(envelope("monitor.anomaly", {"timestamp": NOW, "anomaly_type": "zombie",
                                                  "severity": "high", "description": "dead"}))
-        daemon.tell(envelope("job.finished", job(outcome="failure", exit_code=2)))
-        daemon.tell(envelope("sheet.started", {"run_id": RUN, "name": "link", "pid": 9,
+        daemon.publish(envelope("job.finished", job(outcome="failure", exit_code=2)))
+        daemon.publish(envelope("sheet.started", {"run_id": RUN, "name": "link", "pid": 9,
                                                "exit_code": None, "resource_context": {}},
                              job_id="nightly", sheet_num=4))
         lines = self.read_lines(process, 4)
@@ -425,7 +425,7 @@ class Follow(ClientTestCase):
         self.assertEqual((stored["event"], stored["job_id"], stored["data"]["pid"]),
                          ("process.exit", "nightly", 1001))
         told = envelope("disk.full", {"anything": [1, None]})
-        daemon.tell(told)
+        daemon.publish(told)
         self.assertEqual(harness.strict_json(self.read_lines(process, 1)[0]), told)
         self.end(process)
 
@@ -438,7 +438,7 @@ class Follow(ClientTestCase):
                                                     run_id="x")),
                      envelope("job.started", job()),
                      envelope("process.kill", event(4, event_type="kill", details="this"))):
-            daemon.tell(news)
+            daemon.publish(news)
         self.assertIn("this", self.read_lines(process, 1)[0])
         self.end(process)
         asked = next(params for name, params in daemon.asked if name == "events.list")
@@ -448,7 +448,7 @@ class Follow(ClientTestCase):
         """More of them come before an answer than the client keeps: it reports how many it lost."""
         def flood(_):
             for number in range(1, 1004):
-                daemon.tell(envelope("process.exit", event(number)))
+                daemon.publish(envelope("process.exit", event(number)))
             return []
         daemon = self.serve(daemon__monitor__stream={}, events__list=[], daemon__events=flood)
         process = self.follow()
@@ -462,7 +462,7 @@ class Follow(ClientTestCase):
     def test_only_what_comes(self):
         daemon = self.serve(daemon__monitor__stream={})
         process = self.follow("-n", "0")
-        daemon.tell(envelope("process.exit", event(1)))
+        daemon.publish(envelope("process.exit", event(1)))
         self.assertIn(" 1001 ", self.read_lines(process, 1)[0])
         self.assertEqual([name for name, _ in daemon.asked], ["daemon.monitor.stream"])
         self.end(process)
@@ -472,7 +472,7 @@ class Follow(ClientTestCase):
             raise RpcError(-32000, "no such job")
         daemon = self.serve(daemon__monitor__stream={}, events__list=not_found, daemon__events=[])
         process = self.follow("--job", "nightly")
-        daemon.tell(envelope("process.exit", event(1)))
+        daemon.publish(envelope("process.exit", event(1)))
         self.assertIn(" 1001 ", self.read_lines(process, 1)[0])
         self.end(process)
         self.assertIn("no job named 'nightly' yet; waiting for it", self.said())
@@ -480,7 +480,7 @@ class Follow(ClientTestCase):
     def test_a_daemon_that_comes_back(self):
         first = self.serve(daemon__monitor__stream={}, events__list=[], daemon__events=[])
         process = self.follow()
-        first.tell(envelope("process.exit", event(1)))
+        first.publish(envelope("process.exit", event(1)))
         self.read_lines(process, 1)
         first.stop()
         harness.wait_until(lambda: "waiting for it to return" in self.said(), self.said)
@@ -490,7 +490,7 @@ class Follow(ClientTestCase):
         lines = self.read_lines(process, 2)
         self.assertIn(" 1002 ", lines[0])
         self.assertIn(" 1003 ", lines[1])
-        second.tell(envelope("process.exit", event(4)))
+        second.publish(envelope("process.exit", event(4)))
         self.assertIn(" 1004 ", self.read_lines(process, 1)[0])
         self.end(process)
         self.assertEqual(self.said().count("\n"), 2, self.said())
@@ -510,7 +510,7 @@ class Follow(ClientTestCase):
     def test_a_reader_of_one_line(self):
         daemon = self.serve(daemon__monitor__stream={}, events__list=[], daemon__events=[])
         script = self.start("sh", "-c", f"{harness.SONDE} events -f | head -n 1", stdin=None)
-        daemon.tell(envelope("process.exit", event(1)))
+        daemon.publish(envelope("process.exit", event(1)))
         out, _ = script.communicate(timeout=harness.DEADLINE)
         self.assertEqual(out.count(b"\n"), 1)
 

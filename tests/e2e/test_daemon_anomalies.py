@@ -74,7 +74,7 @@ def put_in_front(pid):
 class Tour(Anomalies):
     """All of it at once, in one job and beside it."""
 
-    def assert_told(self, notices, kind, pid, **wanted):
+    def assert_reported(self, notices, kind, pid, **wanted):
         """Exactly one, with these values."""
         found = self.of(notices, kind, pid, wanted.get("run_id"))
         self.assertEqual(len(found), 1, (kind, found))
@@ -85,7 +85,7 @@ class Tour(Anomalies):
     def test_from_opening_to_clearing(self):
         # What it has from the first snapshot on is the baseline of its growth.
         grower = self.puppet()
-        grower.tell("grow", 60)
+        grower.order("grow", 60)
         baseline = daemon.rss_mb(grower.pid)
         # In a session of its own, like the busy ones: put_in_front() changes a whole session.
         sonde = self.daemon(short(), prefix=("setsid",))
@@ -103,11 +103,11 @@ class Tour(Anomalies):
         # trouble begins
         began = time.time()
         with sonde.paused():  # so that no snapshot finds half of it
-            grower.tell("grow", 165)
-            parent.tell("zombies", 2)
-            opener.tell("open", 50)
+            grower.order("grow", 165)
+            parent.order("zombies", 2)
+            opener.order("open", 50)
         large = daemon.rss_mb(grower.pid)
-        stranger.tell("zombies", 1)
+        stranger.order("zombies", 1)
         zombies, other_zombie = harness.children_of(parent.pid), *harness.children_of(stranger.pid)
         sonde.configure(short(0.9999))
         sonde.rpc("daemon.reload")
@@ -115,33 +115,33 @@ class Tour(Anomalies):
                   ("zombie", None), ("fd_exhaustion", opener.pid), ("memory_pressure", None),
                   ("runaway_process", loner.pid)]
         for puppet in (burner, loner):  # one core at a time, and no longer than that
-            puppet.tell("busy")
+            puppet.order("busy")
             self.listen(stream, lambda pid=puppet.pid: self.of(self.opened, "runaway_process", pid),
                         "it runs away")
-            puppet.tell("idle")
+            puppet.order("idle")
         self.listen(stream, lambda: all(
             self.of(self.opened, kind, pid, run_id if kind == "zombie" else None)
             for kind, pid in wanted), f"all of {wanted}")
 
         job = {"job_id": "tour", "run_id": run_id, "cleared_at": None}
-        spike = self.assert_told(self.opened, "memory_spike", grower.pid, severity="high",
+        spike = self.assert_reported(self.opened, "memory_spike", grower.pid, severity="high",
                                  sheet_num=1, **job)
         self.assert_near(spike["metric_value"], large, ratio=0, slack=0.5)
         self.assert_near(spike["threshold"], 1.5 * baseline, ratio=0, slack=0.5)
-        low = self.assert_told(self.opened, "runaway_process", burner.pid, severity="low",
+        low = self.assert_reported(self.opened, "runaway_process", burner.pid, severity="low",
                                sheet_num=2, threshold=50, **job)
         self.assertGreaterEqual(low["metric_value"], 50)
-        dead = self.assert_told(self.opened, "zombie", None, severity="high", sheet_num=3, **job)
+        dead = self.assert_reported(self.opened, "zombie", None, severity="high", sheet_num=3, **job)
         self.assertEqual(dead["metric_value"], 2)
         for pid in zombies:
             self.assertIn(str(pid), dead["description"])
-        files = self.assert_told(self.opened, "fd_exhaustion", opener.pid, severity="high",
+        files = self.assert_reported(self.opened, "fd_exhaustion", opener.pid, severity="high",
                                  sheet_num=4, **job)
         self.assertEqual(files["metric_value"], len(os.listdir(f"/proc/{opener.pid}/fd")))
         self.assertAlmostEqual(files["threshold"], 0.8 * 64, places=3)
         nobody = {"job_id": None, "run_id": None, "sheet_num": None, "cleared_at": None}
-        self.assert_told(self.opened, "memory_pressure", None, severity="critical", **nobody)
-        self.assert_told(self.opened, "runaway_process", loner.pid, severity="critical", **nobody)
+        self.assert_reported(self.opened, "memory_pressure", None, severity="critical", **nobody)
+        self.assert_reported(self.opened, "runaway_process", loner.pid, severity="critical", **nobody)
         for notice in self.opened:
             data = notice["data"]
             self.assertEqual((notice["job_id"], notice["sheet_num"]),
@@ -155,9 +155,9 @@ class Tour(Anomalies):
 
         # it gets worse, and one more process of the job has the same trouble: no news
         with sonde.paused():
-            grower.tell("grow", 260)
+            grower.order("grow", 260)
         largest = daemon.rss_mb(grower.pid)
-        second.tell("open", 58)
+        second.order("open", 58)
         for kind in ("memory_spike", "fd_exhaustion"):
             self.await_rows("SELECT 1 FROM anomalies WHERE run_id = ? AND anomaly_type = ?"
                             " AND severity = 'critical'", run_id, kind)
@@ -166,13 +166,13 @@ class Tour(Anomalies):
                           if anomaly["cleared_at"] is None}, kinds - {"memory_pressure"})
 
         # and is over
-        grower.tell("shrink")
-        parent.tell("reap")
+        grower.order("shrink")
+        parent.order("reap")
         opener.exit()  # a process that is gone does not have to be quiet for clear_seconds
         second.exit()
         self.listen(stream, lambda: self.of(self.cleared, "fd_exhaustion", opener.pid),
                     "the files are cleared")
-        files = self.assert_told(self.cleared, "fd_exhaustion", opener.pid, job_id="tour",
+        files = self.assert_reported(self.cleared, "fd_exhaustion", opener.pid, job_id="tour",
                                  sheet_num=4, severity="critical")
         self.assertIn("2 processes", files["description"])
         self.assertIn(str(second.pid), files["description"])
@@ -185,7 +185,7 @@ class Tour(Anomalies):
         self.listen(stream, lambda: all(
             self.of(self.cleared, kind, pid, run_id if kind == "zombie" else None)
             for kind, pid in wanted), f"all of {wanted} are over")
-        spike = self.assert_told(self.cleared, "memory_spike", grower.pid, severity="critical",
+        spike = self.assert_reported(self.cleared, "memory_spike", grower.pid, severity="critical",
                                  job_id="tour", sheet_num=1)
         self.assert_near(spike["metric_value"], largest, ratio=0, slack=0.5)
         for kind, pid in (("memory_spike", grower.pid), ("runaway_process", burner.pid),
@@ -246,7 +246,7 @@ class Episodes(Anomalies):
         stream = sonde.stream("monitor.anomaly", "monitor.anomaly_cleared")
         puppet = self.limited_puppet(64)
         run_id = sonde.rpc("job.start", job_id="x", pid=puppet.pid)["run_id"]
-        puppet.tell("open", 50)
+        puppet.order("open", 50)
         self.listen(stream, lambda: self.of(self.opened, "fd_exhaustion", puppet.pid), "it opens")
         sonde.rpc("job.finish", job_id="x", outcome="success")
         self.listen(stream, lambda: self.of(self.cleared, "fd_exhaustion", puppet.pid), "it clears")
@@ -263,14 +263,14 @@ class Episodes(Anomalies):
         stream = sonde.stream("monitor.anomaly")
         puppet = self.puppet()
         for size in (10, 20, 40, 80, 160):
-            puppet.tell("grow", size)
+            puppet.order("grow", size)
             still = sonde.fresh()
         while sonde.fresh()["timestamp"] < still["timestamp"] + STILL + 0.1:
             pass
         for notice in stream.pending():
             self.take(notice)
         self.assertEqual(self.of(self.opened, "memory_spike", puppet.pid), [])
-        puppet.tell("grow", 330)
+        puppet.order("grow", 330)
         sonde.fresh()
         self.listen(stream, lambda: self.of(self.opened, "memory_spike", puppet.pid), "it is one")
 
@@ -281,8 +281,8 @@ class Episodes(Anomalies):
         sonde.rpc("job.start", job_id="small", pid=puppet.pid)
         sonde.rpc("job.start", job_id="large", pid=control.pid)
         sonde.await_snapshots(int((STILL + 0.5) / sonde.interval))
-        puppet.tell("grow", 90)  # fortyfold, but not by 100 MB
-        control.tell("grow", 110)
+        puppet.order("grow", 90)  # fortyfold, but not by 100 MB
+        control.order("grow", 110)
         self.listen(stream, lambda: self.of(self.opened, "memory_spike", control.pid), "the larger")
         sonde.await_snapshots(3)
         for notice in stream.pending():
@@ -294,7 +294,7 @@ class Episodes(Anomalies):
         stream = sonde.stream("monitor.anomaly")
         puppet = self.limited_puppet(64)
         sonde.rpc("job.start", job_id="x", pid=puppet.pid)
-        puppet.tell("open", 57)
+        puppet.order("open", 57)
         self.listen(stream, lambda: self.of(self.opened, "fd_exhaustion", puppet.pid), "it opens")
         opened, = self.of(self.opened, "fd_exhaustion", puppet.pid)
         self.assertEqual(opened["severity"], "critical")
@@ -304,8 +304,8 @@ class Episodes(Anomalies):
         """Detection sees all processes, whatever is stored of them; one in an episode is, too."""
         sonde = self.daemon(short())
         stream = sonde.stream("monitor.anomaly")
-        puppet = self.limited_puppet(2000, *harness.as_nobody())
-        puppet.tell("open", 1000)
+        puppet = self.limited_puppet(2000, *harness.unprivileged())
+        puppet.order("open", 1000)
         self.listen(stream, lambda: self.of(self.opened, "fd_exhaustion", puppet.pid), "it opens")
         opened, = self.of(self.opened, "fd_exhaustion", puppet.pid)
         self.assertEqual((opened["job_id"], opened["severity"], opened["threshold"]),
@@ -317,9 +317,9 @@ class Episodes(Anomalies):
         sonde = self.daemon("profiler:\n  anomaly:\n    fd_exhaustion_threshold: 50\n")
         stream = sonde.stream("monitor.anomaly")
         server, ordinary = self.limited_puppet(20000), self.limited_puppet(4096)
-        server.tell("open", 60)
+        server.order("open", 60)
         sonde.await_snapshots(2)
-        ordinary.tell("open", 60)
+        ordinary.order("open", 60)
         self.listen(stream, lambda: self.of(self.opened, "fd_exhaustion", ordinary.pid), "it opens")
         sonde.await_snapshots(3)
         for notice in stream.pending():
@@ -334,7 +334,7 @@ class Episodes(Anomalies):
         sonde = self.daemon(short())
         puppet = self.limited_puppet(64)
         run_id = sonde.rpc("job.start", job_id="x", pid=puppet.pid)["run_id"]
-        puppet.tell("open", 50)
+        puppet.order("open", 50)
         self.await_rows("SELECT 1 FROM anomalies WHERE run_id = ?", run_id)
         self.await_rows("SELECT 1 FROM process_metrics WHERE run_id = ?", run_id)
         sonde.kill()
@@ -362,7 +362,7 @@ class Runs(Anomalies):
         if sonde:
             harness.wait_until(lambda: any(process["run_id"] for process in
                                            sonde.processes(pid=puppet.pid)), "it is a job")
-        puppet.tell("open", 50)
+        puppet.order("open", 50)
         self.await_rows("SELECT 1 FROM anomalies WHERE anomaly_type = 'fd_exhaustion'"
                         " AND pid = ?", puppet.pid)
         # The run samples as well, and shows nothing of what it has found so far. A sample takes some

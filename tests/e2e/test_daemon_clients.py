@@ -273,11 +273,11 @@ class Connections(clients.TestCase):
     def test_per_user(self):
         self.environment["SONDE_SOCKET"] = self.path("run/sonde.sock")
         sonde = self.daemon(EVERYONE)
-        with clients.as_user(harness.NOBODY):
+        with clients.as_user(harness.UNPRIVILEGED_UID):
             links = [sonde.connect() for _ in range(CONNECTIONS_PER_USER)]
         for link in links:
             self.assertIn("result", link.request("pressure.current"))
-        with clients.as_user(harness.NOBODY):
+        with clients.as_user(harness.UNPRIVILEGED_UID):
             refused = sonde.connect()
         error = refused.read()["error"]
         self.assertEqual(error["code"], clients.EXHAUSTED)
@@ -292,7 +292,7 @@ class Connections(clients.TestCase):
         links.pop().close()
         harness.wait_until(lambda: self.status(sonde)["connections"] <= CONNECTIONS_PER_USER + 2,
                            "it is gone")
-        with clients.as_user(harness.NOBODY):
+        with clients.as_user(harness.UNPRIVILEGED_UID):
             again = sonde.connect()
         self.assertIn("result", again.request("pressure.current"))
 

@@ -55,7 +55,7 @@ class Steps(daemon.TestCase):
         self.assertEqual(set(begun), CONTEXT)
         process = sonde.await_pid(first.pid, run_id)
         self.assertEqual((process["job_id"], process["sheet_num"]), ("nightly", 1))
-        first.tell("grow", 80)
+        first.order("grow", 80)
         harness.wait_until(lambda: sonde.processes(pid=first.pid)[0]["rss_mb"] >= 80, "it grows")
         top = sonde.top()
         self.assertEqual((top["running_jobs"], top["active_sheets"]), (1, 1))
@@ -150,8 +150,8 @@ class Steps(daemon.TestCase):
     def test_context(self):
         sonde = self.daemon("profiler:\n  scope: all\n")
         puppet = self.puppet()
-        puppet.tell("grow", 50)
-        puppet.tell("busy")
+        puppet.order("grow", 50)
+        puppet.order("busy")
         sonde.await_snapshots(2)  # to grow is work, too: not a snapshot from before it was done
         def context_of_busy():
             context = sonde.rpc("resource.context", pid=puppet.pid)
@@ -238,20 +238,20 @@ class Steps(daemon.TestCase):
         self.assertIsNone(sonde.await_pid(puppet.pid, run_id)["sheet_num"])
         used = {}
         for number, seconds in ((1, 0.3), (2, 0.9)):
-            before = puppet.tell("cpu")
+            before = puppet.order("cpu")
             sonde.rpc("sheet.started", job_id="x", sheet_num=number, pid=puppet.pid)
             harness.wait_until(lambda n=number: sonde.processes(pid=puppet.pid, sheet_num=n),
                                "it is in the step")
-            puppet.tell("busy")
-            harness.wait_until(lambda s=seconds: puppet.tell("cpu") - before >= s, "it is busy")
-            puppet.tell("idle")
+            puppet.order("busy")
+            harness.wait_until(lambda s=seconds: puppet.order("cpu") - before >= s, "it is busy")
+            puppet.order("idle")
             sonde.await_snapshots(2)
             sonde.rpc("sheet.completed", job_id="x", sheet_num=number)
-            used[number] = puppet.tell("cpu") - before
+            used[number] = puppet.order("cpu") - before
         sonde.rpc("job.finish", job_id="x", outcome="success")
         job = self.await_end(run_id)
         self.assertEqual(job["process_spawn_count"], 1)
-        self.assert_near(job["total_cpu_seconds"], puppet.tell("cpu"), ratio=0.05, slack=0.03)
+        self.assert_near(job["total_cpu_seconds"], puppet.order("cpu"), ratio=0.05, slack=0.03)
         for row in self.rows("SELECT * FROM sheets WHERE run_id = ?", run_id):
             self.assert_near(row["cpu_seconds"], used[row["sheet_num"]], ratio=0.10, slack=0.05,
                              what=f"CPU of step {row['sheet_num']}")
@@ -479,10 +479,10 @@ class Attribution(daemon.TestCase):
         self.assertEqual(sonde.pids(run["inner"]), {outer.pid})
         usage = {job["job_id"]: job for job in sonde.top()["jobs"]}
         self.assertGreaterEqual(usage["outer"]["processes"], usage["inner"]["processes"] + 1)
-        outer.tell("busy")
-        harness.wait_until(lambda: outer.tell("cpu") > 0.3, "it has used CPU time")
-        outer.tell("idle")
-        burned = outer.tell("cpu")
+        outer.order("busy")
+        harness.wait_until(lambda: outer.order("cpu") > 0.3, "it has used CPU time")
+        outer.order("idle")
+        burned = outer.order("cpu")
         outer.exit(0)
         result = self.finish(outer.process)
         self.assertEqual(result.status, 0, result)
@@ -592,10 +592,10 @@ class WithoutConnector(daemon.TestCase):
         for word in ("child", "orphan", "daemon"):
             self.sonde.await_pid(puppet.fork(word), run_id)
         self.assertEqual(len(self.sonde.pids(run_id)), 4)
-        puppet.tell("busy")
+        puppet.order("busy")
         self.sonde.await_snapshots(5)
-        puppet.tell("idle")
-        burned = puppet.tell("cpu")
+        puppet.order("idle")
+        burned = puppet.order("cpu")
         puppet.process.stdin.write(b"exit 3\n")
         puppet.process.stdin.flush()
         puppet.process.wait(harness.DEADLINE)
@@ -783,7 +783,7 @@ class Beside(daemon.TestCase):
     def daemon(self, config="", **options):
         return super().daemon(config, prefix=FIRST, **options)
 
-    def assert_stored_as_told(self, summary):
+    def assert_stored_as_reported(self, summary):
         job = self.await_end(summary["run_id"])
         for name in NAMES:
             self.assertEqual(job[name], summary[name], name)
@@ -803,7 +803,7 @@ class Beside(daemon.TestCase):
         sonde = self.daemon(interval=0.1)
         result = self.run_job(*self.victim("burn-children", 2, 400), options=("--job", "x"))
         self.assert_near(result.summary["cpu_seconds"], result.figure("cpu"))
-        job = self.assert_stored_as_told(result.summary)
+        job = self.assert_stored_as_reported(result.summary)
         self.assertEqual(job["left_running"], 0)
         self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 1)
         # all of it by the daemon
@@ -827,7 +827,7 @@ class Beside(daemon.TestCase):
         script = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done"
         result = self.run_job("sh", "-c", script)
         self.assertEqual(result.summary["processes"], 201)
-        job = self.assert_stored_as_told(result.summary)
+        job = self.assert_stored_as_reported(result.summary)
         self.assertEqual((job["process_spawn_count"], job["exactness_processes"]), (201, "exact"))
         # those, too, that had ended before the daemon was told of their job
         for kind in ("spawn", "exit"):
@@ -843,7 +843,7 @@ class Beside(daemon.TestCase):
             with self.subTest(script=script):
                 result = self.run_sonde("run", "--", "sh", "-c", script)
                 self.assertEqual(result.status, status, result)
-                job = self.assert_stored_as_told(result.summary)
+                job = self.assert_stored_as_reported(result.summary)
                 self.assertEqual((job["outcome"], job["exit_code"], job["signal_num"]), wanted)
         self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 4)
         result = self.run_sonde("run", "--", "no-such-program-here")
@@ -858,7 +858,7 @@ class Beside(daemon.TestCase):
         self.assertEqual((process["job_id"], process["sheet_num"]), ("x", 6))
         top = sonde.top()
         self.assertEqual((top["running_jobs"], top["active_sheets"]), (1, 1))
-        puppet.tell("grow", 60)
+        puppet.order("grow", 60)
         sonde.await_snapshots(2)
         before = time.time()
         report = self.report("x")
@@ -868,7 +868,7 @@ class Beside(daemon.TestCase):
         self.assertIsNone(report["job"]["ended_at"])
         puppet.exit(0)
         result = self.finish(puppet.process)
-        self.assert_stored_as_told(result.summary)
+        self.assert_stored_as_reported(result.summary)
         sheet, = self.rows("SELECT * FROM sheets")
         self.assertEqual((sheet["run_id"], sheet["sheet_num"], sheet["outcome"]),
                          (run_id, 6, "success"))
@@ -887,7 +887,7 @@ class Beside(daemon.TestCase):
         self.assertEqual([result.summary["job_id"] for result in results], ["x", "x-2"])
         self.assertIn("'x-2'", results[1].stderr)
         for result in results:
-            self.assert_stored_as_told(result.summary)
+            self.assert_stored_as_reported(result.summary)
         self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 2)
 
     @harness.needs_connector()
@@ -899,7 +899,7 @@ class Beside(daemon.TestCase):
         puppet.process.wait(harness.DEADLINE)
         result = self.finish(puppet.process)
         self.assertEqual(result.status, 128 + signal.SIGTERM, result)
-        job = self.assert_stored_as_told(result.summary)
+        job = self.assert_stored_as_reported(result.summary)
         self.assertEqual(job["signal_num"], signal.SIGTERM)
         kills = self.events(run_id, "kill")
         self.assertEqual(len(kills), 1, kills)
@@ -934,7 +934,7 @@ class Beside(daemon.TestCase):
         result = self.run_job("sh", "-c", "sleep 300 & echo left $!")
         pid = int(result.figure("left"))
         self.assertEqual([left["pid"] for left in result.summary["left_running"]], [pid])
-        job = self.assert_stored_as_told(result.summary)
+        job = self.assert_stored_as_reported(result.summary)
         self.assertEqual(job["left_running"], 1)
         sonde.await_snapshots(1)
         self.assertEqual(sonde.await_pid(pid, None)["job_id"], None)
@@ -966,7 +966,7 @@ class Beside(daemon.TestCase):
         results = [self.finish(process) for process in processes]
         self.assertEqual([result.status for result in results], list(range(10)))
         for result in results:
-            self.assert_stored_as_told(result.summary)
+            self.assert_stored_as_reported(result.summary)
         self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 10)
 
 
@@ -989,8 +989,8 @@ class OwnerDies(daemon.TestCase):
     @harness.needs_connector()
     def test_exit_status(self):
         puppet, run_id = self.orphaned()
-        puppet.tell("grow", 60)
-        burned = puppet.tell("cpu")
+        puppet.order("grow", 60)
+        burned = puppet.order("cpu")
         puppet.exit(5)
         self.reap_orphans()
         job = self.await_end(run_id)

@@ -68,14 +68,14 @@ class Killed(Restarting):
         sonde = self.daemon(interval=0.1)
         puppet, run_id = self.running_puppet(sonde, "--job", "x", "--sheet", "2")
         daemon_pid = sonde.pid
-        puppet.tell("grow", 60)
+        puppet.order("grow", 60)
         sonde.await_snapshots(3)
         sonde.kill()
-        puppet.tell("busy")
+        puppet.order("busy")
         self.await_session(run_id, puppet.process.pid)
-        puppet.tell("idle")
-        puppet.tell("shrink")  # to give memory back takes CPU time: not after it was asked
-        burned = puppet.tell("cpu")
+        puppet.order("idle")
+        puppet.order("shrink")  # to give memory back takes CPU time: not after it was asked
+        burned = puppet.order("cpu")
         puppet.exit(9)
         result = self.finish(puppet.process)
         self.assertEqual(result.status, 9, result)
@@ -535,9 +535,9 @@ class Adopted(Restarting):
         puppet = self.puppet()
         run_id = sonde.rpc("job.start", job_id="x", pid=puppet.pid)["run_id"]
         children = [puppet.fork("child") for _ in range(3)]
-        puppet.tell("busy")
-        harness.wait_until(lambda: puppet.tell("cpu") > 0.3, "it has used CPU time")
-        puppet.tell("idle")
+        puppet.order("busy")
+        harness.wait_until(lambda: puppet.order("cpu") > 0.3, "it has used CPU time")
+        puppet.order("idle")
         for pid in children:
             sonde.await_pid(pid, run_id)
             self.await_rows("SELECT 1 FROM process_metrics WHERE pid = ? AND run_id = ?", pid,
@@ -548,7 +548,7 @@ class Adopted(Restarting):
         for pid in children:
             sonde.await_pid(pid, run_id)
         puppet.fork("child")
-        burned = puppet.tell("cpu")
+        burned = puppet.order("cpu")
         sonde.await_snapshots(3)
         sonde.rpc("job.finish", job_id="x", outcome="success")
         job = self.await_end(run_id)
@@ -602,7 +602,7 @@ class Adopted(Restarting):
         for puppet, run_id in zip(puppets, runs):
             sonde.await_pid(puppet.pid, run_id)
         self.assertEqual(counts(), wanted)
-        puppets[2].tell("busy")
+        puppets[2].order("busy")
         def cpu():
             return {usage["run_id"]: usage["cpu_percent"] or 0 for usage in sonde.top()["jobs"]}
         harness.wait_until(lambda: min(cpu()[run_id] for run_id in runs) > 0, lambda: cpu())

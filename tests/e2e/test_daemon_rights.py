@@ -21,7 +21,7 @@ import daemon
 import harness
 
 # Two users who have nothing to do with each other; the kernel needs no names for them.
-ONE, TWO = harness.NOBODY, 54321
+ONE, TWO = harness.UNPRIVILEGED_UID, 54321
 NOT_FOUND, EXHAUSTED, ALREADY, NOT_PERMITTED = -32000, -32001, -32002, -32004
 INVALID_PARAMS, PARSE_ERROR = -32602, -32700
 

@@ -220,13 +220,13 @@ class Signals(Kernel):
         group = self.small_group()
         sonde = self.daemon(interval=3600)
         process = self.start("sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh",
-                             *harness.as_nobody(), "python3", "-c", HUNGRY)
+                             *harness.unprivileged(), "python3", "-c", HUNGRY)
         self.assertEqual(process.wait(harness.DEADLINE), -signal.SIGKILL)
         sonde.stop()
         oom, = self.rows("SELECT * FROM process_events WHERE event_type = 'oom' AND pid = ?",
                          process.pid)
         self.assertIsNone(oom["run_id"])
-        self.check_anomaly(oom, harness.NOBODY)
+        self.check_anomaly(oom, harness.UNPRIVILEGED_UID)
 
 
 @needs_kernel_collector()
@@ -279,7 +279,7 @@ class Rights(Kernel):
 
     @harness.needs_root()
     def test_without_privileges(self):
-        prefix = harness.as_nobody()
+        prefix = harness.unprivileged()
         result = self.run_sonde("run", "--no-store", "--exact", "--", "true", prefix=prefix)
         self.assertEqual(result.status, 125)
         self.assertIn("CAP_BPF", result.stderr)

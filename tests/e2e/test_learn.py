@@ -133,14 +133,14 @@ class RealJobs(LearnTestCase):
 
 
 class ToldJobs(LearnTestCase):
-    def tell(self, link, memory_mb, outcome="success", job_type="told", **figures):
+    def order(self, link, memory_mb, outcome="success", job_type="told", **figures):
         run_id = link.call("job.start", job_id=f"job-{job_type}", job_type=job_type)["run_id"]
         link.call("job.finish", job_id=run_id, outcome=outcome, peak_rss_mb=memory_mb, **figures)
         return run_id
 
     def tell_planted(self, link, job_type="told"):
         for i in range(20):
-            self.tell(link, 3000 if i < 5 else 100, "failure" if i < 5 else "success", job_type)
+            self.order(link, 3000 if i < 5 else 100, "failure" if i < 5 else "success", job_type)
 
     def test_what_cannot_be_told(self):
         with daemon.Daemon(self) as sonde:
@@ -148,13 +148,13 @@ class ToldJobs(LearnTestCase):
                           self.words("analyze"))
             self.assertEqual(self.json("analyze")["verdict"], "too_few_runs")
             link = sonde.connect()
-            self.tell(link, 100, "unknown")
+            self.order(link, 100, "unknown")
             self.assertIn("none with a known outcome", self.text("analyze"))
             for _ in range(5):
-                self.tell(link, 100)
+                self.order(link, 100)
             self.assertIn("none of 5 runs failed: there is nothing to compare",
                           self.text("analyze"))
-            self.tell(link, 100, "failure")
+            self.order(link, 100, "failure")
             self.assertIn("no resource use goes with failure", self.text("analyze"))
             self.assertEqual(self.json("analyze")["correlations"], [])
             self.assertEqual(sonde.error("analyze.run", job_type="~"), INVALID_PARAMS)
@@ -176,7 +176,7 @@ class ToldJobs(LearnTestCase):
             link = sonde.connect()
             self.tell_planted(link)
             for i in range(10):
-                self.tell(link, 100, "failure" if i % 2 else "success", "other")
+                self.order(link, 100, "failure" if i % 2 else "success", "other")
             analysis = self.json("analyze", "--type", "told")
             self.assertEqual(analysis["runs"], 20)
             self.assertEqual(self.correlation(analysis, "[memory_vs_failure] >2GB")["runs"], 5)
@@ -192,9 +192,9 @@ class ToldJobs(LearnTestCase):
             self.json("analyze")
             harness.wait_until(lambda: "[memory_vs_failure] >2GB" in self.patterns(), "it is kept")
             for _ in range(60):
-                self.tell(link, 3000)
+                self.order(link, 3000)
             for _ in range(10):
-                self.tell(link, 100, "failure")
+                self.order(link, 100, "failure")
             names = [pattern["pattern_name"] for pattern in self.json("analyze")["patterns"]]
             self.assertNotIn("[memory_vs_failure] >2GB", names)
             harness.wait_until(lambda: "[memory_vs_failure] >2GB" not in self.patterns(),
@@ -210,8 +210,8 @@ class ToldJobs(LearnTestCase):
             sonde.rpc("analyze.run")
             harness.wait_until(self.patterns, "patterns are kept")
             kept = self.patterns()
-            os.setegid(harness.NOBODY)
-            os.seteuid(harness.NOBODY)
+            os.setegid(harness.UNPRIVILEGED_UID)
+            os.seteuid(harness.UNPRIVILEGED_UID)
             try:
                 other = daemon.Rpc(socket)
             finally:
@@ -223,7 +223,7 @@ class ToldJobs(LearnTestCase):
                 self.assertIsNone(other.call("estimate.job", job_type="secret-of-root"))
                 self.assertEqual(other.call("estimate.calibration"), [])
                 for i in range(8):
-                    self.tell(other, 3000 if i < 4 else 100, "failure" if i < 4 else "success",
+                    self.order(other, 3000 if i < 4 else 100, "failure" if i < 4 else "success",
                               "own")
                 analysis = other.call("analyze.run")
                 self.assertEqual(analysis["runs"], 8)
@@ -242,7 +242,7 @@ class ToldJobs(LearnTestCase):
             for i in range(5):
                 self.assertEqual(self.run_program(harness.SONDE, "admit", "--type",
                                                   "told").status, 0, i)
-                self.tell(link, 5000)
+                self.order(link, 5000)
             result = self.run_program(harness.SONDE, "admit", "--type", "told")
             self.assertEqual(result.status, 75, result)
             self.assertIn(b"4.88 GB", result.stdout)

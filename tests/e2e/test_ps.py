@@ -446,7 +446,7 @@ class Unprivileged(PsTestCase):
     def test_others_processes(self):
         """What an ordinary user may not read is unknown; what anyone may is there."""
         child = self.start_asleep("shape", 2, 40, 10)
-        process = self.process(child.pid, "--all", prefix=harness.as_nobody())
+        process = self.process(child.pid, "--all", prefix=harness.unprivileged())
         self.assertEqual(process["uid"], 0)
         self.assertEqual(process["threads"], 2)
         self.assertGreaterEqual(process["rss_mb"], 10)
@@ -463,10 +463,10 @@ class Unprivileged(PsTestCase):
     @harness.needs_root()
     @harness.needs_program("setpriv")
     def test_own_process(self):
-        child = self.start(*harness.as_nobody(), *self.victim("named", "own"))
+        child = self.start(*harness.unprivileged(), *self.victim("named", "own"))
         self.await_ready(child)
-        process = self.process(child.pid, "--all", prefix=harness.as_nobody())
-        self.assertEqual(process["uid"], harness.NOBODY)
+        process = self.process(child.pid, "--all", prefix=harness.unprivileged())
+        self.assertEqual(process["uid"], harness.UNPRIVILEGED_UID)
         self.assertEqual(process["open_fds"], len(os.listdir(f"/proc/{child.pid}/fd")))
 
     @harness.needs_namespaces()
@@ -474,9 +474,9 @@ class Unprivileged(PsTestCase):
         """Where /proc hides other users' processes, there are fewer, and that is all."""
         prefix = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c",
                   'sleep 300 & mount -o remount,hidepid=2 /proc && exec "$0" "$@"',
-                  *harness.as_nobody())
+                  *harness.unprivileged())
         snapshot = self.snapshot("--all", prefix=prefix)
-        self.assertEqual({process["uid"] for process in snapshot["processes"]}, {harness.NOBODY})
+        self.assertEqual({process["uid"] for process in snapshot["processes"]}, {harness.UNPRIVILEGED_UID})
 
 
 if __name__ == "__main__":

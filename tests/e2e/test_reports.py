@@ -576,7 +576,7 @@ class Trouble(StoredTestCase):
         self.assertEqual(os.stat(self.state).st_mode & 0o777, 0o700)
         for words in READERS:
             with self.subTest(words=words):
-                result = self.ask(*words, status=1, prefix=harness.as_nobody())
+                result = self.ask(*words, status=1, prefix=harness.unprivileged())
                 self.assertIn("ermission denied", result.stderr)
                 self.assertNotIn("private", result.stderr)
 

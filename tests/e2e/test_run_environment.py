@@ -143,7 +143,7 @@ class Environment(harness.TestCase):
 
     @harness.needs_program("setpriv")
     def test_as_an_unprivileged_user(self):
-        prefix = harness.as_nobody()
+        prefix = harness.unprivileged()
         if not prefix:
             self.skipTest("all tests run as an unprivileged user already")
         truth = self.assert_same(before=prefix)

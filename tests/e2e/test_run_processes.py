@@ -24,12 +24,12 @@ class Storm(harness.TestCase):
         self.assertEqual(result.summary["processes"], 10001)
         self.assert_near(result.summary["cpu_seconds"], result.figure("cpu"))
 
-    @harness.needs_connector(harness.as_nobody())
+    @harness.needs_connector(harness.unprivileged())
     @harness.needs_program("setpriv")
     def test_as_an_unprivileged_user(self):
         """The kernel's queue is smaller for an ordinary user. It holds the events of all processes
         of the machine: if these are too many for it, none is invented and the loss is reported."""
-        result = self.run_job(*self.victim("fork-storm", 10000), prefix=harness.as_nobody())
+        result = self.run_job(*self.victim("fork-storm", 10000), prefix=harness.unprivileged())
         if harness.saw_every_process(result.summary):
             self.assertEqual(result.summary["processes"], 10001)
         else:

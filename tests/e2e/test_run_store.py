@@ -163,7 +163,7 @@ class Outcome(Storing):
     def test_as_an_unprivileged_user(self):
         self.environment["SONDE_STATE_DIR"] = os.path.join(self.open_directory(), "state", "sonde")
         # the directory it may make one in is everyone's, the one that it makes is not
-        result = self.run_job("true", prefix=harness.as_nobody())
+        result = self.run_job("true", prefix=harness.unprivileged())
         self.assert_quiet(result)
         self.state = self.environment["SONDE_STATE_DIR"]
         self.assertEqual(self.job(result.summary["run_id"])["outcome"], "success")
@@ -462,10 +462,10 @@ class Places(Storing):
     def test_no_home(self):
         for name in ("HOME", "SONDE_STATE_DIR", "XDG_STATE_HOME"):
             self.environment.pop(name)
-        self.assert_not_stored(self.run_seven(prefix=harness.as_nobody()), 7, "HOME",
+        self.assert_not_stored(self.run_seven(prefix=harness.unprivileged()), 7, "HOME",
                                "--state-dir")
         # nor is it missed where it is not wanted
-        result = self.run_job("true", options=("--no-store",), prefix=harness.as_nobody())
+        result = self.run_job("true", options=("--no-store",), prefix=harness.unprivileged())
         self.assert_quiet(result)
 
     def test_state_dir_is_a_file(self):
@@ -476,7 +476,7 @@ class Places(Storing):
     @harness.needs_program("setpriv")
     def test_read_only_state_dir(self):
         os.mkdir(self.state, 0o555)
-        prefix = harness.as_nobody()
+        prefix = harness.unprivileged()
         self.assert_not_stored(self.run_seven(prefix=prefix), 7, self.database)
         self.assertEqual(os.listdir(self.state), [])
 

@@ -237,7 +237,7 @@ class Attaching(tracing.TestCase):
             self.skipTest("needs root, to be somebody else")
         sonde = self.daemon()
         process = self.start(
-            *harness.as_nobody(), "python3", "-c",
+            *harness.unprivileged(), "python3", "-c",
             "import ctypes, time; ctypes.CDLL(None).prctl(4, 0); print('ready', flush=True);"
             " time.sleep(1000)")
         self.assertEqual(process.stdout.readline(), b"ready\n")

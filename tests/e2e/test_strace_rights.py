@@ -28,7 +28,7 @@ class Rights(tracing.TestCase):
                   "link.sendall(sys.argv[2].encode() + b'\\n')\n"
                   "print(link.makefile().readline())\n")
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        user = harness.as_nobody() if uid is None else (
+        user = harness.unprivileged() if uid is None else (
             "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups")
         done = self.run_program(*user, "python3", "-c", script, sonde.socket, json.dumps(request))
         return json.loads(done.stdout)
@@ -41,7 +41,7 @@ class Rights(tracing.TestCase):
 
     def test_own_and_others(self):
         sonde = self.open_daemon()
-        theirs, ours = self.busy(*harness.as_nobody()), self.busy()
+        theirs, ours = self.busy(*harness.unprivileged()), self.busy()
         answer = self.rpc_as_nobody(sonde, "strace.attach", pid=ours.pid)
         self.assertEqual(answer["error"]["code"], -32004)
         self.assertEqual(tracing.tracer_of(ours.pid), 0)
@@ -64,7 +64,7 @@ class Rights(tracing.TestCase):
         """A tracer outlives its target while something lives that this has forked: it is still that
         user's."""
         sonde = self.open_daemon()
-        shell = self.start(*harness.as_nobody(), "sh", "-c",
+        shell = self.start(*harness.unprivileged(), "sh", "-c",
                            "read gate; dd if=/dev/zero of=/dev/null bs=1 2>/dev/null & exit")
         # A process that has changed its user can be traced only when it has executed a program
         # since: then its private files are that user's.
@@ -83,10 +83,10 @@ class Rights(tracing.TestCase):
     def test_users_cannot_stall_the_daemon(self):
         """strace is theirs to stop, kill and trace: snapshots do not wait for it."""
         sonde = self.open_daemon()
-        theirs = self.busy(*harness.as_nobody())
+        theirs = self.busy(*harness.unprivileged())
         for number in (signal.SIGSTOP, signal.SIGKILL):
             tracer = self.attach(sonde, theirs.pid)
-            self.run_program(*harness.as_nobody(), "kill", f"-{int(number)}", str(tracer))
+            self.run_program(*harness.unprivileged(), "kill", f"-{int(number)}", str(tracer))
             sonde.await_snapshots(3)
             sonde.rpc("strace.detach", pid=theirs.pid)
             self.assert_nothing_left(sonde)
@@ -94,7 +94,7 @@ class Rights(tracing.TestCase):
     def test_files_by_their_rights(self):
         """The file is made as that user: root's are out of reach, whatever the daemon is."""
         sonde = self.open_daemon()
-        theirs = self.busy(*harness.as_nobody())
+        theirs = self.busy(*harness.unprivileged())
         answer = self.rpc_as_nobody(sonde, "strace.trace", pid=theirs.pid,
                                     file=os.path.join(self.directory, "root-only"))
         self.assertFalse(answer["result"]["attached"], answer)
@@ -111,7 +111,7 @@ class Rights(tracing.TestCase):
         program = os.path.join(self.open_directory(), "sleep")
         shutil.copy(shutil.which("sleep"), program)
         os.chmod(program, 0o4755)
-        process = self.start(*harness.as_nobody(), program, "1000")
+        process = self.start(*harness.unprivileged(), program, "1000")
         harness.wait_until(lambda: b"sleep" in pathlib.Path(
             f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")[0], "it runs")
         answer = self.rpc_as_nobody(sonde, "strace.attach", pid=process.pid)

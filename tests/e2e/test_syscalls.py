@@ -182,7 +182,7 @@ class Counted(Syscalls):
     def test_what_it_cannot_be_had_for(self):
         """Without privileges: said, and nothing is run."""
         refused = self.run_sonde("run", "--syscalls", "--", "touch", self.path("made"),
-                                 prefix=harness.as_nobody())
+                                 prefix=harness.unprivileged())
         self.assertEqual(refused.status, 125)
         self.assertIn("--syscalls needs the kernel collector", refused.stderr)
         self.assertFalse(os.path.exists(self.path("made")))
@@ -347,7 +347,7 @@ class SampledByProc(Syscalls):
 
     @harness.needs_root()
     def test_as_any_user(self):
-        self.assert_planted(self.planted(*harness.as_nobody()))
+        self.assert_planted(self.planted(*harness.unprivileged()))
 
     def test_by_the_daemon(self):
         sonde = self.daemon("profiler:\n  collector: procfs\n", interval=0.05)

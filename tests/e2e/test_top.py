@@ -117,7 +117,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
     def test_sorts(self):
         sonde = self.daemon(CONFIG)
         puppet, _, pids = self.job(sonde, children=3)
-        puppet.tell("grow", 60)
+        puppet.order("grow", 60)
         self.top("--job", "nightly")
         harness.wait_until(lambda: set(self.pids()) == pids, self.text)
         self.press("M")
@@ -497,7 +497,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         puppet, run_id, _ = self.job(sonde)
         stream = sonde.stream("monitor.anomaly")
         sonde.await_snapshots(8)
-        puppet.tell("grow", 100)
+        puppet.order("grow", 100)
         anomaly = stream.await_notice("monitor.anomaly",
                                       lambda notice: notice["job_id"] == "nightly")["data"]
         sonde.await_snapshots(8)

@@ -1,4 +1,4 @@
-"""A real terminal for a test: a shell with job control in a tmux server of its own."""
+"""A real terminal for a test: a shell with job control in a tmux server for that test."""
 import os
 import subprocess
 
@@ -35,7 +35,7 @@ class TestCase(harness.TestCase):
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
 
     def screen(self):
-        """All that was printed, lines that were wrapped in one piece."""
+        """All output, with wrapped lines joined."""
         return self.tmux("capture-pane", "-p", "-J", "-S", "-")
 
     def await_screen(self, text):
@@ -43,7 +43,7 @@ class TestCase(harness.TestCase):
                            lambda: f"'{text}' on the screen; it has: {self.screen()}")
 
     def await_file(self, name):
-        """The content of a file that a command in the terminal writes, once it has a whole line."""
+        """The content of a file that a command in the terminal writes, once it has a full line."""
         path = self.path(name)
         harness.wait_until(lambda: os.path.exists(path) and self.read(name).endswith(b"\n"),
                            lambda: f"{name}; the screen: {self.screen()}")

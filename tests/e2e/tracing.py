@@ -1,4 +1,4 @@
-"""Processes that are traced, and what there is to check of them."""
+"""What the tests of traced processes share."""
 import pathlib
 import re
 import shutil
@@ -9,7 +9,7 @@ import daemon
 import harness
 
 STRACE = shutil.which("strace")
-# For a shell script: `await_tracer PID` waits, without any other process, until that one is traced.
+# For a shell script: `await_tracer PID` waits, without starting a process, until PID is traced.
 AWAIT_TRACER = """
 is_traced() {
     while read name value; do
@@ -21,7 +21,7 @@ await_tracer() { until is_traced $1; do :; done; }
 
 
 def can_trace():
-    """Containers may forbid it, and so does whoever traces this test."""
+    """A container may forbid ptrace, and a tracer of this test prevents it."""
     if not STRACE:
         return False
     done = subprocess.run([STRACE, "-o", "/dev/null", "true"], stderr=subprocess.DEVNULL, check=False)
@@ -38,8 +38,8 @@ def tracer_of(pid):
 
 
 def writes_of(pid):
-    """How many calls that write have ended, its own and those of children that it has waited for,
-    by the kernel's account."""
+    """Writing system calls that have ended, of the process and of children that it has reaped, as
+    the kernel counts them."""
     io = pathlib.Path(f"/proc/{pid}/io").read_text(encoding="ascii")
     return int(re.search(r"^syscw: (\d+)$", io, re.MULTILINE)[1])
 
@@ -53,7 +53,7 @@ def table_of(text):
 
 class TestCase(daemon.TestCase):
     def gated(self, script, *words):
-        """A shell that does nothing until open_gate(), so that whoever attaches sees all of it."""
+        """A shell that does nothing until open_gate(), so that a tracer that attaches sees all of it."""
         process = self.start("sh", "-c", "echo ready; read gate; " + script, "sh", *words)
         self.assertEqual(process.stdout.readline(), b"ready\n")
         harness.wait_until(lambda: harness.process_state(process.pid) == "S", "it waits")
@@ -64,8 +64,8 @@ class TestCase(daemon.TestCase):
         process.stdin.close()
 
     def busy(self, *prefix):
-        """A process that reads and writes without end, and has begun to: what its start calls is
-        over."""
+        """A process that reads and writes in an endless loop and has entered the loop: the system
+        calls of its start are over."""
         process = self.start(*prefix, "dd", "if=/dev/zero", "of=/dev/null", "bs=1",
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.await_calls(process)
@@ -78,18 +78,18 @@ class TestCase(daemon.TestCase):
         return answer["tracer_pid"]
 
     def await_calls(self, process, count=20):
-        """Waits until a busy process has written so often from now on. strace has counted all of
-        these calls but the first, which it may have come too late for, and the last."""
+        """Waits for so many further writes of a busy process. strace has counted all of these calls
+        except perhaps the first, when it attached too late, and the last."""
         enough = writes_of(process.pid) + count
         harness.wait_until(lambda: writes_of(process.pid) >= enough, f"{count} writes")
 
     def assert_untouched(self, process):
-        """It lives, no process traces it, and it goes on with what it does."""
+        """It is alive, no process traces it, and it continues its work."""
         harness.wait_until(lambda: tracer_of(process.pid) == 0, "it is not traced")
         self.await_calls(process)
 
     def assert_nothing_left(self, sonde):
-        """No process of strace's that was the daemon's child."""
+        """No strace process is a child of the daemon."""
         harness.wait_until(lambda: not sonde.rpc("daemon.status")["tracer_pids"], "no tracers")
         left = [pid for pid in harness.children_of(sonde.pid)]
         self.assertEqual(left, [])

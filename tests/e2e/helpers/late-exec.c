@@ -1,9 +1,9 @@
-/* Runs a command and hides the exec of its first child from it until that child has ended:
- * `late-exec CMD…`. Ends as the command does.
+/* Runs a command and delays the exec event of its first child until that child has ended:
+ * `late-exec CMD…`. Exits with the command's status.
  *
- * Imitates a busy machine: the kernel keeps the child from the CPU when it has executed its
- * program, before it reports that, until the command waits for events; then it keeps the command
- * from the CPU until the child has ended. */
+ * Imitates a busy machine: the kernel takes the child off the CPU after it has executed its
+ * program and before it reports the exec, until the command waits for events. Then it keeps the
+ * command off the CPU until the child has ended. */
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -29,8 +29,8 @@ static int status_of(int wait_status)
     return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 }
 
-/* Lets both run until the child stops, for it has executed its program. Exits if the command ends
- * before. */
+/* Lets both run until the child stops because it has executed its program. Exits if the command
+ * ends first. */
 static pid_t await_exec(pid_t command)
 {
     int status;
@@ -78,7 +78,7 @@ static bool waits_for_events(pid_t pid)
     return number == SYS_epoll_pwait;
 }
 
-/* Stops the command and returns the signal that it has to get yet; 0: none. */
+/* Stops the command and returns the signal that is still to be delivered to it; 0: none. */
 static int stop(pid_t command)
 {
     int status;
@@ -90,7 +90,7 @@ static int stop(pid_t command)
     return status >> 16 ? 0 : WSTOPSIG(status);
 }
 
-/* Lets the child run without its own children until it has ended. The command gets its status. */
+/* Lets the child run, but not its own children, until it has ended. The command gets its status. */
 static void await_end(pid_t child)
 {
     int status, number = 0;
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
         nanosleep(&moment, NULL);
     int number = stop(command);
     await_end(child);
-    /* A sanitizer cannot look for leaks in a process that is traced. */
+    /* LeakSanitizer does not work in a traced process. */
     if (ptrace(PTRACE_DETACH, command, 0, number) < 0 || waitpid(command, &status, 0) < 0)
         fail("detach");
     return status_of(status);

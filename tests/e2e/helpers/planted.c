@@ -1,12 +1,11 @@
-/* A program that monitors itself with libsonde while it does what it is told, and prints what
- * libsonde says and what the kernel says, as JSON, one line each.
+/* A program that monitors itself with libsonde while it carries out the given steps. It prints what
+ * libsonde and what the kernel report, as JSON, one line each.
  *
  *     planted INTERVAL STEP…
  *
- * STEP is hold:MB:MS (has so much memory, all of it touched, for so long, then gives it back),
- * keep:MB (does not give it back), burn:MS (of CPU time), sleep:MS, or fork:MS (a child that uses
- * so much CPU time, and is waited for). The mean of the memory is that of a second observer, a
- * thread that looks at statm every other millisecond. */
+ * STEP is hold:MB:MS (allocates and touches MB for MS, then frees it), keep:MB (does not free it),
+ * burn:MS (of CPU time), sleep:MS, or fork:MS (a child that uses so much CPU time and is reaped).
+ * The mean of the memory comes from a second observer, a thread that reads statm every 2 ms. */
 #include <sonde/sonde.h>
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
-/* A process that does what it is told: one word a line on stdin, with at most one number, each
- * answered by a line on stdout. So a test decides when trouble begins and when it is over.
+/* A process that carries out orders of a test: one word per line on stdin, with at most one number,
+ * each answered by a line on stdout. So the test decides when an anomaly begins and ends.
  *
- * Children that it makes live until its stdin ends, unless said otherwise. */
+ * Its children live until its stdin ends, unless an order says otherwise. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -33,7 +33,7 @@ static pid_t fork_or_fail(void)
     return pid;
 }
 
-/* What a child waits for: its parent's end of the pipe is open as long as that lives. */
+/* What a child waits for: the parent's end of the pipe stays open while the parent lives. */
 static int life[2];
 
 static _Noreturn void live(int status)
@@ -53,7 +53,7 @@ static _Noreturn void live(int status)
 static char *memory;
 static size_t memory_bytes;
 
-/* shrink: back to where it was. */
+/* shrink: frees what "grow" allocated. */
 static double shrink(long unused)
 {
     (void)unused;
@@ -71,7 +71,7 @@ static char *more_memory(size_t bytes)
     return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* grow MIB: to that much, all of it touched; what is there stays. */
+/* grow MIB: allocates up to that much and touches it; earlier memory stays. */
 static double grow(long mib)
 {
     size_t bytes = (size_t)mib * MIB;
@@ -99,7 +99,7 @@ static void *burn(void *unused)
     return unused;
 }
 
-/* busy, idle: one core, in another thread. */
+/* busy, idle: uses one core, in another thread. */
 static double busy(long unused)
 {
     (void)unused;
@@ -175,7 +175,7 @@ static double reap(long unused)
     return 0;
 }
 
-/* child: one that lives. */
+/* child: starts one that lives. */
 static double child(long unused)
 {
     pid_t pid = fork_or_fail();
@@ -187,14 +187,14 @@ static double child(long unused)
     return pid;
 }
 
-/* Forks, and lets the child make another in a session of its own, as a daemon does, or in the same
- * one; the child in between ends. */
+/* Forks a child that forks again, in its own session, as a daemon does, or in the same one. The
+ * child in between ends. */
 static pid_t leave_orphan(bool in_own_session)
 {
-    int told[2];
+    int channel[2];
     pid_t pid, orphan;
 
-    if (pipe(told) < 0)
+    if (pipe(channel) < 0)
         fail("pipe");
     pid = fork_or_fail();
     if (pid == 0) {
@@ -202,18 +202,18 @@ static pid_t leave_orphan(bool in_own_session)
             fail("setsid");
         orphan = fork_or_fail();
         if (orphan == 0) {
-            close(told[1]);
+            close(channel[1]);
             live(0);
         }
-        if (write(told[1], &orphan, sizeof(orphan)) != sizeof(orphan))
+        if (write(channel[1], &orphan, sizeof(orphan)) != sizeof(orphan))
             fail("write");
         _exit(0);
     }
-    if (read(told[0], &orphan, sizeof(orphan)) != sizeof(orphan))
+    if (read(channel[0], &orphan, sizeof(orphan)) != sizeof(orphan))
         fail("read");
     waitpid(pid, NULL, 0);
-    close(told[0]);
-    close(told[1]);
+    close(channel[0]);
+    close(channel[1]);
     return orphan;
 }
 
@@ -229,7 +229,7 @@ static double cpu_of(int who)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* orphan, daemon: what it left behind. */
+/* orphan, daemon: returns the pid of the grandchild. */
 static double orphan(long unused)
 {
     (void)unused;
@@ -242,7 +242,7 @@ static double leave_daemon(long unused)
     return leave_orphan(true);
 }
 
-/* cpu: what it has used itself, and its children that it has reaped. */
+/* cpu: CPU time of the process and of the children that it has reaped. */
 static double cpu(long unused)
 {
     (void)unused;
@@ -257,7 +257,7 @@ static double end(long status)
 
 static const struct {
     const char *word;
-    double (*obey)(long number); /* gives the answer */
+    double (*obey)(long number); /* returns the answer */
 } orders[] = {
     {"grow", grow},      {"shrink", shrink},   {"busy", busy},           {"idle", idle},
     {"open", open_more}, {"close", close_all}, {"zombies", zombies},     {"reap", reap},
@@ -280,7 +280,7 @@ int main(void)
 
     if (pipe(life) < 0)
         fail("pipe");
-    setvbuf(stdin, NULL, _IONBF, 0); /* nothing that a child could read again */
+    setvbuf(stdin, NULL, _IONBF, 0); /* no buffered input that a child could read again */
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
     while (fgets(line, sizeof(line), stdin)) {

@@ -1,5 +1,5 @@
-/* Preloaded: a kernel that refuses to load the programs that REFUSED_PROGRAMS names (words apart by
- * blanks; "*": all of them), and those of a given kind for the given reason. */
+/* Preloaded: imitates a kernel that refuses to load the programs that REFUSED_PROGRAMS names
+ * (separated by blanks; "*": all), and those of a given kind for the given reason. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/bpf.h>
@@ -14,7 +14,7 @@ static int is_refused(const union bpf_attr *attributes)
     const char *refused = getenv("REFUSED_PROGRAMS");
     size_t length = strnlen(attributes->prog_name, sizeof(attributes->prog_name));
 
-    /* libbpf tries small programs without a name to find out what the kernel can do */
+    /* libbpf loads small programs without a name to probe what the kernel supports */
     if (!refused || !length || strncmp(attributes->prog_name, "libbpf", 6) == 0)
         return 0;
     if (strcmp(refused, "*") == 0)

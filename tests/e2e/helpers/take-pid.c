@@ -1,7 +1,7 @@
-/* Starts a command under a pid that is free: `take-pid PID CMD…`. Ends as the command does.
+/* Starts a command under a given free pid: `take-pid PID CMD…`. Exits with the command's status.
  *
- * What happens by itself once pids have been used up, and nobody can wait for in a test. Needs
- * CAP_CHECKPOINT_RESTORE; the pids that others get are as if it had not been. */
+ * Imitates the reuse of a pid, which a test cannot wait for. Needs CAP_CHECKPOINT_RESTORE. Pids of
+ * other processes are not affected. */
 #include <errno.h>
 #include <linux/sched.h>
 #include <signal.h>

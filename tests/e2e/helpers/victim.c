@@ -1,8 +1,8 @@
-/* What the end-to-end tests let sonde watch: one program, a sub-command each.
+/* The commands that end-to-end tests run under sonde: one program with sub-commands.
  *
- * A sub-command that uses CPU prints what its own getrusage says, so that a test has a truth to
- * compare with. One that has to be looked at while it lives prints "ready PID" and stays until its
- * stdin ends; nothing here waits for a time to pass unless the time is its argument. */
+ * A sub-command that uses CPU prints its own getrusage figures, so that a test can compare. One
+ * that a test observes while it lives prints "ready PID" and stays until its stdin ends. Nothing
+ * here waits for a fixed time unless that time is an argument. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -92,7 +92,7 @@ static void print_cpu(void)
     fflush(stdout);
 }
 
-static void say_ready(void)
+static void print_ready(void)
 {
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
@@ -129,10 +129,10 @@ static void *burn_thread(void *ms)
 }
 
 /* burn MS [THREADS]: MS of CPU in each thread. */
-static int burn(char **words)
+static int burn(char **arguments)
 {
-    long ms = number(words[0]);
-    long threads = words[1] ? number(words[1]) : 1;
+    long ms = number(arguments[0]);
+    long threads = arguments[1] ? number(arguments[1]) : 1;
     pthread_t started[64];
 
     if (threads > 64)
@@ -147,10 +147,10 @@ static int burn(char **words)
     return 0;
 }
 
-/* burn-children COUNT MS: that many at once, and reaps them. */
-static int burn_children(char **words)
+/* burn-children COUNT MS: that many at the same time; reaps them. */
+static int burn_children(char **arguments)
 {
-    long count = number(words[0]), ms = number(words[1]);
+    long count = number(arguments[0]), ms = number(arguments[1]);
 
     for (long i = 0; i < count; i++)
         if (fork_or_fail() == 0) {
@@ -162,12 +162,12 @@ static int burn_children(char **words)
     return 0;
 }
 
-/* busy: until stdin ends. */
-static int busy(char **words)
+/* busy: uses CPU until stdin ends. */
+static int busy(char **arguments)
 {
-    (void)words;
+    (void)arguments;
     fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
-    say_ready();
+    print_ready();
     for (char byte; read(STDIN_FILENO, &byte, 1) != 0;)
         burn_ms(1);
     return 0;
@@ -186,18 +186,18 @@ static char *touch(size_t bytes)
     return memory;
 }
 
-/* alloc MIB MS: touches so much, and ends after so long. */
-static int alloc(char **words)
+/* alloc MIB MS: touches so much memory and ends after MS. */
+static int alloc(char **arguments)
 {
-    touch((size_t)number(words[0]) * MIB);
-    sleep_ms(number(words[1]));
+    touch((size_t)number(arguments[0]) * MIB);
+    sleep_ms(number(arguments[1]));
     return 0;
 }
 
-/* overlap COUNT MIB: that many processes of that size, all there together until stdin ends. */
-static int overlap(char **words)
+/* overlap COUNT MIB: that many processes of that size, all alive together until stdin ends. */
+static int overlap(char **arguments)
 {
-    long count = number(words[0]), mib = number(words[1]);
+    long count = number(arguments[0]), mib = number(arguments[1]);
     int ready[2], go[2];
     char byte = 0;
 
@@ -223,10 +223,10 @@ static int overlap(char **words)
 /* ---- families ---- */
 
 /* fork-storm COUNT [vfork]: children that end at once, one after the other. */
-static int fork_storm(char **words)
+static int fork_storm(char **arguments)
 {
-    long count = number(words[0]);
-    bool by_vfork = words[1] && strcmp(words[1], "vfork") == 0;
+    long count = number(arguments[0]);
+    bool by_vfork = arguments[1] && strcmp(arguments[1], "vfork") == 0;
 
     for (long i = 0; i < count; i++) {
         pid_t pid = by_vfork ? vfork() : fork();
@@ -242,28 +242,28 @@ static int fork_storm(char **words)
 }
 
 /* crowd COUNT [MS]: that many children at once, each sleeping for MS, or until stdin ends. */
-static int crowd(char **words)
+static int crowd(char **arguments)
 {
-    long count = number(words[0]), ms = words[1] ? number(words[1]) : 0;
+    long count = number(arguments[0]), ms = arguments[1] ? number(arguments[1]) : 0;
 
     for (long i = 0; i < count; i++)
         if (fork_or_fail() == 0) {
-            if (words[1])
+            if (arguments[1])
                 sleep_ms(ms);
             else
                 wait_for_end_of_stdin();
             _exit(0);
         }
-    say_ready();
+    print_ready();
     reap_all();
     return 0;
 }
 
-/* ignore-children COUNT MS: SIGCHLD is ignored, so the kernel throws away what the children used;
- * they tell it themselves. */
-static int ignore_children(char **words)
+/* ignore-children COUNT MS: SIGCHLD is ignored, so the kernel discards what the children used;
+ * they print it themselves. */
+static int ignore_children(char **arguments)
 {
-    long count = number(words[0]), ms = number(words[1]);
+    long count = number(arguments[0]), ms = number(arguments[1]);
     double *used = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     double sum = 0;
 
@@ -283,16 +283,16 @@ static int ignore_children(char **words)
     return 0;
 }
 
-/* no-child-wait COUNT MS: one child after the other, thrown away by the kernel as above, but by a
- * flag that nobody can see from outside. */
-static int no_child_wait(char **words)
+/* no-child-wait COUNT MS: one child after the other, discarded by the kernel as above, but because
+ * of a flag (SA_NOCLDWAIT) that is not visible from outside. */
+static int no_child_wait(char **arguments)
 {
     struct sigaction action = {.sa_handler = SIG_DFL, .sa_flags = SA_NOCLDWAIT};
 
     sigaction(SIGCHLD, &action, NULL);
-    for (long i = 0; i < number(words[0]); i++) {
+    for (long i = 0; i < number(arguments[0]); i++) {
         if (fork_or_fail() == 0) {
-            burn_ms(number(words[1]));
+            burn_ms(number(arguments[1]));
             _exit(0);
         }
         reap_all();
@@ -301,9 +301,9 @@ static int no_child_wait(char **words)
     return 0;
 }
 
-/* sibling MS: makes a child of its own parent (CLONE_PARENT) that burns MS, in a child of its own,
- * and outlives this one. */
-static int sibling(char **words)
+/* sibling MS: a child clones a process with CLONE_PARENT, whose parent is therefore this process.
+ * The clone burns MS and outlives the child. */
+static int sibling(char **arguments)
 {
     int ended[2];
     char byte;
@@ -315,7 +315,7 @@ static int sibling(char **words)
         fail("clone");
     if (pid == 0) {
         if (fork() == 0) {
-            burn_ms(number(words[0]));
+            burn_ms(number(arguments[0]));
             _exit(0);
         }
         wait(NULL);
@@ -349,26 +349,26 @@ static bool become_daemon(void)
 }
 
 /* orphan MS: a daemon that burns MS; ends after it, without being its parent. */
-static int orphan(char **words)
+static int orphan(char **arguments)
 {
     struct {
         pid_t pid;
         double cpu;
     } daemon;
-    int told[2], seen[2];
+    int channel[2], seen[2];
 
-    if (pipe(told) < 0 || pipe(seen) < 0)
+    if (pipe(channel) < 0 || pipe(seen) < 0)
         fail("pipe");
     if (become_daemon()) {
         close(seen[1]);
-        burn_ms(number(words[0]));
+        burn_ms(number(arguments[0]));
         daemon.pid = getpid();
         daemon.cpu = cpu_of(RUSAGE_SELF);
-        if (write(told[1], &daemon, sizeof(daemon)) < 0)
+        if (write(channel[1], &daemon, sizeof(daemon)) < 0)
             fail("write");
         _exit((int)read(seen[0], &daemon, 1));
     }
-    if (read(told[0], &daemon, sizeof(daemon)) != sizeof(daemon))
+    if (read(channel[0], &daemon, sizeof(daemon)) != sizeof(daemon))
         fail("the daemon said nothing");
     struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, daemon.pid, 0), .events = POLLIN};
     close(seen[1]);
@@ -379,21 +379,21 @@ static int orphan(char **words)
 
 /* daemon FIFO [MS]: leaves a daemon behind that writes its pid to FIFO, burns MS, and ends when
  * that was taken and FIFO.end can be read to its end. */
-static int leave_daemon(char **words)
+static int leave_daemon(char **arguments)
 {
     char path[4096];
 
     if (!become_daemon())
         return 0;
-    FILE *fifo = fopen(words[0], "w");
+    FILE *fifo = fopen(arguments[0], "w");
     if (!fifo)
-        fail(words[0]);
+        fail(arguments[0]);
     fprintf(fifo, "%d\n", (int)getpid());
     fclose(fifo);
-    snprintf(path, sizeof(path), "%s.end", words[0]);
+    snprintf(path, sizeof(path), "%s.end", arguments[0]);
     int end = open(path, O_RDONLY);
-    if (words[1])
-        burn_ms(number(words[1]));
+    if (arguments[1])
+        burn_ms(number(arguments[1]));
     while (read(end, path, sizeof(path)) > 0)
         ;
     return 0;
@@ -405,8 +405,8 @@ struct leaderless {
     char *memory;
 };
 
-/* Gives the memory back before it prints: the kernel would take time to do it at the end, which is
- * charged to the process, too, and could not be printed any more. */
+/* Frees the memory before it prints: at the end the kernel would charge the time for that to the
+ * process, and it could no longer be printed. */
 static void *leaderless(void *argument)
 {
     const struct leaderless *left = argument;
@@ -419,14 +419,14 @@ static void *leaderless(void *argument)
 }
 
 /* leader-exit MS [MIB]: the main thread ends, another one burns on. */
-static int leader_exit(char **words)
+static int leader_exit(char **arguments)
 {
     static struct leaderless left;
     pthread_t thread;
 
-    left.ms = number(words[0]);
-    if (words[1]) {
-        left.bytes = (size_t)number(words[1]) * MIB;
+    left.ms = number(arguments[0]);
+    if (arguments[1]) {
+        left.bytes = (size_t)number(arguments[1]) * MIB;
         left.memory = touch(left.bytes);
     }
     if (pthread_create(&thread, NULL, leaderless, &left) != 0)
@@ -434,37 +434,37 @@ static int leader_exit(char **words)
     pthread_exit(NULL);
 }
 
-/* zombies COUNT: ended children that nobody reaps, until stdin ends. */
-static int zombies(char **words)
+/* zombies COUNT: children that have ended and are not reaped, until stdin ends. */
+static int zombies(char **arguments)
 {
-    long count = number(words[0]);
+    long count = number(arguments[0]);
     siginfo_t info;
 
     for (long i = 0; i < count; i++) {
         pid_t pid = fork_or_fail();
         if (pid == 0)
             _exit(0);
-        waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT); /* it has ended, and stays */
+        waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT); /* it has ended and remains a zombie */
         printf("zombie %d\n", (int)pid);
     }
-    say_ready();
+    print_ready();
     wait_for_end_of_stdin();
     return 0;
 }
 
 /* ---- signals ---- */
 
-/* count-signals FILE: appends "NUMBER SENDER" for each signal that comes; SIGPROF ends it. */
-static int count_signals(char **words)
+/* count-signals FILE: appends "NUMBER SENDER" for each signal; SIGPROF ends it. */
+static int count_signals(char **arguments)
 {
-    int file = open(words[0], O_WRONLY | O_CREAT | O_APPEND, 0600);
+    int file = open(arguments[0], O_WRONLY | O_CREAT | O_APPEND, 0600);
     sigset_t all;
 
     if (file < 0)
-        fail(words[0]);
+        fail(arguments[0]);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    say_ready();
+    print_ready();
     for (;;) {
         siginfo_t info;
         int received = sigwaitinfo(&all, &info);
@@ -486,20 +486,20 @@ static void note_signal(int received, siginfo_t *info, void *context)
     errno = saved;
 }
 
-/* handle FILE SIGNAL…: the same for just these, by handlers; ends with status 7 once FILE.end is
- * there. */
-static int handle(char **words)
+/* handle FILE SIGNAL…: the same for these signals, by handlers; exits with status 7 once FILE.end
+ * exists. */
+static int handle(char **arguments)
 {
     struct sigaction action = {.sa_sigaction = note_signal, .sa_flags = SA_SIGINFO};
     char end[4096];
 
-    handled_file = open(words[0], O_WRONLY | O_CREAT | O_APPEND, 0600);
+    handled_file = open(arguments[0], O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (handled_file < 0)
-        fail(words[0]);
-    snprintf(end, sizeof(end), "%s.end", words[0]);
-    for (char **word = words + 1; *word; word++)
-        sigaction((int)number(*word), &action, NULL);
-    say_ready();
+        fail(arguments[0]);
+    snprintf(end, sizeof(end), "%s.end", arguments[0]);
+    for (char **argument = arguments + 1; *argument; argument++)
+        sigaction((int)number(*argument), &action, NULL);
+    print_ready();
     while (access(end, F_OK) != 0)
         sleep_ms(10);
     return 7;
@@ -507,12 +507,12 @@ static int handle(char **words)
 
 /* ---- names ---- */
 
-/* named NAME [ARGUMENT…]: takes the name; its arguments are there to be seen. */
-static int named(char **words)
+/* named NAME [ARGUMENT…]: sets its name; its arguments are only shown. */
+static int named(char **arguments)
 {
-    if (prctl(PR_SET_NAME, words[0]) < 0)
+    if (prctl(PR_SET_NAME, arguments[0]) < 0)
         fail("prctl");
-    say_ready();
+    print_ready();
     wait_for_end_of_stdin();
     return 0;
 }
@@ -525,18 +525,18 @@ static void *idle_thread(void *unused)
 }
 
 /* shape THREADS FDS MIB: that many threads, descriptors beyond the standard ones, and memory. */
-static int shape(char **words)
+static int shape(char **arguments)
 {
     pthread_t thread;
 
-    for (long i = 1; i < number(words[0]); i++)
+    for (long i = 1; i < number(arguments[0]); i++)
         if (pthread_create(&thread, NULL, idle_thread, NULL) != 0)
             fail("pthread_create");
-    for (long i = 0; i < number(words[1]); i++)
+    for (long i = 0; i < number(arguments[1]); i++)
         if (dup(STDIN_FILENO) < 0)
             fail("dup");
-    touch((size_t)number(words[2]) * MIB);
-    say_ready();
+    touch((size_t)number(arguments[2]) * MIB);
+    print_ready();
     wait_for_end_of_stdin();
     return 0;
 }
@@ -555,7 +555,7 @@ static bool is_passed_on(const char *line)
     return false;
 }
 
-/* By the kernel's word: libc hides the two signals that it keeps for itself. */
+/* Reads the kernel's masks: libc hides the two signals that it reserves. */
 static void print_status(FILE *out)
 {
     char line[256];
@@ -595,7 +595,7 @@ static void print_descriptors(FILE *out)
     }
 }
 
-static int asked(int option)
+static int read_option(int option)
 {
     int value = -1;
 
@@ -615,13 +615,13 @@ static void print_place(FILE *out)
     fprintf(out, "ioprio %ld\n", syscall(SYS_ioprio_get, 1, 0));
     fprintf(out, "timer slack %d\n", prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0));
     fprintf(out, "dumpable %d\n", prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
-    fprintf(out, "death signal %d\n", asked(PR_GET_PDEATHSIG));
-    fprintf(out, "subreaper %d\n", asked(PR_GET_CHILD_SUBREAPER));
+    fprintf(out, "death signal %d\n", read_option(PR_GET_PDEATHSIG));
+    fprintf(out, "subreaper %d\n", read_option(PR_GET_CHILD_SUBREAPER));
 }
 
 /* state FILE: everything that must be as `env PROGRAM` would pass it. FILE is opened last, so that
  * it is not among the descriptors. */
-static int state(char **words)
+static int state(char **arguments)
 {
     char *text = NULL;
     size_t length = 0;
@@ -637,17 +637,17 @@ static int state(char **words)
         fprintf(out, "environment %s\n", *variable);
     fclose(out);
 
-    int file = open(words[0], O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int file = open(arguments[0], O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (file < 0 || write(file, text, length) != (ssize_t)length)
-        fail(words[0]);
+        fail(arguments[0]);
     free(text);
     return 0;
 }
 
 static const struct {
     const char *name;
-    int least_words;
-    int (*run)(char **words);
+    int min_arguments;
+    int (*run)(char **arguments);
 } commands[] = {
     {"burn", 1, burn},
     {"burn-children", 2, burn_children},
@@ -673,8 +673,8 @@ static const struct {
 int main(int argc, char **argv)
 {
     for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(*commands); i++)
-        if (strcmp(commands[i].name, argv[1]) == 0 && argc - 2 >= commands[i].least_words)
+        if (strcmp(commands[i].name, argv[1]) == 0 && argc - 2 >= commands[i].min_arguments)
             return commands[i].run(argv + 2);
-    fprintf(stderr, "victim: unknown command, or words are missing\n");
+    fprintf(stderr, "victim: unknown command, or arguments are missing\n");
     return 99;
 }

@@ -2,9 +2,9 @@
  *
  *     waiter THREADS ROUNDS POLL_MS SLEEP_MS
  *
- * Says at its end how much of the time it was in poll(). Each begins at a time of its own, so that
- * whoever looks at regular times finds them in all phases. One more waits for ever: the end of the
- * program finds it in a call that never returns. */
+ * Prints at its end how long the threads were in poll(). They start at different times, so that
+ * samples at regular times find them in all phases. One more thread waits for ever: the program
+ * ends while that thread is in a call that never returns. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 #define THREADS_MAX 64
 
 static int rounds, poll_ms, sleep_ms;
-static _Atomic long long poll_ns, sleep_ns; /* as it truly was: timers come late */
+static _Atomic long long poll_ns, sleep_ns; /* measured, because timers fire late */
 
 static long long now_ns(void)
 {
