@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The command line as such: help, version, wrong usage, and the configuration."""
+"""The command line: help, version, wrong usage, and the configuration."""
 import json
 import os
 import re
@@ -24,7 +24,7 @@ class Help(harness.TestCase):
                 for other in ((verb, "-h"), ("help", verb)):
                     self.assertEqual(self.run_program(harness.SONDE, *other).stdout, result.stdout)
 
-    def test_every_option_that_is_promised(self):
+    def test_every_documented_option(self):
         promised = {
             "run": ("--job", "--type", "--step", "--interval", "--wait", "--summary", "--no-store",
                     "--quiet", "-q"),
@@ -52,7 +52,7 @@ class Help(harness.TestCase):
         self.assertEqual(result.status, 0, result)
         self.assertFalse(os.path.exists(marker))
 
-    def test_no_words(self):
+    def test_no_arguments(self):
         result = self.run_sonde()
         self.assertEqual((result.status, result.stdout), (2, b""), result)
         self.assertIn("usage: sonde VERB", result.stderr)
@@ -106,7 +106,7 @@ class WrongUsage(harness.TestCase):
         self.assertIn("'--config' needs a value", self.refused("ps", "--config"))
         self.assertIn("'--job' needs a value", self.refused("run", "--job", status=125))
 
-    def test_superfluous(self):
+    def test_unexpected_argument(self):
         self.assertIn("'extra'", self.refused("version", "extra"))
         self.assertIn("'extra'", self.refused("ps", "extra"))
         self.assertIn("takes no value", self.refused("ps", "--json=1"))
@@ -181,12 +181,12 @@ class Configuration(harness.TestCase):
                 self.assertEqual(result.stdout, b"")
                 self.assertFalse(os.path.exists(marker))
 
-    def test_relative_name_stands_as_it_was_given(self):
+    def test_relative_name_is_kept_in_messages(self):
         self.write("sonde.yaml", BAD)
         result = self.run_sonde("config", "check", "sonde.yaml", cwd=self.directory)
         self.assertEqual(result.stderr, MESSAGE.format("sonde.yaml"))
 
-    def test_where_it_is_looked_for(self):
+    def test_search_order(self):
         """--config, then $SONDE_CONFIG, then $XDG_CONFIG_HOME, never the working directory."""
         def interval(*words, **variables):
             result = self.run_sonde("config", "show", "--json", *words, cwd=self.path("cwd"),
@@ -206,7 +206,7 @@ class Configuration(harness.TestCase):
         if not os.path.exists("/etc/sonde/sonde.yaml"):
             self.assertEqual(interval(), 5)
 
-    def test_home_stands_in_for_xdg(self):
+    def test_home_without_xdg_variable(self):
         os.makedirs(self.path(".config/sonde"))
         self.write(".config/sonde/sonde.yaml", "profiler:\n  interval_seconds: 21\n")
         environment = dict(self.environment)
@@ -215,7 +215,7 @@ class Configuration(harness.TestCase):
         shown = json.loads(result.stdout)
         self.assertEqual(shown["profiler"]["interval_seconds"]["value"], 21, result)
 
-    def test_missing_file_that_was_named(self):
+    def test_named_file_is_missing(self):
         for words, variables in ((("--config", "/no/such.yaml"), {}),
                                  ((), {"SONDE_CONFIG": "/no/such.yaml"})):
             with self.subTest(words=words):
@@ -224,7 +224,7 @@ class Configuration(harness.TestCase):
                 self.assertEqual(result.status, 2, result)
                 self.assertIn("/no/such.yaml", result.stderr)
 
-    def test_what_is_shown_can_be_read_again(self):
+    def test_shown_configuration_can_be_read_again(self):
         path = self.write("some.yaml", "profiler:\n  interval_seconds: 0.5\n  scope: all\n"
                                        "limits:\n  max_processes: 77\n")
         first = self.run_sonde("config", "show", "--config", path)
@@ -253,7 +253,7 @@ class Configuration(harness.TestCase):
         self.assertEqual(result.status, 2, result)
         lines = result.stderr.splitlines()
         self.assertEqual([line.split(":")[1] for line in lines], ["2", "3", "4", "6", "7"], result)
-        self.assertIn("interval_seconds", lines[0])  # what was meant
+        self.assertIn("interval_seconds", lines[0])  # the suggestion
 
     def test_check_as_json(self):
         path = self.write("sonde.yaml", BAD)
@@ -276,7 +276,7 @@ class Configuration(harness.TestCase):
 
     @harness.needs_root()
     @harness.needs_program("setpriv")
-    def test_file_that_may_not_be_read(self):
+    def test_unreadable_file(self):
         path = self.write("secret.yaml", "", 0o600)
         result = self.run_sonde("config", "check", path, prefix=harness.unprivileged())
         self.assertEqual(result.status, 2, result)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The verbs that talk to a daemon, against one that says what a test wants."""
+"""The verbs that talk to a daemon, against a fake daemon with answers of the test."""
 import json
 import os
 import pathlib
@@ -21,7 +21,7 @@ def job(job_id="nightly", **more):
 
 
 def event(number, **more):
-    """The number is its time and its pid."""
+    """An event whose time and pid are the number."""
     return dict({"timestamp": NOW + number, "pid": 1000 + number, "event_type": "exit",
                  "exit_code": 0, "job_id": "nightly", "run_id": RUN}, **more)
 
@@ -96,8 +96,8 @@ class FakeDaemon:
         connection.sendall(json.dumps(message).encode() + b"\n")
 
     def publish(self, news):
-        """To all streams, once there is one."""
-        harness.wait_until(lambda: self.streams, "nobody has asked for a stream")
+        """Sends the event to all streams, once there is one."""
+        harness.wait_until(lambda: self.streams, "no client has requested a stream")
         for stream in self.streams:
             self.send(stream, {"jsonrpc": "2.0", "method": "monitor.event", "params": news})
 
@@ -126,7 +126,7 @@ class ClientTestCase(test_reports.StoredTestCase):
         return daemon
 
     def follow(self, *words, **options):
-        """Starts `sonde events --follow`; its words go to a file."""
+        """Starts `sonde events --follow`, with its output in a file."""
         self.errors = self.path("follow-errors")
         with open(self.errors, "wb") as errors:
             return self.start(harness.SONDE, "events", "--follow", *words, stdin=None,
@@ -136,14 +136,14 @@ class ClientTestCase(test_reports.StoredTestCase):
         return pathlib.Path(self.errors).read_text(encoding="utf-8")
 
     def end(self, process):
-        """Ctrl-C."""
+        """Ends it with Ctrl-C."""
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(harness.DEADLINE), -signal.SIGINT)
         self.check_sanitizers(self.said().encode())
 
 
 class Reading(ClientTestCase):
-    def test_the_daemon_is_asked(self):
+    def test_daemon_answers(self):
         daemon = self.serve(job__list=[job()], events__list=[event(1)])
         self.assertEqual([each["job_id"] for each in self.json("jobs", "--type", "make")],
                          ["nightly"])
@@ -152,7 +152,7 @@ class Reading(ClientTestCase):
         self.assertEqual(self.json("events", "--job", "nightly")[0]["pid"], 1001)
         self.assertEqual(daemon.asked[-1], ("events.list", {"job": "nightly", "limit": 50}))
 
-    def test_what_both_say_is_the_same(self):
+    def test_daemon_and_database_give_the_same_output(self):
         self.store("real", "sh", "-c", "sleep 0.1; exit 3", status=3,
                    options=["--interval", "20ms", "--sheet", "2"])
         own = {"job.list": self.json("jobs"), "report.job": self.json("report"),
@@ -166,7 +166,7 @@ class Reading(ClientTestCase):
         self.assertEqual(own["report.machine"], self.json("report", "--since", "1h"))
         self.assertEqual(text, [self.text("jobs"), self.text("events"), self.text("report")])
 
-    def test_who_was_asked_in_vain(self):
+    def test_failed_daemon_is_named(self):
         def not_found(_):
             raise RpcError(-32000, "no such job")
         self.serve(job__list=[], events__list=not_found, report__job=not_found)
@@ -176,13 +176,13 @@ class Reading(ClientTestCase):
                               self.ask(*words, status=3).stderr)
         self.assertEqual(self.text("jobs", "--json"), "[]\n")
 
-    def test_another_user_s(self):
+    def test_daemon_of_another_user(self):
         def refuse(_):
             raise RpcError(-32004, "job 'x' belongs to another user")
         self.serve(report__job=refuse)
         self.assertIn("belongs to another user", self.ask("report", "x", status=1).stderr)
 
-    def test_without_a_daemon_that_was_named(self):
+    def test_named_socket_without_a_daemon(self):
         self.store("own", "true")
         result = self.run_sonde("jobs", "--socket", self.path("none.sock"))
         self.assertEqual(result.status, 0, result)
@@ -190,7 +190,7 @@ class Reading(ClientTestCase):
         self.assertIn(f"no daemon at '{self.path('none.sock')}'; reading '",
                       result.stderr)
 
-    def test_an_old_daemon_is_replaced_by_the_database(self):
+    def test_database_instead_of_an_old_daemon(self):
         self.store("own", "true")
         self.serve()
         result = self.run_sonde("jobs", "--json")
@@ -199,7 +199,7 @@ class Reading(ClientTestCase):
         self.assertEqual(result.stderr.count("\n"), 1)
 
     def test_neither_answers(self):
-        """Both are named: the daemon that cannot, and the database that is not there."""
+        """The message names both: the daemon that cannot answer, and the missing database."""
         def fail(_):
             raise RpcError(-32603, "no memory left")
         self.serve(job__list=fail, events__list=fail, report__job=fail)
@@ -211,7 +211,7 @@ class Reading(ClientTestCase):
 
     @harness.needs_root()
     @harness.needs_program("setpriv")
-    def test_a_daemon_that_does_not_let_in(self):
+    def test_daemon_denies_access(self):
         path = os.path.join(self.open_directory(), "sonde.sock")
         self.serve(path)
         os.chmod(path, 0o600)
@@ -226,7 +226,7 @@ class Reading(ClientTestCase):
 
     @harness.needs_root()
     @harness.needs_program("setpriv")
-    def test_a_socket_that_somebody_has_planted(self):
+    def test_socket_of_another_user_is_not_trusted(self):
         path = os.path.join(self.open_directory(), "sonde.sock")
         planted = self.start(*harness.unprivileged(), "python3", "-c",
                              "import socket, sys\ns = socket.socket(socket.AF_UNIX)\n"
@@ -264,7 +264,7 @@ class Status(ClientTestCase):
             self.assertIn("/run/sonde/sonde.sock",
                           self.ask("status", status=3, env=environment).stderr)
 
-    def test_a_left_socket_is_no_daemon(self):
+    def test_stale_socket_is_no_daemon(self):
         self.serve().stop()
         self.assertTrue(os.path.exists(self.socket))
         self.assertIn("no daemon is running", self.ask("status", status=3).stderr)
@@ -334,7 +334,7 @@ class Admit(ClientTestCase):
         self.serve(pressure__should_accept_job=self.NO)
         result = self.run_sonde("admit", "--wait", "--timeout", "10ms")
         self.assertEqual((result.status, result.stdout), (75, b"no: jobs use it\\x1b all\n"))
-        # On a busy machine the time may be over before the first answer: then nothing is waited for.
+        # On a busy machine the timeout may pass before the first answer.
         waits = "sonde: waiting until a job may start: jobs use it\\x1b all\n"
         self.assertIn(result.stderr, ("", waits))
 
@@ -345,8 +345,8 @@ class Admit(ClientTestCase):
                          (75, False, "critical"), result)
         self.assertIn(words, answer["reason"])
 
-    def test_a_daemon_that_cannot_tell(self):
-        """It may be why: nothing is judged without it."""
+    def test_daemon_returns_an_error(self):
+        """Without an answer nothing is judged; the daemon's lack of memory may be the reason."""
         def fail(_):
             raise RpcError(-32603, "no\x1b memory left")
         daemon = self.serve(pressure__should_accept_job=fail)
@@ -389,7 +389,7 @@ class Follow(ClientTestCase):
     def read_lines(self, process, count):
         return [process.stdout.readline().decode() for _ in range(count)]
 
-    def test_what_was_and_what_comes(self):
+    def test_stored_and_new_events(self):
         # 3 is stored and in memory, 4 not stored yet, 5 is in memory and comes through the stream
         daemon = self.serve(daemon__monitor__stream={}, events__list=[event(1), event(2), event(3)],
                             daemon__events=[event(3), event(4), event(5)])
@@ -424,9 +424,9 @@ class Follow(ClientTestCase):
         stored = harness.strict_json(self.read_lines(process, 1)[0])
         self.assertEqual((stored["event"], stored["job_id"], stored["data"]["pid"]),
                          ("process.exit", "nightly", 1001))
-        told = envelope("disk.full", {"anything": [1, None]})
-        daemon.publish(told)
-        self.assertEqual(harness.strict_json(self.read_lines(process, 1)[0]), told)
+        notice = envelope("disk.full", {"anything": [1, None]})
+        daemon.publish(notice)
+        self.assertEqual(harness.strict_json(self.read_lines(process, 1)[0]), notice)
         self.end(process)
 
     def test_filters(self):
@@ -445,7 +445,7 @@ class Follow(ClientTestCase):
         self.assertEqual(asked, {"job": "nightly", "type": "kill", "pid": 1004, "limit": 10})
 
     def test_events_that_the_client_drops(self):
-        """More of them come before an answer than the client keeps: it reports how many it lost."""
+        """More events arrive before an answer than the client keeps: it reports how many it lost."""
         def flood(_):
             for number in range(1, 1004):
                 daemon.publish(envelope("process.exit", event(number)))
@@ -459,7 +459,7 @@ class Follow(ClientTestCase):
         self.assertEqual(self.said(), "sonde: 3 events were dropped because they arrived too fast; "
                          "'sonde events' lists the stored ones\n")
 
-    def test_only_what_comes(self):
+    def test_only_new_events(self):
         daemon = self.serve(daemon__monitor__stream={})
         process = self.follow("-n", "0")
         daemon.publish(envelope("process.exit", event(1)))
@@ -467,7 +467,7 @@ class Follow(ClientTestCase):
         self.assertEqual([name for name, _ in daemon.asked], ["daemon.monitor.stream"])
         self.end(process)
 
-    def test_a_job_to_come(self):
+    def test_job_that_starts_later(self):
         def not_found(_):
             raise RpcError(-32000, "no such job")
         daemon = self.serve(daemon__monitor__stream={}, events__list=not_found, daemon__events=[])
@@ -477,14 +477,14 @@ class Follow(ClientTestCase):
         self.end(process)
         self.assertIn("no job named 'nightly' yet; waiting for it", self.said())
 
-    def test_a_daemon_that_comes_back(self):
+    def test_daemon_restart(self):
         first = self.serve(daemon__monitor__stream={}, events__list=[], daemon__events=[])
         process = self.follow()
         first.publish(envelope("process.exit", event(1)))
         self.read_lines(process, 1)
         first.stop()
         harness.wait_until(lambda: "waiting for it to return" in self.said(), self.said)
-        # What has happened meanwhile is made up for.
+        # The client reads the events that it missed.
         second = self.serve(daemon__monitor__stream={},
                             events__list=[event(2)], daemon__events=[event(1), event(3)])
         lines = self.read_lines(process, 2)
@@ -498,16 +498,16 @@ class Follow(ClientTestCase):
         since = next(params for name, params in second.asked if name == "events.list")["since"]
         self.assertAlmostEqual(since, NOW + 1, places=4)
 
-    def test_a_reader_that_has_gone(self):
+    def test_closed_output(self):
         daemon = self.serve(daemon__monitor__stream={}, events__list=[event(1)], daemon__events=[])
         process = self.follow()
         self.read_lines(process, 1)
-        process.stdout.close()  # nothing has to happen for it to be noticed
+        process.stdout.close()  # it notices without a further event
         self.assertEqual(process.wait(harness.DEADLINE), 0)
         self.assertEqual(self.said(), "")
         daemon.stop()
 
-    def test_a_reader_of_one_line(self):
+    def test_output_is_closed_after_one_line(self):
         daemon = self.serve(daemon__monitor__stream={}, events__list=[], daemon__events=[])
         script = self.start("sh", "-c", f"{harness.SONDE} events -f | head -n 1", stdin=None)
         daemon.publish(envelope("process.exit", event(1)))

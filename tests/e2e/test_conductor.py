@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""examples/conductor.py as its users run it: beside a daemon, without one, and when one goes away."""
+"""examples/conductor.py as its users run it: with a daemon, without one, and when the daemon dies."""
 import json
 import os
 import pathlib
@@ -35,15 +35,15 @@ class ConductorTestCase(daemon.TestCase):
         return [tuple(row.values()) for row in
                 self.rows("SELECT sheet_num, name, outcome FROM sheets ORDER BY sheet_num")]
 
-    def told(self, run_id):
-        """The beginnings and ends of steps among the events, in their order."""
+    def step_events(self, run_id):
+        """The starts and ends of steps among the stored events, in their order."""
         return [(row["sheet_num"], row["details"], row["exit_code"])
                 for row in self.events(run_id, "spawn", "exit")
                 if (row["details"] or "").startswith("Sheet ")]
 
 
 class BesideDaemon(ConductorTestCase):
-    def test_all_is_well(self):
+    def test_success(self):
         self.daemon()
         steps = [{"name": "prepare", "command": "echo 1 >>out"}, "echo 2 >>out; /bin/true; exit 0",
                  {"name": "check", "command": "test $(wc -l <out) = 2"}]
@@ -57,7 +57,7 @@ class BesideDaemon(ConductorTestCase):
                          ("nightly", "night", "success", 0, None, 3, self.directory, os.geteuid()))
         self.assertEqual(self.sheets(), [(1, "prepare", "success"), (2, None, "success"),
                                          (3, "check", "success")])
-        self.assertEqual(self.told(job["run_id"]), [
+        self.assertEqual(self.step_events(job["run_id"]), [
             (number, f"Sheet {number} {word}", code) for number in (1, 2, 3)
             for word, code in (("started", None), ("completed", 0))])
         self.assertIn(f"job nightly, run {job['run_id']}", result.stderr)
@@ -69,7 +69,7 @@ class BesideDaemon(ConductorTestCase):
             self.assertEqual(len(spawned), 6)
             self.assertEqual(job["exactness_processes"], "exact")
 
-    def test_a_step_fails(self):
+    def test_failed_step(self):
         self.daemon()
         result = self.conduct("--job", "nightly", "echo 1 >>out", "exit 3", "echo 3 >>out")
         self.assertEqual(result.status, 3, result)
@@ -78,27 +78,27 @@ class BesideDaemon(ConductorTestCase):
         self.assertEqual((job["outcome"], job["exit_code"], job["cause"], job["job_type"]),
                          ("failure", 3, "step 2 failed with status 3", "nightly"))
         self.assertEqual(self.sheets(), [(1, None, "success"), (2, None, "failure")])
-        self.assertEqual(self.told(job["run_id"])[-1], (2, "Sheet 2 failed", 3))
-        self.assertIn("nightly: failure (step 2 failed with status 3): wall ", result.stderr)
+        self.assertEqual(self.step_events(job["run_id"])[-1], (2, "Sheet 2 failed", 3))
+        self.assertIn("nightly: failure (sheet 2 failed with status 3): wall ", result.stderr)
         report = self.report("nightly")
         self.assertEqual([(sheet["sheet_num"], sheet["outcome"]) for sheet in report["sheets"]],
                          [(1, "success"), (2, "failure")])
 
-    def test_going_on_after_a_failure(self):
+    def test_continue_after_a_failure(self):
         self.daemon()
         self.write("steps.txt", "# three\n[ -f no ]\n\n  kill -KILL $$\necho 3 >>out\n")
         result = self.conduct("--keep-going", "--file", "steps.txt")
-        self.assertEqual(result.status, 1, result)  # that of the first
+        self.assertEqual(result.status, 1, result)  # that of the first failed step
         self.assertEqual(self.lines("out"), ["3"])
         job = self.only_job()
         self.assertEqual((job["job_id"], job["outcome"], job["exit_code"], job["cause"]),
                          ("conductor", "failure", 1, "step 1 failed with status 1"))
         self.assertEqual(self.sheets(), [(1, None, "failure"), (2, None, "failure"),
                                          (3, None, "success")])
-        self.assertIn((2, "Sheet 2 failed", 128 + signal.SIGKILL), self.told(job["run_id"]))
+        self.assertIn((2, "Sheet 2 failed", 128 + signal.SIGKILL), self.step_events(job["run_id"]))
 
     def test_while_it_runs(self):
-        """Its progress, its step's processes, and a second one of the same name."""
+        """Its progress, the processes of its step, and a second one of the same name."""
         sonde = self.daemon()
         stream = sonde.stream("job.progress", "sheet.*")
         first = self.start(*self.words("--job", "x", "read end; exit 4", "echo never >>out"),
@@ -106,7 +106,7 @@ class BesideDaemon(ConductorTestCase):
         started = stream.await_notice("sheet.started")
         self.assertEqual((started["job_id"], started["sheet_num"]), ("x", 1))
         run_id = started["data"]["run_id"]
-        # the latest snapshot may be from before the step: then it is the job's own child
+        # the latest snapshot may be older than the step: then it is a child of the job
         process = sonde.await_pid(started["data"]["pid"], run_id, sheet_num=1)
         self.assertEqual(process["job_id"], "x")
         progress, = sonde.top()["job_progress"]
@@ -126,13 +126,13 @@ class BesideDaemon(ConductorTestCase):
     def test_ctrl_c(self):
         sonde = self.daemon()
         stream = sonde.stream("sheet.started")
-        # a suite that runs in the background of a script ignores it, and so would the steps
+        # a suite in the background of a script ignores SIGINT, and so would the steps
         process = self.start("env", "--default-signal=INT",
                              *self.words("--job", "x", "exec sleep 100", "echo never >>out"),
                              cwd=self.directory, stderr=subprocess.DEVNULL,
                              start_new_session=True)
         name = pathlib.Path(f"/proc/{stream.await_notice('sheet.started')['data']['pid']}/comm")
-        # the shell alone would take it as its own, and wait for what it starts then
+        # the shell alone would handle it and wait for its next child
         harness.wait_until(lambda: name.read_text("utf-8") == "sleep\n", "the step sleeps")
         os.killpg(process.pid, signal.SIGINT)
         self.assertEqual(process.wait(harness.DEADLINE), 128 + signal.SIGINT)
@@ -141,11 +141,11 @@ class BesideDaemon(ConductorTestCase):
         self.assertEqual((job["outcome"], job["exit_code"], job["cause"]),
                          ("failure", 128 + signal.SIGINT, "interrupted"))
         self.assertEqual(self.sheets(), [(1, None, "failure")])
-        self.assertEqual(self.told(job["run_id"])[-1],
+        self.assertEqual(self.step_events(job["run_id"])[-1],
                          (1, "Sheet 1 failed", 128 + signal.SIGINT))
 
-    def test_the_daemon_dies(self):
-        """The steps run on; what was stored until then stays."""
+    def test_daemon_dies(self):
+        """The steps continue; what was stored until then is kept."""
         sonde = self.daemon()
         stream = sonde.stream("sheet.started")
         errors = self.path("errors")
@@ -164,7 +164,7 @@ class BesideDaemon(ConductorTestCase):
 
 
 class WithoutDaemon(ConductorTestCase):
-    def test_steps_run_all_the_same(self):
+    def test_steps_run(self):
         result = self.conduct("echo 1 >>out", "echo 2 >>out")
         self.assertEqual(result.status, 0, result)
         self.assertEqual(self.lines("out"), ["1", "2"])
@@ -180,8 +180,8 @@ class WithoutDaemon(ConductorTestCase):
                 self.assertEqual(self.conduct(*steps).status, status)
         self.assertEqual(self.lines("out"), [])
 
-    def test_words_of_a_command(self):
-        """A list is a program and its arguments, whatever the shell would make of them."""
+    def test_command_as_a_list(self):
+        """A list is a program and its arguments, without a shell."""
         script = "import sys; open('out', 'a').write('|'.join(sys.argv[1:]) + '\\n')"
         steps = [{"name": "one", "command": ["python3", "-c", script, "a*;b", "$HOME", ""]},
                  ["python3", "-c", script, "'", ";"], "echo text >>out"]
@@ -204,7 +204,7 @@ class WithoutDaemon(ConductorTestCase):
 
 
 class OtherAnswers(ConductorTestCase):
-    """A daemon that says what the test wants."""
+    """A fake daemon with answers of the test."""
 
     def fake(self, **answers):
         yes = {"allowed": True, "delay_seconds": 0, "level": "none", "reason": None}
@@ -214,7 +214,7 @@ class OtherAnswers(ConductorTestCase):
         self.addCleanup(fake.stop)
         return fake
 
-    def test_it_waits_for_room(self):
+    def test_waits_for_admission(self):
         answers = [{"allowed": False, "delay_seconds": 0.01, "level": "high",
                     "reason": f"no room {number}"} for number in (1, 2)]
         answers.append({"allowed": True, "delay_seconds": 0, "level": "none", "reason": None})
@@ -226,8 +226,8 @@ class OtherAnswers(ConductorTestCase):
         for words in ("no room 1; waiting 0.01 s", "no room 2; waiting 0.01 s"):
             self.assertIn(words, result.stderr)
 
-    def test_a_refusal_harms_nothing(self):
-        """Of all but the questions: it knows no other method."""
+    def test_rejected_calls_do_not_stop_the_steps(self):
+        """The daemon rejects every method except the admission query."""
         self.fake()
         result = self.conduct("echo 1 >>out", "exit 6")
         self.assertEqual(result.status, 6, result)

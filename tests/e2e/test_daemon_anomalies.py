@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The daemon: trouble, as it happens. Each episode is told of once when it opens and once when it
-is over, names its job and step, and is there in the store and in the report afterwards."""
+"""The daemon reports anomalies. Each episode is reported once when it opens and once when it clears,
+names its job and step, and is afterwards in the store and in the report."""
 import contextlib
 import os
 import pathlib
@@ -9,9 +9,9 @@ import time
 import daemon
 import harness
 
-# What takes a minute by default takes seconds here. But growth is compared with all that went
-# before (of two minutes, a size is remembered every half second), and an episode stays open until
-# the test wants it to clear, however slow the machine is.
+# Durations of a minute by default are seconds here. But growth is compared with a window of two
+# minutes (with a size every half second), and an episode stays open until the test wants it to
+# clear, however slow the machine is.
 SHORT = """
 profiler:
   anomaly:
@@ -21,7 +21,7 @@ profiler:
     memory_pressure_fraction: FRACTION
     clear_seconds: CLEAR
 """
-# RSS that has held still for a second is where a process stands after its start.
+# RSS that has not changed for a second is the baseline of a process after its start.
 STILL = 1.0
 
 
@@ -35,7 +35,7 @@ class Anomalies(daemon.TestCase):
         self.opened, self.cleared = [], []
 
     def limited_puppet(self, files, *prefix):
-        """One that may have so many files open."""
+        """A puppet with a limit of open files."""
         return self.puppet(*prefix, "sh", "-c", f'ulimit -n {files}; exec "$0"')
 
     def take(self, notice):
@@ -43,7 +43,7 @@ class Anomalies(daemon.TestCase):
         kind[notice["event"]].append(notice)
 
     def listen(self, stream, condition, what, timeout=harness.DEADLINE):
-        """Takes what comes until the condition holds."""
+        """Reads events until the condition holds."""
         end = time.monotonic() + timeout
         while not condition():
             try:
@@ -53,7 +53,7 @@ class Anomalies(daemon.TestCase):
                           f"cleared: {self.cleared}")
 
     def of(self, notices, kind, pid=None, run_id=None):
-        """Those of a kind, of a process or of a run; the machine has troubles of its own."""
+        """Anomalies of one kind, of a process or of a run; the machine may have others."""
         return [notice["data"] for notice in notices if notice["data"]["anomaly_type"] == kind and
                 (notice["data"]["pid"] == pid or (run_id and notice["data"]["run_id"] == run_id))]
 
@@ -64,18 +64,18 @@ class Anomalies(daemon.TestCase):
 
 
 def put_in_front(pid):
-    """Gives a process before others what it asks for, and its session where sessions are scheduled
-    as a whole, if that is allowed: a busy machine would keep a busy loop from being one."""
+    """Gives a process priority, and its session where sessions are scheduled as a whole, if that is
+    permitted: on a busy machine a busy loop would not get a whole core."""
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, -15)
         pathlib.Path(f"/proc/{pid}/autogroup").write_text("-15", encoding="ascii")
 
 
 class Tour(Anomalies):
-    """All of it at once, in one job and beside it."""
+    """All kinds at once, in one job and outside it."""
 
     def assert_reported(self, notices, kind, pid, **wanted):
-        """Exactly one, with these values."""
+        """There is exactly one, with these values."""
         found = self.of(notices, kind, pid, wanted.get("run_id"))
         self.assertEqual(len(found), 1, (kind, found))
         for name, value in wanted.items():
@@ -83,11 +83,11 @@ class Tour(Anomalies):
         return found[0]
 
     def test_from_opening_to_clearing(self):
-        # What it has from the first snapshot on is the baseline of its growth.
+        # Its size in the first snapshot is the baseline of its growth.
         grower = self.puppet()
         grower.order("grow", 60)
         baseline = daemon.rss_mb(grower.pid)
-        # In a session of its own, like the busy ones: put_in_front() changes a whole session.
+        # In its own session, like the busy ones: put_in_front() changes a whole session.
         sonde = self.daemon(short(), prefix=("setsid",))
         stream = sonde.stream("monitor.anomaly", "monitor.anomaly_cleared")
         parent, stranger = (self.puppet() for _ in range(2))
@@ -100,7 +100,7 @@ class Tour(Anomalies):
             sonde.rpc("sheet.started", job_id="tour", sheet_num=number, pid=puppet.pid)
         sonde.await_snapshots(int((STILL + 1) / sonde.interval))
 
-        # trouble begins
+        # the anomalies begin
         began = time.time()
         with sonde.paused():  # so that no snapshot finds half of it
             grower.order("grow", 165)
@@ -114,7 +114,7 @@ class Tour(Anomalies):
         wanted = [("memory_spike", grower.pid), ("runaway_process", burner.pid),
                   ("zombie", None), ("fd_exhaustion", opener.pid), ("memory_pressure", None),
                   ("runaway_process", loner.pid)]
-        for puppet in (burner, loner):  # one core at a time, and no longer than that
+        for puppet in (burner, loner):  # one core at a time, and no longer than needed
             puppet.order("busy")
             self.listen(stream, lambda pid=puppet.pid: self.of(self.opened, "runaway_process", pid),
                         "it runs away")
@@ -139,9 +139,9 @@ class Tour(Anomalies):
                                  sheet_num=4, **job)
         self.assertEqual(files["metric_value"], len(os.listdir(f"/proc/{opener.pid}/fd")))
         self.assertAlmostEqual(files["threshold"], 0.8 * 64, places=3)
-        nobody = {"job_id": None, "run_id": None, "sheet_num": None, "cleared_at": None}
-        self.assert_reported(self.opened, "memory_pressure", None, severity="critical", **nobody)
-        self.assert_reported(self.opened, "runaway_process", loner.pid, severity="critical", **nobody)
+        no_job = {"job_id": None, "run_id": None, "sheet_num": None, "cleared_at": None}
+        self.assert_reported(self.opened, "memory_pressure", None, severity="critical", **no_job)
+        self.assert_reported(self.opened, "runaway_process", loner.pid, severity="critical", **no_job)
         for notice in self.opened:
             data = notice["data"]
             self.assertEqual((notice["job_id"], notice["sheet_num"]),
@@ -153,7 +153,7 @@ class Tour(Anomalies):
         # Not equal: anomalies of all processes of the machine count, and other tests may make some.
         self.assertLessEqual(kinds, set(sonde.rpc("resource.context")["anomalies_active"]))
 
-        # it gets worse, and one more process of the job has the same trouble: no news
+        # It gets worse, and another process of the job has the same anomaly: no event.
         with sonde.paused():
             grower.order("grow", 260)
         largest = daemon.rss_mb(grower.pid)
@@ -165,10 +165,10 @@ class Tour(Anomalies):
         self.assertEqual({anomaly["anomaly_type"] for anomaly in running["anomalies"]
                           if anomaly["cleared_at"] is None}, kinds - {"memory_pressure"})
 
-        # and is over
+        # the anomalies end
         grower.order("shrink")
         parent.order("reap")
-        opener.exit()  # a process that is gone does not have to be quiet for clear_seconds
+        opener.exit()  # a process that is gone clears without waiting for clear_seconds
         second.exit()
         self.listen(stream, lambda: self.of(self.cleared, "fd_exhaustion", opener.pid),
                     "the files are cleared")
@@ -176,7 +176,7 @@ class Tour(Anomalies):
                                  sheet_num=4, severity="critical")
         self.assertIn("2 processes", files["description"])
         self.assertIn(str(second.pid), files["description"])
-        # The others clear when they have been quiet for as long; exactly when, the unit tests show.
+        # The others clear after clear_seconds; the unit tests check the exact time.
         self.assertEqual([notice["data"]["anomaly_type"] for notice in self.cleared
                           if notice["data"]["run_id"] == run_id
                           and notice["data"]["anomaly_type"] != "zombie"], ["fd_exhaustion"])
@@ -205,7 +205,7 @@ class Tour(Anomalies):
             self.assertEqual(sorted(own, key=str), sorted(
                 [(kind, run_id, None) for kind in kinds - {"memory_pressure"}] +
                 [("memory_pressure", None, None), ("runaway_process", None, loner.pid)], key=str))
-        # a zombie that is nobody's business
+        # a zombie outside any job
         self.assertEqual([notice for notice in self.opened
                           if str(other_zombie) in notice["data"]["description"]], [])
 
@@ -257,8 +257,8 @@ class Episodes(Anomalies):
         self.assertEqual(row["anomaly_type"], "fd_exhaustion")
 
     def test_start_is_no_spike(self):
-        """A process may grow as it starts; what comes after it has stood still is growth. Snapshots
-        are taken when they are asked for: none finds a process of that size again."""
+        """A process may grow as it starts; growth after it has been stable is a spike. The test
+        requests each snapshot, so that none finds a process of the same size twice."""
         sonde = self.daemon(short(), interval=3600)
         stream = sonde.stream("monitor.anomaly")
         puppet = self.puppet()
@@ -300,8 +300,8 @@ class Episodes(Anomalies):
         self.assertEqual(opened["severity"], "critical")
         self.assertGreaterEqual(opened["metric_value"], 0.95 * 64)
 
-    def test_of_no_job(self):
-        """Detection sees all processes, whatever is stored of them; one in an episode is, too."""
+    def test_process_without_a_job(self):
+        """Detection covers all processes, stored or not; a process in an episode is stored."""
         sonde = self.daemon(short())
         stream = sonde.stream("monitor.anomaly")
         puppet = self.limited_puppet(2000, *harness.unprivileged())
@@ -312,8 +312,8 @@ class Episodes(Anomalies):
                          (None, "high", 1000))
         self.await_rows("SELECT 1 FROM process_metrics WHERE pid = ?", puppet.pid)
 
-    def test_number_of_files_is_for_small_limits(self):
-        """A server may have many, and sonde itself has some for each process that there is."""
+    def test_number_of_files_counts_only_for_small_limits(self):
+        """A server may have many files, and sonde has some for each process."""
         sonde = self.daemon("profiler:\n  anomaly:\n    fd_exhaustion_threshold: 50\n")
         stream = sonde.stream("monitor.anomaly")
         server, ordinary = self.limited_puppet(20000), self.limited_puppet(4096)
@@ -330,7 +330,7 @@ class Episodes(Anomalies):
         self.assertGreater(len(os.listdir(f"/proc/{sonde.pid}/fd")), 50)
 
     def test_killed_daemon_leaves_none_open(self):
-        """An episode that nobody will clear any more does not stay open beside the next one."""
+        """An episode of a killed daemon does not stay open beside the next one."""
         sonde = self.daemon(short())
         puppet = self.limited_puppet(64)
         run_id = sonde.rpc("job.start", job_id="x", pid=puppet.pid)["run_id"]
@@ -351,10 +351,10 @@ class Episodes(Anomalies):
 
 
 class Runs(Anomalies):
-    """Of `sonde run`, with a daemon and without one."""
+    """Of `sonde run`, with and without a daemon."""
 
     def run_in_trouble(self, sonde=None):
-        """A run with full files; its result once that was noticed. A daemon knows it before."""
+        """The result of a run with an fd_exhaustion, after it was detected. A daemon knows the run."""
         config = self.write("own.yaml", short())
         puppet = daemon.Puppet(self, self.start_sonde(
             "--config", config, "--interval", "20ms", "--job", "x", "--",
@@ -365,8 +365,8 @@ class Runs(Anomalies):
         puppet.order("open", 50)
         self.await_rows("SELECT 1 FROM anomalies WHERE anomaly_type = 'fd_exhaustion'"
                         " AND pid = ?", puppet.pid)
-        # The run samples as well, and shows nothing of what it has found so far. A sample takes some
-        # reads: after so many more there was one.
+        # The run samples too, but prints nothing of its findings yet. A sample takes some reads:
+        # after this many more there was a sample.
         before = self.reads_of(puppet.process.pid)
         harness.wait_until(lambda: self.reads_of(puppet.process.pid) > before + 100, "it samples")
         puppet.exit(0)
@@ -386,10 +386,10 @@ class Runs(Anomalies):
         self.assertEqual([(row["anomaly_type"], row["run_id"], row["severity"]) for row in rows],
                          [("fd_exhaustion", result.summary["run_id"], "high")])
         harness.wait_until(lambda: self.stored(pid=puppet.pid)[0]["cleared_at"], "it is over")
-        told, = self.report("x")["anomalies"]
-        self.assertEqual((told["anomaly_type"], told["pid"]), ("fd_exhaustion", puppet.pid))
-        told, = result.summary["anomalies"]
-        self.assertEqual((told["anomaly_type"], told["job_id"], told["pid"]),
+        anomaly, = self.report("x")["anomalies"]
+        self.assertEqual((anomaly["anomaly_type"], anomaly["pid"]), ("fd_exhaustion", puppet.pid))
+        anomaly, = result.summary["anomalies"]
+        self.assertEqual((anomaly["anomaly_type"], anomaly["job_id"], anomaly["pid"]),
                          ("fd_exhaustion", "x", puppet.pid))
 
     def test_with_a_daemon(self):
@@ -401,7 +401,7 @@ class Runs(Anomalies):
 
     @harness.needs_program("cc")
     def test_an_ordinary_compile(self):
-        """Sixty files at 100 ms, with everything as it is by default: nothing above low."""
+        """Sixty files at 100 ms with the default configuration: no anomaly above low."""
         sonde = self.daemon(interval=0.1)
         stream = sonde.stream("monitor.anomaly")
         for i in range(60):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Many clients: what one may send and ask for, how many there may be, and who is turned away."""
+"""Many clients: size limits, connection limits, and rejected connections."""
 import contextlib
 import json
 import re
@@ -30,17 +30,17 @@ class Limits(clients.TestCase):
         self.answered = []
 
     def padded(self, length):
-        """A request that is as long as that, without its newline."""
+        """A request of that length, without its newline."""
         line = clients.line_of(dict(clients.PING, id="padded")).rstrip()
         return line + b" " * (length - len(line))
 
-    def test_a_mebibyte(self):
+    def test_line_of_the_largest_size(self):
         self.link.send(self.padded(clients.REQUEST_MAX_BYTES) + b"\n")
         self.assertEqual(self.link.read()["id"], "padded")
         self.link.send(self.padded(clients.REQUEST_MAX_BYTES) + b"\r\n")
         self.assertEqual(self.link.read()["id"], "padded")
 
-    def test_one_byte_more(self):
+    def test_line_that_is_one_byte_too_long(self):
         for has_stream in (False, True):
             with self.subTest(has_stream=has_stream), daemon.Rpc(self.sonde.socket) as link:
                 if has_stream:
@@ -54,7 +54,7 @@ class Limits(clients.TestCase):
         self.assert_serves(self.sonde)
 
     def test_answers_before_a_line_that_is_too_long(self):
-        """What was asked properly before is answered."""
+        """Valid requests before it are answered."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             pings = [clients.line_of(dict(clients.PING, id=number)) for number in range(50)]
             self.link.send(b"".join(pings) + b"x" * (clients.REQUEST_MAX_BYTES + 1000))
@@ -113,7 +113,7 @@ class Limits(clients.TestCase):
 
     def test_depth(self):
         def nested(depth):
-            """A request in which lists lie that deep, itself counted."""
+            """A request with lists of that depth, including itself."""
             return (b'{"jsonrpc":"2.0","id":1,"method":"daemon.monitor.stream","params":'
                     b'{"events":' + b"[" * (depth - 2) + b"]" * (depth - 2) + b"}}\n")
         self.link.send(nested(DEPTH_MAX))
@@ -153,7 +153,7 @@ class Limits(clients.TestCase):
                             for i in range(count))
         sender = threading.Thread(target=self.link.send, args=(requests,))
         sender.start()
-        # The sender is stopped by nobody reading: others are served all the same.
+        # The sender blocks because it does not read: other clients are served.
         self.sonde.await_snapshots(10)
         self.assertTrue(sender.is_alive())
         if not harness.is_sanitized():
@@ -163,8 +163,8 @@ class Limits(clients.TestCase):
         sender.join()
         self.assert_ticks(self.sonde)
 
-    def test_questions_in_a_row_do_not_delay_ticks(self):
-        """Clients that ask as fast as they can, and read: ticks are between their answers."""
+    def test_many_requests_do_not_delay_ticks(self):
+        """Clients that send and read as fast as they can: ticks happen between their answers."""
         for number in range(20):
             self.sonde.rpc("job.start", job_id=f"job-{number}")
             self.sonde.rpc("job.finish", job_id=f"job-{number}", outcome="success")
@@ -184,14 +184,14 @@ class Limits(clients.TestCase):
         self.assert_ticks(self.sonde)
 
     def test_half_a_line_behind_a_slow_answer(self):
-        """While a client's own answer is waited for, the daemon reads nothing from it: the end of
-        its next line is not late."""
+        """While the daemon waits for an answer to a client, it reads nothing from that client: the
+        rest of the client's next line is not late."""
         self.sonde.configure(clients.IMPATIENT)
         self.sonde.rpc("daemon.reload")
         for number in range(2):
             self.link.call("job.start", job_id=f"job-{number}")
         with contextlib.closing(sqlite3.connect(self.database, isolation_level=None)) as db:
-            db.execute("BEGIN IMMEDIATE")  # so that each end is waited for as long as may be
+            db.execute("BEGIN IMMEDIATE")  # so that each end waits for the longest time
             ends = [dict(clients.PING, id=number, method="job.finish",
                          params={"job_id": f"job-{number}", "outcome": "success"})
                     for number in range(2)]
@@ -200,7 +200,7 @@ class Limits(clients.TestCase):
             db.execute("ROLLBACK")
 
     def ask_in_a_row(self, is_enough):
-        """Rounds of questions, each sent as a whole, until it is enough."""
+        """Sends rounds of requests, each as a whole, until the condition holds."""
         count = 800
         questions = b"".join(
             clients.line_of(dict(clients.PING, id=i, method=("job.list", "report.job")[i % 2]))
@@ -216,7 +216,7 @@ class Limits(clients.TestCase):
         self.answered.append(True)
 
     def test_half_close(self):
-        """`… | nc -N`: a client that has no more to ask still gets its answers, small or large."""
+        """`… | nc -N`: a client that sends no more requests gets its answers, small or large."""
         self.crowd(50)
         self.sonde.configure(clients.SCOPE_ALL)
         self.sonde.rpc("daemon.reload")
@@ -244,7 +244,7 @@ class Limits(clients.TestCase):
         harness.wait_until(lambda: self.status(self.sonde)["subscribers"] == 0, "it is gone")
 
     def test_half_close_of_a_quiet_stream(self):
-        """That it is gone is noticed even if there is never anything to be sent to it."""
+        """The daemon notices it even if there is never anything to send."""
         self.sonde.configure(clients.IMPATIENT)
         self.sonde.rpc("daemon.reload")
         for _ in range(20):
@@ -253,7 +253,7 @@ class Limits(clients.TestCase):
                 link.link.shutdown(socket.SHUT_WR)
         harness.wait_until(lambda: self.status(self.sonde)["subscribers"] == 0, "they are gone")
 
-    def test_what_was_told_can_be_read_at_once(self):
+    def test_reported_run_can_be_read_at_once(self):
         for number in range(20):
             run_id = self.link.call("job.start", job_id=f"job-{number}")["run_id"]
             self.assertEqual(self.link.call("report.job", job=run_id)["job"]["outcome"], "running")
@@ -298,7 +298,7 @@ class Connections(clients.TestCase):
 
     @harness.needs_root()
     def test_in_all(self):
-        """Even root's, so that memory is bounded; and it goes on when there is room again."""
+        """Also root's, so that memory is bounded; accepting continues when there is room again."""
         sonde = self.daemon()
         sonde.rpc("pressure.current")
         links, refused = [], 0
@@ -335,7 +335,7 @@ class Connections(clients.TestCase):
         sonde.stop()
 
     def test_descriptors_run_out(self):
-        """It survives, says so, samples and stores on, and serves again when there are some."""
+        """The daemon survives, logs it, keeps sampling and storing, and later accepts again."""
         prefix = ("sh", "-c", 'ulimit -n 96; exec "$@"', "sh")
         sonde = self.daemon(prefix=prefix)
         before = self.status(sonde)
@@ -359,7 +359,7 @@ class Connections(clients.TestCase):
         self.assertTrue(1 <= len(said) <= 20, sonde.log)
         for link in links:
             link.close()
-        # At the latest when it looks again.
+        # At the latest with its next check.
         harness.wait_until(lambda: self.can_ask(sonde), "it serves again")
         self.assert_serves(sonde)
         sonde.stop()

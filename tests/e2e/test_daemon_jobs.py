@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The daemon: jobs and steps that are told of, whose each process is, and `sonde run` beside it."""
+"""The daemon: jobs and steps that are reported, which job a process belongs to, and `sonde run`."""
 import contextlib
 import os
 import pathlib
@@ -15,28 +15,28 @@ CONTEXT_OF_MACHINE = CONTEXT | {"pressure_level", "running_jobs", "active_sheets
 
 JOB_NOT_FOUND, JOB_ALREADY_RUNNING, INVALID_PARAMS = -32000, -32002, -32602
 
-# A column of a run, and what `--summary` calls it.
+# A column of a run, and its name in `--summary`.
 FIGURES = {"peak_rss_mb": "peak_rss_mb", "peak_total_mb": "peak_total_mb",
            "peak_unique_mb": "peak_unique_mb", "total_cpu_seconds": "cpu_seconds",
            "user_seconds": "user_seconds", "system_seconds": "system_seconds",
            "wall_seconds": "wall_seconds", "process_spawn_count": "processes",
            "num_samples": "num_samples", "gap_seconds": "gap_seconds"}
 # `sonde run` keeps a run itself if the daemon does not answer within a second (ANSWER_NS in
-# src/run/run-storage.c). No option or variable changes that: only tests would use it. Instead the
-# daemon has priority on a busy machine where a test is about what the daemon keeps.
+# src/engine/run-custody.c). No option or variable changes that, because only tests would use it.
+# Instead the daemon has priority where a test needs the daemon to keep the run.
 FIRST = ("nice", "-n", "-19")
 NAMES = ("run_id", "job_id", "job_type", "outcome", "exit_code", "signal_num", "cause")
 
 
 class Steps(daemon.TestCase):
-    """What a conductor tells."""
+    """What a scheduler reports."""
 
     def names_of(self, notices):
         return [(notice["event"], notice["job_id"], notice["sheet_num"]) for notice in notices]
 
     def assert_are_open(self, kinds):
-        """The daemon has found them: on the machine, where other tests make them. In this test's
-        jobs there are none."""
+        """Anomalies of the machine come from other tests; there are none in the jobs of this
+        test."""
         harness.wait_until(lambda: set(kinds) <= {row["anomaly_type"] for row in self.rows(
             "SELECT anomaly_type FROM anomalies WHERE cleared_at IS NULL OR cleared_at > ?",
             time.time() - harness.DEADLINE)}, f"{kinds} are stored")
@@ -152,7 +152,7 @@ class Steps(daemon.TestCase):
         puppet = self.puppet()
         puppet.order("grow", 50)
         puppet.order("busy")
-        sonde.await_snapshots(2)  # to grow is work, too: not a snapshot from before it was done
+        sonde.await_snapshots(2)  # growing uses CPU too: not a snapshot from before it ended
         def context_of_busy():
             context = sonde.rpc("resource.context", pid=puppet.pid)
             return context if (context["cpu_pct"] or 0) > 5 else None
@@ -169,13 +169,13 @@ class Steps(daemon.TestCase):
         self.assertIn(machine["pressure_level"], ("none", "low", "medium", "high", "critical"))
         self.assert_are_open(machine["anomalies_active"])
 
-    def test_what_is_wrong(self):
+    def test_rejected_calls(self):
         sonde = self.daemon()
         for method, more in (("job.progress", {}), ("job.finish", {"outcome": "success"}),
                              ("sheet.started", {"sheet_num": 1}),
                              ("sheet.completed", {"sheet_num": 1}),
                              ("sheet.failed", {"sheet_num": 1})):
-            self.assertEqual(sonde.error(method, job_id="nobody", **more), JOB_NOT_FOUND, method)
+            self.assertEqual(sonde.error(method, job_id="missing", **more), JOB_NOT_FOUND, method)
         run_id = sonde.rpc("job.start", job_id="x")["run_id"]
         self.assertEqual(sonde.error("job.start", job_id="x"), JOB_ALREADY_RUNNING)
         self.assertEqual(sonde.rpc("job.start", job_id="x", unique=True)["job_id"], "x-2")
@@ -189,7 +189,7 @@ class Steps(daemon.TestCase):
         sonde.rpc("job.finish", job_id="x", outcome="success")
         self.assertEqual(sonde.error("job.finish", job_id=run_id, outcome="success"), JOB_NOT_FOUND)
         sonde.rpc("job.finish", job_id="x-2", outcome="success")
-        # nothing is left of what was refused
+        # the rejected calls have no effect
         self.await_rows("SELECT 1 FROM jobs WHERE job_id = 'x-2' AND outcome = 'success'")
         self.assertEqual(sorted(job["job_id"] for job in self.rows("SELECT job_id FROM jobs")),
                          ["x", "x-2"])
@@ -209,8 +209,8 @@ class Steps(daemon.TestCase):
         sonde.await_snapshots(1)
         self.assertEqual(sonde.top()["job_progress"], [wanted])
 
-    def test_steps_at_once_and_left_open(self):
-        """Those that nobody has told the end of end with their job."""
+    def test_concurrent_and_unfinished_steps(self):
+        """Steps whose end is not reported end with their job."""
         sonde = self.daemon()
         run_id = sonde.rpc("job.start", job_id="x")["run_id"]
         puppets = {number: self.puppet() for number in (3, 5)}
@@ -231,7 +231,7 @@ class Steps(daemon.TestCase):
         self.assertEqual(sonde.pids(run_id), set())
 
     def test_one_process_for_two_steps(self):
-        """It goes from one to the next, and what it used is that of the step it was in."""
+        """The process moves from one step to the next; each step gets what was used in it."""
         sonde = self.daemon(interval=0.1)
         puppet = self.puppet()
         run_id = sonde.rpc("job.start", job_id="x", pid=puppet.pid)["run_id"]
@@ -258,7 +258,7 @@ class Steps(daemon.TestCase):
         self.assertEqual(len(used), len(self.rows("SELECT 1 FROM sheets")))
 
     def test_many_steps(self):
-        """As quickly as a conductor can tell of them."""
+        """As fast as a scheduler can report them."""
         sonde = self.daemon()
         run_id = sonde.rpc("job.start", job_id="x", total_sheets=300)["run_id"]
         for number in range(300):
@@ -303,8 +303,8 @@ class StepProcesses(daemon.TestCase):
         return self.rows("SELECT pid, event_type, details FROM process_events WHERE details LIKE"
                          " 'Sheet %' ORDER BY id")
 
-    def test_told_again(self):
-        """A step that is active does not begin a second time, but may be told more of."""
+    def test_active_step_is_reported_again(self):
+        """A second report of an active step adds to it and does not start it again."""
         sonde = self.daemon()
         stream = sonde.stream("sheet.*")
         puppet = self.puppet()
@@ -327,8 +327,8 @@ class StepProcesses(daemon.TestCase):
         self.assertEqual([(event["event_type"], event["pid"]) for event in self.events(run_id)],
                          [("spawn", 0), ("exit", puppet.pid)])
 
-    def test_the_one_that_ends(self):
-        """Its first one, unless another is named; what is published says the same."""
+    def test_process_whose_end_counts(self):
+        """The first process of a step, unless another is named; the event reports the same."""
         sonde = self.daemon()
         stream = sonde.stream("sheet.*")
         first, other = self.puppet(), self.puppet()
@@ -345,11 +345,11 @@ class StepProcesses(daemon.TestCase):
 
 
 class Secrets(daemon.TestCase):
-    # So that hardly a process is without an anomaly, which names its command.
+    # So that nearly every process has an anomaly, which contains its command line.
     SUSPICIOUS = ("profiler:\n  scope: all\n  anomaly:\n    fd_exhaustion_threshold: 1\n"
                   "    fd_exhaustion_ratio: 0.0001\n")
 
-    def test_not_in_what_is_shown_live(self):
+    def test_live_data_is_redacted(self):
         sonde = self.daemon(self.SUSPICIOUS)
         stream = sonde.stream()
         words = ("sh", "-c", "echo ready; read x; exit 3", "sh", "--password=geheim",
@@ -372,15 +372,15 @@ class Secrets(daemon.TestCase):
 
 
 class Attribution(daemon.TestCase):
-    def test_descendants_stay(self):
-        """Children, orphans, and those that fork twice and leave their session."""
+    def test_descendants_belong_to_the_job(self):
+        """Children, orphans, and daemons that fork twice and leave their session."""
         sonde = self.daemon()
         puppet = self.puppet()
         run_id = sonde.rpc("job.start", job_id="x", pid=puppet.pid)["run_id"]
         family = {puppet.pid} | {puppet.fork(word) for word in ("child", "orphan", "daemon")}
         for pid in family:
             sonde.await_pid(pid, run_id)
-        # once those are gone that stood between
+        # once the processes in between are gone
         harness.wait_until(lambda: sonde.pids(run_id) == family,
                            lambda: f"{sonde.pids(run_id)} are {family}")
         puppet.process.stdin.close()
@@ -389,7 +389,7 @@ class Attribution(daemon.TestCase):
         harness.wait_until(lambda: not sonde.pids(run_id), "all have ended")
         sonde.rpc("job.finish", job_id="x", outcome="success")
         job = self.await_end(run_id)
-        # with the two that stood between
+        # with the two processes in between
         if harness.has_connector():
             self.assertEqual((job["process_spawn_count"], job["exactness_processes"]),
                              (6, "exact"))
@@ -398,7 +398,7 @@ class Attribution(daemon.TestCase):
 
     @harness.needs_connector()
     def test_short_lived_children(self):
-        """Two hundred that no snapshot sees."""
+        """Two hundred children that no snapshot sees."""
         sonde = self.daemon(interval=0.5)
         shell = self.start("sh", "-c", "read go; i=0; while [ $i -lt 200 ]; do /bin/true; "
                            "i=$((i+1)); done; echo done; read end")
@@ -423,7 +423,7 @@ class Attribution(daemon.TestCase):
 
     @harness.needs_connector()
     def test_exact_cpu(self):
-        """Once all is over and summed up, as exact as the status says."""
+        """Once all has ended and is summed up, as exact as the status claims."""
         sonde = self.daemon(interval=0.2)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         shell = self.start("sh", "-c", "read go; i=0; while [ $i -lt 50 ]; do /bin/true; "
@@ -442,7 +442,7 @@ class Attribution(daemon.TestCase):
             self.assertAlmostEqual(job["total_cpu_seconds"], used, delta=0.005)
 
     def test_a_process_can_move(self):
-        """It goes over to the job that it is told of for last, with what it forked since."""
+        """It moves to the job that reported it last, with its later children."""
         sonde = self.daemon()
         puppet = self.puppet()
         first = sonde.rpc("job.start", job_id="first", pid=puppet.pid)["run_id"]
@@ -458,11 +458,11 @@ class Attribution(daemon.TestCase):
         sonde.await_pid(later, second)
 
     def test_nested_runs(self):
-        """The innermost owns a process, the outer one counts it as well."""
+        """The innermost run owns a process; the outer one counts it too."""
         sonde = self.daemon()
         burn = " ".join(self.victim("burn", 300))
         inner = f"{harness.SONDE} run -q --summary {self.path('inner')} --job inner -- "
-        # The inner run begins when the daemon knows the outer one, which it is to be a part of.
+        # The inner run starts once the daemon knows the outer one, to which it is to belong.
         gate = self.path("gate")
         process = self.start_sonde("--job", "outer", "--", "sh", "-c",
                                    f"{burn} >/dev/null; while [ ! -e {gate} ]; do sleep 0.01; done;"
@@ -528,8 +528,8 @@ class Attribution(daemon.TestCase):
     def test_nested_run_that_is_known_first_without_the_kernel_collector(self):
         self.check_nested_run_that_is_known_first("profiler:\n  collector: procfs\n")
 
-    def test_caller_that_has_left_before_the_answer(self):
-        """It stores the run itself: the daemon must not store an outcome over that."""
+    def test_caller_disconnects_before_the_answer(self):
+        """The caller stores the run itself: the daemon must not overwrite its outcome."""
         sonde = self.daemon()
         victim = self.puppet()
         for number, more in enumerate(({"again": True}, {"offers_events": True})):
@@ -560,12 +560,12 @@ class Attribution(daemon.TestCase):
 @harness.needs_namespaces()
 @harness.needs_program("nsenter")
 class WithoutConnector(daemon.TestCase):
-    """Births and deaths are looked for, as in a container: by the tree, and by whose child an
-    orphan becomes."""
+    """Without kernel events, as in a container: the daemon finds forks and exits in /proc, and
+    orphans by their new parent."""
 
     def setUp(self):
         super().setUp()
-        # in a pid namespace of its own the kernel refuses the connector
+        # in a new pid namespace the kernel rejects the connector
         self.sonde = self.daemon(interval=0.1, prefix=("unshare", "--fork", "--pid", "--mount-proc",
                                                        "sh", "-c", '"$0" "$@" & wait'))
         inside = harness.children_of(self.sonde.process.pid)[-1]
@@ -576,8 +576,8 @@ class WithoutConnector(daemon.TestCase):
         pathlib.Path(gate).touch()
 
     def start_inside(self, *words, meanwhile=lambda: None):
-        """`sonde run` with a puppet, beside the daemon; pids are those of in there. `meanwhile` is
-        called before the puppet is awaited."""
+        """`sonde run` with a puppet, beside the daemon; pids are those inside the namespace.
+        `meanwhile` is called before the test waits for the puppet."""
         path = self.path("summary-inside")
         with open(self.path("errors-inside"), "wb") as errors:
             process = self.start(*self.enter, harness.SONDE, "run", "--summary", path, *words, "--",
@@ -620,14 +620,14 @@ class WithoutConnector(daemon.TestCase):
         self.sonde.await_pid(puppet.pid, run["inner"])
         self.assertEqual(self.job(run["inner"])["parent_run_id"], run["outer"])
 
-    def test_pids_of_another_world(self):
-        """What the caller calls 1 is another process than what the daemon does."""
+    def test_pids_of_another_namespace(self):
+        """Pid 1 of the caller is another process than pid 1 of the daemon."""
         self.assertEqual(self.sonde.error("job.start", job_id="x", pid=1), INVALID_PARAMS)
         self.assertEqual(self.sonde.rpc("job.start", job_id="x")["job_id"], "x")
 
 
 def cgroup_place():
-    """A directory of the unified hierarchy that this process may make cgroups in, or None."""
+    """A directory of the unified hierarchy in which this process may create cgroups, or None."""
     lines = pathlib.Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     for path in (line.removeprefix("0::") for line in lines if line.startswith("0::")):
         for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
@@ -638,7 +638,7 @@ def cgroup_place():
 
 
 class Rules(daemon.TestCase):
-    """Jobs that nobody told of."""
+    """Jobs that rules create."""
 
     RULES = """
 jobs:
@@ -663,7 +663,7 @@ jobs:
         return dict(self.environment, **{f"BATCH_{self.mark}": number})
 
     def remove_cgroup(self, group):
-        """Processes that are still in it are the test's."""
+        """Processes that are still in it belong to the test."""
         def is_removed():
             for pid in pathlib.Path(group, "cgroup.procs").read_text(encoding="ascii").split():
                 with contextlib.suppress(ProcessLookupError):
@@ -681,8 +681,8 @@ jobs:
         return row
 
     def test_each_matcher(self):
-        """From the first process to jobs.linger_seconds after the last, with the outcome of the
-        first."""
+        """A job lasts from its first process to jobs.linger_seconds after the last, with the outcome
+        of the first."""
         sonde = self.daemon(self.rules(linger=600))
         stream = sonde.stream("job.*")
         in_space = self.puppet(cwd=self.path("space"))
@@ -703,7 +703,7 @@ jobs:
             runs[name] = job["run_id"]
             self.assertEqual(sonde.await_pid(pid, job["run_id"])["job_id"], name)
         self.assertEqual(self.job(runs["space"])["cwd"], self.path("space"))
-        # Its first process tells what it is, even if the rule looks at nothing but its environment.
+        # Its first process names the command, even if the rule reads only its environment.
         job = self.job(runs["batch-77"])
         self.assertEqual(job["cwd"], os.readlink(f"/proc/{by_env.pid}/cwd"))
         self.assertIn("puppet", job["command"])
@@ -725,11 +725,11 @@ jobs:
         self.reap_orphans()
         if not harness.has_connector():
             wanted = {name: ("unknown", None, None) for name in wanted}
-        # they are still there: another process may come
+        # they are still open: another process may start
         sonde.await_snapshots(3)
         self.assertEqual({row["outcome"] for row in self.rows("SELECT outcome FROM jobs")},
                          {"running"})
-        # and over when the time is: exactly when, tests/unit/test-rule-runs.c shows
+        # they end after linger_seconds; tests/unit/test-rule-runs.c checks the exact time
         sonde.configure(self.rules(linger=0))
         sonde.rpc("daemon.reload")
         for name, outcome in wanted.items():
@@ -739,21 +739,20 @@ jobs:
                          sorted(wanted))
         self.assertEqual(self.job(runs["space"])["process_spawn_count"],
                          3 if harness.has_connector() else 2)
-        told = [stream.notice() for _ in range(2 * len(wanted))] + stream.pending()
-        self.assertEqual(sorted((notice["event"], notice["job_id"]) for notice in told),
+        notices = [stream.notice() for _ in range(2 * len(wanted))] + stream.pending()
+        self.assertEqual(sorted((notice["event"], notice["job_id"]) for notice in notices),
                          sorted((event, name) for name in wanted
                                 for event in ("job.started", "job.finished")))
 
-    def test_registered_goes_before_rules(self):
+    def test_registered_run_takes_precedence_over_rules(self):
         sonde = self.daemon(self.rules())
-        # It enters the workspace, and hears of it, when the daemon knows its run: how long
-        # `sonde run` takes to register depends on the machine, and rules wait for no more than
-        # 200 ms.
-        process = self.start_sonde("--job", "told", "--", "sh", "-c",
+        # The command enters the workspace only when the daemon knows its run: how long `sonde run`
+        # takes to register depends on the machine, and rules wait for no more than 200 ms.
+        process = self.start_sonde("--job", "registered", "--", "sh", "-c",
                                    'read -r space; cd "$space"; exec "$@"', "sh",
                                    *self.puppet_words())
-        # Not when it is stored: a run that a busy daemon answers late is stored by itself before.
-        run_id = harness.wait_until(lambda: sonde.processes(job_id="told"),
+        # Not when it is stored: a run stores itself when a busy daemon answers late.
+        run_id = harness.wait_until(lambda: sonde.processes(job_id="registered"),
                                     "the daemon knows it")[0]["run_id"]
         process.stdin.write(self.path("space").encode() + b"\n")
         process.stdin.flush()
@@ -763,7 +762,7 @@ jobs:
         puppet.exit(0)
         self.assertEqual(self.finish(puppet.process).status, 0)
         self.assertEqual(self.job(run_id)["outcome"], "success")
-        self.assertEqual([job["job_id"] for job in self.rows("SELECT * FROM jobs")], ["told"])
+        self.assertEqual([job["job_id"] for job in self.rows("SELECT * FROM jobs")], ["registered"])
 
     def test_rules_of_a_reload(self):
         sonde = self.daemon()
@@ -778,7 +777,7 @@ jobs:
 
 
 class Beside(daemon.TestCase):
-    """`sonde run` where a daemon runs: it is the parent, the daemon samples and stores."""
+    """`sonde run` with a daemon: the run is the parent, the daemon samples and stores."""
 
     def daemon(self, config="", **options):
         return super().daemon(config, prefix=FIRST, **options)
@@ -791,8 +790,8 @@ class Beside(daemon.TestCase):
             self.assertAlmostEqual(job[column], summary[field], places=3, msg=column)
         exactness = dict(summary["exactness"])
         if not summary["syscall_hotspots"]:
-            # They are sampled: a run may end before a sample finds it in a call. The daemon, which
-            # samples on its own, may have found one.
+            # They are sampled: a run may end before a sample finds it in a call. The daemon samples
+            # separately and may have found one.
             self.assertIsNone(exactness.pop("syscall_hotspots"))
         self.assertEqual({field: job[f"exactness_{field}"] for field in exactness}, exactness)
         self.assertNotIn(None, exactness.values())
@@ -806,7 +805,7 @@ class Beside(daemon.TestCase):
         job = self.assert_stored_as_reported(result.summary)
         self.assertEqual(job["left_running"], 0)
         self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 1)
-        # all of it by the daemon
+        # the daemon stored all of it
         session, = self.rows("SELECT * FROM sessions")
         self.assertEqual(session["pid"], sonde.pid)
         run_id = result.summary["run_id"]
@@ -829,7 +828,7 @@ class Beside(daemon.TestCase):
         self.assertEqual(result.summary["processes"], 201)
         job = self.assert_stored_as_reported(result.summary)
         self.assertEqual((job["process_spawn_count"], job["exactness_processes"]), (201, "exact"))
-        # those, too, that had ended before the daemon was told of their job
+        # including children that had ended before the daemon knew of their job
         for kind in ("spawn", "exit"):
             pids = [event["pid"] for event in self.events(job["run_id"], kind)]
             self.assertEqual((len(pids), len(set(pids))), (201, 201), kind)
@@ -913,7 +912,7 @@ class Beside(daemon.TestCase):
         self.assertEqual(reported["sender_pid"], shell.pid)
 
     @harness.needs_connector()
-    def test_signal_that_ends_nothing(self):
+    def test_handled_signal(self):
         self.daemon()
         process = self.start_sonde("--job", "x", "--",
                                    *self.victim("count-signals", self.path("signals")))
@@ -939,7 +938,7 @@ class Beside(daemon.TestCase):
         sonde.await_snapshots(1)
         self.assertEqual(sonde.await_pid(pid, None)["job_id"], None)
 
-    def test_no_store_is_told_to_nobody(self):
+    def test_no_store_run_is_not_reported(self):
         sonde = self.daemon()
         puppet = self.run_puppet("--no-store")
         sonde.await_snapshots(2)
@@ -971,7 +970,7 @@ class Beside(daemon.TestCase):
 
 
 class OwnerDies(daemon.TestCase):
-    """`sonde run` is killed: the command lives on, and the daemon sees how it ends."""
+    """`sonde run` is killed: the command continues, and the daemon sees how it ends."""
 
     def orphaned(self):
         sonde = self.daemon()
@@ -1008,12 +1007,12 @@ class OwnerDies(daemon.TestCase):
         job = self.await_end(run_id)
         self.assertEqual((job["outcome"], job["exit_code"], job["signal_num"]),
                          ("failure", None, signal.SIGKILL))
-        # by whom, if that could be seen
+        # the sender, if it could be seen
         self.assertRegex(job["cause"], rf"^killed by SIGKILL(, sent by pid {os.getpid()} .*)?$")
 
     @harness.needs_connector()
-    def test_nobody_reaps_it(self):
-        """As in a container without an init: what is left of it is no process any more."""
+    def test_command_becomes_a_zombie(self):
+        """As in a container without an init: the zombie no longer counts as a process."""
         puppet, run_id = self.orphaned()
         puppet.exit(6)
         job = self.await_end(run_id)
@@ -1028,8 +1027,8 @@ class OwnerDies(daemon.TestCase):
         job = self.await_end(run_id)
         self.assertEqual((job["outcome"], job["exit_code"]), ("success", 0))
 
-    def test_conductor_that_dies(self):
-        """Its step goes on; once that has ended, so has the job."""
+    def test_scheduler_dies(self):
+        """Its step continues; the job ends with that step."""
         sonde = self.daemon()
         puppet = self.puppet()
         script = ("import sys; sys.path.insert(0, sys.argv[1]); sys.argv[1:] = [];"

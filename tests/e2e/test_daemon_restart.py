@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The daemon dies, is stopped or comes back while jobs run: they do not notice, and each is stored
+"""The daemon dies, stops or restarts while jobs run: the jobs are not affected, and each is stored
 once, with all that was seen of it."""
 import os
 import pathlib
@@ -10,7 +10,7 @@ import time
 import daemon
 import harness
 
-# A column of a run, and what `--summary` calls it.
+# A column of a run, and its name in `--summary`.
 FIGURES = {"peak_rss_mb": "peak_rss_mb", "total_cpu_seconds": "cpu_seconds",
            "user_seconds": "user_seconds", "system_seconds": "system_seconds",
            "wall_seconds": "wall_seconds", "process_spawn_count": "processes"}
@@ -22,7 +22,7 @@ class Restarting(daemon.TestCase):
         return row["run_id"]
 
     def running_puppet(self, sonde, *words):
-        """One under `sonde run` that the daemon keeps and has seen."""
+        """A puppet under `sonde run` that the daemon keeps and has seen."""
         puppet = self.run_puppet(*words)
         row, = harness.wait_until(
             lambda: [process for process in sonde.processes(pid=puppet.pid) if process["run_id"]],
@@ -31,7 +31,7 @@ class Restarting(daemon.TestCase):
         return puppet, row["run_id"]
 
     def sessions_of(self, run_id):
-        """Who has written samples of the run: the pids of sessions, oldest first."""
+        """Pids of the sessions that have written samples of the run, oldest first."""
         return [row["pid"] for row in self.rows(
             "SELECT s.pid FROM sessions s WHERE s.id IN (SELECT session_id FROM process_metrics"
             " JOIN snapshots ON snapshots.id = snapshot_id WHERE run_id = ?)"
@@ -42,8 +42,8 @@ class Restarting(daemon.TestCase):
                            lambda: f"samples by {pid}: {self.sessions_of(run_id)}")
 
     def assert_stored_once(self, summary, **wanted):
-        """One run, with the figures that `sonde run` told. Until the next writer knows better, a
-        dead daemon's runs may be lost ones, or ended when it was last heard of them."""
+        """There is one run, with the figures that `sonde run` reported. Until the next writer
+        corrects them, runs of a dead daemon may be lost, or end at the last data about them."""
         def is_stored():
             return self.rows("SELECT 1 FROM jobs WHERE run_id = ? AND outcome = ?"
                              " AND abs(wall_seconds - ?) < 0.001", summary["run_id"],
@@ -64,7 +64,7 @@ class Restarting(daemon.TestCase):
 
 
 class Killed(Restarting):
-    def test_the_job_goes_on_without_it(self):
+    def test_job_continues_without_the_daemon(self):
         sonde = self.daemon(interval=0.1)
         puppet, run_id = self.running_puppet(sonde, "--job", "x", "--sheet", "2")
         daemon_pid = sonde.pid
@@ -74,7 +74,7 @@ class Killed(Restarting):
         puppet.order("busy")
         self.await_session(run_id, puppet.process.pid)
         puppet.order("idle")
-        puppet.order("shrink")  # to give memory back takes CPU time: not after it was asked
+        puppet.order("shrink")  # freeing memory takes CPU time: not after the query
         burned = puppet.order("cpu")
         puppet.exit(9)
         result = self.finish(puppet.process)
@@ -91,8 +91,8 @@ class Killed(Restarting):
         report = self.report("x")
         self.assertEqual((report["job"]["run_id"], report["job"]["outcome"]), (run_id, "failure"))
 
-    def test_it_ends_while_nobody_looks(self):
-        """Killed, and the command ends at once: before the run has found out by itself."""
+    def test_command_ends_right_after_the_daemon(self):
+        """The daemon is killed and the command ends at once, before the run has noticed."""
         for status in (0, 4):
             with self.subTest(status=status):
                 sonde = self.daemon()
@@ -103,7 +103,7 @@ class Killed(Restarting):
                 self.assertEqual(result.status, status, result)
                 self.assert_stored_once(result.summary, exit_code=status)
 
-    def test_back_in_mid_job(self):
+    def test_restart_during_a_job(self):
         sonde = self.daemon(interval=0.1)
         puppet, run_id = self.running_puppet(sonde, "--job", "x")
         first_pid = sonde.pid
@@ -123,8 +123,8 @@ class Killed(Restarting):
         self.assertEqual(self.report("x")["job"]["outcome"], "success")
         self.assertEqual(sonde.rpc("job.list", outcome="running"), [])
 
-    def test_away_for_a_while(self):
-        """Kept by the daemon, by the run itself, and by the next daemon: one run."""
+    def test_daemon_is_absent_for_a_while(self):
+        """The daemon, the run itself and the next daemon keep it in turn: one stored run."""
         sonde = self.daemon(interval=0.1)
         puppet, run_id = self.running_puppet(sonde, "--job", "x")
         writers = [sonde.pid, puppet.process.pid]
@@ -141,8 +141,8 @@ class Killed(Restarting):
         self.assert_stored_once(result.summary, outcome="success")
         self.assertEqual(self.sessions_of(run_id), writers)
 
-    def test_stopped_in_good_order(self):
-        """SIGTERM: jobs go on, and the next daemon has them again."""
+    def test_clean_stop(self):
+        """SIGTERM: jobs continue, and the next daemon keeps them."""
         sonde = self.daemon()
         puppet, run_id = self.running_puppet(sonde, "--job", "x")
         sonde.stop()
@@ -152,12 +152,12 @@ class Killed(Restarting):
         puppet.exit(0)
         self.assert_stored_once(self.finish(puppet.process).summary, outcome="success")
 
-    def test_again_and_again(self):
-        """Killed at odd moments: it comes up each time, and nothing is lost."""
+    def test_repeated_kills(self):
+        """Killed at varying moments: it starts each time, and nothing is lost."""
         sonde = self.daemon(interval=0.05)
         puppet, run_id = self.running_puppet(sonde, "--job", "x")
         for i in range(8):
-            time.sleep(0.013 * i)  # the odd moment: nothing is waited for
+            time.sleep(0.013 * i)  # varies the moment of the kill
             sonde.kill()
             sonde.start()
             sonde.await_pid(puppet.pid, run_id)
@@ -166,7 +166,7 @@ class Killed(Restarting):
         self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 1)
 
     def test_short_runs_while_it_dies(self):
-        """Whenever it is killed: each run has its status, and is stored once with it."""
+        """At any moment of the kill, each run keeps its status and is stored once with it."""
         sonde = self.daemon(interval=0.05)
         results = []
         def run_all():
@@ -176,7 +176,7 @@ class Killed(Restarting):
         runner = threading.Thread(target=run_all)
         runner.start()
         while runner.is_alive():
-            time.sleep(0.02 + 0.07 * len(results) / 40)  # a moment that differs each time
+            time.sleep(0.02 + 0.07 * len(results) / 40)  # varies the moment of the kill
             sonde.kill()
             sonde.start()
         runner.join()
@@ -191,8 +191,8 @@ class Killed(Restarting):
         self.assertEqual(sonde.top()["running_jobs"], 0)
         self.assert_intact()
 
-    def test_names_stay(self):
-        """Of two runs of one name, each keeps what it was called."""
+    def test_names_are_kept(self):
+        """Two runs of one job keep their names."""
         sonde = self.daemon()
         puppets = [self.running_puppet(sonde, "--job", "x") for _ in range(2)]
         sonde.kill()
@@ -209,8 +209,8 @@ class Killed(Restarting):
             self.assertEqual(summary["job_id"], name)
             self.assert_stored_once(summary, job_id=name)
 
-    def test_a_daemon_that_comes_later(self):
-        """A run that began alone is taken over."""
+    def test_daemon_starts_after_the_run(self):
+        """The daemon takes over a run that began without it."""
         puppet = self.run_puppet("--job", "x")
         run_id = self.only_run()
         self.await_session(run_id, puppet.process.pid)
@@ -226,7 +226,7 @@ class Killed(Restarting):
 
 
     def test_same_name_beside_one_that_began_alone(self):
-        """Each has a name of its own, whoever is quicker, and it is the one that is stored."""
+        """Each has its own name, in either order of registration, and is stored under it."""
         first = self.run_puppet("--job", "x")
         self.only_run()
         sonde = self.daemon()
@@ -247,9 +247,9 @@ class Killed(Restarting):
 
 
 class Stopped(Restarting):
-    """SIGSTOP: the daemon is there and does not answer."""
+    """SIGSTOP: the daemon exists and does not answer."""
 
-    def test_a_run_meanwhile(self):
+    def test_run_while_stopped(self):
         sonde = self.daemon()
         with sonde.paused():
             result = self.run_sonde("run", "--job", "x", "--", "sh", "-c", "exit 6")
@@ -261,7 +261,7 @@ class Stopped(Restarting):
         self.assertEqual(sonde.top()["running_jobs"], 0)
         self.assertEqual(sonde.rpc("job.list", outcome="running"), [])
 
-    def test_a_run_that_began_before(self):
+    def test_run_from_before_the_stop(self):
         sonde = self.daemon()
         puppet, run_id = self.running_puppet(sonde, "--job", "x")
         with sonde.paused():
@@ -273,8 +273,8 @@ class Stopped(Restarting):
         self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 1)
         self.assertEqual(sonde.top()["running_jobs"], 0)
 
-    def test_a_run_that_begins_meanwhile(self):
-        """It keeps itself, and the daemon has it as soon as it goes on."""
+    def test_run_that_outlasts_the_stop(self):
+        """The run stores itself; the daemon has it as soon as it continues."""
         sonde = self.daemon()
         pid = sonde.pid
         with sonde.paused():
@@ -291,12 +291,12 @@ class Stopped(Restarting):
         self.assertEqual(set(self.sessions_of(run_id)), {pid, puppet.process.pid})
 
     def test_in_the_middle_of_a_run(self):
-        """Stopped for a while: it is a gap, and the run goes on as it was."""
+        """Stopped for a while: there is a gap, and the run continues."""
         sonde = self.daemon(interval=0.1)
         puppet, run_id = self.running_puppet(sonde, "--job", "x")
         with sonde.paused():
             child = puppet.fork("child")
-            time.sleep(0.6)  # what is missed is time
+            time.sleep(0.6)  # the length of the gap
         sonde.await_pid(child, run_id)
         self.await_rows("SELECT 1 FROM gaps WHERE kind = 'missed_ticks' AND seconds > 0.5")
         puppet.exit(0)
@@ -304,14 +304,14 @@ class Stopped(Restarting):
 
 
 class Late(Restarting):
-    """A daemon that comes to know of a run some time after its first process was born: every birth,
-    program and end is stored once, by the daemon or by the run."""
+    """A daemon that learns of a run some time after its first process started: every fork, exec and
+    exit is stored once, by the daemon or by the run."""
 
-    # Of short ones; fewer than are folded (src/store/folded-events.h).
+    # Short-lived children; fewer than are folded (src/store/folded-events.h).
     CHILDREN = 200
 
     def spawning(self):
-        """A command that starts children one after the other, and pauses in the middle."""
+        """A command that starts children one after the other and pauses in the middle."""
         half = f"for i in $(seq {self.CHILDREN // 2}); do /bin/true; done;"
         return ("sh", "-c", f"{half} echo half; read go; {half} exit 0")
 
@@ -348,7 +348,7 @@ class Late(Restarting):
         self.assertEqual(self.job(summary["run_id"])["exit_count"], count)
 
     def await_kept(self, sonde):
-        """Waits until the daemon keeps the run, and gives its id."""
+        """Waits until the daemon keeps the run, and returns its id."""
         def found():
             return [job["run_id"] for job in sonde.rpc("job.list", outcome="running")
                     if sonde.pids(job["run_id"])]
@@ -356,8 +356,8 @@ class Late(Restarting):
 
     @harness.needs_connector()
     @harness.needs_program("strace")
-    def test_asked_late(self):
-        """The daemon remembers other processes for two seconds; it is asked later than that."""
+    def test_late_request(self):
+        """The daemon keeps events of other processes for two seconds; the request comes later."""
         sonde = self.daemon()
         process = self.start_run(*self.asking_late())
         run_id = self.await_kept(sonde)
@@ -367,9 +367,9 @@ class Late(Restarting):
 
     @harness.needs_connector()
     @harness.needs_program("strace")
-    def test_asked_late_by_one_who_stores_elsewhere(self):
+    def test_late_request_of_a_run_with_another_database(self):
         """What such a run would store is not in this database: the daemon stores what it has seen,
-        and that the counts of this run, and of no other, are too low."""
+        and marks the counts of this run, and of no other, as too low."""
         sonde = self.daemon()
         elsewhere = self.path("elsewhere")
         process = self.start_run(*self.asking_late(), env=dict(
@@ -387,8 +387,8 @@ class Late(Restarting):
         self.assertFalse(os.path.exists(os.path.join(elsewhere, "monitor.db")))
 
     @harness.needs_connector()
-    def test_answers_late(self):
-        """The run is stored here when the daemon does not answer, and by the daemon later."""
+    def test_late_answer(self):
+        """The run stores itself while the daemon does not answer; the daemon stores it later."""
         sonde = self.daemon()
         with sonde.paused():
             process = self.start_run()
@@ -399,8 +399,8 @@ class Late(Restarting):
         self.assert_every_event(summary)
 
     @harness.needs_connector()
-    def test_taken_over_among_births(self):
-        """It begins to keep a run that starts processes all the time."""
+    def test_takeover_while_processes_start(self):
+        """The daemon begins to keep a run that starts processes all the time."""
         process = self.start(harness.SONDE, "run", "--summary", self.path("summary"), "--job",
                              "x", "--", "sh", "-c", "while ! test -e stop; do /bin/true; done",
                              cwd=self.directory)
@@ -416,8 +416,8 @@ class Late(Restarting):
                          (summary["processes"], summary["processes"]))
 
     @harness.needs_connector()
-    def test_ends_before_the_answer(self):
-        """The daemon reads the beginning of a run that is over: it is stored once."""
+    def test_run_ends_before_the_answer(self):
+        """The daemon reads the start of a run that is over: it is stored once."""
         sonde = self.daemon()
         with sonde.paused():
             process = self.start_run()
@@ -428,7 +428,7 @@ class Late(Restarting):
         self.assert_stored_once(summary, outcome="success")
 
     @harness.needs_connector()
-    def test_its_parent_dies(self):
+    def test_sonde_run_dies(self):
         """The daemon stores the events from then on."""
         sonde = self.daemon(interval=0.1)
         process = self.start_run()
@@ -447,13 +447,14 @@ class Late(Restarting):
         process.stdin.write(b"go\n")
         process.stdin.flush()
         self.await_end(run_id)
-        self.assertEqual(self.event_counts(run_id)["exit"] - before, self.CHILDREN // 2 + 2)  # seq, and the shell itself
+        # seq, and the shell itself
+        self.assertEqual(self.event_counts(run_id)["exit"] - before, self.CHILDREN // 2 + 2)
 
     @harness.needs_connector()
     @harness.needs_program("strace")
-    def test_parent_that_stores_events_dies(self):
-        """What happens until the daemon stores the events is stored nowhere: the counts are too
-        low, and marked so."""
+    def test_sonde_run_that_stores_events_dies(self):
+        """Events until the daemon stores them are lost: the counts are too low, and marked as
+        lower bounds."""
         sonde = self.daemon(interval=0.1)
         tracer = self.start_run(*self.asking_late())
         run_id = self.await_kept(sonde)
@@ -471,7 +472,7 @@ class Late(Restarting):
 
 
 class Adopted(Restarting):
-    """Jobs that were told of over the socket, by a process that stays alive."""
+    """Jobs that were reported over the socket, by a process that stays alive."""
 
     def test_three_jobs(self):
         sonde = self.daemon()
@@ -497,7 +498,7 @@ class Adopted(Restarting):
         self.assertEqual(sonde.processes(pid=tester.pid)[0]["sheet_num"], 4)
         top = sonde.top()
         self.assertEqual((top["running_jobs"], top["active_sheets"]), (3, 1))
-        # what they start from now on is theirs, too
+        # processes that they start from now on belong to them too
         later = builder.fork("orphan")
         sonde.await_pid(later, build)
         self.assertEqual(sonde.error("job.start", job_id="build"), -32002)
@@ -509,7 +510,7 @@ class Adopted(Restarting):
         builder.exit(0)
         tester.exit(0)
         sonde.rpc("job.finish", job_id=build, outcome="success", exit_code=0)
-        sonde.rpc("job.finish", job_id="test", outcome="failure", cause="told so")
+        sonde.rpc("job.finish", job_id="test", outcome="failure", cause="test failed")
         runner.exit(0)
         result = self.finish(runner.process)
         self.assertEqual(result.status, 0, result)
@@ -519,7 +520,7 @@ class Adopted(Restarting):
         self.assertEqual((jobs[build]["outcome"], jobs[build]["exit_code"],
                           jobs[build]["job_type"], jobs[build]["total_sheets"]),
                          ("success", 0, "t", 2))
-        self.assertEqual((jobs[test]["outcome"], jobs[test]["cause"]), ("failure", "told so"))
+        self.assertEqual((jobs[test]["outcome"], jobs[test]["cause"]), ("failure", "test failed"))
         for run_id, before in started.items():
             self.assertEqual(self.job(run_id)["started_at"], before)
         sheet, = self.rows("SELECT * FROM sheets")
@@ -529,7 +530,7 @@ class Adopted(Restarting):
                          {"build", "test", "run"})
         self.assert_intact()
 
-    def test_counts_go_on(self):
+    def test_counts_continue(self):
         """What was counted before a restart is counted once."""
         sonde = self.daemon(interval=0.1)
         puppet = self.puppet()
@@ -555,8 +556,8 @@ class Adopted(Restarting):
         self.assertEqual(job["process_spawn_count"], 5)
         self.assert_near(job["total_cpu_seconds"], burned, ratio=0.05, slack=0.05)
 
-    def test_gone_meanwhile(self):
-        """All processes of a job have ended while no daemon was there."""
+    def test_processes_end_without_a_daemon(self):
+        """All processes of a job have ended while there was no daemon."""
         sonde = self.daemon()
         puppet, other = self.puppet(), self.puppet()
         gone = sonde.rpc("job.start", job_id="gone", pid=puppet.pid)["run_id"]
@@ -578,7 +579,7 @@ class Adopted(Restarting):
         sonde.rpc("job.finish", job_id="there", outcome="success")
         self.assertEqual(self.await_end(there)["outcome"], "success")
 
-    def test_runs_within_runs(self):
+    def test_nested_runs(self):
         """A parent's totals include its children's, before and after."""
         sonde = self.daemon(interval=0.1)
         puppets = [self.puppet() for _ in range(3)]
@@ -606,15 +607,15 @@ class Adopted(Restarting):
         def cpu():
             return {usage["run_id"]: usage["cpu_percent"] or 0 for usage in sonde.top()["jobs"]}
         harness.wait_until(lambda: min(cpu()[run_id] for run_id in runs) > 0, lambda: cpu())
-        # the step that began last is the one that it is at
+        # the current step is the one that began last
         progress = {row["job_id"]: row["current_sheet"] for row in sonde.top()["job_progress"]}
         self.assertEqual(progress["level-0"], 3)
         self.assertEqual([self.job(run_id)["parent_run_id"] for run_id in runs],
                          [None, *runs[:2]])
 
-    def test_nobody_tells_of_the_end(self):
-        """Runs that only the daemon knows of end like those by rule, a while after their last
-        process: as their first one did, if a daemon was there to see it."""
+    def test_end_is_not_reported(self):
+        """Runs that only the daemon knows end like those of rules, some time after their last
+        process: with the outcome of their first process, if a daemon has seen it."""
         sonde = self.daemon("jobs:\n  linger_seconds: 0.5\n")
         seen, run_id = self.running_puppet(sonde, "--job", "seen")
         first = self.start("sh", "-c", "sleep 1000 & echo $!; read line")
@@ -625,7 +626,7 @@ class Adopted(Restarting):
             self.await_rows("SELECT 1 FROM process_metrics WHERE pid = ? AND run_id = ?", pid,
                             unseen_id)
         sonde.kill()
-        seen.process.kill()  # `sonde run` as well; its command lives on
+        seen.process.kill()  # kills `sonde run` as well; its command continues
         seen.process.wait()
         first.stdin.close()
         first.wait()
@@ -647,7 +648,7 @@ class Adopted(Restarting):
         self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 2)
 
     def test_scheduler_that_reports_later(self):
-        """The process of a step ends, and its scheduler takes its time to report that."""
+        """The process of a step ends, and its scheduler reports that later."""
         sonde = self.daemon(interval=0.1)
         puppet = self.puppet()
         run_id = sonde.rpc("job.start", job_id="x", total_sheets=2)["run_id"]
@@ -664,8 +665,8 @@ class Adopted(Restarting):
         job = self.await_end(run_id)
         self.assertEqual((job["outcome"], job["cause"]), ("success", None))
 
-    def test_another_writer_meanwhile(self):
-        """One that finds the database as the daemon left it must not end what still runs."""
+    def test_another_writer_while_the_daemon_is_stopped(self):
+        """A writer that opens the database of a stopped daemon must not end runs that continue."""
         sonde = self.daemon()
         puppet = self.puppet()
         run_id = sonde.rpc("job.start", job_id="x", total_sheets=2)["run_id"]
@@ -703,8 +704,8 @@ class Adopted(Restarting):
         self.assertEqual([row["run_id"] for row in self.rows("SELECT run_id FROM jobs")], [run_id])
         self.assertEqual(self.job(run_id)["outcome"], "running")
 
-    def test_a_restart_is_seen(self):
-        """Two sessions, and the first one's end is that of its last snapshot."""
+    def test_restart_makes_a_new_session(self):
+        """There are two sessions, and the first ends with its last snapshot."""
         sonde = self.daemon(interval=0.1)
         first = sonde.pid
         self.await_rows("SELECT 1 FROM snapshots")

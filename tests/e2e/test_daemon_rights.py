@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Who may do what: peers are who the kernel says they are. Root's daemon, two other users, and what
-none of them may see of the others; hostile names, and links that were planted."""
+"""Access rights. The kernel identifies peers. Root's daemon and two other users: what they may see of
+each other, hostile names, and planted symbolic links."""
 import contextlib
 import grp
 import json
@@ -20,23 +20,23 @@ import clients
 import daemon
 import harness
 
-# Two users who have nothing to do with each other; the kernel needs no names for them.
+# Two unrelated users; the kernel needs no names for them.
 ONE, TWO = harness.UNPRIVILEGED_UID, 54321
 NOT_FOUND, EXHAUSTED, ALREADY, NOT_PERMITTED = -32000, -32001, -32002, -32004
 INVALID_PARAMS, PARSE_ERROR = -32602, -32700
 
 SECRET = "hunter2-of-root"
 EVERYONE = "daemon:\n  access: everyone\n"
-# So that hardly a process is without an anomaly.
+# So that nearly every process has an anomaly.
 SUSPICIOUS = EVERYONE + ("profiler:\n  scope: all\n  anomaly:\n"
                          "    fd_exhaustion_threshold: 1\n    fd_exhaustion_ratio: 0.0001\n")
 
-# All that a terminal would act on; what is written may have lines.
+# Characters that a terminal would act on; output may have line breaks.
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 def run_as(uid, groups=()):
-    """The words that start a program as that user."""
+    """A command prefix that starts a program as that user."""
     given = f"--groups={','.join(map(str, groups))}" if groups else "--clear-groups"
     return ("setpriv", f"--reuid={uid}", f"--regid={uid}", given, "--inh-caps=-all")
 
@@ -60,7 +60,7 @@ class RightsTestCase(daemon.TestCase):
         return link
 
     def named(self, uid, name):
-        """A process of that user whose command line has the name in it."""
+        """A process of that user with the name in its command line."""
         process = self.start(*run_as(uid), "python3", "-c",
                              "import signal, sys; print('ready', flush=True); signal.pause()", name)
         self.assertEqual(process.stdout.readline(), b"ready\n")
@@ -87,7 +87,7 @@ class RightsTestCase(daemon.TestCase):
 
 class Access(RightsTestCase):
     def outcome(self, uid, groups=()):
-        """What becomes of a connection: "in", or why not."""
+        """The result of a connection attempt: "in", or the error."""
         try:
             with clients.as_user(uid, groups):
                 link = daemon.Rpc(self.socket)
@@ -97,7 +97,7 @@ class Access(RightsTestCase):
             return "in" if "result" in link.request("daemon.status") else "refused"
 
     def by_setpriv(self, uid, groups=()):
-        """The same with a program of that user's own."""
+        """The same with a program of that user."""
         result = self.run_program(*run_as(uid, groups), harness.SONDE, "status", "--socket",
                                   self.socket)
         return "in" if result.status == 0 else "EACCES"
@@ -146,12 +146,12 @@ class Access(RightsTestCase):
                 sonde.configure(f"daemon:\n  access: {access}\n")
                 sonde.rpc("daemon.reload")
                 self.assertEqual((self.outcome(ONE), self.outcome(ONE, (group.gr_gid,))), outcomes)
-        # Who may no longer connect is sent away; nobody else is.
+        # The daemon disconnects only clients that may no longer connect.
         self.assertIsNone(early.read_line())
         self.assertIn("result", owner.request("pressure.current"))
 
     def test_modes(self):
-        """Also of what is made later, and whatever the umask is."""
+        """Also of files that are created later, with any umask."""
         before = os.umask(0)
         try:
             sonde = self.daemon(EVERYONE, interval=0.1)
@@ -168,8 +168,8 @@ class Access(RightsTestCase):
         self.assertEqual(mode_of(self.socket + ".lock") & 0o077, 0)
         self.assertEqual(mode_of(os.path.dirname(self.socket)) & 0o066, 0)
 
-    def test_state_directory_with_the_socket_in_it(self):
-        """As `--state-dir` alone has it: nobody can list it."""
+    def test_state_directory_that_contains_the_socket(self):
+        """As `--state-dir` alone sets it up: other users cannot list it."""
         del self.environment["SONDE_SOCKET"]
         sonde = self.daemon()
         sonde.await_snapshots(2)
@@ -178,7 +178,7 @@ class Access(RightsTestCase):
             self.assertEqual(mode_of(os.path.join(self.state, name)) & 0o177, 0, name)
 
     def test_daemon_of_another_user(self):
-        """Its owner sees all that it sees, root too; a third user only its own."""
+        """The owner of the daemon and root see all; a third user sees only its own data."""
         os.makedirs(self.path("own"))
         os.chown(self.path("own"), ONE, ONE)
         self.socket = self.path("own/run/sonde.sock")
@@ -205,7 +205,7 @@ class Access(RightsTestCase):
 
 
 class Secrets(RightsTestCase):
-    """Nothing of root's reaches anybody else, whatever is asked."""
+    """No data of root reaches another user, by any method."""
 
     def setUp(self):
         super().setUp()
@@ -232,7 +232,7 @@ class Secrets(RightsTestCase):
                            "the rule")
 
     def live(self):
-        """All that can happen to root's job and its processes."""
+        """Produces every kind of event of root's job and its processes."""
         root, name = self.root, f"job-{SECRET}"
         root.call("job.progress", job_id=name, status=f"status-{SECRET}"[:60])
         root.call("sheet.started", job_id=name, sheet_num=1, name=f"sheet-{SECRET}",
@@ -249,7 +249,7 @@ class Secrets(RightsTestCase):
         self.sonde.await_snapshots(2)
 
     def answers(self, link):
-        """Whatever can be asked, as text."""
+        """The answers to all requests, as text."""
         for method, params in (
                 ("daemon.status", {}), ("daemon.top", {}), ("daemon.top", {"fresh": True}),
                 ("daemon.events", {"limit": 200}), ("job.list", {}),
@@ -269,7 +269,7 @@ class Secrets(RightsTestCase):
             yield method, params, json.dumps(link.request(method, **params))
 
     def heard(self, link):
-        """All that a stream has told so far, up to a snapshot that is taken now."""
+        """All events of a stream so far, up to a snapshot that is taken now."""
         latest = self.sonde.await_snapshots(1)["id"]
         notices = []
         while not notices or notices[-1]["event"] != "monitor.snapshot" or \
@@ -292,7 +292,7 @@ class Secrets(RightsTestCase):
         self.check_silent()
 
     def test_root_sees_it(self):
-        """What was looked for above is there."""
+        """The secret that the test above searches for is there."""
         self.live()
         seen = {notice["event"] for notice in self.heard(self.root_stream)
                 if SECRET in json.dumps(notice)}
@@ -300,12 +300,12 @@ class Secrets(RightsTestCase):
                               "job.started", "job.progress", "job.finished", "sheet.started",
                               "sheet.failed"}, seen)
         self.await_end(self.run_id)
-        told = {method for method, _, text in self.answers(self.connect(0)) if SECRET in text}
+        methods = {method for method, _, text in self.answers(self.connect(0)) if SECRET in text}
         self.assertLessEqual({"daemon.events", "job.list", "events.list", "report.job",
-                              "report.machine"}, told)
+                              "report.machine"}, methods)
 
-    def test_own_part(self):
-        """The user does see what is its own: the whole of it, and nothing else."""
+    def test_user_sees_its_own_data(self):
+        """The user sees all of its own data, and nothing else."""
         snapshot = self.one.call("daemon.top")
         self.assertEqual({process["uid"] for process in snapshot["processes"]}, {ONE})
         self.assertIn(self.own_process.pid, {process["pid"] for process in snapshot["processes"]})
@@ -339,7 +339,7 @@ class Secrets(RightsTestCase):
             zombies[uid] = int(process.stdout.readline())
         harness.wait_until(lambda: set(zombies.values()) <= set(self.sonde.top()["zombie_pids"]),
                            "zombies")
-        # Other tests may have zombies of this user as well.
+        # Other tests may have zombies of this user too.
         others = {process["pid"] for process in self.sonde.top()["processes"]
                   if process["uid"] != ONE}
         self.assertIn(zombies[0], others)
@@ -348,7 +348,7 @@ class Secrets(RightsTestCase):
         self.assertEqual(shown & others, set())
 
     def test_errors(self):
-        """Not permitted, in so many words, where the run is known to be another's."""
+        """The error is "not permitted" where the run is known to belong to another user."""
         two = self.connect(TWO)
         for link in (self.one, two):
             name = f"job-{SECRET}"
@@ -361,7 +361,7 @@ class Secrets(RightsTestCase):
                 with self.subTest(method=method):
                     self.assertEqual(self.error(link, method, job_id=self.run_id, **params),
                                      NOT_PERMITTED)
-                    # What others call their jobs is not told.
+                    # The answer does not reveal the names of other users' jobs.
                     self.assertEqual(self.error(link, method, job_id=name, **params), NOT_FOUND)
             for method, params in (
                     ("report.job", {"job": name}), ("report.job", {"job": self.run_id}),
@@ -384,12 +384,12 @@ class Secrets(RightsTestCase):
                          NOT_PERMITTED)
         self.assertEqual(self.error(self.one, "sheet.started", job_id="own", sheet_num=1,
                                     pid=own.pid), NOT_PERMITTED)
-        # Nothing of that has done anything.
+        # None of the calls has an effect.
         self.assertEqual(self.job(self.run_id)["outcome"], "running")
         self.assertEqual(self.root.call("report.job", job=self.run_id)["sheets"], [])
 
     def test_run_id_of_another_users_finished_run(self):
-        """What is stored of it stays as it is."""
+        """The stored data of the run does not change."""
         self.root.call("job.finish", job_id=f"job-{SECRET}", outcome="success")
         before = self.await_end(self.run_id)
         answer = self.one.request("job.start", job_id="thief", run_id=self.run_id, command="mine")
@@ -401,14 +401,14 @@ class Secrets(RightsTestCase):
         self.assertEqual(self.error(self.one, "report.job", job=self.run_id), NOT_PERMITTED)
 
     def test_name_of_another_users_job(self):
-        """The same name, once it has ended, is two jobs."""
+        """The same name after the first job has ended makes two jobs."""
         self.root.call("job.finish", job_id=f"job-{SECRET}", outcome="success")
         self.await_end(self.run_id)
         run_id = self.one.call("job.start", job_id=f"job-{SECRET}")["run_id"]
         self.one.call("job.finish", job_id=run_id, outcome="failure")
         self.await_end(run_id)
         self.assertEqual(self.one.call("report.job", job=f"job-{SECRET}")["job"]["run_id"], run_id)
-        # Whether somebody else had one of that name before is not told.
+        # The answer does not reveal whether another user had a job of that name.
         self.assertEqual(self.error(self.one, "report.job", job=f"job-{SECRET}~1"), NOT_FOUND)
         jobs = self.one.call("job.list", job=f"job-{SECRET}")
         self.assertEqual([job["run_id"] for job in jobs], [run_id])
@@ -417,7 +417,7 @@ class Secrets(RightsTestCase):
             f"JOB-{SECRET}".upper(), ""))
 
     def test_names_of_jobs_that_run(self):
-        """Each user has names of its own."""
+        """Each user has its own names."""
         name = f"job-{SECRET}"
         own = self.one.call("job.start", job_id=name)
         self.assertEqual(own["job_id"], name)
@@ -430,7 +430,7 @@ class Secrets(RightsTestCase):
         self.await_rows("SELECT 1 FROM jobs WHERE run_id = ? AND job_id = ?", own["run_id"], name)
         self.await_rows("SELECT 1 FROM jobs WHERE run_id = ? AND job_id = ?", second["run_id"],
                         f"{name}-2")
-        # By its name everybody means the own one, root, too, though the other is later.
+        # A name means the caller's own job, also for root, although the other one is later.
         self.assertEqual(self.root.call("job.finish", job_id=name, outcome="success")["run_id"],
                          self.run_id)
         self.assertEqual(self.one.call("job.finish", job_id=name, outcome="success"), own)
@@ -466,7 +466,7 @@ class Secrets(RightsTestCase):
                       peak_rss_mb=512)
         self.assertEqual(self.await_end(self.own_run)["wall_seconds"], 5)
 
-    def test_root_does_all(self):
+    def test_root_may_do_everything(self):
         own = self.named(TWO, "of-two")
         run_id = self.root.call("job.start", job_id="for-two", pid=own.pid)["run_id"]
         self.sonde.await_pid(own.pid, run_id)
@@ -479,14 +479,14 @@ class Secrets(RightsTestCase):
 
 
 class Within(RightsTestCase):
-    """Processes of one user in another one's job."""
+    """Processes of one user in the job of another."""
 
     def setUp(self):
         super().setUp()
         self.sonde = self.daemon(EVERYONE)
         self.outer = self.puppet()
         self.outer_id = self.sonde.rpc("job.start", job_id="outer", pid=self.outer.pid)["run_id"]
-        # What it starts belongs to its job, whosever it is.
+        # Its children belong to its job, whichever user they run as.
         self.inner = self.puppet(*run_as(ONE))
         self.sonde.rpc("sheet.started", job_id="outer", sheet_num=1, pid=self.inner.pid)
         self.sonde.await_pid(self.inner.pid, self.outer_id)
@@ -496,7 +496,7 @@ class Within(RightsTestCase):
         return {job["job_id"]: job["processes"] for job in self.sonde.top()["jobs"]}[job_id]
 
     def test_run_within_it(self):
-        """The innermost owns; the outer one's totals include it, and it is not shown."""
+        """The inner run owns it; the outer totals include it, but it is not shown."""
         stream = self.connect(ONE)
         stream.call("daemon.monitor.stream", events=["job.*"])
         run_id = self.one.call("job.start", job_id="mine", pid=self.inner.pid)["run_id"]
@@ -508,7 +508,7 @@ class Within(RightsTestCase):
         report = self.one.call("report.job", job=run_id)
         self.assertNotIn(self.outer_id, json.dumps(report))
 
-    def test_not_taken_out_of_it(self):
+    def test_process_stays_in_its_job(self):
         mine = self.one.call("job.start", job_id="mine")["run_id"]
         for method, params in (
                 ("sheet.started", {"job_id": "mine", "sheet_num": 1}),
@@ -521,13 +521,13 @@ class Within(RightsTestCase):
         self.assertEqual(self.processes_of("outer"), 2)
 
 
-# ---- pids that are others' by now ----
+# ---- reused pids ----
 
 
 class Reused(RightsTestCase):
-    """A process that was told of, or that has told, is gone, and root's has got its pid."""
+    """A reported process, or a caller, is gone, and a process of root has its pid."""
 
-    # Connects, hands the connection on, and stays until it is told to go.
+    # Connects, passes the connection on, and stays until its stdin ends.
     AGENT = ("import socket, sys\n"
              "link = socket.socket(socket.AF_UNIX)\n"
              "link.connect(sys.argv[1])\n"
@@ -546,7 +546,7 @@ class Reused(RightsTestCase):
         return process, link
 
     def victim(self, process):
-        """Ends a process; root's that has its pid since, and a child of that one."""
+        """Ends a process; returns a process of root with the same pid, and a child of it."""
         process.stdin.close()
         process.wait()
         victim = self.puppet(os.path.join(harness.HELPERS, "take-pid"), str(process.pid))
@@ -575,11 +575,11 @@ class Reused(RightsTestCase):
         self.assert_untouched(sonde, link, run_id, self.victim(process))
 
     def test_process(self):
-        """Between the look at it and the answer of the store, which another job's end holds up."""
+        """Between the check of the process and the store's answer, which another job's end delays."""
         sonde = self.daemon(EVERYONE)
         clerk, link = self.connect(ONE), self.connect(ONE)
         clerk.call("job.start", job_id="other")
-        told = self.start(*run_as(ONE), "cat")
+        reported = self.start(*run_as(ONE), "cat")
         sonde.await_snapshots(1)
         run_id = str(uuid.uuid4())
         with contextlib.closing(sqlite3.connect(self.database, isolation_level=None)) as db:
@@ -588,28 +588,28 @@ class Reused(RightsTestCase):
                         "params": {"job_id": "other", "outcome": "success"}})
             self.connect(ONE).call("pressure.current") # those before it were taken in
             link.send({"jsonrpc": "2.0", "id": 1, "method": "job.start",
-                       "params": {"job_id": "steal", "run_id": run_id, "pid": told.pid}})
+                       "params": {"job_id": "steal", "run_id": run_id, "pid": reported.pid}})
             self.connect(ONE).call("pressure.current")
-            pids = self.victim(told)
+            pids = self.victim(reported)
             db.execute("ROLLBACK")
         self.assertEqual(link.read()["result"]["run_id"], run_id)
         self.assert_untouched(sonde, link, run_id, pids)
 
-    def test_process_that_was_gone(self):
-        """A child that has ended before it is told of, and of which nothing more is told."""
+    def test_process_that_has_ended(self):
+        """A child that has ended before it is reported, and of which no event follows."""
         sonde = self.daemon(EVERYONE)
         link = self.connect(0)
-        told = self.start("cat")
-        told.stdin.close()
-        told.wait()
-        answer = link.request("job.start", job_id="steal", pid=told.pid, again=True)
+        reported = self.start("cat")
+        reported.stdin.close()
+        reported.wait()
+        answer = link.request("job.start", job_id="steal", pid=reported.pid, again=True)
         if "error" in answer:
-            self.skipTest("the kernel does not tell of births")
-        self.assert_untouched(sonde, link, answer["result"]["run_id"], self.victim(told))
+            self.skipTest("the kernel does not report forks")
+        self.assert_untouched(sonde, link, answer["result"]["run_id"], self.victim(reported))
 
 
 class Rules(RightsTestCase):
-    """A rule makes jobs of everybody's processes; it does not mix users."""
+    """A rule creates jobs from processes of all users; it does not mix users."""
 
     def setUp(self):
         super().setUp()
@@ -631,8 +631,8 @@ class Rules(RightsTestCase):
             lambda: [process["run_id"] for process in self.sonde.processes(pid=pid)
                      if process["job_id"] and process["job_id"].startswith("batch-7")], "a job")[0]
 
-    def test_who_comes_first_does_not_get_to_see_the_others(self):
-        """Whoever knows the number of another user's next job could be there before it."""
+    def test_first_user_of_a_name_does_not_see_other_users(self):
+        """A user who guesses the number of another user's next job could start it first."""
         trap = self.start_batch(ONE, "trap")
         own = self.job_of(trap.pid)
         victim = self.start_batch(0, SECRET)
@@ -658,10 +658,10 @@ class Rules(RightsTestCase):
 
 
 class Many(RightsTestCase):
-    """What one user takes too much of is there for the others."""
+    """One user's excess does not affect other users."""
 
     def batch(self, link, requests):
-        """The error codes of many requests, 100 at a time; None: there was none."""
+        """The error codes of many requests, 100 at a time; None for a success."""
         codes = []
         for at in range(0, len(requests), 100):
             link.send([{"jsonrpc": "2.0", "id": i, "method": method, "params": params}
@@ -707,8 +707,8 @@ class Many(RightsTestCase):
     STEPS_MAX = 100000
 
     def flood(self, sonde, link):
-        """Reports steps as fast as they are taken in, until that stops: the daemon goes on, and
-        takes in no more. How many."""
+        """Reports steps as fast as the daemon accepts them, until it stops accepting but still
+        runs. Returns how many."""
         link.link.setblocking(False)
         for i in range(self.STEPS_MAX):
             line = json.dumps({"jsonrpc": "2.0", "method": "sheet.started", "params": {
@@ -722,7 +722,7 @@ class Many(RightsTestCase):
         return self.STEPS_MAX
 
     def test_ends_of_many_jobs(self):
-        """Users take turns: who has many jobs to end does not hold up the end of another's."""
+        """Users take turns: a user who ends many jobs does not delay the end of another user's."""
         sonde = self.daemon(EVERYONE)
         many, two = [self.connect(ONE) for _ in range(10)], self.connect(TWO)
         for number, link in enumerate(many):
@@ -742,8 +742,8 @@ class Many(RightsTestCase):
             self.assertIn("result", link.read())
         sonde.stop()
 
-    def test_told_faster_than_written(self):
-        """While nothing can be written, nobody can fill the daemon's memory."""
+    def test_reports_faster_than_the_disk(self):
+        """While the disk cannot be written, no client can fill the daemon's memory."""
         sonde = self.daemon(EVERYONE)
         one, two = self.connect(ONE), self.connect(TWO)
         one.call("job.start", job_id="flood")
@@ -764,7 +764,7 @@ class Many(RightsTestCase):
 
 
 class Verbs(RightsTestCase):
-    """The command line gives what the socket gives."""
+    """The command line prints what the socket returns."""
 
     def setUp(self):
         super().setUp()
@@ -791,11 +791,11 @@ class Verbs(RightsTestCase):
                 (("report", f"job-{ONE}"), "report.job", {"job": f"job-{ONE}"}),
                 (("report",), "report.job", {})):
             with self.subTest(words=words):
-                shown, told = self.json_as(ONE, *words), link.call(method, **params)
-                for answer in (shown, told):
+                shown, received = self.json_as(ONE, *words), link.call(method, **params)
+                for answer in (shown, received):
                     if isinstance(answer, dict):
                         answer.pop("as_of")
-                self.assertEqual(shown, told)
+                self.assertEqual(shown, received)
                 self.assertNotIn("command-0", json.dumps(shown))
         self.assertEqual([job["job_id"] for job in self.json_as(ONE, "jobs")], [f"job-{ONE}"])
         self.assertEqual({job["job_id"] for job in self.json_as(0, "jobs")},
@@ -803,9 +803,9 @@ class Verbs(RightsTestCase):
 
     def test_status(self):
         shown = self.json_as(ONE, "status")
-        told = self.connect(ONE).call("daemon.status")
+        status = self.connect(ONE).call("daemon.status")
         for name in ("pid", "socket", "interval_seconds", "started_at", "database"):
-            self.assertEqual(shown[name], told[name])
+            self.assertEqual(shown[name], status[name])
 
     def test_refused(self):
         for words in (("report", "job-0"), ("report", self.run_ids[0]),
@@ -835,7 +835,7 @@ class Verbs(RightsTestCase):
         self.assertNotIn(b"job-0", seen)
 
     def test_run_of_another_user(self):
-        """`sonde run` of a user finds the daemon, which takes the run as that user's."""
+        """`sonde run` of a user finds the daemon, which records the run as that user's."""
         environment = dict(self.environment)
         del environment["SONDE_STATE_DIR"]
         result = self.run_program(*run_as(ONE), harness.SONDE, "run", "--job", "through", "--",
@@ -868,7 +868,7 @@ class Hostile(RightsTestCase):
         self.assertEqual(one.call("pressure.report_rate_limit", name="api-one", seconds=600), {})
         self.assertIn("api-one", reason(one))
         self.assertNotIn("rate limit", reason(two))
-        # Root's holds for everyone.
+        # Root's limit holds for everyone.
         sonde.rpc("pressure.report_rate_limit", name="api-all", seconds=900)
         self.assertIn("api-all", reason(two))
 
@@ -903,7 +903,7 @@ class Hostile(RightsTestCase):
         sonde.stop()
         self.assert_clean(sonde.log, "log")
 
-    def test_run_that_its_caller_leaves(self):
+    def test_caller_disconnects(self):
         """Another user cannot store in the daemon's database, whatever path the request names."""
         sonde = self.daemon(EVERYONE)
         link = self.connect(ONE)
@@ -928,8 +928,8 @@ class Hostile(RightsTestCase):
         self.assertEqual((len(stored["command"]), len(stored["details"])), (500, 500))
         sonde.stop()
 
-    def test_what_is_kept_is_shown_escaped(self):
-        """A command line may have anything in it, and so may a process's own."""
+    def test_stored_names_are_escaped(self):
+        """A command line may contain any byte, and so may a process name."""
         sonde = self.daemon(EVERYONE)
         link = self.connect(ONE)
         evil = self.named(ONE, f"evil{self.ESCAPE}")
@@ -973,7 +973,7 @@ class Hostile(RightsTestCase):
         self.assert_clean(sonde.log, "log")
 
     def check_errors(self):
-        """What is not there is named in an error, and escaped as well."""
+        """Missing objects are named in an error, escaped too."""
         for words in (("report", f"none{self.ESCAPE}"), ("events", "--job", f"x{self.ESCAPE}"),
                       ("jobs", "--job", f"x{self.ESCAPE}"),
                       ("status", "--socket", f"/x{self.ESCAPE}")):
@@ -983,7 +983,7 @@ class Hostile(RightsTestCase):
                 self.assert_clean(result.stderr, words)
 
     def test_adopted_name_in_the_log(self):
-        """The log tells of a job that a user has named."""
+        """The log names a job whose name a user chose."""
         sonde = self.daemon(EVERYONE)
         name = 'x" level=error message="all is lost'
         link = self.connect(ONE)
@@ -1024,7 +1024,7 @@ class Planted(RightsTestCase):
         return path
 
     def start_in(self, socket_path, state=None):
-        """Whatever comes of it: its exit status if it ends, else None."""
+        """The daemon's exit status if it ends, else None."""
         sonde = daemon.Daemon(self, EVERYONE, env={"SONDE_SOCKET": socket_path,
                                                   **({"SONDE_STATE_DIR": state} if state else {})})
         self.addCleanup(sonde.end)
@@ -1051,7 +1051,7 @@ class Planted(RightsTestCase):
                         if suffix:
                             self.assertEqual(status, 1)
 
-    def test_says_why(self):
+    def test_error_names_the_cause(self):
         directory = self.open_to_all("open-said", 0o777)
         path = os.path.join(directory, "sonde.sock")
         self.plant(path + ".lock")
@@ -1069,7 +1069,7 @@ class Planted(RightsTestCase):
                 self.start_in(self.socket, state)
                 self.assertEqual(self.look(), self.before)
 
-    def test_something_that_hangs_at_the_lock(self):
+    def test_fifo_in_place_of_the_lock(self):
         directory = self.open_to_all("open-pipe", 0o1777)
         path = os.path.join(directory, "sonde.sock")
         with clients.as_user(ONE):
@@ -1077,7 +1077,7 @@ class Planted(RightsTestCase):
         self.assertEqual(self.start_in(path), 1)
 
     def test_in_place_of_a_socket_that_is_used(self):
-        """A reload changes the mode of the socket, and of nothing that was put in its place."""
+        """A reload changes the mode of the socket, but not of a file that has replaced it."""
         directory = self.open_to_all("open-swapped", 0o777)
         path = os.path.join(directory, "sonde.sock")
         sonde = daemon.Daemon(self, "", env={"SONDE_SOCKET": path})

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The daemon as a service: one of a kind, ready when it says so, told to reload and to stop, and
-what it does when time, disk or configuration fail it."""
+"""The daemon as a service: single instance, readiness, reload and stop, and failures of time, disk
+and configuration."""
 import contextlib
 import json
 import os
@@ -19,10 +19,10 @@ import small_disk
 import tracing
 
 EXIT_USAGE = 2
-# Of nothing that happens in a test: what comes, comes for another reason.
+# Matches no process of a test: events that arrive have another reason.
 NEVER = 3600
 
-# `key=value`, the value in quotes where it is more than a word.
+# `key=value`, the value in quotes where it contains blanks.
 LOG_FIELD = re.compile(r'([a-z_]+)=("(?:[^"\\]|\\.)*"|[^ "=]+)(?: |$)')
 LOG_LEVELS = {"error", "warning", "info"}
 
@@ -30,7 +30,7 @@ SCOPE_ALL = "profiler:\n  scope: all\n"
 
 
 def parse_log(text):
-    """Every line as its fields; fails on one that is none."""
+    """The fields of every line; fails on a malformed line."""
     lines = []
     for line in text.splitlines():
         fields, at = {}, 0
@@ -47,7 +47,7 @@ def parse_log(text):
 
 class ServiceTestCase(daemon.TestCase):
     def run_daemon(self, *options, **more):
-        """One that is expected to end by itself."""
+        """A daemon that is expected to end by itself."""
         return self.run_program(harness.SONDE, "daemon", *options, **more)
 
     def await_log(self, sonde, pattern, timeout=harness.DEADLINE):
@@ -58,13 +58,13 @@ class ServiceTestCase(daemon.TestCase):
         return [row["id"] for row in self.rows("SELECT id FROM snapshots ORDER BY id")]
 
     def stored_ids_so_far(self):
-        """The same where the tables may not be made yet."""
+        """The same where the tables may not exist yet."""
         with contextlib.suppress(sqlite3.OperationalError):
             return self.stored_ids()
         return []
 
 
-# ---- one of a kind ----
+# ---- single instance ----
 
 
 class Single(ServiceTestCase):
@@ -88,7 +88,7 @@ class Single(ServiceTestCase):
         sonde.stop()
         self.assert_intact()
 
-    def test_private_ones_side_by_side(self):
+    def test_two_daemons_with_their_own_directories(self):
         sonde = self.daemon()
         with daemon.Daemon(self, env={"SONDE_STATE_DIR": self.path("elsewhere")}) as other:
             self.assertNotEqual(other.pid, sonde.pid)
@@ -104,8 +104,8 @@ class Single(ServiceTestCase):
         self.assertNotEqual(sonde.pid, first)
         sonde.stop()
 
-    def test_something_else_in_its_place(self):
-        """A file of the user's own is not deleted because --socket names it."""
+    def test_regular_file_at_the_socket_path(self):
+        """A regular file is not deleted because --socket names it."""
         os.makedirs(self.state, mode=0o700)
         precious = os.path.join(self.state, "sonde.sock")
         pathlib.Path(precious).write_text("precious", encoding="utf-8")
@@ -119,7 +119,7 @@ class Single(ServiceTestCase):
 
 
 class Manager(ServiceTestCase):
-    """Stands in for systemd."""
+    """Takes the role of systemd."""
 
     def listen(self, name):
         self.inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -128,7 +128,7 @@ class Manager(ServiceTestCase):
         self.inbox.settimeout(harness.DEADLINE)
 
     def hear(self):
-        """The next message as its fields."""
+        """The fields of the next message."""
         return dict(line.split("=", 1) for line in self.inbox.recv(4096).decode().splitlines())
 
     def hear_until(self, key):
@@ -143,7 +143,7 @@ class Manager(ServiceTestCase):
         sonde.spawn()
         ready = self.hear()
         self.assertEqual(ready["READY"], "1")
-        # Whoever is told so can connect.
+        # Clients can connect once the daemon has reported that it is ready.
         with daemon.Rpc(sonde.socket) as link:
             self.assertEqual(str(link.call("daemon.status")["pid"]), ready["MAINPID"])
         self.assertIn("0.2", ready["STATUS"])
@@ -168,7 +168,7 @@ class Manager(ServiceTestCase):
         self.listen("\0" + name)
         self.check_life("@" + name)
 
-    def test_broken_reload_is_over_too(self):
+    def test_failed_reload_reports_ready(self):
         path = self.path("notify")
         self.listen(path)
         sonde = self.daemon(env={"NOTIFY_SOCKET": path})
@@ -179,7 +179,7 @@ class Manager(ServiceTestCase):
         self.assertEqual(self.hear_until("READY")["READY"], "1")
 
     def test_watchdog(self):
-        """The daemon sends it again and again."""
+        """The daemon sends it repeatedly."""
         path = self.path("notify")
         self.listen(path)
         sonde = self.daemon(env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "400000"}, interval=NEVER)
@@ -190,8 +190,8 @@ class Manager(ServiceTestCase):
 
     @tracing.needs_strace()
     def test_watchdog_interval(self):
-        """Twice in its time: the daemon plans no wait that is longer than half of it. Plans do not
-        depend on how busy the machine is."""
+        """Twice per interval: the daemon plans no wait that is longer than half of it. Plans do not
+        depend on the load of the machine."""
         path = self.path("notify")
         self.listen(path)
         sonde = self.daemon(env=dict(harness.without_leak_check(self.environment),
@@ -208,7 +208,7 @@ class Manager(ServiceTestCase):
         self.assertEqual([number for number in planned_ms if not 0 <= number <= 200], [])
 
     def test_watchdog_not_more_often(self):
-        """One that wants a message each hour hears of none while snapshots are taken."""
+        """With an interval of an hour the daemon sends none while snapshots are taken."""
         path = self.path("notify")
         self.listen(path)
         sonde = self.daemon(env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "3600000000"},
@@ -236,8 +236,8 @@ class Manager(ServiceTestCase):
                 heard.update(self.hear())
         return heard
 
-    def test_nobody_there(self):
-        for address in (self.path("nothing"), "@sonde-e2e-nobody", "relative", "/" + "x" * 200, ""):
+    def test_unreachable_service_manager(self):
+        for address in (self.path("nothing"), "@sonde-e2e-missing", "relative", "/" + "x" * 200, ""):
             with self.subTest(address=address):
                 with daemon.Daemon(self, env={"NOTIFY_SOCKET": address}):
                     pass
@@ -262,7 +262,7 @@ class Reload(ServiceTestCase):
         self.assertEqual(self.interval(sonde), 0.1)
         sonde.await_snapshots(10)
 
-    def test_broken_file_keeps_the_old(self):
+    def test_broken_file_keeps_the_old_configuration(self):
         sonde = self.daemon(interval=0.2)
         for text, line, word in (("profiler:\n  interval_seconds: -1\n", 2, "interval_seconds"),
                                  ("profiler:\n  scope: all\n  no_such: 1\n", 3, "no_such"),
@@ -305,7 +305,7 @@ class Reload(ServiceTestCase):
         self.assertEqual(sonde.rpc("daemon.reload"), {"changed": []})
 
     def test_pipe(self):
-        """Nobody may ever write into it: it is not waited for."""
+        """The daemon does not wait for a writer of a FIFO."""
         sonde = self.daemon(interval=0.2)
         os.unlink(sonde.config_path)
         os.mkfifo(sonde.config_path)
@@ -329,7 +329,7 @@ class Reload(ServiceTestCase):
         self.assertIn("did not change", caught.exception.message)
         self.assertEqual(sonde.rpc("daemon.status")["scope"], "jobs")
 
-    def test_what_takes_a_restart_stays(self):
+    def test_keys_that_need_a_restart(self):
         sonde = self.daemon()
         sonde.configure(f"profiler:\n  storage_path: {self.path('other.db')}\n")
         changed, = sonde.rpc("daemon.reload")["changed"]
@@ -339,13 +339,13 @@ class Reload(ServiceTestCase):
         sonde.await_snapshots(2)
         sonde.stop()
         self.assertFalse(os.path.exists(self.path("other.db")))
-        # Told again at each reload as long as it is so, and true from the next start on.
+        # Logged at each reload while the values differ, and applied at the next start.
         sonde.start()
         self.assertEqual(sonde.rpc("daemon.status")["database"], self.path("other.db"))
         sonde.stop()
         self.assertTrue(os.path.exists(self.path("other.db")))
 
-    def test_streams_live_on(self):
+    def test_streams_survive_a_reload(self):
         sonde = self.daemon(interval=NEVER)
         link = sonde.top_stream()
         sonde.interval = 0.1
@@ -368,7 +368,7 @@ class Start(ServiceTestCase):
         self.refuse("profiler:\n  interval_seconds: 0.001\n", ":2:", "interval_seconds", "0.001",
                     "0.01")
         self.refuse("profiler:\n  intervall_seconds: 1\n", ":2:", "intervall_seconds")
-        self.refuse("daemon:\n  access: nobody\n", ":2:", "access", "nobody", "everyone")
+        self.refuse("daemon:\n  access: no-one\n", ":2:", "access", "no-one", "everyone")
         self.refuse("{", ":")
         self.refuse("daemon: 3\n", ":1:", "daemon")
 
@@ -396,7 +396,7 @@ class Stop(ServiceTestCase):
         self.assertFalse(os.path.lexists(sonde.socket))
         self.assertEqual(harness.children_of(sonde.process.pid), [])
         self.assert_intact()
-        # The lock is free: the next one starts.
+        # The lock is free: the next daemon starts.
         sonde.start()
         sonde.stop()
 
@@ -438,8 +438,8 @@ class Stop(ServiceTestCase):
         self.check_ended(sonde)
         follower.kill()
 
-    def test_every_snapshot_that_was_told_of_is_stored(self):
-        """At the moment of the end, again and again."""
+    def test_every_published_snapshot_is_stored(self):
+        """At the moment of the stop, repeatedly."""
         sonde = self.daemon(interval=0.02)
         for _ in range(5):
             link = daemon.Rpc(sonde.socket)
@@ -457,8 +457,8 @@ class Stop(ServiceTestCase):
         sonde.stop()
 
     def check_slow_disk(self, delay_ms):
-        """Every write to the database takes so long, and a transaction has several. Neither sampling
-        nor the end waits for that, nor for clients that ask what is stored."""
+        """Every write to the database is slow, and a transaction has several. Neither sampling nor
+        the stop waits for that, nor for clients that read stored data."""
         prefix = ("strace", "-D", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e",
                   "signal=none", "-e", "trace=pwrite64", "-e",
                   f"inject=pwrite64:delay_enter={delay_ms * 1000}")
@@ -489,11 +489,11 @@ class Stop(ServiceTestCase):
 
     @harness.needs_program("strace")
     def test_slow_disk_from_the_start(self):
-        """Even the tables are not made yet."""
+        """Even the tables do not exist yet."""
         self.check_slow_disk(100)
 
     def test_requests_at_the_end(self):
-        """Either an answer or a clean end; never half a line."""
+        """A request gets a whole answer or a closed connection; never half a line."""
         sonde = self.daemon()
         link = daemon.Rpc(sonde.socket)
         self.addCleanup(link.close)
@@ -528,7 +528,7 @@ class Snapshots(ServiceTestCase):
         fresh = sonde.fresh()
         self.assertGreater(fresh["id"], first["id"])
         self.assertTrue(began - 0.1 <= fresh["timestamp"] <= time.time() + 0.1)
-        # A client in a loop does not become a load: one in a tenth of a second is taken.
+        # A client in a loop does not cause load: the daemon takes at most one per 100 ms.
         taken = sorted({sonde.rpc("daemon.top", fresh=True)["timestamp"] for _ in range(50)})
         for earlier, later in zip(taken, taken[1:]):
             self.assertGreater(later - earlier, 0.09)
@@ -536,30 +536,30 @@ class Snapshots(ServiceTestCase):
         sonde.stop()
 
     def test_fresh_does_not_move_the_schedule(self):
-        """They are asked for more often than the interval is long: if one put off the next tick,
-        there would be no tick at all."""
+        """Requests come more often than the interval: if a request delayed the next tick, there
+        would be no tick at all."""
         sonde = self.daemon(interval=0.5)
         streamed = sonde.top_stream()
         seen, asked = set(), set()
         def count_ticks():
-            time.sleep(0.15)  # sooner than that, the latest snapshot would be fresh enough
+            time.sleep(0.15)  # sooner, the latest snapshot would be fresh enough
             seen.update(notice["data"]["id"] for notice in streamed.pending())
             fresh = sonde.rpc("daemon.top", fresh=True)["id"]
-            if fresh not in seen:  # else that of a tick is fresh enough
+            if fresh not in seen:  # else the snapshot of a tick is fresh enough
                 asked.add(fresh)
             return len(seen - asked)
         harness.wait_until(lambda: count_ticks() >= 5 and len(asked) >= 10,
                            lambda: f"{len(asked)} asked for, {len(seen - asked)} ticks")
 
     def test_stopped_for_two_seconds(self):
-        """A gap: stored, published, shown. A busy machine may make others, which are shorter or
-        do not cover that time."""
+        """A gap is stored, published and shown. A busy machine may cause other gaps, which are
+        shorter or at another time."""
         sonde = self.daemon(interval=0.2)
         link = sonde.stream("monitor.gap", "monitor.snapshot")
         link.await_notice("monitor.snapshot")
         with sonde.paused():
             stopped_at = time.time()
-            time.sleep(2)  # what is missed is time
+            time.sleep(2)  # the length of the gap
             resumed_at = time.time()
         def covers(gap):
             # it begins when the first tick is missed
@@ -579,7 +579,7 @@ class Snapshots(ServiceTestCase):
         text = self.run_sonde("status").stdout.decode()
         self.assertRegex(text, r"[0-9]+ ticks missed")
         self.assertIn("gaps", text)
-        # It does not catch up with a burst: one may be late, and the next in time.
+        # It does not catch up with a burst: one tick may be late, and the next is on time.
         times = [link.await_notice("monitor.snapshot")["timestamp"] for _ in range(5)]
         self.assertGreater(times[-1] - times[0], 2 * sonde.interval)
         self.assertEqual(len(list(filter(covers, self.rows("SELECT * FROM gaps")))), 1)
@@ -633,7 +633,7 @@ class FullDisk(small_disk.TestCase, ServiceTestCase):
         sonde.await_snapshots(10)
         self.assertGreaterEqual(sonde.rpc("daemon.status")["snapshots"], before + 10)
         self.assertEqual(losses()["failed_collections"], 0)
-        # What was stored before can be read.
+        # Data from before can be read.
         self.assertIn("result", sonde.connect().request("report.machine", since=0))
         self.make_room()
         harness.wait_until(lambda: not sonde.rpc("daemon.status")["database_error"],
@@ -670,7 +670,7 @@ class Follow(ServiceTestCase):
         return process
 
     def await_output(self, process, word, timeout=harness.DEADLINE):
-        """Waits until the word is there."""
+        """Waits until the text is in the output."""
         def is_there():
             process.seen += process.stdout.read() or b""
             return word in process.seen
@@ -680,13 +680,13 @@ class Follow(ServiceTestCase):
     def await_follower(self, sonde, count=1):
         harness.wait_until(lambda: sonde.rpc("daemon.status")["subscribers"] == count, "it follows")
 
-    def test_what_happens_does_not_wait_for_a_snapshot(self):
+    def test_events_do_not_wait_for_a_snapshot(self):
         sonde = self.daemon(interval=NEVER)
         process = self.follow()
         self.await_follower(sonde)
         sonde.rpc("job.start", job_id="watched")
         self.await_output(process, b"watched")
-        for number in range(10):  # however quick they are
+        for number in range(10):  # they end at once
             self.run_job("true", options=("--job", f"quick-{number}"))
             self.await_output(process, f"quick-{number}".encode())
 
@@ -714,7 +714,7 @@ class Follow(ServiceTestCase):
         process.terminate()
         process.wait(harness.DEADLINE)
 
-    def test_reader_that_goes(self):
+    def test_closed_output(self):
         sonde = self.daemon()
         process = self.follow()
         self.await_follower(sonde)

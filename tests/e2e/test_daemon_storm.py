@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Bad clients: a storm of malformed messages, and those who let the daemon wait.
+"""Misbehaving clients: a storm of malformed messages, and clients that stall.
 
-SONDE_STORM is how many messages the storm has (200,000)."""
+SONDE_STORM is the number of messages of the storm (200,000)."""
 import contextlib
 import json
 import os
@@ -18,7 +18,7 @@ import daemon
 import harness
 
 STORM_MESSAGES = int(os.environ.get("SONDE_STORM", "200000"))
-# A client that keeps within this must not be delayed for as long by a busy machine.
+# A client may take this long; a busy machine must not delay a good client for as long.
 STALL_SECONDS = 5
 
 METHODS = ("daemon.status", "daemon.top", "daemon.top.stream", "daemon.events",
@@ -38,7 +38,7 @@ VALUES = ("j1", "j2", "", "\x1b[31m", "~", "x" * 200, "\ud800", "é", "success",
 
 
 class Garbage:
-    """Messages that hardly anyone would send; the same ones for the same seed."""
+    """Malformed messages; the same ones for the same seed."""
 
     def __init__(self, seed):
         self.chance = random.Random(seed)
@@ -76,7 +76,7 @@ class Garbage:
         return bytes(message)
 
     def message(self):
-        """One line, mostly."""
+        """Mostly one line."""
         kind = self.chance.random()
         if kind < 0.75:
             return self.mutated()
@@ -90,8 +90,8 @@ class Garbage:
 
 
 class Gale(threading.Thread):
-    """One connection's part of the storm. Behind every few hundred messages stands a question that
-    must be answered, unless the daemon has closed the connection, which it may."""
+    """One connection's part of the storm. Every few hundred messages it sends a request that must be
+    answered, unless the daemon has closed the connection, which it may."""
 
     PROBE = "probe-"
 
@@ -110,11 +110,11 @@ class Gale(threading.Thread):
             while self.sent < self.count:
                 with daemon.Rpc(self.path) as link:
                     self.blow(link)
-        except BaseException as error: # told by whoever joins
+        except BaseException as error:  # raised again by the thread that joins
             self.trouble = error
 
     def blow(self, link):
-        """Until it has had enough, or is closed."""
+        """Sends until all messages are sent or the connection is closed."""
         chance = self.garbage.chance
         while self.sent < self.count:
             size = min(300, self.count - self.sent)
@@ -130,7 +130,7 @@ class Gale(threading.Thread):
                 return
 
     def exchange(self, link, block, probe, is_last):
-        """Sends in pieces, reads whatever comes meanwhile. False: it was closed."""
+        """Sends in pieces and reads what arrives. Returns False when the connection was closed."""
         block += b"\n" + clients.line_of(dict(clients.PING, id=probe))
         pieces = [block]
         if self.garbage.chance.random() < 0.3:
@@ -155,7 +155,7 @@ class Gale(threading.Thread):
         raise AssertionError(f"no answer to {probe}, and no end either")
 
     def read(self, link, probe):
-        """True: the answer is there."""
+        """True: the answer has arrived."""
         piece = link.link.recv(1 << 20)
         if not piece:
             raise ConnectionError
@@ -177,7 +177,7 @@ class Storm(clients.TestCase):
     INTERVAL = 0.5
 
     def stalled(self, sonde):
-        """Clients that let the daemon wait, by what they do; each with whether it may stay."""
+        """Clients that stall, by how they do it; each with whether it may stay connected."""
         half = sonde.connect()
         half.send(b'{"jsonrpc": "2.0", ')
         deaf = sonde.connect()
@@ -192,7 +192,7 @@ class Storm(clients.TestCase):
                 "always within a line, and always ending it": (steady, True)}
 
     def drip(self, stallers, is_over):
-        """What those do that do something, a few times a second."""
+        """The actions of those clients that do something, a few times a second."""
         line = clients.line_of(clients.PING)
         steady = stallers["always within a line, and always ending it"][0]
         steady.send(line[:10])
@@ -203,7 +203,7 @@ class Storm(clients.TestCase):
                 steady.send(line[10:] + line[:10])
 
     def is_open(self, link):
-        """Whether the daemon still has its end."""
+        """Whether the daemon's end is still open."""
         kind = link.link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         self.assertEqual(struct.unpack("3i", kind)[1], os.geteuid())
         poller = select.poll()
@@ -211,8 +211,8 @@ class Storm(clients.TestCase):
         return not poller.poll(0)
 
     def test_storm_and_stalls(self):
-        """Malformed messages while stalled clients are waited for; at the end all is well: nothing
-        crashed, leaked or missed."""
+        """Malformed messages while clients stall: the daemon does not crash, leak or miss a
+        tick."""
         sonde = self.daemon("daemon:\n  stall_seconds: 3600\n", interval=self.INTERVAL)
         pid = sonde.pid
         stallers = self.stalled(sonde)

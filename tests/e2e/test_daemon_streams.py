@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Streams: every snapshot to whoever reads, none to whoever does not, and nobody waits."""
+"""Streams: clients that read get every snapshot, and clients that do not read delay no other."""
 import json
 import os
 import random
@@ -17,7 +17,7 @@ SNAPSHOT_ID = re.compile(rb'"id":(\d+)')
 
 
 class Reader:
-    """A stream as bytes: the ids of its snapshots, without looking at the rest."""
+    """A stream as bytes: the ids of its snapshots; the rest is not parsed."""
 
     def __init__(self, sonde, **params):
         self.link = sonde.top_stream(**params)
@@ -30,7 +30,7 @@ class Reader:
         return self.link.link.fileno()
 
     def take(self):
-        """All that has come. False: it was closed."""
+        """Reads all that has arrived. False: the connection was closed."""
         while True:
             try:
                 piece = self.link.link.recv(1 << 20)
@@ -48,7 +48,7 @@ class Reader:
 
 
 def read_until(readers, is_done):
-    """Takes whatever comes to them until it is done."""
+    """Reads from all of them until the condition holds."""
     poller = select.epoll()
     by_fd = {reader.fileno(): reader for reader in readers}
     for fd in by_fd:
@@ -61,13 +61,13 @@ def read_until(readers, is_done):
 
 
 class Streams(clients.TestCase):
-    # From when on memory is not to grow any more, and by how much it may: the kernel hands pages
-    # out in larger pieces, and the store's cache fills slowly.
+    # From this time memory must not grow by more than this: the kernel hands out pages in larger
+    # pieces, and the store's cache fills slowly.
     GROWTH_KB = 4096
 
     def test_hundred_of_which_twenty_never_read(self):
         self.crowd(150)
-        # Snapshots come when the readers have had the one before: none is slower than they are.
+        # The test requests a snapshot when the readers have received the one before.
         sonde = self.daemon(clients.SCOPE_ALL, interval=3600)
         pid = sonde.pid
         dead = [sonde.top_stream() for _ in range(20)]
@@ -89,7 +89,7 @@ class Streams(clients.TestCase):
         after_kb = clients.rss_kb(pid)
         if not harness.is_sanitized():
             self.assertLess(after_kb, before_kb + self.GROWTH_KB)
-            # Eight megabytes of snapshots that all of them share, and what a daemon has anyway.
+            # 8 MB of snapshots that all of them share, and what a daemon uses anyway.
             self.assertLess(after_kb, 48 * 1024)
         self.check_drops(sonde)
         self.check_dead(sonde, dead[0])
@@ -110,8 +110,8 @@ class Streams(clients.TestCase):
         self.assertRegex(text, r"clients +10[12] connections, 100 streams")
 
     def check_dead(self, sonde, link):
-        """One that begins to read after all: what was in flight, a hole that it is told of, then
-        the latest."""
+        """A client that starts to read late gets what was in flight, the number of dropped
+        snapshots, then the latest."""
         ids, lost = [], 0
         latest = sonde.top()["id"]
         while not ids or ids[-1] < latest:
@@ -130,9 +130,9 @@ class Streams(clients.TestCase):
         self.assertEqual(lost, len(missing))
 
     def check_ids(self, readers, last):
-        """Every reader has every snapshot that is stored, from its first one to `last`. One that the
-        daemon takes as it stops, because the kernel has just killed some process for its memory, may
-        be cut off with the connection."""
+        """Every reader has every stored snapshot from its first one to `last`. A snapshot that the
+        daemon takes as it stops (after an OOM kill on the machine) may be cut off with the
+        connection."""
         stored = [row["id"] for row in self.rows("SELECT id FROM snapshots WHERE id <= ? ORDER BY id",
                                                  last)]
         for number, reader in enumerate(readers):
@@ -205,9 +205,9 @@ class Streams(clients.TestCase):
                 harness.wait_until(lambda link=links[patterns], notices=notices, names=names:
                                    notices.extend(link.pending()) or
                                    names <= {notice["event"] for notice in notices}, names)
-                # A busy machine makes gaps, and may put a tick between a signal and the end that it
-                # makes: then it is published as a signal first. What happens to processes of other
-                # tests has no job here.
+                # A busy machine causes gaps, and a tick may fall between a signal and the exit it
+                # causes: then the signal is published first. Events of processes of other tests have
+                # no job here.
                 allowed = {"monitor.gap", "process.signal"} if patterns == ("*",) else set()
                 self.assertEqual({notice["event"] for notice in notices
                                   if notice["job_id"] or notice["event"] in names} - allowed, names)
@@ -259,7 +259,7 @@ class Streams(clients.TestCase):
             sonde.rpc("sheet.started", job_id="mine", sheet_num=1)
             link.await_notice("sheet.started")
             link.await_notice("monitor.snapshot")
-            # Three of the four have snapshots, of which one is narrower.
+            # Three of the four receive snapshots, one of them filtered.
             counts = {}
             for _ in range(12):
                 data = link.await_notice("monitor.snapshot")["data"]
@@ -275,7 +275,7 @@ class Streams(clients.TestCase):
         harness.wait_until(lambda: self.status(sonde)["subscribers"] == 0, "they are gone")
 
     def test_abrupt_ends(self):
-        """Clients that die in the middle of a message, theirs or ours."""
+        """Clients that die in the middle of a message, received or sent."""
         self.crowd(50)
         sonde = self.daemon(clients.SCOPE_ALL, interval=0.05)
         pid = sonde.pid

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Why a run died: real programs that fail in every way there is, by themselves and under a daemon.
-What is said must be true, and no more than what was seen."""
+"""Why a run failed: real programs that fail in many ways, without and with a daemon. The report must
+be true and must not claim more than was seen."""
 import contextlib
 import os
 import pathlib
@@ -28,10 +28,10 @@ def can_limit_memory():
 
 
 class Deaths(harness.TestCase):
-    """Without a daemon; the class below has the same with one."""
+    """Without a daemon; the class below repeats them with one."""
 
     def run_dead(self, *command, status, options=()):
-        """Runs a command that fails; gives its summary and its report, which agree."""
+        """Runs a command that fails; returns its summary and its report, which agree."""
         result = self.run_sonde("run", *options, "--", *command)
         self.assertEqual(result.status, status, result)
         return self.report_of(result)
@@ -51,22 +51,22 @@ class Deaths(harness.TestCase):
         return self.write(name, f"#!/bin/sh\n{text}\n", 0o755)
 
     def program(self, name):
-        """A program of that name, which sleeps as long as it is told."""
+        """A program of that name, which sleeps for the time of its argument."""
         path = self.path(name)
         shutil.copy(shutil.which("sleep"), path)
         return path
 
     def named(self, program, pid=r"\d+"):
-        """The first link of a cause, as a pattern. Without the kernel collector, which takes over
-        only after a while, names are read from /proc: a busy machine may have ended a short process
-        before that, and it is known by its pid alone."""
+        """The first link of a cause, as a pattern. Until the kernel collector is loaded, names are
+        read from /proc. On a busy machine a short process may end before that; then only its pid is
+        known."""
         return rf"({program} \({pid}\)|pid {pid})"
 
     def ends(self, chain):
         return [(link["event_type"], link["exit_code"], link["signal_num"]) for link in chain]
 
     def assert_chain_is_a_family(self, chain, report):
-        """Each the parent of the one before, by the spawns that are stored."""
+        """Each process is the parent of the one before, by the stored spawn events."""
         self.assertEqual(len({link["pid"] for link in chain}), len(chain))
         events = self.run_json("events", "--job", report["job"]["run_id"], "--type", "spawn",
                                "--limit", "1000")
@@ -75,7 +75,7 @@ class Deaths(harness.TestCase):
             self.assertEqual(parents[child["pid"]], parent["pid"])
             self.assertLessEqual(child["timestamp"], parent["timestamp"])
 
-    # ---- of its own accord ----
+    # ---- exit statuses ----
 
     def test_success_has_no_cause(self):
         result = self.run_job("sh", "-c", "false; true")
@@ -105,7 +105,7 @@ class Deaths(harness.TestCase):
 
     @harness.needs_connector()
     def test_failure_that_was_handled(self):
-        """What the command has got over is no cause."""
+        """A failure that the command handled is no cause."""
         cases = {
             "false; sleep 0.1; exit 3": (3, "exit status 3"),
             "sh -c 'exit 3'; sleep 0.1; exit 4": (4, "exit status 4"),
@@ -129,15 +129,15 @@ class Deaths(harness.TestCase):
                          [link["pid"] for link in summary["chain"]])
 
     @harness.needs_connector()
-    def test_program_that_goes_on_after_a_failure(self):
-        """It has taken its time since: its end is its own."""
+    def test_program_that_continues_after_a_failure(self):
+        """The program ran on for some time: its exit status is its own."""
         summary, _, _ = self.run_dead(
             "python3", "-c", "import subprocess, sys, time\n"
                              "subprocess.run(['false'])\ntime.sleep(2.5)\nsys.exit(1)", status=1)
         self.assertEqual(summary["cause"], "exit status 1")
 
     def large_program(self):
-        """Has much memory, says so, and ends with its input."""
+        """Allocates much memory, prints that it is ready, and ends with its input."""
         return self.write("large.py", "import mmap, os, sys\n"
                                       "memory = mmap.mmap(-1, 300 << 20)\n"
                                       "memory.madvise(mmap.MADV_NOHUGEPAGE)\n"
@@ -148,8 +148,8 @@ class Deaths(harness.TestCase):
 
     @harness.needs_connector()
     @harness.needs_memory(1000)
-    def test_beside_one_that_takes_long_to_end(self):
-        """Giving back much memory takes a while, in which others end: they do not wait for it."""
+    def test_exit_beside_a_slow_exit(self):
+        """The exit of a process with much memory takes long; exits of others do not wait for it."""
         large = self.large_program()
         for name in ("gate", "ready"):
             os.mkfifo(self.path(name))
@@ -163,7 +163,7 @@ class Deaths(harness.TestCase):
         self.assert_chain_is_a_family(summary["chain"], report)
 
     @harness.needs_connector()
-    def test_child_that_was_asked(self):
+    def test_exit_status_used_as_an_answer(self):
         """`grep -q` fails as an answer; a step that is run with check=True is a cause."""
         script = "import subprocess, sys\nsubprocess.run({}, check={})\nsys.exit(5)"
         asked = script.format(["grep", "-q", "x", "/dev/null"], False)
@@ -197,8 +197,8 @@ class Deaths(harness.TestCase):
     @harness.needs_connector()
     @harness.needs_program("make")
     def test_kill_of_a_compiler(self):
-        """`kill -9` from a known process, far below the command: who did it is named if it was
-        seen, and nobody is if not."""
+        """`kill -9` from a known process, far below the command: the report names the sender if it
+        was seen, and otherwise none."""
         self.program("cc1")
         self.script("cc", "./cc1 300 || exit 1")
         self.write("Makefile", "all: a.o\na.o:\n\t./cc a.c\n")
@@ -240,8 +240,8 @@ class Deaths(harness.TestCase):
 
     @unittest.skipUnless(can_limit_memory(), "needs the v1 memory controller, and root")
     def test_killed_for_memory(self):
-        """The kernel's own count says that it was the kernel. sonde says so if it has seen it, and
-        else that it may have been; what it shows of the last seconds is what led there."""
+        """The kernel's counter shows that it was an OOM kill. sonde reports it as certain if it has
+        seen it, else as possible; the figures of the last seconds show the growth."""
         group = os.path.join(MEMORY_CGROUP, f"sonde-test-{os.getpid()}")
         os.mkdir(group)
         self.addCleanup(lambda: harness.wait_until(lambda: self.remove_group(group), group))
@@ -268,8 +268,8 @@ class Deaths(harness.TestCase):
         self.assertGreaterEqual(len(points), 3)
         self.assertEqual(sorted(point["timestamp"] for point in points),
                          [point["timestamp"] for point in points])
-        # Not the last one: the kernel takes the memory of a process that it kills before the process
-        # has ended, and a sample may come in between.
+        # Not the last sample: the kernel frees the memory of a process that it kills before the
+        # process has ended, and a sample may be taken in between.
         largest = max(point["rss_mb"] for point in points)
         self.assertGreater(largest, points[0]["rss_mb"] + LIMIT_MB / 4)
         self.assertLessEqual(largest, LIMIT_MB + 32)
@@ -294,15 +294,15 @@ class Deaths(harness.TestCase):
 
 
 class DeathsUnderDaemon(Deaths):
-    """The daemon sees the same, and keeps it."""
+    """The daemon sees and stores the same."""
 
     def setUp(self):
         super().setUp()
         self.daemon = daemon.Daemon(self, interval=0.1).start()
         self.addCleanup(self.daemon.end)
 
-    def test_conductor_has_its_own_words(self):
-        """What a conductor says stays; how it came to that is told beside it."""
+    def test_cause_of_a_scheduler_is_kept(self):
+        """The cause that a scheduler reports is kept; the chain is reported beside it."""
         with self.subTest("its own words"):
             job = self.conduct(cause="the tests failed")
             self.assertEqual(job["cause"], "the tests failed")
@@ -312,16 +312,16 @@ class DeathsUnderDaemon(Deaths):
             if harness.has_connector():
                 self.assertTrue(job["cause"].startswith("exit status 3"), job["cause"])
 
-    def conduct(self, **told):
+    def conduct(self, **figures):
         process = subprocess.Popen(["sh", "-c", "read x; sh -c 'sleep 0.2; exit 3'; exit $?"],
                                    stdin=subprocess.PIPE)
         self.started.append(process)
         run_id = self.daemon.rpc("job.start", job_id="conducted", pid=process.pid)["run_id"]
         process.communicate(b"go\n")
         self.assertEqual(process.returncode, 3)
-        answer = self.daemon.rpc("job.finish", job_id=run_id, outcome="failure", exit_code=3, **told)
+        answer = self.daemon.rpc("job.finish", job_id=run_id, outcome="failure", exit_code=3, **figures)
         job = self.run_json("report", run_id)["job"]
-        self.assertEqual(answer.get("cause", told.get("cause")), job["cause"])
+        self.assertEqual(answer.get("cause", figures.get("cause")), job["cause"])
         if harness.has_connector():
             self.assertEqual(self.ends(job["chain"]), [("exit", 3, None)] * 2)
         return job
@@ -339,7 +339,7 @@ class DeathsUnderDaemon(Deaths):
 
     @harness.needs_connector()
     @harness.needs_memory(1000)
-    def test_beside_a_stranger_that_takes_long_to_end(self):
+    def test_exit_beside_a_slow_exit_of_another_job(self):
         stranger = subprocess.Popen(["python3", self.large_program()], stdin=subprocess.PIPE,
                                     stdout=subprocess.PIPE)
         self.started.append(stranger)
@@ -354,8 +354,8 @@ class DeathsUnderDaemon(Deaths):
 
     @harness.needs_connector()
     def test_run_that_was_handed_over(self):
-        """A daemon that comes in the middle of a run has not seen how its processes began. The chain
-        that is stored is that of `sonde run`."""
+        """A daemon that starts during a run has not seen how its processes began. The stored chain
+        is that of `sonde run`."""
         process = self.start_kept("sh -c 'exit 3'; exit $?")
         self.daemon.kill()
         self.daemon.start()
@@ -366,7 +366,7 @@ class DeathsUnderDaemon(Deaths):
         self.assertEqual(self.ends(report["job"]["chain"]), [("exit", 3, None)] * 2)
 
     def test_secrets_are_hidden(self):
-        """In the sentence, and in the chain."""
+        """In the sentence and in the chain."""
         self.run_dead("sh", "-c", "sh -c 'sleep 0.2; exit 3' --password=hunter2; exit $?", status=3)
         rows = self.stored("SELECT cause, chain FROM jobs")
         self.assertEqual(len(rows), 1)

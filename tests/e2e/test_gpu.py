@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""GPUs on a machine that has none: a fake driver library (tests/unit/fake-nvml.c), programs that are
-called nvidia-smi, and trees in the place of /sys; against the real daemon and `sonde run`."""
+"""GPUs on a machine without one: a fake driver library (tests/unit/fake-nvml.c), programs named
+nvidia-smi, and fake trees of /sys; with the real daemon and `sonde run`."""
 import json
 import os
 import pathlib
@@ -15,7 +15,7 @@ NVML = os.environ.get("NVML", "build/tests/unit/nvml-gpu")
 CONFIG = "profiler:\n  gpu_enabled: {}\n  scope: all\n"
 MB = 1 << 20
 
-# What the fake driver says; its second device does not answer.
+# What the fake driver returns; its second device does not answer.
 FAKE_GPUS = [
     {"index": index, "utilization_pct": 30 + index, "memory_used_mb": 1024 * (1 + index),
      "memory_total_mb": 24576, "temperature_c": 60 + index, "name": f"Fake {'ABC'[index]}, 24 GB",
@@ -37,7 +37,7 @@ esac
 """
 
 
-# The inode of the first pid namespace; in another, pids that NVIDIA's driver tells mean nothing.
+# The inode of the initial pid namespace; in another one the pids of NVIDIA's driver mean nothing.
 KNOWS_PIDS = os.stat("/proc/self/ns/pid").st_ino == 0xEFFFFFFC
 
 
@@ -46,8 +46,8 @@ def has_figures(gpu):
 
 
 def sees_all_files():
-    """Whether even the first process's files can be looked at: else nobody knows who works on a card
-    that does not tell itself."""
+    """Whether the files of pid 1 can be read: otherwise the processes on a card whose driver does not
+    list them are unknown."""
     try:
         for name in os.listdir("/proc/1/fd"):
             os.readlink(f"/proc/1/fd/{name}")
@@ -62,20 +62,20 @@ class GpuTestCase(daemon.TestCase):
     def setUp(self):
         super().setUp()
         self.nvml_file = self.path("nvml")
-        self.tell_nvml("")
+        self.set_nvml("")
 
-    def tell_nvml(self, text):
-        """What the fake driver does from now on, all at once."""
+    def set_nvml(self, text):
+        """Sets what the fake driver returns from now on, atomically."""
         path = self.write("nvml.new", text)
         os.replace(path, self.nvml_file)
 
     def nvml(self, mode=None):
-        """The environment in which that driver is the machine's."""
+        """An environment with that driver as the machine's."""
         environment = {"LD_LIBRARY_PATH": os.path.abspath(NVML), "FAKE_NVML_FILE": self.nvml_file}
         return dict(environment, FAKE_NVML=mode) if mode else environment
 
     def with_smi(self, script):
-        """The environment in which NVML is broken, and nvidia-smi such a script."""
+        """An environment in which NVML is broken and nvidia-smi is this script."""
         os.makedirs(self.path("bin"), exist_ok=True)
         self.write("bin/nvidia-smi", f"#!/bin/sh\n{script}\n", mode=0o755)
         path = f"{self.path('bin')}:{self.environment['PATH']}"
@@ -99,7 +99,7 @@ class GpuTestCase(daemon.TestCase):
 class NvmlTest(GpuTestCase):
     def test_figures_everywhere_the_same(self):
         pid, other = self.start("sleep", "1000").pid, self.start("sleep", "1000").pid
-        self.tell_nvml(f"compute 0 {pid} {300 * MB}\ngraphics 2 {pid} {20 * MB}\n"
+        self.set_nvml(f"compute 0 {pid} {300 * MB}\ngraphics 2 {pid} {20 * MB}\n"
                        f"compute 0 {os.getpid()} -1\ncompute 2 {other} {7 * MB}\n")
         with daemon.Daemon(self, config=CONFIG.format("true"), env=self.nvml()) as sonde:
             self.await_gpus(sonde, 2, lambda gpus: gpus == FAKE_GPUS)
@@ -130,10 +130,10 @@ class NvmlTest(GpuTestCase):
         self.assertIn(FAKE_GPUS, [frame["gpus"] for frame in frames])
 
     def test_a_driver_that_hangs(self):
-        """Its figures become unknown, ticks go on, it comes back; and it holds up no end."""
+        """Its figures become unknown, ticks continue, it recovers; and it delays no stop."""
         with daemon.Daemon(self, config=CONFIG.format("true"), env=self.nvml()) as sonde:
             self.await_gpus(sonde, 2)
-            self.tell_nvml("stuck\n")
+            self.set_nvml("stuck\n")
             gpus = self.await_gpus(sonde, 2, lambda gpus: not any(map(has_figures, gpus)))
             self.assertEqual([gpu["name"] for gpu in gpus], ["Fake A, 24 GB", "Fake C, 24 GB"])
             for gpu in gpus:
@@ -148,13 +148,13 @@ class NvmlTest(GpuTestCase):
                                           "FROM snapshots WHERE gpu_utilization_pct = '[]' "
                                           "AND gpu_count > 0 LIMIT 1"), "a stored one without")
             self.assertEqual(row, [(2, "[]", "[]")])
-            self.tell_nvml("")
+            self.set_nvml("")
             self.await_gpus(sonde, 2, lambda gpus: all(map(has_figures, gpus)))
-            self.tell_nvml("stuck\n")
+            self.set_nvml("stuck\n")
             sonde.await_snapshots(3)
             sonde.stop()
 
-    def test_one_that_never_opens(self):
+    def test_driver_that_never_initialises(self):
         with daemon.Daemon(self, config=CONFIG.format("true"), env=self.nvml("stuck-init")) as sonde:
             sonde.await_snapshots(5)
             self.assertEqual(sonde.top()["gpus"], [])
@@ -175,8 +175,8 @@ class NvmlTest(GpuTestCase):
             harness.wait_until(lambda: "libnvidia-ml" not in path.read_text(encoding="utf-8"),
                                "the driver's library is unloaded")
 
-    def test_none(self):
-        """Asked for and not there: said once. Not asked for: nothing is said, nothing loaded."""
+    def test_no_gpu(self):
+        """Configured but missing: logged once. Not configured: nothing is logged or loaded."""
         environment = {"PATH": "/nowhere"}
         with daemon.Daemon(self, config=CONFIG.format("true"), env=environment) as sonde:
             harness.wait_until(lambda: "no GPU, though profiler.gpu_enabled is true" in sonde.log,
@@ -188,8 +188,8 @@ class NvmlTest(GpuTestCase):
 
     @harness.needs_namespaces()
     def test_pids_of_another_namespace(self):
-        """What the driver calls 1 is not what is 1 here."""
-        self.tell_nvml(f"compute 0 1 {7 * MB}\n")
+        """Pid 1 of the driver is not pid 1 here."""
+        self.set_nvml(f"compute 0 1 {7 * MB}\n")
         with daemon.Daemon(self, config=CONFIG.format("true"), env=self.nvml(),
                            prefix=("unshare", "--fork", "--pid", "--mount-proc",
                                    "--kill-child")) as sonde:
@@ -242,7 +242,7 @@ class RunTest(GpuTestCase):
         summary = self.run_job("sh", "-c", LOADS, env=dict(self.environment, **self.nvml())).summary
         self.assertGreaterEqual(summary["wall_seconds"], harness.LOAD_DELAY_SECONDS)
 
-    def test_a_daemon_that_keeps_the_run_looks_at_them(self):
+    def test_daemon_that_keeps_the_run_reads_them(self):
         """Then the driver is not loaded twice."""
         script = "read gate; grep -c libnvidia-ml /proc/$PPID/maps"
         with daemon.Daemon(self, config=CONFIG.format("true"), env=self.nvml()) as sonde:
@@ -250,12 +250,12 @@ class RunTest(GpuTestCase):
             run = self.start_sonde("--job", "kept", "--", "sh", "-c", script,
                                    env=dict(self.environment, **self.nvml()))
             harness.wait_until(lambda: sonde.processes(job_id="kept"), "the daemon keeps the run")
-            sonde.await_snapshots(5)  # one that is not kept loads it after 100 ms
+            sonde.await_snapshots(5)  # a run that the daemon does not keep loads it after 100 ms
             result = self.finish(run)
             self.assertEqual(result.stdout, b"0\n", result)
         self.run_job("sh", "-c", LOADS, env=dict(self.environment, **self.nvml()))
 
-    def test_none_is_said_once(self):
+    def test_missing_gpu_is_logged_once(self):
         run = self.start_sonde("--", "sh", "-c", "read end; exit 0",
                                env=dict(self.environment, **self.nvml("none"), PATH="/usr/bin:/bin"))
         errors = pathlib.Path(run.errors_path)
@@ -266,7 +266,7 @@ class RunTest(GpuTestCase):
 
 
 class SmiTest(GpuTestCase):
-    """Programs that are called nvidia-smi."""
+    """Programs named nvidia-smi."""
 
     def test_figures(self):
         pid = self.start("sleep", "1000").pid
@@ -284,7 +284,7 @@ class SmiTest(GpuTestCase):
             self.await_status(sonde, "nvidia-smi: 2 devices, without NVML")
 
     def check_bad(self, script, words):
-        """The daemon goes on as it was, says why, and leaves nothing of it behind."""
+        """The daemon continues, logs the reason, and leaves no process behind."""
         marks = self.path("pids")
         environment = self.with_smi(f"echo $$ >> {marks}\n{script.replace('MARKS', marks)}")
         with daemon.Daemon(self, config=CONFIG.format("false"), env=environment) as sonde:
@@ -310,7 +310,7 @@ class SmiTest(GpuTestCase):
                        "nvidia-smi does not answer within 5 s")
 
     def test_floods(self):
-        """300 MB are far more than the daemon may grow by: more of them would show nothing else."""
+        """300 MB are far more than the daemon may grow by."""
         self.check_bad("echo $$ >> MARKS; exec head -c 300000000 /dev/zero",
                        "nvidia-smi printed too much")
 
@@ -325,7 +325,7 @@ class SmiTest(GpuTestCase):
         self.check_bad("sleep 1000 & echo $! >> MARKS; sleep 1000 & echo $! >> MARKS; exit 3",
                        "nvidia-smi ended with status 3")
 
-    def test_goes_when_sonde_is_killed(self):
+    def test_ends_when_sonde_is_killed(self):
         marks = self.path("pids")
         environment = self.with_smi(f"echo $$ >> {marks}; exec sleep 1000")
         sonde = daemon.Daemon(self, config=CONFIG.format("true"), env=environment).start()
@@ -356,7 +356,7 @@ drm-engine-render:\t{busy} ns
 
 @harness.needs_namespaces()
 class SysfsTest(GpuTestCase):
-    """AMD's and Intel's cards, in a mount namespace whose /sys/class is the test's."""
+    """AMD's and Intel's cards, in a mount namespace with a fake /sys/class."""
 
     def put(self, path, text):
         path = pathlib.Path(self.path("class/drm"), path)
@@ -371,13 +371,13 @@ class SysfsTest(GpuTestCase):
             self.put(f"card{number}/{name}", f"{value}\n")
 
     def world(self, pid):
-        """The daemon finds the cards; and the process, one of their files."""
+        """The daemon finds the cards and a process with one of their files."""
         mounts = f"mount --bind {self.path('class')} /sys/class && " \
                  f"mount --bind {self.path('fd')} /proc/{pid}/fd && " \
                  f"mount --bind {self.path('fdinfo')} /proc/{pid}/fdinfo && exec \"$@\""
         return ("unshare", "--mount", "sh", "-c", mounts, "sh")
 
-    def tell_file(self, client, busy, memory):
+    def write_fdinfo(self, client, busy, memory):
         path = self.write("fdinfo.new", FDINFO.format(client=client, busy=busy, memory=memory))
         os.replace(path, self.path("fdinfo/3"))
 
@@ -386,7 +386,7 @@ class SysfsTest(GpuTestCase):
         os.makedirs(self.path("fd"))
         os.makedirs(self.path("fdinfo"))
         os.symlink("/dev/dri/renderD128", self.path("fd/3"))
-        self.tell_file(5, 1000, 64)
+        self.write_fdinfo(5, 1000, 64)
         self.put_card(0, "i915", "8086:A7A0", "0000:00:02.0", {"gt_act_freq_mhz": 1300})
         self.put_card(1, "amdgpu", "1002:744C", "0000:03:00.0", {
             "device/gpu_busy_percent": 37, "device/mem_info_vram_used": 3 << 30,
@@ -405,8 +405,8 @@ class SysfsTest(GpuTestCase):
                              ("Intel", 1300, None))
             self.assertEqual(intel["utilization_pct"], 0 if knows_all else None)
             self.assertEqual(sonde.processes(pid=pid)[0]["gpu_memory_mb"], 64)
-            # from now on its engine runs all the time, for as much of the test as there is
-            self.tell_file(5, 10 ** 15, 96)
+            # from now on its engine is busy all the time, longer than the test lasts
+            self.write_fdinfo(5, 10 ** 15, 96)
             if knows_all:
                 self.await_gpus(sonde, 2, lambda gpus: gpus[0]["utilization_pct"] == 100)
             harness.wait_until(

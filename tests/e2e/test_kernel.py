@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The kernel collector: every process, every end, every signal, told by programs in the kernel; and
-what is left where it cannot be had."""
+"""The kernel collector: BPF programs report every process, exit and signal; and the fallback where it
+cannot be used."""
 import functools
 import os
 import pathlib
@@ -12,8 +12,8 @@ import unittest
 import daemon
 import harness
 
-# The ring holds what 4,000 processes do in their lives: more than that come through it, and
-# `make release-check` has more still.
+# The ring holds the events of 4,000 processes: a test has more than that, and `make release-check`
+# has more still.
 STORM = int(os.environ.get("SONDE_STORM_PROCESSES", "6000"))
 CAPABILITIES = "bpf,perfmon"
 HUNGRY = "x = bytearray(200 << 20)"
@@ -21,7 +21,7 @@ HUNGRY = "x = bytearray(200 << 20)"
 
 @functools.lru_cache(maxsize=None)
 def why_not(prefix=()):
-    """None, or why the kernel collector cannot be had, as sonde itself says."""
+    """None, or why the kernel collector cannot be used, as sonde reports it."""
     with tempfile.TemporaryDirectory(prefix="sonde-") as directory:
         os.chmod(directory, 0o1777)
         done = subprocess.run([*prefix, harness.SONDE, "run", "-q", "--no-store", "--exact", "--",
@@ -35,7 +35,7 @@ def needs_kernel_collector():
 
 
 def with_capabilities():
-    """The words that start a program as another user, with just what the collector needs."""
+    """A command prefix for another user with only the capabilities that the collector needs."""
     return ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
             f"--inh-caps=+{CAPABILITIES.replace(',', ',+')}",
             f"--ambient-caps=+{CAPABILITIES.replace(',', ',+')}",
@@ -47,15 +47,15 @@ class Kernel(daemon.TestCase):
         return os.path.join(harness.HELPERS, name)
 
     def storm(self, count, program=None):
-        """The words of so many processes, four at a time; "-": of no program."""
+        """The command for so many processes, four at a time; "-": without a program."""
         return (self.helper("storm"), str(count), "4", program or self.helper("nothing"))
 
     def refusing(self, programs):
-        """The environment of a sonde whose kernel refuses these programs."""
+        """The environment of a sonde whose kernel rejects these programs."""
         return {"LD_PRELOAD": self.helper("librefuse-bpf.so"), "REFUSED_PROGRAMS": programs}
 
     def assert_every_end(self, run_id, count):
-        """Each of them is told of once, or counted where a storm is folded; none without CPU."""
+        """Each is reported once, or counted where a storm is folded; none lacks its CPU time."""
         job = self.job(run_id)
         self.assertEqual(job["process_spawn_count"], count)
         ends, cpu, unknown = self.ends_of(run_id)
@@ -63,8 +63,8 @@ class Kernel(daemon.TestCase):
         self.assert_near(cpu, job["total_cpu_seconds"], ratio=0.01, what="sum of all ends")
 
     def ends_of(self, run_id):
-        """How many ended, their CPU seconds, and of how many that is unknown: told one by one, or
-        folded."""
+        """The number of exits, their CPU seconds, and for how many that is unknown: single events
+        and folded ones."""
         row, = self.rows("SELECT count(*) n, total(cpu_seconds) cpu, total(cpu_seconds IS NULL) "
                          "unknown FROM process_events WHERE run_id = ? AND event_type IN "
                          "('exit', 'kill')", run_id)
@@ -76,7 +76,7 @@ class Kernel(daemon.TestCase):
 
 @needs_kernel_collector()
 class Storms(Kernel):
-    """Thousands of processes, four at a time: all of them, with their status and their CPU time."""
+    """Thousands of processes, four at a time: all of them, with status and CPU time."""
 
     def test_under_the_daemon(self):
         sonde = self.daemon(interval=0.5)
@@ -96,8 +96,8 @@ class Storms(Kernel):
                              ("cpu_seconds", "peak_rss_mb", "processes")), {"exact"})
         self.assert_every_end(summary["run_id"], STORM + 1)
 
-    def test_taken_over_in_the_midst(self):
-        """It is loaded while the storm goes on: nothing is lost or counted twice."""
+    def test_takeover_during_a_storm(self):
+        """The collector is loaded during the storm: nothing is lost or counted twice."""
         for count, program in ((2 * STORM, None), (10 * STORM, "-")):
             with self.subTest(program=program):
                 result = self.run_job("/usr/bin/time", "-f", "%U %S", *self.storm(count, program))
@@ -118,7 +118,7 @@ class Storms(Kernel):
 
 @needs_kernel_collector()
 class Ledger(Kernel):
-    """The sum over all processes is what wait4 gives for the whole."""
+    """The sum over all processes equals the total of wait4."""
 
     def test_compile(self):
         for number in range(60):
@@ -130,8 +130,8 @@ class Ledger(Kernel):
         self.assertEqual(result.summary["exactness"]["cpu_seconds"], "exact")
         self.assert_every_end(result.summary["run_id"], result.summary["processes"])
 
-    def test_children_that_nobody_waits_for(self):
-        """SIGCHLD is ignored: wait4 of the parent knows nothing of them; their own ends do."""
+    def test_children_that_are_not_reaped(self):
+        """SIGCHLD is ignored: wait4 of the parent does not include them; their exit events do."""
         script = ("import os, signal, time\n"
                   "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
                   "for _ in range(4):\n"
@@ -159,9 +159,9 @@ class Signals(Kernel):
         self.assertIn("read end", kill["sender_command"])
 
     def test_killed_before_the_job_was_known(self):
-        """Between the fork of a command and the word to the daemon that it is a job. A daemon that
-        does not answer within a second is left out, and no option changes that (ANSWER_NS in
-        src/run/run-storage.c): on a busy machine it has priority."""
+        """Between the fork of a command and the report to the daemon that it is a job. A daemon that
+        does not answer within a second is not used, and no option changes that (ANSWER_NS in
+        src/engine/run-custody.c): on a busy machine it has priority."""
         self.daemon(prefix=("nice", "-n", "-19"))
         for options in ((), ("--exact",)):
             result = self.run_sonde("run", *options, "--", "sh", "-c",
@@ -191,7 +191,7 @@ class Signals(Kernel):
         return group
 
     def check_anomaly(self, oom, uid):
-        """It comes soon after the event, however long the interval."""
+        """The event arrives soon, however long the interval."""
         anomaly, = self.await_rows("SELECT * FROM anomalies WHERE anomaly_type = 'oom_kill'"
                                    " AND pid = ?", oom["pid"])
         self.assertEqual((anomaly["run_id"], anomaly["severity"], anomaly["uid"]),
@@ -200,8 +200,8 @@ class Signals(Kernel):
 
     @harness.needs_root()
     def test_out_of_memory(self):
-        """The kernel says whom it kills, and why. The daemon has priority: it must answer
-        `sonde run` within a second (ANSWER_NS)."""
+        """The kernel reports which process it kills, and why. The daemon has priority: it must
+        answer `sonde run` within a second (ANSWER_NS)."""
         script = f"echo $$ > {self.small_group()}/cgroup.procs; python3 -c '{HUNGRY}'"
         self.daemon(interval=3600, prefix=("nice", "-n", "-19"))
         result = self.run_sonde("run", "--job", "oom", "--", "sh", "-c", script)
@@ -232,7 +232,7 @@ class Signals(Kernel):
 @needs_kernel_collector()
 class Losses(Kernel):
     def test_ring_overflows(self):
-        """A daemon that is stopped while a storm goes on: what was lost is said, and it goes on."""
+        """A daemon is stopped during a storm: it reports the loss and continues."""
         sonde = self.daemon(interval=0.2)
         run_id = sonde.rpc("job.start", job_id="x", pid=(puppet := self.puppet()).pid)["run_id"]
         sonde.await_pid(puppet.pid, run_id)
@@ -240,14 +240,14 @@ class Losses(Kernel):
             self.run_program(*self.storm(9000))
             child, orphan = puppet.fork("child"), puppet.fork("orphan")
         sonde.await_pid(child, run_id)
-        sonde.await_pid(orphan, run_id)  # by the kernel's own account of its members alone
+        sonde.await_pid(orphan, run_id)  # known only from the kernel's list of members
         status = sonde.rpc("daemon.status")
         self.assertGreater(status["losses"]["lost_event_batches"], 0)
         self.await_rows("SELECT 1 FROM gaps WHERE kind = 'events'")
 
 
 class Rights(Kernel):
-    """Who may not, is told why, and gets what there is."""
+    """A user without the privileges gets the reason and the fallback."""
 
     def status_of(self, config="", **options):
         return self.daemon(config, **options).rpc("daemon.status")
@@ -288,7 +288,7 @@ class Rights(Kernel):
 
     @harness.needs_root()
     def test_wanted_by_name(self):
-        """Whoever asks for it by name gets nothing else."""
+        """There is no fallback for a collector that the user names."""
         sonde = daemon.Daemon(self, "profiler:\n  collector: bpf\n", env=self.refusing("*"))
         sonde.spawn()
         self.assertNotEqual(sonde.process.wait(harness.DEADLINE), 0)
@@ -296,7 +296,7 @@ class Rights(Kernel):
 
     @needs_kernel_collector()
     def test_one_program_is_refused(self):
-        """Everything else works, and it is said what is missing."""
+        """Everything else works, and the status names what is missing."""
         cases = {
             "on_signal": ("signals", "bpf"),
             "on_oom": ("OOM kills", "bpf"),

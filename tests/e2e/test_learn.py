@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What is learned of runs: which resource use goes with failure, what the next run will need, how a
-run differs; by real jobs under a real daemon, and without one."""
+"""Learning from runs: which resource use goes with failure, what the next run will need, how runs
+differ; with real jobs under a real daemon, and without one."""
 import contextlib
 import json
 import os
@@ -20,7 +20,7 @@ class LearnTestCase(daemon.TestCase):
         return result.stdout.decode()
 
     def words(self, *words, status=3):
-        """What is said on standard error when there is no answer."""
+        """The message on standard error when there is no answer."""
         result = self.run_program(harness.SONDE, *words)
         self.assertEqual(result.status, status, result)
         self.assertEqual(result.stdout, b"")
@@ -30,8 +30,8 @@ class LearnTestCase(daemon.TestCase):
         return harness.strict_json(self.text(*words, "--json"))
 
     def patterns(self):
-        """Those of analyses. A daemon may keep others: it hears of every kill for memory on the
-        machine, and other tests cause some."""
+        """Patterns of analyses. A daemon may store others: it receives every OOM kill on the machine,
+        and other tests cause some."""
         path = os.path.join(self.environment["SONDE_STATE_DIR"], "monitor.db")
         with contextlib.closing(sqlite3.connect(path)) as database:
             return {name: (kind, times, first, last) for kind, name, times, first, last in
@@ -50,8 +50,7 @@ class RealJobs(LearnTestCase):
     @harness.needs_program("stress-ng")
     @harness.needs_memory(1024)
     def test_a_planted_cause(self):
-        """30 jobs; of those that take more than 256 MB five of six fail, of the others one in
-        twelve."""
+        """30 jobs; five of six jobs with more than 256 MB fail, and one in twelve of the others."""
         with daemon.Daemon(self, interval=0.1) as sonde:
             for i in range(6):
                 self.run_large(280 + 10 * i, fails=i != 2)
@@ -100,7 +99,7 @@ class RealJobs(LearnTestCase):
                       " 20 % of all 30\n", text)
 
     def check_kept(self, sonde):
-        """Running again updates, and does not duplicate."""
+        """A second analysis updates the patterns and does not duplicate them."""
         before = self.patterns()
         self.assertEqual(before[LARGE][0], "RESOURCE_CORRELATION")
         sonde.rpc("analyze.run")
@@ -129,32 +128,32 @@ class RealJobs(LearnTestCase):
                          r"^load: by 7 finished runs; 71 % of all failed\n.*\n  memory +3..\.. MB")
 
 
-# ---- made-up jobs, told of over RPC ----
+# ---- synthetic jobs, reported over RPC ----
 
 
-class ToldJobs(LearnTestCase):
-    def order(self, link, memory_mb, outcome="success", job_type="told", **figures):
+class SyntheticJobs(LearnTestCase):
+    def report_run(self, link, memory_mb, outcome="success", job_type="synthetic", **figures):
         run_id = link.call("job.start", job_id=f"job-{job_type}", job_type=job_type)["run_id"]
         link.call("job.finish", job_id=run_id, outcome=outcome, peak_rss_mb=memory_mb, **figures)
         return run_id
 
-    def tell_planted(self, link, job_type="told"):
+    def report_planted(self, link, job_type="synthetic"):
         for i in range(20):
-            self.order(link, 3000 if i < 5 else 100, "failure" if i < 5 else "success", job_type)
+            self.report_run(link, 3000 if i < 5 else 100, "failure" if i < 5 else "success", job_type)
 
-    def test_what_cannot_be_told(self):
+    def test_no_answer(self):
         with daemon.Daemon(self) as sonde:
             self.assertIn("too few runs: 0 with a known outcome, 5 are needed",
                           self.words("analyze"))
             self.assertEqual(self.json("analyze")["verdict"], "too_few_runs")
             link = sonde.connect()
-            self.order(link, 100, "unknown")
+            self.report_run(link, 100, "unknown")
             self.assertIn("none with a known outcome", self.text("analyze"))
             for _ in range(5):
-                self.order(link, 100)
+                self.report_run(link, 100)
             self.assertIn("none of 5 runs failed: there is nothing to compare",
                           self.text("analyze"))
-            self.order(link, 100, "failure")
+            self.report_run(link, 100, "failure")
             self.assertIn("no resource use goes with failure", self.text("analyze"))
             self.assertEqual(self.json("analyze")["correlations"], [])
             self.assertEqual(sonde.error("analyze.run", job_type="~"), INVALID_PARAMS)
@@ -163,7 +162,7 @@ class ToldJobs(LearnTestCase):
         config = "profiler:\n  correlation:\n    min_sample_size: 21\n"
         with daemon.Daemon(self, config=config) as sonde:
             link = sonde.connect()
-            self.tell_planted(link)
+            self.report_planted(link)
             analysis = sonde.rpc("analyze.run")
             self.assertEqual((analysis["verdict"], analysis["min_sample_size"]),
                              ("too_few_runs", 21))
@@ -174,10 +173,10 @@ class ToldJobs(LearnTestCase):
     def test_one_type_is_not_kept(self):
         with daemon.Daemon(self) as sonde:
             link = sonde.connect()
-            self.tell_planted(link)
+            self.report_planted(link)
             for i in range(10):
-                self.order(link, 100, "failure" if i % 2 else "success", "other")
-            analysis = self.json("analyze", "--type", "told")
+                self.report_run(link, 100, "failure" if i % 2 else "success", "other")
+            analysis = self.json("analyze", "--type", "synthetic")
             self.assertEqual(analysis["runs"], 20)
             self.assertEqual(self.correlation(analysis, "[memory_vs_failure] >2GB")["runs"], 5)
             self.assertEqual(self.patterns(), {})
@@ -185,28 +184,28 @@ class ToldJobs(LearnTestCase):
             harness.wait_until(lambda: "[memory_vs_failure] >2GB" in self.patterns(), "it is kept")
 
     def test_expired(self):
-        """What no longer holds is gone; anomalies stay."""
+        """Patterns that no longer hold are deleted; anomalies stay."""
         with daemon.Daemon(self) as sonde:
             link = sonde.connect()
-            self.tell_planted(link)
+            self.report_planted(link)
             self.json("analyze")
             harness.wait_until(lambda: "[memory_vs_failure] >2GB" in self.patterns(), "it is kept")
             for _ in range(60):
-                self.order(link, 3000)
+                self.report_run(link, 3000)
             for _ in range(10):
-                self.order(link, 100, "failure")
+                self.report_run(link, 100, "failure")
             names = [pattern["pattern_name"] for pattern in self.json("analyze")["patterns"]]
             self.assertNotIn("[memory_vs_failure] >2GB", names)
             harness.wait_until(lambda: "[memory_vs_failure] >2GB" not in self.patterns(),
                                "it is gone")
 
     @harness.needs_root()
-    def test_others_learn_of_their_own(self):
-        """Another user's runs are in no answer, and its analyses change nothing."""
+    def test_users_do_not_share_analyses(self):
+        """Runs of another user are in no answer, and its analyses change nothing."""
         socket = self.path("run/sonde.sock")
         self.environment["SONDE_SOCKET"] = socket
         with daemon.Daemon(self, config="daemon:\n  access: everyone\n") as sonde:
-            self.tell_planted(sonde.connect(), "secret-of-root")
+            self.report_planted(sonde.connect(), "secret-of-root")
             sonde.rpc("analyze.run")
             harness.wait_until(self.patterns, "patterns are kept")
             kept = self.patterns()
@@ -223,7 +222,7 @@ class ToldJobs(LearnTestCase):
                 self.assertIsNone(other.call("estimate.job", job_type="secret-of-root"))
                 self.assertEqual(other.call("estimate.calibration"), [])
                 for i in range(8):
-                    self.order(other, 3000 if i < 4 else 100, "failure" if i < 4 else "success",
+                    self.report_run(other, 3000 if i < 4 else 100, "failure" if i < 4 else "success",
                               "own")
                 analysis = other.call("analyze.run")
                 self.assertEqual(analysis["runs"], 8)
@@ -234,16 +233,16 @@ class ToldJobs(LearnTestCase):
                              {name: what[1] for name, what in kept.items()})
             self.assertEqual(sonde.rpc("analyze.run")["runs"], 28)
 
-    def test_admission_goes_by_it(self):
-        """Only once it is sure."""
+    def test_admission_uses_the_estimate(self):
+        """Only when the estimate is certain."""
         config = "limits:\n  max_memory_mb: 2000\n"
         with daemon.Daemon(self, config=config) as sonde:
             link = sonde.connect()
             for i in range(5):
                 self.assertEqual(self.run_program(harness.SONDE, "admit", "--type",
-                                                  "told").status, 0, i)
-                self.order(link, 5000)
-            result = self.run_program(harness.SONDE, "admit", "--type", "told")
+                                                  "synthetic").status, 0, i)
+                self.report_run(link, 5000)
+            result = self.run_program(harness.SONDE, "admit", "--type", "synthetic")
             self.assertEqual(result.status, 75, result)
             self.assertIn(b"4.88 GB", result.stdout)
             self.assertEqual(self.run_program(harness.SONDE, "admit").status, 0)
@@ -276,7 +275,7 @@ class Alone(LearnTestCase):
                                   *command)
         self.assertEqual(result.status, status, result)
 
-    def test_nothing_yet(self):
+    def test_no_runs(self):
         for words in (("analyze",), ("estimate", "x"), ("diff", "x")):
             self.assertIn("no data yet in", self.words(*words))
         self.store("one", "true")
@@ -299,11 +298,11 @@ class Alone(LearnTestCase):
                          {pattern["pattern_name"]: 2 for pattern in second["patterns"]})
 
     @harness.needs_root()
-    def test_what_cannot_be_kept_is_told_all_the_same(self):
-        """A database that cannot be written, as on a disk that is mounted so."""
+    def test_read_only_database(self):
+        """A database that cannot be written, as on a read-only file system."""
         for i in range(6):
             self.store("job", "sh", "-c", f"exit {i % 2}", status=i % 2)
-        self.json("analyze")  # and lets go of the log
+        self.json("analyze")  # also closes the write-ahead log
         state = self.environment["SONDE_STATE_DIR"]
         mount = f"mount --bind -o ro {state} {state} && mount -o remount,bind,ro {state}"
         result = self.run_program("unshare", "--mount", "sh", "-c",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""libsonde as its users meet it: installed, found by pkg-config, linked, and compared with what the
-kernel says."""
+"""libsonde as its users see it: installed, found by pkg-config, linked, and compared with the
+kernel's figures."""
 import glob
 import os
 import pathlib
@@ -13,9 +13,9 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 HEADER = SOURCE / "include/sonde/sonde.h"
 BUILD = os.path.dirname(harness.SONDE)
 SANITIZE = ["-fsanitize=address,undefined"] if harness.is_sanitized() else []
-# What the static library needs if it counts the lines that were reached.
+# What the static library needs when it is built for coverage.
 COVERAGE = ["-lgcov"] if harness.is_counted() else []
-# What is built with clang's sanitizers is linked with clang's.
+# A library with clang's sanitizers is linked with clang.
 COMPILERS = ["clang"] if SANITIZE else ["gcc", "clang"]
 WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Werror"]
 
@@ -124,7 +124,7 @@ class Examples(InstalledTestCase):
                     self.assertGreater(float(last[0]), 30)
 
     def test_static(self):
-        """Beside names of the program's own that are also ours."""
+        """In a program that defines some of our internal names."""
         source = self.write("own-names.c", """
             #include "%s"
             int map_get(void), text_append(void), record_encode(void), target_new(void);
@@ -142,7 +142,7 @@ class Examples(InstalledTestCase):
 
 
 class GroundTruth(harness.TestCase):
-    """Against getrusage, and an observer that looks every other millisecond."""
+    """Compared with getrusage, and with an observer that reads every 2 ms."""
 
     def planted(self, interval, *steps, **environment):
         result = self.run_program(os.path.join(harness.HELPERS, "planted"), str(interval), *steps,
@@ -160,7 +160,7 @@ class GroundTruth(harness.TestCase):
 
     @harness.needs_memory(1000)
     def test_half_a_gib_for_5_ms_between_samples(self):
-        """With an hour from one sample to the next, nothing but the kernel can know."""
+        """With an hour between samples only the kernel can know the peak."""
         summary, truth = self.planted(3600, "hold:512:5")
         self.assertEqual(summary["num_samples"], 2)
         self.assertGreater(summary["peak_rss_mb"], 512)
@@ -180,13 +180,13 @@ class GroundTruth(harness.TestCase):
         summary, truth = self.planted(0.1, "burn:500", *["fork:60"] * 25,
                                       PLANTED_DESCENDANTS="1")
         self.assertGreater(truth["children_seconds"], 1.5)
-        # Of children that were waited for, the kernel tells in ticks of 10 ms, cut off.
+        # The kernel reports the time of reaped children in ticks of 10 ms, rounded down.
         self.assert_near(summary["cpu_seconds"], truth["own_seconds"] + truth["children_seconds"],
                          ratio=0.01, slack=0.02)
 
     def test_growth(self):
-        """Not the mean, which depends on the moments of the samples: tests/unit/test-lib-monitor.c
-        compares it with them."""
+        """Not the mean, which depends on the times of the samples: tests/unit/test-lib-monitor.c
+        checks it against them."""
         summary, truth = self.planted(0.02, "keep:40", "sleep:100", "keep:60", "sleep:100",
                                       "hold:100:50", "sleep:100")
         self.assert_near(summary["memory_growth_mb"], truth["growth_mb"], ratio=0, slack=1)

@@ -17,13 +17,13 @@ import tracing
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u2028-\u202e\u2066-\u2069]")
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 TICK = 1 / os.sysconf("SC_CLK_TCK")
-# Between the two readings that a share is made of (PAUSE_NS in cli/cmd-ps.c).
+# The time between the two readings of a CPU share (PAUSE_NS in cli/cmd-ps.c).
 PAUSE_SECONDS = 0.2
 # The scheduler counts the time of a running process at least once in each of its ticks, which are
 # 10 ms at most.
 SLACK_SECONDS = 0.02
 
-# name for prctl, then argv from its first word on
+# name for prctl, then argv
 HOSTILE = {
     "escape sequence": (b"\x1b[31mred", [b"\x1b]0;title\x07", b"\x1b[2J\x1b[H", b"\x9b31m"]),
     "invalid UTF-8": (b"\xff\xfe", [b"\xff", b"a\xc3", b"\xe2\x28\xa1", b"\xed\xa0\x80"]),
@@ -50,7 +50,7 @@ PROCESS_FIELDS = ("pid", "ppid", "command", "state", "cpu_percent", "rss_mb", "v
 
 
 def columns(line):
-    """How many columns of a terminal a line takes."""
+    """The number of terminal columns that a line occupies."""
     return sum(0 if unicodedata.combining(character)
                else 2 if unicodedata.east_asian_width(character) in "WF" else 1
                for character in line)
@@ -62,13 +62,13 @@ def status_of(pid):
 
 
 def cpu_time_of(path):
-    """Seconds on a CPU, by the scheduler's own account of a thread."""
+    """Seconds on a CPU, as the scheduler counts them for a thread."""
     with open(path, encoding="ascii") as schedstat:
         return int(schedstat.read().split()[0]) / 1e9
 
 
 def cpu_time(pid):
-    """The same of all threads of a process."""
+    """The same for all threads of a process."""
     return sum(cpu_time_of(f"/proc/{pid}/task/{thread}/schedstat")
                for thread in os.listdir(f"/proc/{pid}/task"))
 
@@ -101,8 +101,8 @@ class PsTestCase(harness.TestCase):
 
     def await_share(self, pid):
         """The snapshot, and the process in it, once it has used the CPU between two readings: on a
-        busy machine it may not get to it in the 200 ms between them. In test_share_of_an_interval
-        the pause lasts until it has."""
+        busy machine it may get no CPU in the 200 ms between them. In test_share_of_an_interval the
+        pause lasts until it has."""
         def find():
             snapshot = self.snapshot("--all")
             process = next(process for process in snapshot["processes"] if process["pid"] == pid)
@@ -110,8 +110,8 @@ class PsTestCase(harness.TestCase):
         return harness.wait_until(find, "it uses the CPU")
 
     def assert_share(self, snapshot, process, cores):
-        """At most so many cores. The processes are read one after the other: what one uses until
-        its turn comes counts as well."""
+        """At most so many cores. The processes are read one after the other: what one uses until it
+        is read counts as well."""
         longer = snapshot["collect_ms"] / 1000 / PAUSE_SECONDS
         self.assertLessEqual(process["cpu_percent"], 102 * cores * (1 + longer))
 
@@ -156,7 +156,7 @@ class Hostile(PsTestCase):
                 raw = b" ".join([words[0], b"named", name, *words[1:]])
                 command = processes[self.pids[case]]["command"]
                 self.assertLessEqual(len(command.encode("utf-8")), 500)
-                # What is valid is told as it is; other bytes become U+FFFD.
+                # Valid UTF-8 is kept; other bytes become U+FFFD.
                 parts = re.split("\ufffd+", command)
                 at = 0
                 text = raw.decode("utf-8", "surrogateescape")
@@ -198,7 +198,7 @@ class Hostile(PsTestCase):
                     self.assertLessEqual(columns(line), width, line)
                 for pid in self.pids.values():
                     self.line_of(bare, pid)
-        # What matters most is still to be read.
+        # The most important columns can be read.
         text = self.on_terminal("ps", "--all", "--instant")
         line = self.line_of(text, self.pids["wide"])
         self.assertIn("漢字漢字漢字", line)
@@ -261,9 +261,9 @@ class Figures(PsTestCase):
     @tracing.needs_strace()
     def test_share_of_an_interval(self):
         """sonde is stopped as it begins to pause between its two readings, until the process has
-        used a second of CPU time. What the scheduler counts, and the clock, around the stop and
-        around all of sonde's life, are bounds of the share, however busy the machine is. On an idle
-        one they are close together."""
+        used a second of CPU time. The scheduler's count and the clock, around the stop and around
+        the whole run of sonde, bound the share, however busy the machine is. On an idle machine the
+        bounds are close together."""
         pauses = "nanosleep,clock_nanosleep"
         calls = self.write("calls", "")
         busy, _ = self.start_victim("busy")
@@ -288,7 +288,7 @@ class Figures(PsTestCase):
                              100 * (last - first + SLACK_SECONDS) / (resumed - paused))
 
     def test_threads_add_up(self):
-        """What each thread has used counts, also what the others have."""
+        """The time of every thread counts."""
         child = self.start(*self.victim("burn", 100000, 2), stdout=None)
         harness.wait_until(lambda: len(os.listdir(f"/proc/{child.pid}/task")) == 2, "both threads")
         leader = f"/proc/{child.pid}/task/{child.pid}/schedstat"
@@ -300,7 +300,7 @@ class Figures(PsTestCase):
         self.assert_share(snapshot, process, min(2, len(os.sched_getaffinity(0))))
 
     def test_leader_that_ended(self):
-        """The process lives in its other threads, and so do its memory and its descriptors."""
+        """The process lives on in its other threads, with its memory and its descriptors."""
         child = self.start(*self.victim("leader-exit", 100000, 30), stdout=None)
         harness.wait_until(lambda: harness.process_state(child.pid) == "Z", "the leader's end")
         snapshot, process = self.await_share(child.pid)
@@ -320,7 +320,7 @@ class Figures(PsTestCase):
         self.assertEqual({line[end - 4:end].strip() for line in text.splitlines()[1:]}, {"-"})
 
     def test_command_after_exec(self):
-        """The command line is that of the program that runs now."""
+        """The command line is that of the current program."""
         child = self.start("sh", "-c", 'echo ready $$; read go; exec "$0" named after',
                            *self.victim())
         pid, _ = self.await_ready(child)
@@ -351,7 +351,7 @@ class Listing(PsTestCase):
         self.assertEqual(snapshot["host"], os.uname().nodename)
 
     def test_all_is_all(self):
-        """Whatever was there before and is there after was there in between."""
+        """Processes that exist before and after are in the snapshot."""
         def pids():
             return {int(name) for name in os.listdir("/proc") if name.isdigit()}
         before = pids()
@@ -373,7 +373,7 @@ class Listing(PsTestCase):
             snapshot = self.snapshot()
             listed = {process["pid"] for process in snapshot["processes"]}
             return busy.pid in listed and (snapshot, listed)
-        # on a busy machine others may use more, for a while
+        # on a busy machine others may use more for a while
         snapshot, listed = harness.wait_until(find, "it is among those with most CPU")
         self.assertIn(large.pid, listed)
         self.assertLessEqual(zombie_pids, listed)
@@ -403,7 +403,7 @@ class Listing(PsTestCase):
                    for line in (lines[at_parent], lines[at_child])]
         self.assertEqual(indents[1], indents[0] + 2)
 
-    def test_kernel_threads_stand_in_brackets(self):
+    def test_kernel_threads_are_in_brackets(self):
         if not os.path.exists("/proc/2/comm") or open("/proc/2/comm").read() != "kthreadd\n":
             self.skipTest("no kernel threads in this pid namespace")
         kthreadd = self.process(2, "--all", "--instant")
@@ -420,7 +420,7 @@ class Listing(PsTestCase):
         self.assertEqual(known, sorted(known, reverse=True))
         self.assertEqual(shares[len(known):], ["-"] * (len(shares) - len(known)))
 
-    def test_wrong_words(self):
+    def test_wrong_usage(self):
         for words in (["everything"], ["--json=yes"], ["--no-such"], ["-x"]):
             with self.subTest(words=words):
                 result = self.run_sonde("ps", *words)
@@ -444,7 +444,7 @@ class Unprivileged(PsTestCase):
     @harness.needs_root()
     @harness.needs_program("setpriv")
     def test_others_processes(self):
-        """What an ordinary user may not read is unknown; what anyone may is there."""
+        """What an ordinary user may not read is unknown; public figures are there."""
         child = self.start_asleep("shape", 2, 40, 10)
         process = self.process(child.pid, "--all", prefix=harness.unprivileged())
         self.assertEqual(process["uid"], 0)
@@ -471,7 +471,7 @@ class Unprivileged(PsTestCase):
 
     @harness.needs_namespaces()
     def test_hidden_processes(self):
-        """Where /proc hides other users' processes, there are fewer, and that is all."""
+        """Where /proc hides processes of other users, the list is shorter and otherwise correct."""
         prefix = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c",
                   'sleep 300 & mount -o remount,hidepid=2 /proc && exec "$0" "$@"',
                   *harness.unprivileged())

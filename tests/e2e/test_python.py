@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python module: in this process, as pip installs it, and where its library is not."""
+"""The Python module: in this process, as pip installs it, and without its library."""
 import ctypes
 import dataclasses
 import gc
@@ -22,7 +22,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 DEBIAN_PYTHON = "/usr/bin/python3"
 
 if harness.is_sanitized() and "LD_PRELOAD" not in os.environ:
-    # The library's sanitizer must be there before anything else is loaded. Python itself leaks.
+    # The library's sanitizer must be loaded first. Python itself leaks.
     runtime = subprocess.run(["clang", "-print-file-name=libclang_rt.asan-x86_64.so"], check=True,
                              stdout=subprocess.PIPE, text=True).stdout.strip()
     os.environ["LD_PRELOAD"] = runtime
@@ -42,7 +42,7 @@ WHOLE = {"peak_rss_mb": 10.5, "mean_rss_mb": 9.0, "peak_gpu_mem_mb": None, "mean
 
 class Records(harness.TestCase):
     def test_names_and_order(self):
-        """As the specification has them."""
+        """As in the specification."""
         self.assertEqual(
             [field.name for field in dataclasses.fields(sonde.ResourceSample)],
             ["timestamp", "cpu_percent", "rss_mb", "gpu_util", "gpu_mem_mb", "gpu_clock_mhz",
@@ -95,7 +95,7 @@ class Records(harness.TestCase):
                     sonde.FieldError, f"^{field.name}: expected 0 or more, found -3$"):
                 sonde.ResourceSummary.from_dict(data)
 
-    def test_what_is_no_summary_at_all(self):
+    def test_not_a_summary(self):
         for wrong in ([], None, 5, "text"):
             with self.subTest(wrong=wrong), \
                     self.assertRaisesRegex(sonde.FieldError, "^top level: expected an object"):
@@ -114,7 +114,7 @@ class Records(harness.TestCase):
             with self.subTest(text=text), self.assertRaises(ValueError):
                 sonde.ResourceSummary.from_json(text)
 
-    def test_words(self):
+    def test_str(self):
         text = str(sonde.ResourceSummary(**{**WHOLE, "mean_gpu_util": 42.0}, cpu_seconds=1.5,
                                          mean_cpu_percent=75.0))
         self.assertEqual(text, "memory 10.5 MB peak, 9.0 MB mean, -1.2 MB grown; "
@@ -127,7 +127,7 @@ def random_real(chance):
 
 
 class AgainstTheLibrary(harness.TestCase):
-    """What Python writes the library reads, and the other way round."""
+    """The library reads what Python writes, and the other way round."""
 
     def through_library(self, text):
         library = _library.load()
@@ -185,7 +185,7 @@ class Monitor(harness.TestCase):
             cpu_seconds=0))
         self.assertEqual(sonde.ResourceMonitor().samples, [])
 
-    def test_again(self):
+    def test_second_start(self):
         monitor = sonde.ResourceMonitor(0.001)
         with monitor:
             with self.assertRaisesRegex(RuntimeError, "stop it first"):
@@ -256,8 +256,8 @@ class Monitor(harness.TestCase):
             pass
         self.assertLess(monitor.summary.peak_rss_mb, 50)
 
-    def test_it_samples_while_the_interpreter_is_held(self):
-        """By a call that does not let go of it, as extensions do."""
+    def test_samples_while_the_interpreter_lock_is_held(self):
+        """During a call that does not release the interpreter lock, as in extensions."""
         held = ctypes.PyDLL(None).usleep
         with sonde.ResourceMonitor(0.01) as monitor:
             before = monitor.summary.num_samples
@@ -265,7 +265,7 @@ class Monitor(harness.TestCase):
             taken = monitor.summary.num_samples - before
         self.assertGreater(taken, 3)
 
-    def test_nothing_is_left_of_one_that_is_dropped(self):
+    def test_dropped_monitor_leaves_nothing_behind(self):
         for _ in range(3):
             monitor = sonde.ResourceMonitor(0.001)
             monitor.start()
@@ -356,7 +356,7 @@ class BrokenGpu(NewGpu):
 
 
 class ImpossibleGpu:
-    """Figures that no GPU has, and one that is larger than any double."""
+    """Impossible figures, and one that is larger than any double."""
 
     def utilization(self):
         return float("inf")
@@ -409,7 +409,7 @@ class Gpus(harness.TestCase):
         self.assertIsNone(self.summary(object()).mean_gpu_util)
         self.assertIsNone(self.summary(unittest.mock.MagicMock()).mean_gpu_util)
 
-    def test_what_cannot_be_is_none(self):
+    def test_impossible_figure_is_none(self):
         with unittest.mock.patch.object(sys, "unraisablehook") as hook:
             with sonde.ResourceMonitor(0.001, ImpossibleGpu()) as monitor:
                 harness.wait_until(lambda: monitor.summary.num_samples > 5, "samples")
@@ -434,7 +434,7 @@ class Gpus(harness.TestCase):
         monitor.stop()
 
     def test_builtin(self):
-        """Whether there is a GPU or not."""
+        """With a GPU or without one."""
         summary = self.summary(sonde.Gpu())
         if sonde.gpu_count() == 0:
             self.assertIsNone(summary.mean_gpu_util)
@@ -466,8 +466,8 @@ class Commands(harness.TestCase):
         self.assertEqual(sonde.ResourceSummary.from_dict(result.to_dict()).peak_rss_mb,
                          result.peak_rss_mb)
 
-    def test_quick_ones(self):
-        """Too quick to be seen: the CPU time is known all the same."""
+    def test_short_commands(self):
+        """Too short to be sampled: the CPU time is known."""
         for _ in range(20):
             result = sonde.run(["true"])
             self.assertEqual(result.returncode, 0)
@@ -496,7 +496,7 @@ class Commands(harness.TestCase):
             sonde.run([])
 
     def test_while_the_end_of_children_is_ignored(self):
-        """The kernel tells nobody how it ended, but it ran, and was sampled."""
+        """The kernel discards its exit status, but it ran and was sampled."""
         before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         self.addCleanup(signal.signal, signal.SIGCHLD, before)
         busy = [DEBIAN_PYTHON, "-c", "import time\nwhile time.process_time() < .3: pass"]
@@ -507,7 +507,7 @@ class Commands(harness.TestCase):
         self.assertGreater(result.peak_rss_mb, 1)
         with self.assertRaisesRegex(ChildProcessError, "check: the result of the command is unknown"):
             sonde.run(["true"], check=True)
-        for _ in range(20):  # too quick to be seen is unknown, not 0
+        for _ in range(20):  # too short to be sampled is unknown, not 0
             result = sonde.run(["true"])
             self.assertEqual(result.cpu_seconds is None, result.num_samples == 0)
             self.assertEqual(sonde.ResourceSummary.from_dict(result.to_dict()).cpu_seconds,
@@ -525,11 +525,11 @@ class Commands(harness.TestCase):
 
 @harness.shared
 def install(directory):
-    """A virtual environment of Debian's Python with the module in it, as pip makes it."""
-    # pip builds in the source's place
+    """A virtual environment of Debian's Python with the module, as pip installs it."""
+    # pip builds inside the source folder
     shutil.copytree(SOURCE / "python", f"{directory}/python",
                     ignore=shutil.ignore_patterns("__pycache__"))
-    # A pip of the system does as well, and takes no seconds to install.
+    # The system's pip suffices and takes no seconds to install.
     has_pip = subprocess.run([DEBIAN_PYTHON, "-m", "pip", "--version"], check=False,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
     subprocess.run([DEBIAN_PYTHON, "-m", "venv", "--system-site-packages",
@@ -543,7 +543,7 @@ def install(directory):
 @unittest.skipIf(harness.is_sanitized(), "the sanitizer would have to be in that Python")
 class Installed(harness.TestCase):
     def python(self, *words, **environment):
-        # -I: nothing of this tree or of the user's
+        # -I: without this tree and the user's packages
         return self.run_program(install(), "-I", *words, env={**self.environment, **environment})
 
     USE = ("import sonde\n"
@@ -562,7 +562,7 @@ class Installed(harness.TestCase):
         self.assertEqual(example.status, 0, example)
         self.assertIn("compute  memory", example.stdout.decode())
 
-        # nowhere
+        # missing
         result = self.python("-c", self.USE)
         if b"SONDE_LIBRARY" not in result.stderr.encode():
             self.assertEqual(result.status, 0)  # there is one in the system
@@ -570,12 +570,12 @@ class Installed(harness.TestCase):
         self.assertEqual(result.status, 1)
         self.assertIn("libsonde was not found (/does/not/exist.so", result.stderr)
 
-        # what needs no library works without
+        # functions that need no library work without it
         result = self.python("-c", "import sonde; sonde.ResourceSummary.from_dict("
                              + repr(WHOLE) + ")", SONDE_LIBRARY="/does/not/exist.so")
         self.assertEqual(result.status, 0, result)
 
-        # beside it, and in the system's way
+        # beside the module, and on the system's search path
         package = self.python("-c", "import sonde; print(sonde.__path__[0])").stdout.decode().strip()
         shutil.copy(library, os.path.join(package, "libsonde.so.0"))
         self.assertEqual(self.python("-c", self.USE).status, 0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is stored of jobs, and what jobs, events and report tell of it."""
+"""Stored jobs, and the output of jobs, events and report about them."""
 import contextlib
 import os
 import pathlib
@@ -35,7 +35,7 @@ class StoredTestCase(test_ps.PsTestCase):
         self.environment["SONDE_STATE_DIR"] = self.state
 
     def store(self, job, *command, status=0, options=()):
-        """Runs a command as a job; gives its summary."""
+        """Runs a command as a job; returns its summary."""
         result = self.run_sonde("run", f"--job={job}", *options, "--", *command)
         self.assertEqual(result.status, status, result)
         return result.summary
@@ -64,18 +64,18 @@ class StoredTestCase(test_ps.PsTestCase):
                 yield database
 
     def await_job(self, name):
-        """Until a run that was started beside the test is stored."""
+        """Waits until a run that was started beside the test is stored."""
         harness.wait_until(lambda: self.run_sonde("jobs", "--job", name).status == 0, name)
 
     def refused(self, *words):
-        """Wrong usage: what is said of it."""
+        """The message at wrong usage."""
         result = self.ask(*words, status=2)
         self.assertIn(f"(see 'sonde {words[0]} --help')", result.stderr)
         return result.stderr
 
 
 class Help(StoredTestCase):
-    def test_promised(self):
+    def test_documented_options(self):
         promised = {
             "jobs": ("--since", "--until", "--outcome", "--job", "--type", "--limit", "--json"),
             "events": ("--job", "--since", "--until", "--type", "--pid", "--limit", "--follow",
@@ -130,7 +130,7 @@ class Jobs(StoredTestCase):
             self.assertEqual(job["cwd"], os.getcwd())
         self.assertEqual(jobs[1]["command"], "sh -c exit 3")
 
-    def test_which(self):
+    def test_filters(self):
         def ids(*words):
             return [job["job_id"] for job in self.json("jobs", *words)]
         self.assertEqual(ids("--outcome", "failure"), ["killed", "bad"])
@@ -148,9 +148,9 @@ class Jobs(StoredTestCase):
         self.assertNotIn("killed", ids("--until", f"{middle + 0.001:.6f}"))
 
     def test_none(self):
-        result = self.ask("jobs", "--job", "nobody", status=3)
+        result = self.ask("jobs", "--job", "missing", status=3)
         self.assertIn("no stored jobs match", result.stderr)
-        self.assertEqual(self.text("jobs", "--job", "nobody", "--json"), "[]\n")
+        self.assertEqual(self.text("jobs", "--job", "missing", "--json"), "[]\n")
 
     def test_default_limit(self):
         for _ in range(19):
@@ -243,8 +243,8 @@ class Reports(StoredTestCase):
 
     @harness.needs_connector()
     def test_failure_before_the_exec_is_read(self):
-        """A child that executes nothing has the name of its parent, even if the event of the
-        parent's exec is read when both have ended. That a script is run by a shell is known."""
+        """A child that executes nothing has the name of its parent, even if the parent's exec event
+        is read when both have ended. The report knows that a shell runs a script."""
         script = "(exit 7) || exit 1\n"
         commands = (("sh", "-c", script), (self.write("marked", f"#!/bin/sh\n{script}", 0o755),),
                     (self.write("unmarked", script, 0o755),))
@@ -258,7 +258,7 @@ class Reports(StoredTestCase):
 
     def test_failures_do_not_hide_a_kill(self):
         if not harness.has_connector():
-            self.skipTest("the kernel does not tell of each process here")
+            self.skipTest("the kernel does not report each process here")
         self.store("noisy", "sh", "-c", "sh -c 'kill -9 $$'; "
                    "for i in $(seq 60); do /bin/false; done; true")
         report = self.json("report", "noisy")
@@ -342,7 +342,7 @@ class Reports(StoredTestCase):
     def test_run_within_a_run(self):
         outer = self.store("outer", harness.SONDE, "run", "-q", "--job", "inner", "--", "true")
         if self.json("report", "inner")["job"]["parent_run_id"] is None:
-            # A conductor names the parent; `run` need not.
+            # A scheduler names the parent; `run` need not.
             with self.open_database() as database:
                 database.execute("UPDATE jobs SET parent_run_id = ? WHERE job_id = 'inner'",
                                  (outer["run_id"],))
@@ -406,7 +406,7 @@ class Reports(StoredTestCase):
 class Events(StoredTestCase):
     def test_of_a_run(self):
         if not harness.has_connector():
-            self.skipTest("the kernel does not tell of each process here")
+            self.skipTest("the kernel does not report each process here")
         self.store("two", "sh", "-c", "sh -c 'exit 4'; true")
         self.store("other", "true")
         events = self.json("events", "--job", "two")
@@ -434,7 +434,7 @@ class Events(StoredTestCase):
 
     def test_default_limit(self):
         if not harness.has_connector():
-            self.skipTest("the kernel does not tell of each process here")
+            self.skipTest("the kernel does not report each process here")
         self.store("many", "sh", "-c", "for i in $(seq 60); do /bin/true; done")
         everything = self.json("events", "--limit", "1000")
         self.assertGreater(len(everything), 100)
@@ -488,7 +488,7 @@ class Machine(StoredTestCase):
         self.assertRegex(text, r"\n  busy +success ")
         self.assertRegex(text, r"\n  CPU +[0-9.]+ % +[0-9.]+ % +[0-9.]+ % +[0-9.]+ %\n")
 
-    def test_nothing_then(self):
+    def test_no_data_for_that_time(self):
         self.store("busy", "true")
         for words in ([], ["--json"]):
             result = self.ask("report", "--since", "2h ago", "--until", "1h ago", *words, status=3)
@@ -526,7 +526,7 @@ class Trouble(StoredTestCase):
                    if name not in ("HOME", "SONDE_STATE_DIR", "XDG_STATE_HOME")}
         self.assertEqual(len(self.json("jobs", env=nowhere)), 1)
 
-    def test_no_place(self):
+    def test_no_state_directory(self):
         if harness.is_root():
             self.skipTest("root has a place of its own")
         nowhere = {name: value for name, value in self.environment.items()
@@ -609,7 +609,7 @@ class Secrets(StoredTestCase):
 
 
 class Hostile(StoredTestCase):
-    def test_words_of_the_command(self):
+    def test_arguments_of_the_command(self):
         for case, (name, words) in test_ps.HOSTILE.items():
             with self.subTest(case=case):
                 self.store("hostile", "sh", "-c", "exit 5", *words, status=5)

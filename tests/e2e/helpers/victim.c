@@ -301,8 +301,8 @@ static int no_child_wait(char **arguments)
     return 0;
 }
 
-/* sibling MS: a child clones a process with CLONE_PARENT, whose parent is therefore this process.
- * The clone burns MS and outlives the child. */
+/* sibling MS: clones a child of its parent (CLONE_PARENT), which burns MS in a child of its own and
+ * outlives this process. */
 static int sibling(char **arguments)
 {
     int ended[2];
