@@ -62,9 +62,9 @@ class Result:
     def figure(self, name):
         """The number on the line "NAME NUMBER" that the command itself printed."""
         for line in self.stdout.decode("utf-8", "replace").splitlines():
-            words = line.split()
-            if len(words) == 2 and words[0] == name:
-                return float(words[1])
+            arguments = line.split()
+            if len(arguments) == 2 and arguments[0] == name:
+                return float(arguments[1])
         raise AssertionError(f"the command printed no '{name}': {self!r}")
 
 
@@ -148,9 +148,9 @@ def needs_connector(prefix=()):
 
 def needs_namespaces():
     """Root may lack the privileges of root, as in many containers."""
-    words = ["unshare", "--fork", "--pid", "--mount-proc", "true"]
+    arguments = ["unshare", "--fork", "--pid", "--mount-proc", "true"]
     works = is_root() and shutil.which("unshare") and \
-        subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode == 0
+        subprocess.run(arguments, stderr=subprocess.DEVNULL, check=False).returncode == 0
     return unittest.skipUnless(works, "needs to make namespaces (root, unshare)")
 
 
@@ -342,8 +342,8 @@ class TestCase(unittest.TestCase):
         except sqlite3.OperationalError:
             return []
 
-    def victim(self, *words):
-        return (os.path.join(HELPERS, "victim"), *map(str, words))
+    def victim(self, *arguments):
+        return (os.path.join(HELPERS, "victim"), *map(str, arguments))
 
     def open_directory(self):
         """A directory that an unprivileged user may write to."""
@@ -354,7 +354,7 @@ class TestCase(unittest.TestCase):
 
     # ---- running ----
 
-    def run_program(self, *words, stdin=b"", prefix=(), **options):
+    def run_program(self, *arguments, stdin=b"", prefix=(), **options):
         """Runs a program to its end. Its output goes to files, because a process that it leaves
         behind must not keep the test waiting."""
         environment = options.pop("env", self.environment)
@@ -367,36 +367,36 @@ class TestCase(unittest.TestCase):
                 stdin = given
             options.setdefault("stdout", out)
             options.setdefault("stderr", err)
-            process = subprocess.Popen([*prefix, *words], env=environment, stdin=stdin, **options)
+            process = subprocess.Popen([*prefix, *arguments], env=environment, stdin=stdin, **options)
             self.started.append(process)
             try:
                 status = process.wait(timeout)
             except subprocess.TimeoutExpired:
                 err.seek(0)
-                self.fail(f"{words} did not end within {timeout} s; stderr: {err.read()!r}")
+                self.fail(f"{arguments} did not end within {timeout} s; stderr: {err.read()!r}")
             out.seek(0)
             err.seek(0)
             result = Result(status, out.read(), err.read())
         self.check_sanitizers(result.stderr.encode())
         return result
 
-    def run_sonde(self, *words, **options):
+    def run_sonde(self, *arguments, **options):
         """Runs sonde. Adds --summary to `sonde run` unless it is given, and reads that file."""
-        words = list(words)
-        own = words[:words.index("--")] if "--" in words else words
+        arguments = list(arguments)
+        own = arguments[:arguments.index("--")] if "--" in arguments else arguments
         summary_path = None
-        if words and words[0] == "run" and not any("--summary" in str(word) for word in own):
+        if arguments and arguments[0] == "run" and not any("--summary" in str(argument) for argument in own):
             summary_path = os.path.join(self.open_directory(), f"summary-{len(self.started)}")
-            words[1:1] = ["--summary", summary_path]
-        result = self.run_program(SONDE, *words, **options)
+            arguments[1:1] = ["--summary", summary_path]
+        result = self.run_program(SONDE, *arguments, **options)
         if summary_path and os.path.exists(summary_path):
             text = pathlib.Path(summary_path).read_text(encoding="utf-8")
             result.summary = strict_json(text) if text else None
         return result
 
-    def run_json(self, *words):
+    def run_json(self, *arguments):
         """The --json output of a verb that succeeds."""
-        result = self.run_sonde(*words, "--json")
+        result = self.run_sonde(*arguments, "--json")
         self.assertEqual(result.status, 0, result)
         return strict_json(result.stdout.decode())
 
@@ -407,25 +407,25 @@ class TestCase(unittest.TestCase):
         self.assertIsNotNone(result.summary, result)
         return result
 
-    def start(self, *words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options):
+    def start(self, *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options):
         """Starts a program that runs beside the test."""
         environment = options.pop("env", self.environment)
-        process = subprocess.Popen(words, stdin=stdin, stdout=stdout, env=environment, **options)
+        process = subprocess.Popen(arguments, stdin=stdin, stdout=stdout, env=environment, **options)
         self.started.append(process)
         return process
 
-    def start_victim(self, *words, **options):
+    def start_victim(self, *arguments, **options):
         """Starts a helper and waits until it is ready; returns it and its earlier output."""
-        process = self.start(*self.victim(*words), **options)
+        process = self.start(*self.victim(*arguments), **options)
         return process, self.await_ready(process)
 
-    def start_sonde(self, *words, **options):
+    def start_sonde(self, *arguments, **options):
         """Starts `sonde run` beside the test, with its output in files; `finish` ends it."""
         number = len(self.started)
         summary_path = self.path(f"summary-{number}")
         self.errors_path = self.path(f"stderr-{number}")
         with open(self.errors_path, "wb") as errors:
-            process = self.start(SONDE, "run", "--summary", summary_path, *words, stderr=errors,
+            process = self.start(SONDE, "run", "--summary", summary_path, *arguments, stderr=errors,
                                  **options)
         process.summary_path = summary_path
         process.errors_path = self.errors_path
@@ -451,10 +451,10 @@ class TestCase(unittest.TestCase):
         """Reads a helper's output up to its "ready PID"; returns the pid and the lines before."""
         lines = []
         for raw in process.stdout:
-            words = raw.decode("utf-8", "replace").split()
-            if words and words[0] == "ready":
-                return int(words[1]), lines
-            lines.append(words)
+            arguments = raw.decode("utf-8", "replace").split()
+            if arguments and arguments[0] == "ready":
+                return int(arguments[1]), lines
+            lines.append(arguments)
         self.fail(f"the helper ended before it was ready: {lines}")
 
     # ---- assertions ----
@@ -604,9 +604,9 @@ def run_all(tests, jobs, is_verbose):
 
 
 def main():
-    words = sys.argv[2 if IS_GIVEN else 1:]
-    is_verbose = "-v" in words
-    names = [word for word in words if word != "-v"]
+    arguments = sys.argv[2 if IS_GIVEN else 1:]
+    is_verbose = "-v" in arguments
+    names = [argument for argument in arguments if argument != "-v"]
 
     for path in (SONDE, os.path.join(HELPERS, "victim")):
         if not os.access(path, os.X_OK):

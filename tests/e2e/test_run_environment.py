@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""sonde run: the command finds the world as `env COMMAND` would leave it.
+"""sonde run: the command gets the same environment as under `env COMMAND`.
 
-The truth is always the same helper under `env`, started in the same way.
+The reference is always the same helper under `env`, started in the same way.
 """
 import ctypes
 import fcntl
@@ -14,7 +14,7 @@ import termios
 
 import harness
 
-# AddressSanitizer puts its own handlers where these are ignored.
+# AddressSanitizer installs its own handlers where these are ignored.
 FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE} if harness.is_sanitized() else set()
 UNCHANGEABLE = {signal.SIGKILL, signal.SIGSTOP}
 
@@ -38,7 +38,7 @@ BLOCKED = {
 
 
 def set_signals(ignored, blocked):
-    """To be done between fork and exec: everything else is default and unblocked."""
+    """Runs between fork and exec: all other signals are default and unblocked."""
     def prepare():
         for number in signal.valid_signals() - UNCHANGEABLE:
             signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
@@ -71,7 +71,7 @@ class Environment(harness.TestCase):
         self.assertIn(f"environment HOME={self.directory}", truth)
 
     def test_with_a_summary_file(self):
-        """The descriptor of the summary is sonde's own."""
+        """The command does not inherit the descriptor of the summary."""
         truth = self.state_under(("env",))
         seen = self.state_under((harness.SONDE, "run", "--summary", self.path("summary"), "--"))
         self.assertEqual(seen, truth)
@@ -84,7 +84,7 @@ class Environment(harness.TestCase):
                                          restore_signals=False)
                 mask = sum(1 << number - 1 for number in ignored)
                 line = next(line for line in truth if line.startswith("SigIgn:"))
-                # 32 and 33 are libc's own; whoever started us may have left them ignored.
+                # 32 and 33 belong to libc; the caller of this test may have left them ignored.
                 self.assertEqual(int(line.split()[1], 16) & ~(3 << 31), mask)
 
     def test_descriptors_are_inherited(self):
@@ -150,7 +150,7 @@ class Environment(harness.TestCase):
         self.assertIn("CapEff:\t0000000000000000", truth)
 
     def test_pending_signal_reaches_the_command(self):
-        """A signal that was waiting when sonde was executed: exec keeps it, and so does sonde."""
+        """A signal that was pending when sonde was executed: exec keeps it, and so does sonde."""
         def prepare():
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
             os.kill(os.getpid(), signal.SIGUSR1)
@@ -165,10 +165,10 @@ class Environment(harness.TestCase):
 
 
 class SignalsInherited(harness.TestCase):
-    """What inherited dispositions do, by the effect that a user sees."""
+    """The effects of inherited dispositions that a user sees."""
 
     def both(self, script, **options):
-        """What the script prints with `env` and with sonde as $RUN; must be the same."""
+        """The output of the script with `env` and with sonde as $RUN; it must be the same."""
         answers = []
         for run in ("env", f"{harness.SONDE} run -q --"):
             environment = dict(self.environment, RUN=run)
@@ -183,7 +183,7 @@ class SignalsInherited(harness.TestCase):
         self.assertEqual(plain[1], b"y\n141\n")
         ignored = self.both(script, preexec_fn=set_signals((signal.SIGPIPE,), ()),
                             restore_signals=False)
-        self.assertEqual(ignored[1], b"y\n1\n")  # a write error instead of a death
+        self.assertEqual(ignored[1], b"y\n1\n")  # a write error instead of a signal
 
     def test_children_ignored_by_the_parent(self):
         """The command inherits an ignored SIGCHLD; sonde still learns how the command ended."""

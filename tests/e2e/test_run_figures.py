@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sonde run: CPU and memory against the truth: the commands' own getrusage, or GNU time's."""
+"""sonde run: CPU and memory compared with the commands' own getrusage or with GNU time."""
 import unittest
 
 import harness
@@ -15,7 +15,7 @@ class Cpu(harness.TestCase):
     def test_one_process(self):
         result = self.run_job(*self.victim("burn", 400))
         self.assert_cpu(result)
-        # It burns in its own code, not in the kernel.
+        # The loop uses user time, not kernel time.
         self.assertGreater(result.summary["user_seconds"], result.summary["system_seconds"])
 
     def test_too_short_to_be_sampled(self):
@@ -46,15 +46,15 @@ class Cpu(harness.TestCase):
         self.assert_cpu(result)
 
     @harness.needs_program("setsid")
-    def test_session_of_its_own(self):
+    def test_new_session(self):
         result = self.run_job("setsid", "--fork", "--wait", *self.victim("burn", 200))
         self.assert_processes(result.summary, 2)
         self.assert_cpu(result)
 
     def test_parent_that_ignores_its_children(self):
-        """The kernel throws their figures away; what was sampled remains, and is called so."""
+        """The kernel discards their figures; the sampled ones remain, marked as sampled."""
         result = self.run_job(*self.victim("ignore-children", 2, 1500))
-        self.assertEqual(result.figure("kernel"), 0)  # or the test tests nothing
+        self.assertEqual(result.figure("kernel"), 0)  # else the test would check nothing
         burned = result.figure("cpu")
         self.assertEqual(result.summary["exactness"]["cpu_seconds"], "lower_bound")
         self.assertLessEqual(result.summary["cpu_seconds"], burned * 1.02)
@@ -77,12 +77,12 @@ class Cpu(harness.TestCase):
         self.assertLessEqual(result.summary["processes"], 1502)  # time, sh and the ls
 
     def test_many_short_processes_and_many_samples(self):
-        """Some are read in the very moment in which they are reaped: no figure is lost by that."""
+        """Some are sampled at the moment they are reaped: no figure is lost."""
         summary = self.run_job("sh", "-c", LS_LOOP, options=("--interval", "10ms")).summary
         self.assertEqual(summary["exactness"]["cpu_seconds"], "exact")
         self.assertEqual(summary["exactness"]["peak_rss_mb"], "exact")
 
-    def test_of_a_command_that_was_killed(self):
+    def test_killed_command(self):
         result = self.run_sonde("run", "--", "sh", "-c",
                                 " ".join(self.victim("burn", 300)) + "; kill -KILL $$")
         self.assertEqual(result.status, 137, result)
@@ -140,7 +140,7 @@ class Memory(harness.TestCase):
         self.assertLess(summary["peak_rss_mb"], 216)
         self.assertEqual(summary["exactness"]["peak_total_mb"], "sampled")
 
-    def test_two_one_after_the_other(self):
+    def test_two_in_sequence(self):
         """The largest process and the largest sum, not the sum of peaks."""
         script = "; ".join(" ".join(self.victim("alloc", 120, 300)) for _ in range(2))
         summary = self.run_job("sh", "-c", script).summary
@@ -169,7 +169,7 @@ class Nested(harness.TestCase):
         self.assert_near(inner["cpu_seconds"], result.figure("cpu"), what="inner cpu_seconds")
         self.assert_processes(inner, 3)
         self.assert_processes(result.summary, 5)
-        # What the kernel says of the inner sonde and all that it has waited for; GNU time rounds
+        # What the kernel reports for the inner sonde and all that it has reaped; GNU time rounds
         # each of the two down to 10 ms.
         truth = sum(map(float, self.read("time").split()))
         self.assertGreater(truth, inner["cpu_seconds"])
@@ -185,7 +185,7 @@ class Nested(harness.TestCase):
                                         script)
                 self.assertEqual(result.status, status, result)
 
-    def test_orphan_is_the_inner_ones(self):
+    def test_orphan_belongs_to_the_inner_run(self):
         inner_path = self.path("inner")
         result = self.run_job(harness.SONDE, "run", "-q", "--summary", inner_path, "--",
                               *self.victim("orphan", 150))

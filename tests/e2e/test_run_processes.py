@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sonde run: whose the processes are, how many there were, and what is left of them."""
+"""sonde run: which processes belong to the run, how many there were, and what is left running."""
 import os
 import signal
 import subprocess
@@ -7,7 +7,7 @@ import subprocess
 import harness
 
 
-# A background job of a shell carries the shell's command line until it is executed.
+# A background job of a shell has the shell's command line until its exec.
 AWAIT_EXEC = "until tr '\\0' _ </proc/$!/cmdline | grep -q ^sleep_; do :; done"
 
 
@@ -28,7 +28,7 @@ class Storm(harness.TestCase):
     @harness.needs_program("setpriv")
     def test_as_an_unprivileged_user(self):
         """The kernel's queue is smaller for an ordinary user. It holds the events of all processes
-        of the machine: if these are too many for it, none is invented and the loss is reported."""
+        of the machine: if it overflows, the loss is reported and no process is invented."""
         result = self.run_job(*self.victim("fork-storm", 10000), prefix=harness.unprivileged())
         if harness.saw_every_process(result.summary):
             self.assertEqual(result.summary["processes"], 10001)
@@ -48,9 +48,9 @@ class Storm(harness.TestCase):
 
 
 class WithoutConnector(harness.TestCase):
-    """Births and deaths are not told: what is there is found by looking."""
+    """The kernel reports no forks and exits: sonde finds processes by sampling."""
 
-    # In a pid namespace of its own the kernel refuses the connector.
+    # In a new pid namespace the kernel rejects the connector.
     namespace = ("unshare", "--fork", "--pid", "--mount-proc")
 
     def polled(self, *command, options=()):
@@ -85,7 +85,7 @@ class WithoutConnector(harness.TestCase):
         """The kernel sends its answers to all listeners, also to one whose request it ignores."""
         self.environment = harness.without_leak_check(self.environment)
         self.start("sh", "-c", 'while :; do "$0" run -q --no-store -- true; done', harness.SONDE)
-        # time for that one's answers, between this one's request and its look for an answer
+        # time for the other's answers, between this one's request and its wait for an answer
         late = ("strace", "-o", os.devnull, "-e", "trace=sendto", "-e",
                 "inject=sendto:delay_exit=500000:when=1")
         result = self.run_job("true", prefix=self.namespace + late)
@@ -116,7 +116,7 @@ class WithoutConnector(harness.TestCase):
 
     @harness.needs_program("strace")
     def test_kernel_without_it(self):
-        """The kernel has no such protocol; sonde says nothing of it but what it means."""
+        """The kernel has no such protocol; sonde reports only what follows from that."""
         self.environment = harness.without_leak_check(self.environment)
         traced = ("strace", "-o", self.path("trace"), "-e", "trace=socket", "-e",
                   "inject=socket:error=EPROTONOSUPPORT")
@@ -126,7 +126,7 @@ class WithoutConnector(harness.TestCase):
         self.assertIn(b"(INJECTED)", self.read("trace"))
         self.assertEqual(result.summary["exactness"]["processes"], "lower_bound")
         self.assert_near(result.summary["cpu_seconds"], result.figure("cpu"))
-        # processes that are there long enough to be sampled are all counted
+        # processes that live long enough to be sampled are all counted
         self.run_crowd(2, traced)
 
 
@@ -152,8 +152,8 @@ class LeftRunning(harness.TestCase):
         os.mkfifo(fifo)
         os.mkfifo(fifo + ".end")
         process = self.start_sonde("--", *self.victim("daemon", fifo))
-        with open(fifo, encoding="ascii") as told:
-            pid = int(told.read())
+        with open(fifo, encoding="ascii") as lines:
+            pid = int(lines.read())
         result = self.finish(process)
         self.assertEqual([left["pid"] for left in result.summary["left_running"]], [pid])
         self.assertTrue(harness.is_alive(pid))
@@ -182,7 +182,7 @@ class LeftRunning(harness.TestCase):
         self.assertIn("\x1b[31mred", summary["left_running"][0]["command"])
 
     def test_wait_waits_for_it(self):
-        """What the command left running is waited for and counts."""
+        """sonde waits for processes that the command left running, and counts them."""
         burn = " ".join(self.victim("burn", 300))
         result = self.run_sonde("run", "--wait", "--", "sh", "-c", f"{burn} & exit 3")
         self.assertEqual(result.status, 3, result)
@@ -195,10 +195,10 @@ class LeftRunning(harness.TestCase):
         os.mkfifo(fifo)
         os.mkfifo(fifo + ".end")
         process = self.start_sonde("--wait", "--", *self.victim("daemon", fifo, 200))
-        with open(fifo, encoding="ascii") as told:
-            pid = int(told.read())
+        with open(fifo, encoding="ascii") as lines:
+            pid = int(lines.read())
         with open(fifo + ".end", "wb"):
-            # It lives as long as this is open; sonde has nobody else to wait for.
+            # It lives as long as this is open; sonde waits for no other process.
             harness.wait_until(lambda: harness.children_of(process.pid) == [pid],
                                "the daemon is sonde's only child")
             self.assertIsNone(process.poll())
@@ -208,7 +208,7 @@ class LeftRunning(harness.TestCase):
         self.assertGreaterEqual(result.summary["cpu_seconds"], 0.2)
 
     def test_waiting_can_be_ended(self):
-        """A signal ends the waiting, not what is waited for; the status is the command's."""
+        """A signal ends the waiting, but not the processes; the status is the command's."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with self.subTest(signal=number.name):
                 process = self.start_sonde("--wait", "--", "sh", "-c",
@@ -224,7 +224,7 @@ class LeftRunning(harness.TestCase):
                 os.kill(pid, signal.SIGKILL)
 
     def test_zombies_are_not_left_running(self):
-        """Children that the command never reaped: dead with it, and counted."""
+        """Children that the command never reaped end with it and are counted."""
         result = self.run_job(*self.victim("zombies", 3))
         self.assertEqual(result.summary["left_running"], [])
         self.assert_processes(result.summary, 4)
@@ -237,10 +237,10 @@ class LeftRunning(harness.TestCase):
 
 
 class Strangers(harness.TestCase):
-    """Children that sonde had before it became sonde, as after `exec sonde run` in a script."""
+    """Children that sonde had before its exec, as after `exec sonde run` in a script."""
 
     def test_do_not_count(self):
-        """One that ends, and is reaped by sonde, while the command waits for just that."""
+        """One that ends, and is reaped by sonde, while the command waits for that."""
         burn = " ".join(self.victim("burn", 250))
         script = f'{burn} >/dev/null & exec "$0" run --summary "$1" -- ' \
                  'tail -s 0.02 --pid=$! -f /dev/null'
@@ -263,7 +263,7 @@ class Strangers(harness.TestCase):
                 self.assertEqual(summary["processes"], 1)
 
     def test_are_not_waited_for(self):
-        """A reader of sonde's own output ends when sonde does: to wait for it would be for ever."""
+        """A reader of sonde's output ends with sonde: waiting for it would be a deadlock."""
         script = 'exec "$0" run --wait -- echo hello > >(cat >"$1")'
         target = self.path("out")
         result = self.run_program("bash", "-c", script, harness.SONDE, target)

@@ -16,12 +16,12 @@ PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signa
 
 
 def own_group():
-    """A group that is not orphaned, whatever the test itself runs under: it can be stopped."""
+    """A group that is not orphaned, wherever the test itself runs: it can be stopped."""
     os.setpgid(0, 0)
 
 
 def pending(pid):
-    """The set of signals that wait for a process."""
+    """The set of pending signals of a process."""
     with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as status:
         mask = int(re.search(r"^ShdPnd:\s*([0-9a-f]+)", status.read(), re.MULTILINE).group(1), 16)
     return {number for number in range(1, 65) if mask >> number - 1 & 1}
@@ -57,7 +57,7 @@ class PassedOn(harness.TestCase):
         self.assertEqual(self.received(), [(signal.SIGRTMIN + 3, process.pid)] * 100)
 
     def test_under_load(self):
-        """Signals while lifecycle events rain: none is lost."""
+        """Signals during many lifecycle events: none is lost."""
         process, pid = self.start_counting()
         storm = self.start(*self.victim("fork-storm", 2000))
         for i in range(50):
@@ -101,15 +101,15 @@ class PassedOn(harness.TestCase):
         self.assertEqual(result.summary["cause"], "exit status 7")
 
     def test_alarm_that_was_set_before(self):
-        """An alarm survives exec, so that `env COMMAND` would be killed by it. It must not come
-        before a busy machine has started sonde."""
+        """An alarm survives exec, so that it would kill `env COMMAND`. It must not come before a
+        busy machine has started sonde."""
         def prepare():
             signal.setitimer(signal.ITIMER_REAL, 3)
         result = self.run_sonde("run", "--", "sleep", "300", preexec_fn=prepare)
         self.assertEqual(result.status, 128 + signal.SIGALRM, result)
         self.assertEqual(result.summary["cause"], "killed by SIGALRM")
 
-    def test_sonde_killed_and_the_command_lives_on(self):
+    def test_command_survives_the_kill_of_sonde(self):
         done = self.path("done")
         process = self.start_sonde("--", "sh", "-c",
                                    f"echo ready $$; read word; echo $word >{done}")
@@ -141,7 +141,7 @@ class Stopping(harness.TestCase):
         return result
 
     def test_stop_of_the_command_alone(self):
-        """Only the command is stopped; sonde serves on, as is seen by a signal that it passes."""
+        """Only the command is stopped; sonde continues, and passes a signal on."""
         process, pid = self.start_sleeping()
         os.kill(pid, signal.SIGSTOP)
         self.await_state(pid, True)
@@ -184,14 +184,14 @@ class Stopping(harness.TestCase):
         self.end(process, pid)
 
     def test_group_stopped_and_continued_in_haste(self):
-        """However far sonde had come with stopping: continued is continued. Each time sonde must
-        pass a signal on, or it has stopped after all."""
+        """However far sonde is with stopping, SIGCONT continues it. Each time sonde must pass a
+        signal on; otherwise it has stopped."""
         process = self.start_sonde("--", *self.victim("handle", self.path("signals"),
                                                       int(signal.SIGUSR1)), preexec_fn=own_group)
         pid, _ = self.await_ready(process)
         for i in range(200):
             os.kill(pid, signal.SIGTSTP)
-            # From no time at all to more than sonde needs to follow.
+            # From no delay to more than sonde needs to stop.
             end = time.perf_counter() + i * 5e-6
             while time.perf_counter() < end:
                 pass
@@ -216,7 +216,7 @@ class Stopping(harness.TestCase):
         harness.wait_until(lambda: self.stored("SELECT 1 FROM snapshots"), "it samples")
         os.killpg(process.pid, signal.SIGTSTP)
         self.await_state(process.pid, True)
-        time.sleep(0.5)  # what is missed is time
+        time.sleep(0.5)  # the length of the gap
         os.killpg(process.pid, signal.SIGCONT)
         self.await_state(process.pid, False)
         result = self.end(process, pid)
@@ -226,7 +226,7 @@ class Stopping(harness.TestCase):
 
 class Hangup(harness.TestCase):
     def hang_up(self, prefix):
-        """Closes the terminal of a session whose leader is the program; gives what came of it."""
+        """Closes the terminal of a session whose leader is the program; returns the result."""
         master, terminal = pty.openpty()
         signals = self.path("signals")
         process = self.start(*prefix, *self.victim("handle", signals, int(signal.SIGHUP)),
@@ -244,7 +244,7 @@ class Hangup(harness.TestCase):
         return status, received
 
     def test_session_leader_passes_it_on(self):
-        """The kernel tells the leader of the session alone: with `env` that is the command."""
+        """The kernel signals only the leader of the session: with `env` that is the command."""
         truth = self.hang_up(("env",))
         self.assertEqual(truth, (7, [signal.SIGHUP]))
         self.assertEqual(self.hang_up((harness.SONDE, "run", "--")), truth)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sonde run: how it ends, what it passes through, and the summary that it writes."""
+"""sonde run: its exit status, the standard streams, and the summary that it writes."""
 import json
 import os
 import re
@@ -86,15 +86,15 @@ class ExitStatus(harness.TestCase):
         result = self.run_sonde("run", "--", script)
         self.assertEqual((result.status, result.stdout), (4, b"from-the-script\n"), result)
 
-    def test_command_need_not_be_marked_off(self):
+    def test_command_without_dashes(self):
         result = self.run_sonde("run", "-q", "sh", "-c", "exit 9", "--", "--wait")
         self.assertEqual(result.status, 9, result)
 
-    def test_the_commands_options_stay_its_own(self):
+    def test_options_of_the_command_are_passed_on(self):
         result = self.run_sonde("run", "--", "echo", "--help", "-q", "--job", "x", "--")
         self.assertEqual(result.stdout, b"--help -q --job x --\n", result)
 
-    def test_what_concerns_sonde_is_125_and_nothing_starts(self):
+    def test_error_of_sonde_is_125_and_nothing_starts(self):
         marker = self.path("marker")
         config = self.write("bad.yaml", "profiler:\n  interval_seconds: fast\n")
         cases = {
@@ -183,7 +183,7 @@ class Streams(harness.TestCase):
         for word in ("success", "wall", "CPU", "memory", "processes"):
             self.assertIn(word, result.stderr)
 
-    def test_quiet_says_nothing(self):
+    def test_quiet_prints_nothing(self):
         for option in ("-q", "--quiet"):
             with self.subTest(option=option):
                 result = self.run_sonde("run", option, "--", "sh", "-c", "echo out; exit 5")
@@ -198,8 +198,8 @@ class Streams(harness.TestCase):
         self.assertEqual(result.stdout, b"y\n141\n", result)
         self.assertIn("killed by SIGPIPE", result.stderr)
 
-    def test_nobody_reads_the_summary(self):
-        """stderr is a pipe that nobody reads: the exit status is still the command's."""
+    def test_full_stderr_pipe(self):
+        """stderr is a full pipe without a reader: the exit status is still the command's."""
         read_end, write_end = os.pipe()
         os.close(read_end)
         result = self.run_sonde("run", "--", "sh", "-c", "exit 6", stderr=write_end)
@@ -208,8 +208,8 @@ class Streams(harness.TestCase):
         self.assertEqual(result.summary["exit_code"], 6)
 
     def test_closed_streams(self):
-        """Each combination of closed standard streams: the command finds them closed, sonde's own
-        descriptors do not take their place, and the summary is whole."""
+        """Each combination of closed standard streams: the command finds them closed, descriptors of
+        sonde do not take their place, and the summary is complete."""
         for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"):
             with self.subTest(closed=closed):
                 state = self.path("state")
@@ -235,8 +235,8 @@ class Streams(harness.TestCase):
 
 class Summary(harness.TestCase):
     def test_every_field_with_its_type(self):
-        # The kernel collector takes over from a command that is not done after 100 ms, which on a
-        # busy machine is any.
+        # The kernel collector takes over when a command runs for more than 100 ms; on a busy
+        # machine that is any command.
         self.write("config/sonde/sonde.yaml", "profiler:\n  collector: procfs\n")
         before = time.time()
         result = self.run_job("sh", "-c", "true; sleep 0.05")
@@ -277,7 +277,7 @@ class Summary(harness.TestCase):
         self.assertEqual(result.status, 0, result)
         self.assertEqual(harness.strict_json(self.read("summary").decode())["outcome"], "success")
 
-    def test_names_given_are_names_kept(self):
+    def test_given_names_are_kept(self):
         result = self.run_job("true", options=("--job", "build ü", "--type", "the type",
                                                "--sheet", "12"))
         self.assertEqual(result.summary["job_id"], "build ü")
@@ -289,7 +289,7 @@ class Summary(harness.TestCase):
         result = self.run_job("sh", "-e", "-c", "true", cwd=self.path("parser"))
         self.assertEqual(result.summary["job_type"], "sh true @parser")
 
-    def test_hostile_words_in_names(self):
+    def test_hostile_characters_in_names(self):
         """Names that sonde makes of the command are clean on the terminal and valid in JSON."""
         program = os.path.join(os.fsencode(self.directory), b"e\x1b[2J\xff\n~v\xe2\x80\xae")
         os.symlink("/bin/true", program)
@@ -323,8 +323,8 @@ class Summary(harness.TestCase):
         self.assertEqual(harness.strict_json(self.read("target").decode())["outcome"], "success")
 
     def test_summary_to_stdout_follows_the_commands_output(self):
-        """/dev/stdout is the open file itself: what the command wrote is neither cut nor covered,
-        whether stdout is a file or a pipe."""
+        """/dev/stdout is the open file itself: output of the command is neither truncated nor
+        overwritten, whether stdout is a file or a pipe."""
         for path in ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
             for redirection in (">", ">>", "| cat >"):
                 with self.subTest(path=path, redirection=redirection):
@@ -352,7 +352,7 @@ class Summary(harness.TestCase):
         self.assertFalse(os.path.exists(self.path("marker")))
 
     def test_summary_to_a_full_device(self):
-        """Found out only when it is written: said, and the status stays the command's."""
+        """The error appears only at the write: it is reported, and the status stays the command's."""
         result = self.run_sonde("run", "--summary", "/dev/full", "--", "sh", "-c", "exit 4")
         self.assertEqual(result.status, 4, result)
         self.assertIn("cannot write the summary to '/dev/full': No space left on device",

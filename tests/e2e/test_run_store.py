@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sonde run: what it stores, and that trouble with the store is no trouble for the command."""
+"""sonde run: what it stores, and that storage errors do not affect the command."""
 import contextlib
 import hashlib
 import os
@@ -16,12 +16,12 @@ import daemon
 import harness
 import small_disk
 
-# "sond", which sonde's databases carry.
+# "sond", the application id of sonde's databases.
 APPLICATION_ID = 0x736F6E64
 
 
 class Storing(daemon.TestCase):
-    """Each test has a state directory of its own."""
+    """Each test has its own state directory."""
 
     def setUp(self):
         super().setUp()
@@ -29,7 +29,7 @@ class Storing(daemon.TestCase):
         self.environment["SONDE_STATE_DIR"] = self.state
 
     def await_job(self, name="%"):
-        """Waits until a job that is running is stored."""
+        """Waits until a running job is stored."""
         harness.wait_until(lambda: self.stored(
             "SELECT 1 FROM jobs WHERE job_id LIKE ? AND outcome = 'running'", name),
             "the job is stored")
@@ -38,23 +38,23 @@ class Storing(daemon.TestCase):
         return super().events(result.summary["run_id"], *types)
 
     def run_anything(self, *command, options=(), **more):
-        """Runs a command of which nothing is expected."""
+        """Runs a command without checking the result."""
         return self.run_sonde("run", *options, "--", *command, **more)
 
-    def words(self, result):
-        """What sonde said beside its summary."""
+    def messages(self, result):
+        """The messages of sonde without its summary."""
         return [line for line in result.stderr.splitlines() if line.startswith("sonde: run:")]
 
     def assert_quiet(self, result):
-        self.assertEqual(self.words(result), [], result)
+        self.assertEqual(self.messages(result), [], result)
 
-    def assert_not_stored(self, result, status, *words):
-        """One line says so, and the command's status is passed on."""
+    def assert_not_stored(self, result, status, *expected):
+        """One line reports it, and the command's status is passed on."""
         self.assertEqual(result.status, status, result)
-        lines = self.words(result)
+        lines = self.messages(result)
         self.assertEqual(len(lines), 1, result)
         self.assertIn("not stored: ", lines[0])
-        for word in words:
+        for word in expected:
             self.assertIn(word, lines[0])
         self.assertEqual(result.summary["exit_code"], status)
 
@@ -162,7 +162,7 @@ class Outcome(Storing):
 
     def test_as_an_unprivileged_user(self):
         self.environment["SONDE_STATE_DIR"] = os.path.join(self.open_directory(), "state", "sonde")
-        # the directory it may make one in is everyone's, the one that it makes is not
+        # everyone can write the parent directory, but not the one that sonde creates
         result = self.run_job("true", prefix=harness.unprivileged())
         self.assert_quiet(result)
         self.state = self.environment["SONDE_STATE_DIR"]
@@ -181,12 +181,12 @@ class Samples(Storing):
         self.assertIn("sh -c sleep 0.35; true", {row["command"] for row in rows})
         self.assertGreater(rows[0]["rss_mb"], 0)
         for row in rows:
-            self.assertGreaterEqual(row["rss_mb"], 0)  # one that is about to end has no memory left
+            self.assertGreaterEqual(row["rss_mb"], 0)  # a process that is exiting has no memory
             self.assertGreaterEqual(row["threads"], 1)
             self.assertTrue(result.summary["started_at"] - 0.1 <= row["at"] <= time.time())
         ids = [row["id"] for row in self.rows("SELECT id FROM snapshots ORDER BY timestamp")]
         self.assertEqual(ids, sorted(set(ids)))
-        # one after the command's end as well
+        # including one after the command's end
         self.assertGreater(len(ids), result.summary["num_samples"])
         session, = self.rows("SELECT * FROM sessions")
         self.assertEqual(session["host"], os.uname().nodename)
@@ -198,17 +198,17 @@ class Samples(Storing):
     @harness.needs_program("sqlite3")
     def test_the_sqlite3_program_reads_it(self):
         result = self.run_job("sleep", "0.15")
-        told = self.run_program("sqlite3", "-readonly", self.database,
+        result = self.run_program("sqlite3", "-readonly", self.database,
                                 "SELECT count(*) > 0, count(DISTINCT pid) FROM process_metrics"
                                 f" WHERE job_id = '{result.summary['job_id']}'")
-        self.assertEqual(told.stdout, b"1|1\n", told)
+        self.assertEqual(result.stdout, b"1|1\n", result)
 
     def test_missed_time_is_a_gap(self):
         process = self.start_sonde("--", *self.victim("named", "x"))
         self.await_ready(process)
         harness.wait_until(lambda: self.stored("SELECT 1 FROM snapshots"), "it samples")
         process.send_signal(signal.SIGSTOP)
-        time.sleep(0.6)  # what is missed is time
+        time.sleep(0.6)  # the length of the gap
         process.send_signal(signal.SIGCONT)
         result = self.finish(process)
         gaps = self.rows("SELECT * FROM gaps WHERE kind = 'missed_ticks'")
@@ -219,7 +219,7 @@ class Samples(Storing):
 
 class Events(Storing):
     @harness.needs_connector()
-    def test_each_birth_and_each_death(self):
+    def test_each_fork_and_each_exit(self):
         result = self.run_job(*self.victim("fork-storm", 200))
         spawns, exits = self.events(result, "spawn"), self.events(result, "exit")
         self.assertEqual(len(spawns), 201)
@@ -239,7 +239,7 @@ class Events(Storing):
 
     @harness.needs_connector()
     def test_a_storm_of_ten_thousand(self):
-        """More than one tick can hold, and than is stored one by one."""
+        """More than fits into one tick, and more than is stored as single events."""
         result = self.run_job(*self.victim("fork-storm", 10000), options=("--interval", "10s"))
         for kind in ("spawn", "exit"):
             folded, = self.rows("SELECT sum(count) AS n FROM folded_events WHERE event_type = ?", kind)
@@ -259,11 +259,11 @@ class Events(Storing):
 
     @harness.needs_connector()
     def test_exact_figures_of_a_single_process(self):
-        # As its parent knows them. The kernel collector counts the memory of the program alone, not
-        # that which sonde had when it forked, and up to a few dozen pages for each CPU less.
+        # As its parent knows them. The kernel collector counts only the memory of the program, not
+        # that of sonde at the fork, and up to a few dozen pages per CPU less.
         self.write("config/sonde/sonde.yaml", "profiler:\n  collector: procfs\n")
-        # No snapshot comes between the end and its reaping, which would take the end along without
-        # the figures.
+        # No snapshot falls between the exit and its reaping, which would store the exit without the
+        # figures.
         result = self.run_job(*self.victim("burn", 150), options=("--interval", "10m"))
         end, = self.events(result, "exit")
         self.assertAlmostEqual(end["cpu_seconds"], result.summary["cpu_seconds"], places=5)
@@ -280,8 +280,8 @@ class Events(Storing):
     def test_exec_is_stored_but_not_in_the_view(self):
         result = self.run_job("sh", "-c", "exec sleep 0.25")
         self.assertEqual(self.rows("SELECT * FROM process_events WHERE event_type = 'exec'"), [])
-        told = self.rows("SELECT count(*) AS n FROM event WHERE event_type = 'exec'")
-        self.assertEqual(told, [{"n": 2}])
+        rows = self.rows("SELECT count(*) AS n FROM event WHERE event_type = 'exec'")
+        self.assertEqual(rows, [{"n": 2}])
         self.assertEqual(result.summary["processes"], 1)
 
     @harness.needs_namespaces()
@@ -378,7 +378,7 @@ class Names(Storing):
                                                              " WHERE outcome = 'success'")})
         self.assert_intact()
 
-    def test_quiet_says_it_all_the_same(self):
+    def test_quiet_still_prints_the_new_name(self):
         first = self.start_job("build")
         second = self.run_job("true", options=("--job", "build", "-q"))
         self.assertEqual(len(second.stderr.splitlines()), 1, second)
@@ -402,8 +402,8 @@ class Names(Storing):
                                          run_id)), 0)
 
     def test_stopped_sonde_does_not_lock_others_out(self):
-        """Stopped as by a terminal, in whatever it was doing. Only in a group of its own can it be
-        stopped wherever the test runs."""
+        """Stopped as by a terminal, at any moment. It can be stopped wherever the test runs only in
+        its own group."""
         process = self.start_sonde("--interval", "10ms", "--", "sh", "-c",
                                    "echo ready $$; sleep 0.2; kill -TSTP $$; sleep 0.1",
                                    preexec_fn=os.setpgrp)
@@ -429,7 +429,7 @@ class Places(Storing):
                 harness.wait_until(lambda: os.path.exists(self.database + "-wal"), "a log")
                 self.assertEqual(stat.S_IMODE(os.stat(self.state).st_mode), 0o700)
                 self.assertEqual({mode & ~0o600 for mode in self.modes().values()}, {0})
-                # SQLite gives a file the rights that a umask took from it just after it made it
+                # SQLite restores the mode that a umask removed just after it created the file
                 harness.wait_until(lambda: set(self.modes().values()) == {0o600}, self.modes)
                 result = self.finish(process)
                 self.assertEqual(self.job(result.summary["run_id"])["outcome"], "success")
@@ -464,7 +464,7 @@ class Places(Storing):
             self.environment.pop(name)
         self.assert_not_stored(self.run_seven(prefix=harness.unprivileged()), 7, "HOME",
                                "--state-dir")
-        # nor is it missed where it is not wanted
+        # no message where it is not needed
         result = self.run_job("true", options=("--no-store",), prefix=harness.unprivileged())
         self.assert_quiet(result)
 
@@ -509,8 +509,8 @@ class Places(Storing):
         self.assertEqual(result.status, 0, result)
         self.assertIn(b"kept", result.stdout)
 
-    def test_way_that_others_can_change(self):
-        """Whoever can rename a directory on the way could lead root's files elsewhere."""
+    def test_path_that_others_can_change(self):
+        """A user who can rename a directory of the path could redirect root's files."""
         way = self.path("way")
         os.mkdir(way)
         os.chmod(way, 0o777)
@@ -523,7 +523,7 @@ class Places(Storing):
         self.assertIn("--state-dir: nothing is given", result.stderr)
 
     def test_deleted_while_it_is_written(self):
-        """Nothing is stored into a file that nobody can find any more without a word."""
+        """sonde reports that it stores into a deleted file."""
         process = self.start_sonde("--", "sh", "-c", "echo ready $$; read line; exit 7")
         self.await_ready(process)
         harness.wait_until(lambda: self.stored("SELECT 1 FROM snapshots"), "a snapshot is stored")
@@ -536,7 +536,7 @@ class Places(Storing):
 
 
 class ForeignFiles(Storing):
-    """What is there already, and is not ours, stays as it is to the byte."""
+    """Existing files that sonde did not write stay unchanged to the byte."""
 
     def content(self):
         return {name: hashlib.sha256(pathlib.Path(self.state, name).read_bytes()).hexdigest()
@@ -595,7 +595,7 @@ class ForeignFiles(Storing):
         self.assert_untouched()
 
     def test_damaged_pages(self):
-        """Whatever comes of it, the command's status is passed on and nothing crashes."""
+        """In any case the command's status is passed on and nothing crashes."""
         self.make_ours()
         size = os.path.getsize(self.database)
         for page in range(1, size // 4096, 3):
@@ -605,7 +605,7 @@ class ForeignFiles(Storing):
                     file.write(os.urandom(4096))
                 self.assertEqual(self.run_seven().status, 7)
 
-    def test_empty_file_is_taken(self):
+    def test_empty_file_is_used(self):
         self.make(b"")
         os.chmod(self.database, 0o600)
         result = self.run_job("true")
@@ -613,7 +613,7 @@ class ForeignFiles(Storing):
         self.assertEqual(self.job(result.summary["run_id"])["outcome"], "success")
 
     def test_locked_by_another(self):
-        """One that writes and does not stop: sonde ends all the same."""
+        """A program holds the write lock for ever: sonde ends anyway."""
         self.run_job("true")
         with contextlib.closing(sqlite3.connect(self.database, isolation_level=None)) as db:
             db.execute("BEGIN IMMEDIATE")
@@ -625,16 +625,16 @@ class ForeignFiles(Storing):
 
 
 class FullDisk(small_disk.TestCase, Storing):
-    """On a small file system of its own."""
+    """On a small file system."""
 
     def test_from_the_start(self):
         self.fill()
         result = self.run_anything("sh", "-c", "exit 7")
         self.assertEqual(result.status, 7, result)
-        # that it is full may be said before the command has ended
-        self.assertIn(len(self.words(result)), (1, 2), result)
-        self.assertIn("not stored: ", self.words(result)[-1])
-        self.assertIn("the disk is full", self.words(result)[-1])
+        # the message may come before the command has ended
+        self.assertIn(len(self.messages(result)), (1, 2), result)
+        self.assertIn("not stored: ", self.messages(result)[-1])
+        self.assertIn("the disk is full", self.messages(result)[-1])
         self.make_room()
         process = self.start_sonde("--", *self.victim("named", "x"))
         self.await_job()
@@ -643,7 +643,7 @@ class FullDisk(small_disk.TestCase, Storing):
         self.assertNotIn("the disk is full", result.stderr)
 
     def test_blocks_smaller_than_pages(self):
-        """There a full disk shows in shared memory, by SIGBUS."""
+        """There a full disk appears in shared memory, as SIGBUS."""
         image, disk = self.path("image"), self.path("small-blocks")
         os.mkdir(disk)
         with open(image, "wb") as file:
@@ -667,8 +667,8 @@ class FullDisk(small_disk.TestCase, Storing):
         self.assertEqual(result.status, 1, result)
         self.assertIn("the disk is full", result.stderr)
 
-    def test_on_the_way_and_back(self):
-        """Sampling goes on, the gap is said and stored, and writing resumes by itself."""
+    def test_full_during_the_run(self):
+        """Sampling continues, the gap is reported and stored, and writing resumes by itself."""
         process = self.start_crowd()
 
         def errors():
@@ -687,14 +687,14 @@ class FullDisk(small_disk.TestCase, Storing):
         run_id = result.summary["run_id"]
         self.assertEqual(self.job(run_id)["outcome"], "success")
         gaps = self.rows("SELECT * FROM gaps WHERE kind = 'not_stored'")
-        # a busy machine may be too slow for an interval of 10 ms as well, before and after
+        # a busy machine may be too slow for an interval of 10 ms, before and after
         self.assertIn("the disk was full", {gap["reason"] for gap in gaps})
         self.assertLessEqual({gap["reason"] for gap in gaps},
                              {"the disk was full", "the disk was too slow"})
         lost = sum(gap["lost"] for gap in gaps)
         self.assertGreater(lost, 0)
-        # Each snapshot of the run is stored or counted. Others, of when its command had ended, may
-        # be two: while sonde reaps it, and after that.
+        # Each snapshot of the run is stored or counted. There may be two more from after the end of
+        # the command: while sonde reaps it, and after that.
         stored = self.rows("SELECT count(DISTINCT snapshot_id) AS n FROM process_metrics"
                            " WHERE run_id = ?", run_id)[0]["n"]
         self.assertEqual(stored + lost, result.summary["num_samples"])

@@ -21,13 +21,13 @@ class Terminal(tmux.TestCase):
                                           *options_and_command)))
 
     def start_in_terminal(self, *command, suffix="", options=()):
-        """Types `sonde run -- COMMAND`, which says "ready PID"; gives sonde's and the command's."""
+        """Types `sonde run -- COMMAND`, which prints "ready PID"; returns both pids."""
         self.type(f"{self.words(*options, '--', *command)} >{self.path('out')} {suffix}")
         pid = int(self.await_file("out").split()[1])
         return harness.parent_of(pid), pid
 
     def start_sleeping(self, **options):
-        """A shell that has become a sleep: one that is still a shell handles SIGINT, and then
+        """A shell that has executed sleep: one that is still a shell handles SIGINT, and then
         sends it to itself."""
         pids = self.start_in_terminal("sh", "-c", "echo ready $$; exec sleep 300", **options)
         harness.wait_until(lambda: pathlib.Path(f"/proc/{pids[1]}/comm").read_text("ascii") ==
@@ -48,7 +48,7 @@ class Terminal(tmux.TestCase):
                     f"{[harness.process_state(pid) for pid in pids]}; the screen: {self.screen()}")
 
     def await_prompt(self):
-        """The shell answers again."""
+        """Waits for the prompt of the shell."""
         self.type(f"echo here >{self.path('prompt')}")
         self.await_file("prompt")
         os.unlink(self.path("prompt"))
@@ -66,7 +66,7 @@ class Terminal(tmux.TestCase):
         self.assertEqual(self.summary()["signal_num"], signal.SIGINT)
 
     def test_interrupt_that_the_kernel_collector_sees(self):
-        """It is as good as what sonde sees itself."""
+        """The result is the same as when sonde sees it itself."""
         if self.run_sonde("run", "--no-store", "--exact", "--", "true").status:
             self.skipTest("needs the kernel collector")
         self.start_sleeping(options=("--exact",))
@@ -96,7 +96,7 @@ class Terminal(tmux.TestCase):
         harness.wait_until(lambda: len(self.received()) == 2, "SIGQUIT")
         self.write("signals.end", "")
         self.assertEqual(self.await_file("status"), "7\n")
-        # Both from the kernel: none was sent by sonde.
+        # Both come from the kernel: sonde sent none.
         self.assertEqual(self.received(), [(signal.SIGINT, 0), (signal.SIGQUIT, 0)])
 
     def test_resize_reaches_the_command_from_the_kernel_only(self):
@@ -161,14 +161,14 @@ class Terminal(tmux.TestCase):
         pids = self.start_in_terminal("sh", "-c", f"trap '' TSTP; exec {victim}",
                                       suffix=f"; echo $? >{self.path('status')}")
         self.press("C-z")
-        self.press("C-c")  # comes after it
+        self.press("C-c")  # arrives after it
         harness.wait_until(self.received, "SIGINT")
         self.assertNotIn("T", [harness.process_state(pid) for pid in pids])
         self.write("signals.end", "")
         self.assertEqual(self.await_file("status"), "7\n")
 
     def test_stop_while_the_figures_go_on(self):
-        """What was burned before and after a stop is all there."""
+        """CPU time before and after a stop is complete."""
         burn = " ".join(self.victim("burn", 150))
         self.type(self.words("--", "sh", "-c",
                              f"{burn}; echo ready $$; kill -TSTP $$; {burn}") +
@@ -185,7 +185,7 @@ class Terminal(tmux.TestCase):
         self.assertEqual(len(cpu), 2)
         self.assert_near(summary["cpu_seconds"], sum(cpu), slack=0.015)
 
-    # ---- the terminal's other doings ----
+    # ---- other functions of the terminal ----
 
     def test_background_job_reads_the_terminal(self):
         self.type(self.words("--", "sh", "-c", f"echo ready $$ >{self.path('out')}; exec cat") +
@@ -193,10 +193,10 @@ class Terminal(tmux.TestCase):
         pid = int(self.await_file("out").split()[1])
         self.await_states((harness.parent_of(pid), pid), True)
 
-        def is_told():  # the shell hears of it when the last thread has stopped
+        def is_reported():  # the shell is notified when the last thread has stopped
             self.type(f"jobs >{self.path('jobs')}")
             return "Stopped" in self.await_file("jobs")
-        harness.wait_until(is_told, lambda: self.read("jobs"))
+        harness.wait_until(is_reported, lambda: self.read("jobs"))
         self.type(f"fg; echo $? >{self.path('status')}")
         self.await_states((pid,), False)
         self.type("a line for cat")
@@ -205,7 +205,7 @@ class Terminal(tmux.TestCase):
         self.assertEqual(self.read("copy"), b"a line for cat\n")
 
     def test_interactive_shell_as_the_command(self):
-        """A command that takes the terminal for itself gives it back, and sonde goes on."""
+        """A command that takes the terminal gives it back, and sonde continues."""
         self.type(self.words("--", "bash", "--norc", "--noprofile", "-i") +
                   f"; echo $? >{self.path('status')}")
         self.type(f"echo $$ >{self.path('inner')}")
@@ -216,7 +216,7 @@ class Terminal(tmux.TestCase):
         self.press("C-z")
         self.await_screen("Stopped")
         self.type("fg")
-        # it has the terminal before it goes on; before that, the key would be the shell's
+        # it owns the terminal before it continues; before that, the key would go to the shell
         self.await_states((sleeper,), False)
         self.press("C-c")
         self.type("exit 6")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`sonde run` where things are not as usual: no /proc, another one, one that hides, odd parents."""
+"""`sonde run` in unusual environments: no /proc, another /proc, hidepid, odd parents."""
 import os
 import shutil
 import signal
@@ -9,7 +9,7 @@ import harness
 
 
 class Proc(harness.TestCase):
-    """What /proc does not show is not made up."""
+    """sonde does not make up what /proc does not show."""
 
     def assert_not_sampled(self, result):
         self.assertIn("could not sample", result.stderr)
@@ -17,7 +17,7 @@ class Proc(harness.TestCase):
         self.assertEqual(result.summary["num_samples"], 0)
         self.assertEqual(result.summary["processes"], 1)
         self.assertEqual(result.summary["left_running"], [])
-        # of system calls nothing is known, so that there is nothing to be exact
+        # nothing is known of system calls, so nothing can be exact
         self.assertIsNone(result.summary["syscall_hotspots"])
         self.assertEqual({name: how for name, how in result.summary["exactness"].items()
                           if how != "lower_bound"}, {"syscall_hotspots": None})
@@ -46,10 +46,10 @@ class Proc(harness.TestCase):
                  'mount --move "$0/p" /proc && exec "$@"', self.directory,
                  "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
         os.chmod(self.directory, 0o777)
-        # Not sampled before it hides: what was opened then would go on showing it.
+        # Not sampled before it is hidden: files that were opened then would still show it.
         result = self.run_job("sh", "-c", f"sleep 0.3; {hidden} 300 & while [ -e /proc/$! ]; do :; done",
                               options=("--interval", "10s"), prefix=world)
-        # one whose birth was lost in a full queue cannot be found any more
+        # a process whose fork was lost in a full queue can no longer be found
         if harness.saw_every_process(result.summary):
             self.assertEqual(len(result.summary["left_running"]), 1, result.summary)
             self.assertEqual(result.summary["processes"], 3)
@@ -60,7 +60,7 @@ class Proc(harness.TestCase):
 
 
 class Parents(harness.TestCase):
-    """Children that are not where one would look for them."""
+    """Children with an unusual parent."""
 
     def test_children_thrown_away_by_a_flag(self):
         result = self.run_job(*self.victim("no-child-wait", 150, 4))
@@ -69,12 +69,12 @@ class Parents(harness.TestCase):
 
     @harness.needs_connector()
     def test_sibling_by_clone_parent(self):
-        # the kernel collector, if it is loaded in time, knows better
+        # the kernel collector knows more if it is loaded in time
         self.write("config/sonde/sonde.yaml", "profiler:\n  collector: procfs\n")
         read_end, write_end = os.pipe()
         result = self.run_job(*self.victim("sibling", 60), stdin=read_end)
         self.assertEqual(result.summary["processes"], 3)
-        # what a living process has reaped is shown in ticks of 10 ms
+        # the times of reaped children of a living process are in ticks of 10 ms
         self.assertGreaterEqual(result.summary["cpu_seconds"], 0.04)
         self.assertEqual(result.summary["exactness"]["cpu_seconds"], "lower_bound")
         self.assertEqual(len(result.summary["left_running"]), 1)
@@ -109,13 +109,13 @@ class Waiting(harness.TestCase):
 class Summary(harness.TestCase):
     """The file that the summary is written to."""
 
-    def test_a_command_that_cannot_start_leaves_the_last_one(self):
+    def test_failed_start_keeps_the_old_summary(self):
         self.write("summary", "of the last run")
         result = self.run_sonde("run", "--summary", self.path("summary"), "--", "/nonexistent")
         self.assertEqual(result.status, 127)
         self.assertEqual(self.read("summary"), b"of the last run")
 
-    def test_pipe_that_nobody_reads(self):
+    def test_pipe_without_a_reader(self):
         os.mkfifo(self.path("fifo"))
         result = self.run_sonde("run", "--summary", self.path("fifo"), "--", "true")
         self.assertEqual(result.status, 125)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Storms of short-lived processes: folded in the store, told one by one as they happen, and nothing
-left out of any count."""
+"""Storms of short-lived processes: folded in the store, reported one by one as they happen, and
+complete in every count."""
 import os
 import pathlib
 import re
@@ -8,18 +8,18 @@ import re
 import daemon
 import harness
 
-# Three times what one run may store one by one, so that most is folded; `make release-check` has more.
+# Three times what one run may store as single events, so that most is folded; `make release-check` has more.
 COUNT = int(os.environ.get("SONDE_STORM_PROCESSES", "3000"))
-# The budget of one run, and how it is filled up: src/store/folded-events.h.
+# The budget of one run, and how it refills: src/store/folded-events.h.
 BURST = 1000
 PER_SECOND = 100
 FAILED = 40
-# What the daemon may need beside what it has at rest, under sanitizers several times that.
+# What the daemon may use beyond its idle size; several times that under sanitizers.
 MEMORY_MB = 24
 
 
 class Storms(harness.TestCase):
-    """Without a daemon; the class below has the same with one."""
+    """Without a daemon; the class below repeats them with one."""
 
     def storm(self, job, count=COUNT):
         """So many programs that do nothing, four at a time, and some that fail."""
@@ -87,7 +87,7 @@ class Storms(harness.TestCase):
 
     @harness.needs_connector()
     def test_storm_with_other_arguments_each(self):
-        """The program counts: command lines without end are one row."""
+        """Only the program counts: any number of command lines makes one row."""
         nothing = os.path.join(harness.HELPERS, "nothing")
         self.run_job("sh", "-c", f"for i in $(seq {COUNT}); do {nothing} --secret-$i; done",
                      options=("--job", "arguments"))
@@ -105,7 +105,7 @@ class Storms(harness.TestCase):
 
 
 class StormsUnderDaemon(Storms):
-    """The daemon keeps it, and tells it as it happens."""
+    """The daemon stores it and publishes it as it happens."""
 
     def setUp(self):
         super().setUp()
@@ -126,8 +126,8 @@ class StormsUnderDaemon(Storms):
 
     @harness.needs_connector()
     def test_listener_gets_every_event(self):
-        """Folding is the store's: a listener gets each event, or how many it missed. Not kills for
-        memory, which are reported of every process of the machine, those of other tests, too."""
+        """Only the store folds: a listener gets each event, or the number of dropped ones. OOM kills
+        are not counted, because they are reported for every process, also those of other tests."""
         listener = self.daemon.connect()
         listener.call("daemon.monitor.stream", events=["process.spawn", "process.exec",
                                                        "process.exit", "process.kill",
@@ -135,7 +135,7 @@ class StormsUnderDaemon(Storms):
         self.storm("heard")
         heard = 0
         while (notice := listener.notice())["event"] != "job.finished":
-            if notice["event"].startswith("process."):  # else it reports what was missed
+            if notice["event"].startswith("process."):  # else it reports what was dropped
                 self.assertIsNone(notice["data"]["count"])
                 heard += 1
         missed = self.daemon.rpc("daemon.status")["losses"]["stream_events_dropped"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""strace: attached, detached, never in the way; counts as by hand."""
+"""strace: attaching, detaching, no harm to the process, and the same counts as strace alone."""
 import json
 import os
 import pathlib
@@ -16,7 +16,7 @@ import tracing
 
 @tracing.needs_strace()
 class ByHand(tracing.TestCase):
-    """What the daemon's strace has counted is what one that was started by hand counts."""
+    """The daemon's strace counts what an strace without the daemon counts."""
 
     def by_hand(self, script, *words):
         process = self.gated(script, *words)
@@ -31,11 +31,11 @@ class ByHand(tracing.TestCase):
         return tracing.table_of(pathlib.Path(path).read_text(encoding="ascii"))
 
     def by_daemon(self, sonde, script, *words):
-        """As a job, so that the figures stay."""
+        """As a job, so that the figures are stored."""
         process = self.gated(script, *words)
         run_id = sonde.rpc("job.start", job_id="x", pid=process.pid)["run_id"]
         self.attach(sonde, process.pid)
-        # It may be over before the next snapshot: without one there is no row to hold its counts.
+        # It may end before the next snapshot: without one there is no row for its counts.
         sonde.await_pid(process.pid, run_id)
         self.open_gate(process)
         process.wait(harness.DEADLINE)
@@ -51,7 +51,7 @@ class ByHand(tracing.TestCase):
         table = self.by_hand(script, *words)
         job = self.job(run_id)
         counts = json.loads(job["syscall_counts"])
-        # Attaching interrupts the gate's read, which may or may not be counted once more.
+        # Attaching interrupts the gate's read, which may be counted twice.
         self.assertAlmostEqual(counts["read"], table["read"][0], delta=1)
         for name in ("read", *leaves_out):
             counts.pop(name, None)
@@ -67,11 +67,11 @@ class ByHand(tracing.TestCase):
                                        "status=none")
         counts = json.loads(job["syscall_counts"])
         self.assertEqual(counts["write"], 3000)
-        # Both have a share of the time. How large it is differs between this process and the one
-        # that the test traced, so the shares are not compared.
+        # Both have a share of the time. The share differs between this process and the one that the
+        # test traced, so the shares are not compared.
         shares = json.loads(job["syscall_hotspots"])
         self.assertLessEqual({"read", "write"}, set(shares))
-        # Its end, and the last row of it, tell the same.
+        # Its exit event and its last row have the same figures.
         end = self.await_rows("SELECT details FROM process_events WHERE pid = ? AND event_type ="
                               " 'exit' AND details LIKE 'system calls: %'", pid)
         self.assertRegex(end[0]["details"], r"\d+ in all$")
@@ -81,7 +81,7 @@ class ByHand(tracing.TestCase):
         self.assertTrue(all(row["syscall_counts"] is None for row in rows[:-1]))
 
     def test_python(self):
-        """Addresses differ from run to run, and with them how often memory is asked for."""
+        """Addresses differ from run to run, and with them the number of memory requests."""
         self.assert_same("exec python3 -S -c 'for i in range(200): open(\"/dev/null\").close()'",
                          leaves_out=("brk", "mmap", "munmap", "mremap", "getrandom", "futex",
                                      "rt_sigreturn"))
@@ -89,8 +89,8 @@ class ByHand(tracing.TestCase):
     @harness.needs_program("gcc")
     def test_two_hundred_descendants(self):
         """Children of a shell, and driver, compiler and assembler of a file, are followed from their
-        first call on. How often a parent waits depends on who is quicker, how often memory is asked
-        for on addresses, and names of temporary files are chosen at random."""
+        first call on. Three counts vary: waits depend on which process is quicker, memory requests
+        on addresses, and names of temporary files are random."""
         self.write("one.c", "int main(void) { return 0; }\n")
         _, job, table = self.assert_same(
             "cd $1; mkdir $$; for i in 1 2 3; do gcc -c one.c -o $$/$i.o; done;"
@@ -99,13 +99,13 @@ class ByHand(tracing.TestCase):
             leaves_out=("wait4", "rt_sigreturn", "rt_sigsuspend", "brk", "mmap", "munmap", "mremap",
                         "getrandom", "futex"))
         self.assertGreaterEqual(json.loads(job["syscall_counts"])["execve"], 209)
-        self.assertGreaterEqual(table["openat"][1], 3)  # libraries that are not where they are sought
+        self.assertGreaterEqual(table["openat"][1], 3)  # libraries are searched in several folders
 
 
 @tracing.needs_strace()
 class Table(tracing.TestCase):
-    def test_is_what_strace_has_printed(self):
-        """Counts, errors and percentages of one and the same table."""
+    def test_same_as_the_output_of_strace(self):
+        """Counts, errors and percentages of the same table."""
         os.makedirs(self.path("bin"))
         self.write("bin/strace", f"""#!{sys.executable}
 import signal, subprocess, sys
@@ -182,7 +182,7 @@ class Attaching(tracing.TestCase):
         for process in processes:
             self.assert_untouched(process)
 
-    def test_in_a_batch_and_by_one_who_leaves(self):
+    def test_batch_and_disconnecting_client(self):
         sonde, process = self.daemon(), self.busy()
         with daemon.Rpc(sonde.socket) as link:
             link.send([{"jsonrpc": "2.0", "id": n, "method": f"strace.{word}",
@@ -199,7 +199,7 @@ class Attaching(tracing.TestCase):
         sonde.rpc("strace.detach", pid=process.pid)
         self.assert_untouched(process)
 
-    def test_clear_answers(self):
+    def test_error_messages(self):
         sonde, process = self.daemon(), self.busy()
         gone = self.start("true")
         gone.wait()
@@ -232,9 +232,9 @@ class Attaching(tracing.TestCase):
         self.assertIn("not installed", sonde.rpc("daemon.status")["strace"])
 
     def test_kernel_refuses(self):
-        """A process that has made itself undumpable, to its own user's strace."""
+        """A process that has made itself undumpable, to the strace of its own user."""
         if not harness.is_root():
-            self.skipTest("needs root, to be somebody else")
+            self.skipTest("needs root, to change the user")
         sonde = self.daemon()
         process = self.start(
             *harness.unprivileged(), "python3", "-c",
@@ -250,7 +250,7 @@ class Attaching(tracing.TestCase):
 
 @tracing.needs_strace()
 class Ends(tracing.TestCase):
-    """However anybody ends, what is traced lives on."""
+    """However sonde, strace or a parent ends, the traced process lives on."""
 
     def test_sonde_is_killed(self):
         sonde, process = self.daemon(), self.busy()
@@ -268,7 +268,7 @@ class Ends(tracing.TestCase):
         self.attach(sonde, process.pid)
 
     def test_sonde_stops(self):
-        """Detached, and what was counted is stored with the run."""
+        """strace detaches, and the counts are stored with the run."""
         sonde, process = self.daemon(), self.busy()
         run_id = sonde.rpc("job.start", job_id="x", pid=process.pid)["run_id"]
         self.attach(sonde, process.pid)
@@ -288,7 +288,7 @@ class Ends(tracing.TestCase):
         self.assertFalse(harness.is_alive(tracer))
 
     def test_target_is_stopped(self):
-        """A stopped process can be attached to and let go, and stays stopped."""
+        """strace can attach to a stopped process and detach, and the process stays stopped."""
         sonde, process = self.daemon(), self.busy()
         process.send_signal(signal.SIGSTOP)
         harness.wait_until(lambda: harness.process_state(process.pid) == "T", "it stands")
@@ -305,7 +305,7 @@ class Ends(tracing.TestCase):
 
 @tracing.needs_strace()
 class Jobs(tracing.TestCase):
-    """strace_enabled: every new process of a run, without being asked."""
+    """strace_enabled: every new process of a run is traced without a request."""
 
     CONFIG = "profiler:\n  strace_enabled: true\n"
     SCRIPT = tracing.AWAIT_TRACER + \
@@ -334,7 +334,7 @@ class Jobs(tracing.TestCase):
         self.check_run(result.summary["run_id"])
 
     def test_run_under_a_daemon(self):
-        """The daemon's configuration counts, and strace may be done after the run is."""
+        """The daemon's configuration counts, and strace may end after the run."""
         self.daemon(self.CONFIG)
         result = self.run_sonde("run", "--", "sh", "-c", self.SCRIPT)
         self.assertEqual(result.status, 3)
@@ -348,15 +348,15 @@ class Jobs(tracing.TestCase):
                       sonde.rpc("daemon.status")["not_exact"])
 
     def test_killed(self):
-        """Why it ended is not what it called."""
+        """Its cause does not contain its system calls."""
         config = self.write("own.yaml", self.CONFIG)
         result = self.run_sonde("run", "--config", config, "--", "sh", "-c",
                                 tracing.AWAIT_TRACER + "await_tracer $$; kill -TERM $$")
         self.assertRegex(result.summary["cause"], r"^killed by SIGTERM")
         self.assertNotIn("system calls", result.summary["cause"])
 
-    def test_what_is_left_running(self):
-        """It is let go when the run is over."""
+    def test_processes_left_running(self):
+        """strace detaches when the run is over."""
         self.daemon(self.CONFIG)
         pid_file = self.path("pid")
         self.run_sonde("run", "--", "sh", "-c",
@@ -364,7 +364,7 @@ class Jobs(tracing.TestCase):
                        f"dd if=/dev/zero of=/dev/null bs=1 2>/dev/null & echo $! > {pid_file}; "
                        "await_tracer $!")
         left = int(pathlib.Path(pid_file).read_text(encoding="ascii"))
-        harness.wait_until(lambda: tracing.tracer_of(left) == 0, "it is let go")
+        harness.wait_until(lambda: tracing.tracer_of(left) == 0, "it is detached")
         self.assertTrue(harness.is_alive(left))
 
     def test_steps(self):
@@ -381,7 +381,7 @@ class Jobs(tracing.TestCase):
                         process.pid)
 
     def test_nested_runs(self):
-        """A run's figures include those of the runs in it."""
+        """The figures of a run include those of its inner runs."""
         config = self.write("own.yaml", self.CONFIG)
         result = self.run_sonde("run", "--config", config, "--", harness.SONDE, "run", "-q", "--",
                                 "sh", "-c", self.SCRIPT,
@@ -420,7 +420,7 @@ class FullTraces(tracing.TestCase):
         self.assertFalse(os.path.exists(self.path("elsewhere")))
         self.assertEqual(sonde.error("strace.trace", pid=process.pid, file="relative"), -32602)
 
-    def test_own_place(self):
+    def test_default_path(self):
         sonde, process = self.daemon(), self.busy()
         answer = sonde.rpc("strace.trace", pid=process.pid)
         self.assertTrue(answer["file"].startswith(os.path.join(self.state, "traces")), answer)
@@ -433,7 +433,7 @@ class FullTraces(tracing.TestCase):
 
 
 def await_full_pipe(pid):
-    """Waits until the standard output of a process, a pipe that is not read, takes no more."""
+    """Waits until the standard output of a process, a pipe without a reader, is full."""
     fd = os.open(f"/proc/{pid}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
     try:
         harness.wait_until(lambda: not select.select([], [fd], [], 0)[1], "the pipe is full")
@@ -455,15 +455,15 @@ class Top(tmux.TestCase, tracing.TestCase):
         self.await_screen("its status 0")
         self.assert_untouched(process)
 
-    def test_files_are_left_alone_if_it_cannot_be(self):
+    def test_files_are_unchanged_on_failure(self):
         path = self.write("kept", "kept")
         gone = self.start("true")
         gone.wait()
         self.assertEqual(self.run_sonde("top", "--trace", str(gone.pid), "-o", path).status, 1)
         self.assertEqual(self.read("kept"), b"kept")
 
-    def test_reader_that_does_not_read(self):
-        """Ctrl-C ends it all the same."""
+    def test_stalled_reader(self):
+        """Ctrl-C ends it anyway."""
         process = self.busy()
         top = self.start(harness.SONDE, "top", "--trace", str(process.pid))
         harness.wait_until(lambda: tracing.tracer_of(process.pid), "it is traced")
@@ -473,7 +473,7 @@ class Top(tmux.TestCase, tracing.TestCase):
         self.assert_untouched(process)
 
     def is_clear(self):
-        """Whether no call is on the screen; what has scrolled off it is forgotten."""
+        """Whether no call is on the screen; lines that have scrolled off are forgotten."""
         self.tmux("clear-history")
         return "write(1, " not in self.screen()
 
@@ -483,7 +483,7 @@ class Top(tmux.TestCase, tracing.TestCase):
         self.await_screen("write(1, ")
         self.press("C-z")
         self.await_screen("Stopped")
-        # A key that comes before the shell has made it the foreground job would go to the shell.
+        # A key before the shell has made it the foreground job would go to the shell.
         self.type("clear")
         harness.wait_until(self.is_clear, "the screen is clear")
         self.type("fg")

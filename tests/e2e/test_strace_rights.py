@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Whose processes strace may be attached to, and as whom it runs; and programs that call themselves
-strace and misbehave."""
+"""Which processes a user may trace, and as which user strace runs; and misbehaving programs named
+strace."""
 import json
 import os
 import pathlib
@@ -15,13 +15,13 @@ import tracing
 @tracing.needs_strace()
 @harness.needs_root()
 class Rights(tracing.TestCase):
-    """Tracing only its own processes; strace runs as the process's user."""
+    """Users may trace only their own processes; strace runs as the user of the process."""
 
-    def rpc_as_nobody(self, sonde, method, **params):
+    def rpc_unprivileged(self, sonde, method, **params):
         return self.rpc_as(None, sonde, method, **params)
 
     def rpc_as(self, uid, sonde, method, **params):
-        """As that user; None: as the one whose processes are traced here."""
+        """As that user; None: as the user whose processes are traced here."""
         script = ("import json, socket, sys\n"
                   "link = socket.socket(socket.AF_UNIX)\n"
                   "link.connect(sys.argv[1])\n"
@@ -34,7 +34,7 @@ class Rights(tracing.TestCase):
         return json.loads(done.stdout)
 
     def open_daemon(self):
-        """One that everybody may talk to."""
+        """A daemon that every user may connect to."""
         where = self.open_directory()
         return self.daemon("daemon:\n  access: everyone\n",
                            env={"SONDE_SOCKET": os.path.join(where, "sock")})
@@ -42,10 +42,10 @@ class Rights(tracing.TestCase):
     def test_own_and_others(self):
         sonde = self.open_daemon()
         theirs, ours = self.busy(*harness.unprivileged()), self.busy()
-        answer = self.rpc_as_nobody(sonde, "strace.attach", pid=ours.pid)
+        answer = self.rpc_unprivileged(sonde, "strace.attach", pid=ours.pid)
         self.assertEqual(answer["error"]["code"], -32004)
         self.assertEqual(tracing.tracer_of(ours.pid), 0)
-        answer = self.rpc_as_nobody(sonde, "strace.attach", pid=theirs.pid)
+        answer = self.rpc_unprivileged(sonde, "strace.attach", pid=theirs.pid)
         self.assertTrue(answer["result"]["attached"], answer)
         self.await_calls(theirs)
         tracer = pathlib.Path(f"/proc/{answer['result']['tracer_pid']}")
@@ -55,19 +55,19 @@ class Rights(tracing.TestCase):
         self.assertRegex(status, r"\nGroups:\t? ?\n")
         self.assertRegex(status, r"\nCapEff:\t0+\n")
         for method in ("strace.detach", "strace.trace"):
-            self.assertEqual(self.rpc_as_nobody(sonde, method, pid=ours.pid)["error"]["code"],
+            self.assertEqual(self.rpc_unprivileged(sonde, method, pid=ours.pid)["error"]["code"],
                              -32004)
-        self.assertIn("write", self.rpc_as_nobody(sonde, "strace.detach",
+        self.assertIn("write", self.rpc_unprivileged(sonde, "strace.detach",
                                                   pid=theirs.pid)["result"]["syscall_counts"])
 
-    def test_others_get_nothing_of_what_is_gone(self):
-        """A tracer outlives its target while something lives that this has forked: it is still that
-        user's."""
+    def test_others_get_no_table_of_an_ended_process(self):
+        """A tracer outlives its target while a child of the target lives: it still belongs to that
+        user."""
         sonde = self.open_daemon()
         shell = self.start(*harness.unprivileged(), "sh", "-c",
                            "read gate; dd if=/dev/zero of=/dev/null bs=1 2>/dev/null & exit")
-        # A process that has changed its user can be traced only when it has executed a program
-        # since: then its private files are that user's.
+        # A process that has changed its user can be traced only after an exec: then its private
+        # files belong to that user.
         harness.wait_until(lambda: os.stat(f"/proc/{shell.pid}/environ").st_uid != 0,
                            "it is theirs")
         tracer = self.attach(sonde, shell.pid)
@@ -77,11 +77,11 @@ class Rights(tracing.TestCase):
         self.assertEqual(sonde.rpc("daemon.status")["tracer_pids"], [tracer])
         self.assertIsNone(self.rpc_as(12345, sonde, "strace.detach", pid=shell.pid)["result"])
         self.assertEqual(sonde.rpc("daemon.status")["tracer_pids"], [tracer])
-        own = self.rpc_as_nobody(sonde, "strace.detach", pid=shell.pid)["result"]
+        own = self.rpc_unprivileged(sonde, "strace.detach", pid=shell.pid)["result"]
         self.assertIn("execve", own["syscall_counts"])
 
     def test_users_cannot_stall_the_daemon(self):
-        """strace is theirs to stop, kill and trace: snapshots do not wait for it."""
+        """Users can stop, kill and trace their strace: snapshots do not wait for it."""
         sonde = self.open_daemon()
         theirs = self.busy(*harness.unprivileged())
         for number in (signal.SIGSTOP, signal.SIGKILL):
@@ -91,22 +91,22 @@ class Rights(tracing.TestCase):
             sonde.rpc("strace.detach", pid=theirs.pid)
             self.assert_nothing_left(sonde)
 
-    def test_files_by_their_rights(self):
-        """The file is made as that user: root's are out of reach, whatever the daemon is."""
+    def test_trace_files_need_the_users_rights(self):
+        """The file is created as that user, so root's directories are out of reach."""
         sonde = self.open_daemon()
         theirs = self.busy(*harness.unprivileged())
-        answer = self.rpc_as_nobody(sonde, "strace.trace", pid=theirs.pid,
+        answer = self.rpc_unprivileged(sonde, "strace.trace", pid=theirs.pid,
                                     file=os.path.join(self.directory, "root-only"))
         self.assertFalse(answer["result"]["attached"], answer)
         self.assertIn("Permission denied", answer["result"]["reason"])
         path = os.path.join(self.open_directory(), "theirs")
-        answer = self.rpc_as_nobody(sonde, "strace.trace", pid=theirs.pid, file=path)
+        answer = self.rpc_unprivileged(sonde, "strace.trace", pid=theirs.pid, file=path)
         self.assertTrue(answer["result"]["attached"], answer)
         self.assertEqual(os.stat(path).st_uid, os.stat(f"/proc/{theirs.pid}").st_uid)
         sonde.rpc("strace.detach", pid=theirs.pid)
 
-    def test_other_rights_than_its_users(self):
-        """A setuid program that this user has started is not this user's to look into."""
+    def test_setuid_program(self):
+        """A user may not trace a setuid program that the user has started."""
         sonde = self.open_daemon()
         program = os.path.join(self.open_directory(), "sleep")
         shutil.copy(shutil.which("sleep"), program)
@@ -114,13 +114,13 @@ class Rights(tracing.TestCase):
         process = self.start(*harness.unprivileged(), program, "1000")
         harness.wait_until(lambda: b"sleep" in pathlib.Path(
             f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")[0], "it runs")
-        answer = self.rpc_as_nobody(sonde, "strace.attach", pid=process.pid)
+        answer = self.rpc_unprivileged(sonde, "strace.attach", pid=process.pid)
         self.assertIn("other rights than its user", answer["result"]["reason"])
         self.assertEqual(tracing.tracer_of(process.pid), 0)
 
 
 class Impostors(tracing.TestCase):
-    """Programs that call themselves strace."""
+    """Programs named strace."""
 
     def impostor(self, script):
         os.makedirs(self.path("bin"), exist_ok=True)
@@ -129,7 +129,7 @@ class Impostors(tracing.TestCase):
         return self.daemon(env={"PATH": path}, interval=0.1)
 
     def ask(self, sonde, is_slow=False):
-        """Asks it to attach. With `is_slow`, snapshots are taken while the answer is not there."""
+        """Requests an attach. With `is_slow`, snapshots are taken before the answer arrives."""
         process = self.busy()
         link = sonde.connect()
         before = sonde.rpc("daemon.status")
@@ -141,7 +141,7 @@ class Impostors(tracing.TestCase):
         answer = link.read()["result"]
         after = sonde.rpc("daemon.status")
         self.assertEqual(tracing.tracer_of(process.pid), 0)
-        # What is freed is kept for a while by the sanitizers.
+        # Sanitizers keep freed memory for a while.
         self.assertLess(after["rss_mb"], before["rss_mb"] + (128 if harness.is_sanitized() else 8))
         return answer
 
@@ -154,7 +154,7 @@ class Impostors(tracing.TestCase):
         self.assert_nothing_left(sonde)
 
     def test_floods(self):
-        """300 MB are far more than the daemon may grow by: more of them would show nothing else."""
+        """300 MB are far more than the daemon may grow by."""
         sonde = self.impostor("trap '' INT; head -c 300000000 /dev/zero >&2\nexit 0\n")
         answer = self.ask(sonde)
         self.assertFalse(answer["attached"])
@@ -173,7 +173,7 @@ class Impostors(tracing.TestCase):
         self.assertTrue(answer["reason"].isprintable(), answer)
 
     def test_dies_half_way(self):
-        """Attached, by its own word, and then a table that is cut."""
+        """It claims to have attached and then prints a truncated table."""
         sonde = self.impostor(
             "trap 'echo \"% time seconds usecs/call calls errors syscall\n"
             "------ ------ ------ ------ ------ ------\n"
@@ -193,7 +193,7 @@ class Impostors(tracing.TestCase):
         harness.wait_until(lambda: harness.process_state(left) in (None, "Z"), "it is gone")
 
     def test_does_not_detach(self):
-        """Five seconds, then it is killed; both requests are answered."""
+        """It is killed after five seconds; both requests are answered."""
         sonde = self.impostor("trap '' INT; echo \"strace: Process ${5} attached\" >&2\n"
                               "while :; do sleep 0.2; done\n")
         process = self.busy()
@@ -217,8 +217,8 @@ class Impostors(tracing.TestCase):
         self.assertFalse(harness.is_alive(tracer))
 
     @harness.needs_root()
-    def test_from_where_others_can_write(self):
-        """A strace that anybody could have put there is not run."""
+    def test_directory_that_others_can_write(self):
+        """A strace in a directory that all users can write is not run."""
         where = self.open_directory()
         path = os.path.join(where, "strace")
         pathlib.Path(path).write_text("#!/bin/sh\ntouch \"${0%/*}/was-run\"\n", encoding="ascii")
@@ -227,8 +227,8 @@ class Impostors(tracing.TestCase):
         self.assertFalse(sonde.rpc("strace.attach", pid=self.busy().pid)["attached"])
         self.assertFalse(os.path.exists(os.path.join(where, "was-run")))
 
-    def test_run_waits_no_longer_than_it_must(self):
-        """A job is not held up by a strace that hangs."""
+    def test_run_does_not_wait_for_a_hanging_strace(self):
+        """A strace that hangs does not delay a job."""
         os.makedirs(self.path("bin"))
         self.write("bin/strace", "#!/bin/sh\ntrap '' INT\n: > \"${0%/*}/started\"\n"
                                  "while :; do sleep 0.2; done\n", 0o755)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""System calls of runs: counted beside strace, sampled beside what is planted, and no cost to anybody
-where nobody asks."""
+"""System calls of runs: counts compared with strace, samples compared with a known load, and no cost
+where they are not requested."""
 import contextlib
 import json
 import os
@@ -14,15 +14,15 @@ import harness
 import tracing
 from test_kernel import needs_kernel_collector, with_capabilities
 
-# More of a shared machine's moods are in a time than in a count: see Sampled.
+# Times vary more than counts on a shared machine: see Sampled.
 POINTS = 5
 
 
 def attached_programs(pid):
-    """The names of the programs that a process has attached to tracepoints, by the kernel itself."""
+    """The names of the programs that a process has attached to tracepoints, as the kernel lists them."""
     found = []
     for info in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # it is closed by now
+        with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
             found += re.findall(r"^link_id:.*^prog_id:\s+(\d+)$", info.read_text(encoding="ascii"),
                                 re.MULTILINE | re.DOTALL)
     programs = {program["id"]: program.get("name") for program in
@@ -36,11 +36,11 @@ class Syscalls(daemon.TestCase):
         return (os.path.join(harness.HELPERS, "waiter"), *map(str, words))
 
     def counted(self, *words, **options):
-        """What `sonde run --syscalls` tells of a command."""
+        """The system calls that `sonde run --syscalls` reports for a command."""
         return self.run_job(*words, options=("--syscalls",), **options).summary
 
     def strace_counts(self, *words):
-        """{name: calls} of a command and all that it starts, by strace, in the same world."""
+        """{name: calls} of a command and all that it starts, by strace, in the same environment."""
         path = self.path("strace")
         done = self.run_program("strace", "-c", "-w", "-f", "-o", path, "--", *words)
         self.assertEqual(done.status, 0, done)
@@ -58,7 +58,7 @@ class Syscalls(daemon.TestCase):
 @needs_kernel_collector()
 @harness.needs_program("strace")
 class BesideStrace(Syscalls):
-    """The same names, as often."""
+    """The same names with the same counts."""
 
     def assert_same_counts(self, *words):
         summary = self.counted(*words)
@@ -78,8 +78,8 @@ class BesideStrace(Syscalls):
                                             "(exec sleep 0.01); cat /nowhere 2>/dev/null; :")
 
     def test_threads(self):
-        """One of them is killed in a call by the end of the program: that call never returns. How
-        often threads have to wait for each other differs from run to run."""
+        """The end of the program kills one of them in a call: that call never returns. The number of
+        waits between threads differs from run to run."""
         words = self.waiter(4, 10, 3, 2)
         summary = self.counted(*words)
         self.assert_trusted(summary, "bpf", "exact")
@@ -92,7 +92,7 @@ class BesideStrace(Syscalls):
     @harness.needs_program("cc")
     @harness.needs_program("setarch")
     def test_a_compile(self):
-        """Without random addresses (setarch -R): they decide how often a compiler calls brk. The
+        """Without random addresses (setarch -R), which decide how often a compiler calls brk. The
         names of its temporary files stay random, so the calls of getrandom differ."""
         source = pathlib.Path(self.path("main.c"))
         source.write_text("#include <stdio.h>\nint main(void) { puts(\"x\"); return 0; }\n",
@@ -140,8 +140,8 @@ class BesideStrace(Syscalls):
 
 @needs_kernel_collector()
 class Counted(Syscalls):
-    def test_where_it_is_told(self):
-        """In the summary, in words, in the store, in the report, and with the end of a process."""
+    def test_all_outputs(self):
+        """In the summary as JSON and text, in the store, in the report, and with an exit event."""
         result = self.run_job("sh", "-c", "dd if=/dev/zero of=/dev/null bs=1 count=5000 "
                               "status=none; :", options=("--syscalls",))
         summary = result.summary
@@ -158,8 +158,8 @@ class Counted(Syscalls):
         self.check_details_of_exits(run_id, summary["syscall_counts"])
 
     def check_details_of_exits(self, run_id, counts):
-        """Each exit names up to three calls that took longest. Which these are is not known before: a
-        call during which the process is kept from the CPU takes long."""
+        """Each exit names up to three calls that took longest. Which these are cannot be predicted:
+        a call during which the process does not get the CPU takes long."""
         exits = self.rows("SELECT command, details FROM process_events WHERE run_id = ? AND "
                           "event_type = 'exit'", run_id)
         self.assertEqual(sorted(row["command"].split()[0] for row in exits), ["dd", "sh"])
@@ -179,8 +179,8 @@ class Counted(Syscalls):
                     self.assertGreaterEqual(int(count), 5000)
         self.assertEqual(in_all, sum(counts.values()))
 
-    def test_what_it_cannot_be_had_for(self):
-        """Without privileges: said, and nothing is run."""
+    def test_without_privileges(self):
+        """Without privileges: an error, and nothing is run."""
         refused = self.run_sonde("run", "--syscalls", "--", "touch", self.path("made"),
                                  prefix=harness.unprivileged())
         self.assertEqual(refused.status, 125)
@@ -196,7 +196,7 @@ class Counted(Syscalls):
         self.assertEqual(summary["syscall_counts"]["execve"], 1)
 
     def test_with_a_daemon(self):
-        """The daemon keeps the run; its parent has counted, and what it tells wins."""
+        """The daemon keeps the run; its parent has counted, and the parent's figures win."""
         sonde = self.daemon(interval=0.2)
         summary = self.counted("sh", "-c", "sleep 0.5; :")
         self.await_end(summary["run_id"])
@@ -207,7 +207,7 @@ class Counted(Syscalls):
         self.assertEqual(report["job"]["profile"]["syscall_source"], "bpf")
 
     @harness.needs_program("bpftool")
-    def test_attached_only_while_a_run_asks(self):
+    def test_attached_only_while_a_run_counts(self):
         counting = {"on_call", "on_return"}
         sonde = self.daemon(interval=0.2, config="profiler:\n  syscalls: bpf\n")
 
@@ -225,7 +225,7 @@ class Counted(Syscalls):
         self.assertEqual(count(), 0)
 
     def test_by_configuration(self):
-        """Of a process that was there before, what it does from then on: a lower bound."""
+        """For a process that existed before, calls from then on: a lower bound."""
         sonde = self.daemon(interval=0.2, config="profiler:\n  syscalls: bpf\n")
         shell = self.start("sh", "-c", "read go; for i in 1 2 3 4 5 6 7; do /bin/true; done; "
                                        "echo done; read end")
@@ -253,11 +253,11 @@ class Counted(Syscalls):
 
 @needs_kernel_collector()
 class Sampled(Syscalls):
-    """Where nobody counts: what every thread is in, at each tick."""
+    """Without counting: the call of every thread at each tick."""
 
     def test_planted_split(self):
         """70 to 30, 16 threads, far more than 800 samples. 37 + 16 ms is no multiple of the
-        interval. How it truly was, with timers that come late, the program has measured itself."""
+        interval. The program measures the real split itself, because timers fire late."""
         result = self.run_job(*self.waiter(16, 40, 37, 16), options=("--exact", "--interval",
                                                                      "10ms"))
         hotspots = result.summary["syscall_hotspots"]
@@ -272,7 +272,7 @@ class Sampled(Syscalls):
                       self.run_sonde("report", summary["run_id"]).stdout.decode())
 
     def test_by_the_daemon(self):
-        """In rows, in the context of a process, and in the run's profile."""
+        """In rows, in the context of a process, and in the profile of the run."""
         sonde = self.daemon(interval=0.05)
         waiter = self.start(*self.waiter(8, 100000, 37, 16))
         run_id = sonde.rpc("job.start", job_id="x", pid=waiter.pid)["run_id"]
@@ -287,7 +287,7 @@ class Sampled(Syscalls):
         process = harness.wait_until(row, "figures of system calls")
         self.assertEqual(process["syscall_source"], "sampled")
         self.assertIsNone(process["syscall_counts"])
-        # The first samples may be of its start, when it makes its threads.
+        # The first samples may be from its start, when it creates its threads.
         harness.wait_until(lambda: re.match(r"(poll|futex|clock_nanosleep) \d+%$", hotspot()),
                            hotspot)
         waiter.kill()
@@ -303,9 +303,9 @@ class Sampled(Syscalls):
         self.assertIn("system calls of runs: sampled once per interval", status["not_exact"])
 
     def test_a_program_that_computes(self):
-        """It is in no call, and what was its last one is not taken for it: all waiting is that of
-        the other process, and of the shell at the end. It is long, because on a busy machine a
-        program also takes its time to start."""
+        """It is in no call, and its last call is not reported instead: all waiting is that of the
+        other process, and of the shell at the end. It runs long, because on a busy machine a
+        program also takes long to start."""
         hotspots = self.run_job("sh", "-c", "sleep 3 & i=0; while [ $i -lt 400000 ]; do i=$((i+1)); "
                                 "done; wait", options=("--exact", "--interval",
                                                        "10ms")).summary["syscall_hotspots"]
@@ -323,7 +323,7 @@ class Sampled(Syscalls):
 
 
 class SampledByProc(Syscalls):
-    """Where the kernel's own programs are not to be had: by /proc/PID/syscall, for any user."""
+    """Without BPF programs: by /proc/PID/syscall, for any user."""
 
     def planted(self, *prefix):
         config = self.write("procfs.yaml", "profiler:\n  collector: procfs\n")

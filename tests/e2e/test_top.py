@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sonde top in a real terminal, by its keys, held against what the daemon reports."""
+"""sonde top in a real terminal, driven by keys, compared with the daemon's data."""
 import contextlib
 import fcntl
 import os
@@ -18,7 +18,7 @@ import daemon
 import harness
 import tmux
 
-# Everything is published, and a spike is noticed at once.
+# Everything is published, and a spike is detected at once.
 CONFIG = "profiler:\n  anomaly:\n    memory_spike_min_mb: 20\n"
 PROCESS = re.compile(r"^ *(\d+) (\S+) +(\S) +([\d.-]+) +(\S+) ")
 
@@ -41,13 +41,13 @@ class Screen(tmux.TestCase, daemon.TestCase):
         return "\n".join(self.rows())
 
     def await_row(self, words):
-        """The first row that has these words."""
+        """The first row that contains these texts."""
         def find():
             return next((row for row in self.rows() if words in row), None)
         return harness.wait_until(find, lambda: f"'{words}' on the screen:\n{self.text()}")
 
     def await_process(self, words):
-        """The row of the process that has these words; the events may have them, too."""
+        """The row of the process that contains these texts; event lines may contain them too."""
         def find():
             return next((row for row in self.rows() if words in row and PROCESS.match(row)), None)
         return harness.wait_until(find, lambda: f"'{words}' in the table:\n{self.text()}")
@@ -63,7 +63,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.assertEqual(self.read("errors"), b"")
 
     def processes(self):
-        """[(pid, CPU, RSS as it stands there)] from top to bottom."""
+        """[(pid, CPU, RSS as shown)] from top to bottom."""
         found = []
         for row in self.rows():
             match = PROCESS.match(row)
@@ -91,9 +91,9 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.top("--job", "nightly")
         self.await_row("▾ nightly")
         harness.wait_until(lambda: set(self.pids()) == pids, self.text)
-        told = {process["pid"]: process for process in sonde.processes(run_id=run_id)}
+        expected = {process["pid"]: process for process in sonde.processes(run_id=run_id)}
         for pid, _, rss in self.processes():
-            self.assertEqual(rss, f"{told[pid]['rss_mb']:.1f}M")
+            self.assertEqual(rss, f"{expected[pid]['rss_mb']:.1f}M")
         self.await_row("daemon on")
         self.assertIn("[", self.await_row("▾ nightly"))
         self.assertIn("1/4]", self.await_row("▾ nightly"))
@@ -132,7 +132,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         harness.wait_until(lambda: self.pids() == sorted(pids, reverse=True), self.text)
         self.press("F6")
         self.await_row("sort by:")
-        self.press("Home", "Down", "Enter")  # which has no column otherwise
+        self.press("Home", "Down", "Enter")  # a field without a column
         self.await_row("PPID▼")
         self.press("T")
         self.await_row("TIME▼")
@@ -154,7 +154,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.await_no_row("filter sleep")
         harness.wait_until(lambda: pids <= set(self.pids()), self.text)
         self.press("/")
-        # One by one: a tmux with the whole number in its command line would be found as well.
+        # One key at a time: a tmux with the whole number in its command line would be found too.
         for digit in str(max(pids)):
             self.tmux("send-keys", "-l", digit)
         self.press("Enter", "Enter")  # found; its details
@@ -166,7 +166,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.await_no_row("no process matches")
         self.quit()
 
-    def test_folds_and_arranges(self):
+    def test_folds_and_tree(self):
         sonde = self.daemon(CONFIG)
         puppet, _, pids = self.job(sonde)
         self.top("--job", "nightly")
@@ -208,7 +208,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.await_no_row("── job ─")
         self.quit()
 
-    def test_tells_what_happens(self):
+    def test_shows_events(self):
         sonde = self.daemon(CONFIG)
         puppet, _, _ = self.job(sonde)
         self.top()
@@ -354,7 +354,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
 
     @staticmethod
     def await_foreground(pid):
-        """The terminal's keys are its own again."""
+        """The shell has its terminal settings again."""
         def has_terminal():
             with open(f"/proc/{pid}/stat", "rb") as stat:
                 state, _, group, _, _, foreground = stat.read().rsplit(b")", 1)[1].split()[:6]
@@ -374,7 +374,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.assertEqual(self.await_file("status"), "0\n")
 
     def test_colours(self):
-        """None with NO_COLOR, none on a terminal without; some otherwise."""
+        """None with NO_COLOR, none on a terminal without colours; some otherwise."""
         self.daemon(CONFIG)
         colour = re.compile(r"\x1b\[[\d;]*(3[0-7]|4[0-7])m")
         for variables, has_colour in (({"TERM": "screen-256color"}, True),
@@ -401,7 +401,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
                 self.quit()
                 os.unlink(self.path("status"))
 
-    def test_terminals_that_cannot(self):
+    def test_unsupported_terminals(self):
         self.daemon(CONFIG)
         for name, words in (("no-such-terminal", "is not known"), ("dumb", "cannot place")):
             self.type(f"TERM={name} {harness.SONDE} top 2>{self.path('errors')}; "
@@ -435,21 +435,21 @@ class Screen(tmux.TestCase, daemon.TestCase):
         row = self.await_process("日本語")
         self.assertEqual(int(PROCESS.match(row)[1]), pids[wide])
         self.assertIn(wide, row)
-        # What stands right of it on the screen is where it belongs.
+        # The columns to its right are in place.
         self.press("Down", "Enter")
         self.await_row("Enter closes")
         self.quit()
 
-    # ---- where it comes from ----
+    # ---- sources ----
 
-    def test_daemon_that_dies_and_comes_back(self):
+    def test_daemon_restart(self):
         sonde = self.daemon(CONFIG)
         self.job(sonde)
         self.top()
         self.await_row("daemon on")
         sonde.kill()
         self.await_row("daemon down for")
-        self.await_row("▾ nightly")  # what was seen last
+        self.await_row("▾ nightly")  # the last data
         self.press("F1")
         self.await_row("sonde top: keys")  # keys are answered
         self.press("Escape")
@@ -471,8 +471,8 @@ class Screen(tmux.TestCase, daemon.TestCase):
         finally:
             os.kill(sonde.process.pid, signal.SIGCONT)
 
-    def test_by_itself(self):
-        """Without a daemon: all processes, and the jobs of `sonde run` beside it."""
+    def test_without_a_daemon(self):
+        """Without a daemon: all processes, and the jobs of concurrent `sonde run`."""
         job = self.start_sonde("--job", "alone", "--interval", "100ms", "--",
                                *self.puppet_words())
         puppet = daemon.Puppet(self, job)
@@ -482,7 +482,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         harness.wait_until(lambda: self.pids() == [puppet.pid], self.text)
         child = puppet.fork("child")
         harness.wait_until(lambda: set(self.pids()) == {puppet.pid, child}, self.text)
-        puppet.exit(0)  # and with it its child
+        puppet.exit(0)  # its child ends with it
         self.await_row("finished: success")
         self.await_no_row("▾ alone")
         self.assertEqual(self.finish(job).status, 0)
@@ -491,8 +491,8 @@ class Screen(tmux.TestCase, daemon.TestCase):
     # ---- the past ----
 
     def incident(self):
-        """A job that suddenly takes 100 MB, in the database of a daemon that has stopped. Anomalies
-        of other processes on this machine are deleted from it."""
+        """A job that suddenly uses 100 MB, in the database of a stopped daemon. Anomalies of other
+        processes on this machine are deleted from it."""
         sonde = self.daemon(CONFIG)
         puppet, run_id, _ = self.job(sonde)
         stream = sonde.stream("monitor.anomaly")
@@ -531,7 +531,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.assertIn("nightly", row)
         local = time.strftime("%H:%M:%S", time.localtime(anomaly["timestamp"]))
         self.assertIn(local, self.rows()[0])
-        # What it is about is selected: its details are one key away.
+        # Its process is selected: one key opens the details.
         self.press("Enter")
         self.await_row(f"process {puppet.pid}")
         self.assertIn("memory_spike", self.await_row(" anomaly "))
@@ -565,7 +565,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.quit()
 
     def test_replay_of_two_writers(self):
-        """Two runs that stored at the same time are seen at the same time."""
+        """Two runs that stored at the same time appear in the same frames."""
         jobs = [self.start_sonde("--job", name, "--interval", "100ms", "--", *self.puppet_words())
                 for name in ("left", "right")]
         puppets = [daemon.Puppet(self, job) for job in jobs]
@@ -589,7 +589,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
         self.quit()
 
     def rows_of_runs(self):
-        with contextlib.suppress(sqlite3.OperationalError):  # it is just being made
+        with contextlib.suppress(sqlite3.OperationalError):  # it is being created
             return daemon.TestCase.rows(
                 self, "SELECT job_id, count(*) AS n FROM process_metrics"
                       " WHERE job_id IN ('left', 'right') GROUP BY job_id")
@@ -597,7 +597,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
 
 
 class Lines(daemon.TestCase):
-    """--json, and what it refuses."""
+    """--json, and wrong usage."""
 
     def lines(self, *options, **more):
         result = self.run_sonde("top", "--json", *options, **more)
@@ -647,17 +647,17 @@ class Lines(daemon.TestCase):
         self.assertEqual({process["pid"] for snapshot in of_job
                           for process in snapshot["processes"]}, {puppet.pid})
 
-    def test_daemon_that_dies_and_comes_back(self):
+    def test_daemon_restart(self):
         sonde = self.daemon(CONFIG)
         with open(self.path("errors"), "wb") as words, open(self.path("lines"), "wb") as lines:
             top = self.start(harness.SONDE, "top", "--json", "--interval", "100ms", stdout=lines,
                              stderr=words)
 
         def pids():
-            """Of the daemons that have told, in their order."""
+            """Pids of the daemons in the output, in their order."""
             whole = self.read("lines").decode().splitlines(True)
-            told = [harness.strict_json(line)["daemon_pid"] for line in whole if line[-1] == "\n"]
-            return list(dict.fromkeys(told))
+            pids = [harness.strict_json(line)["daemon_pid"] for line in whole if line[-1] == "\n"]
+            return list(dict.fromkeys(pids))
         harness.wait_until(lambda: len(pids()) == 1, "a line")
         sonde.kill()
         harness.wait_until(lambda: b"waiting for it to return" in self.read("errors"), "the note")
@@ -667,7 +667,7 @@ class Lines(daemon.TestCase):
         top.send_signal(signal.SIGINT)
         self.assertEqual(top.wait(harness.DEADLINE), -signal.SIGINT)
 
-    def test_refusals(self):
+    def test_wrong_usage(self):
         for options, words in (
                 (("--history", "soon"), "--history: 'soon' is not a time"),
                 (("--interval", "0"), "--interval: '0' is out of range"),
@@ -700,7 +700,7 @@ class Lines(daemon.TestCase):
 
 
 class Pty(daemon.TestCase):
-    """What a terminal does that tmux does not: vanish, and have no size."""
+    """Terminal behaviour that tmux does not have: closing, and no size."""
 
     CLEAR = b"\x1b[2J"
     LEAVE = b"\x1b[?1049l"  # the alternate screen
@@ -727,7 +727,7 @@ class Pty(daemon.TestCase):
         fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def await_bytes(self, master, *words):
-        """Reads, at least once, until they come, one after the other; gives what was read from the
+        """Reads, at least once, until the texts arrive in this order; returns the data from the
         first of them on."""
         seen = b""
         end = time.monotonic() + harness.DEADLINE
@@ -780,7 +780,7 @@ class Pty(daemon.TestCase):
         self.daemon(CONFIG, interval=3600)
         pid, master = self.open_top("1h")  # no frame but the first
         self.await_bytes(master, b"COMMAND")
-        # All of it again; what comes before that is left of the first time.
+        # Redraws everything; data before that belongs to the first frame.
         os.write(master, b"\x0c")
         screen = len(self.await_bytes(master, self.CLEAR, b"Quit"))
         moves = 5
