@@ -1,8 +1,8 @@
 """What the benchmarks share: finding peers, compiling, running commands in rounds, tables.
 
-Noise is met with interleaving and medians: commands that are compared take turns, forwards in one
-round and backwards in the next, so that whatever else the machine does meets them all alike. CPU
-time comes before wall time.
+Interleaving and medians reduce noise: compared commands take turns, forwards in one round and
+backwards in the next, so that other load affects all of them alike. CPU time comes before wall
+time.
 """
 import os
 import shutil
@@ -43,7 +43,7 @@ def peer(command, package):
 
 
 def python_with_psutil():
-    """Packages belong to the system's Python, which need not be the one that runs this."""
+    """Packages belong to the system's Python, which may not be the one that runs this."""
     for python in (sys.executable, "/usr/bin/python3"):
         if python and subprocess.run([python, "-c", "import psutil"], stderr=subprocess.DEVNULL,
                                      check=False).returncode == 0:
@@ -51,7 +51,7 @@ def python_with_psutil():
     fail("Python's psutil is missing; install the package python3-psutil")
 
 
-# ---- a place to build and write in ----
+# ---- a directory to build and write in ----
 
 # What the build has generated, beside the binary that is measured.
 BUILT = os.path.join(os.path.dirname(os.path.abspath(sys.argv[-1])), "src")
@@ -62,7 +62,7 @@ def has_kernel_collector():
 
 
 def kernel_collector_sources():
-    """The kernel collector where the build has it, else what stands for it."""
+    """The kernel collector where the build has it, else its replacement."""
     folder = os.path.join(SOURCE, "probe", "bpf")
     absent = "kernel-probe-absent.c"
     names = [file for file in sorted(os.listdir(folder))
@@ -72,7 +72,7 @@ def kernel_collector_sources():
 
 
 class Workshop:
-    """A temporary directory, gone at the end, in which programs are compiled."""
+    """A temporary directory in which programs are compiled, removed at the end."""
 
     def __enter__(self):
         self.directory = tempfile.mkdtemp(prefix="sonde-bench-")
@@ -105,7 +105,7 @@ class Workshop:
 
 # ---- commands in rounds ----
 
-Run = namedtuple("Run", "wall cpu")  # seconds; CPU of the command and of all it has waited for
+Run = namedtuple("Run", "wall cpu")  # seconds; CPU of the command and of all it has reaped
 
 
 def run_rounds(workshop, commands, rounds):
@@ -128,11 +128,11 @@ def run_rounds(workshop, commands, rounds):
 
 
 def ratios(runs, base, which):
-    """Of each run to its partner of the same round."""
+    """Ratio of each run to its partner of the same round."""
     return [getattr(a, which) / getattr(b, which) for a, b in zip(runs, base)]
 
 
-# ---- processes to look at ----
+# ---- processes to observe ----
 
 class Zoo:
     """`count` sleeping processes, while the block lasts."""
@@ -141,7 +141,7 @@ class Zoo:
         self.arguments = [workshop.compile("zoo"), str(count)]
 
     def __enter__(self):
-        # In a session of its own, so that Ctrl-C reaches it only as the end of its input.
+        # In its own session, so that Ctrl-C reaches it only as the end of its input.
         self.process = subprocess.Popen(self.arguments, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True, start_new_session=True)
         if self.process.stdout.readline().strip() != "ready":

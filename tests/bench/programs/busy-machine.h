@@ -1,6 +1,6 @@
-/* A machine that is not there: 200 processes, of which 15 % are busy and 0.3 % are replaced each
- * tick, half of them in ten jobs, with every field of a snapshot filled as a kernel collector would
- * fill it. The same numbers each time, so that two stores can be given the same.
+/* A synthetic machine: 200 processes, of which 15 % are busy and 0.3 % are replaced each tick, half
+ * of them in ten jobs, with every field of a snapshot filled as a kernel collector would fill it.
+ * The numbers are always the same, so that two stores get the same data.
  *
  * 60 processes last for ever, 40 come and go, and each job has ten, which end with it at the
  * latest; a job begins every four minutes and runs for forty, every second one in steps. What is
@@ -244,8 +244,8 @@ static inline void machine_name_job(const struct machine *machine, char *into, s
                  (machine->runs * 40503u) & 0xFFFF);
 }
 
-static inline void machine_tell_sheet(struct machine *machine, const struct machine_job *job,
-                                      int outcome, struct machine_news *news)
+static inline void machine_report_sheet(struct machine *machine, const struct machine_job *job,
+                                        int outcome, struct machine_news *news)
 {
     struct sheet *sheet = &news->sheets[news->sheet_count++];
 
@@ -282,7 +282,7 @@ static inline void machine_begin_job(struct machine *machine, int number, struct
     begun->total_sheets = job->sheets ? job->sheets : INT_UNKNOWN;
     if (job->sheets) {
         job->sheet = 1;
-        machine_tell_sheet(machine, job, OUTCOME_RUNNING, news);
+        machine_report_sheet(machine, job, OUTCOME_RUNNING, news);
     }
 }
 
@@ -293,7 +293,7 @@ static inline void machine_end_job(struct machine *machine, int number, struct m
     bool is_bad = machine_chance(machine, 10);
 
     if (job->sheets)
-        machine_tell_sheet(machine, job, is_bad ? OUTCOME_FAILURE : OUTCOME_SUCCESS, news);
+        machine_report_sheet(machine, job, is_bad ? OUTCOME_FAILURE : OUTCOME_SUCCESS, news);
     record_init(&job_record, ended);
     ended->run_id = machine_copy(news, job->run_id);
     ended->job_id = machine_copy(news, job->job_id);
@@ -313,9 +313,9 @@ static inline void machine_step_job(struct machine *machine, int number, struct 
 
     if (!job->sheets || job->sheet == job->sheets || !machine_chance(machine, 2))
         return;
-    machine_tell_sheet(machine, job, OUTCOME_SUCCESS, news);
+    machine_report_sheet(machine, job, OUTCOME_SUCCESS, news);
     job->sheet++;
-    machine_tell_sheet(machine, job, OUTCOME_RUNNING, news);
+    machine_report_sheet(machine, job, OUTCOME_RUNNING, news);
 }
 
 /* ---- what is seen of it ---- */

@@ -3,8 +3,8 @@
  *   json-snapshot ROUNDS
  *
  * A line a round: CPU ns by sonde, CPU ns by jansson, bytes by sonde, bytes by jansson. jansson is
- * driven by the same field table and told that keys and texts are valid UTF-8, which is its
- * quickest way; json_pack() parses a format on top of that. */
+ * driven by the same field table and assumes that keys and texts are valid UTF-8, which is its
+ * fastest way; json_pack() would also parse a format. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

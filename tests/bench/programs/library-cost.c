@@ -1,11 +1,11 @@
-/* Sits still while libsonde samples, and tells what that cost this process.
+/* Idles while libsonde samples, and prints what that cost this process.
  *
  *     library-cost bare|self|tree INTERVAL_SECONDS SECONDS [PID]
  *
- * `self` looks at this process, `tree` at PID and its descendants; `bare` is a thread that wakes up
- * by the same clock and does nothing: what no sampler can do without. Prints CPU seconds, wall
- * seconds, the samples of that time, and how far the intervals were from what they should be, in
- * µs: median, 99th percentile, worst. */
+ * `self` samples this process, `tree` PID and its descendants; `bare` is a thread that wakes up by
+ * the same clock and does nothing: the minimum of any sampler. Prints CPU seconds, wall seconds,
+ * the samples of that time, and by how much the intervals were off, in µs: median, 99th percentile,
+ * worst. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>

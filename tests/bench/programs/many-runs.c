@@ -97,7 +97,7 @@ static int put_run(struct store *store, double ended_at)
     job.job_id = job_id;
     job.job_type = type;
     job.command = "/usr/bin/make -j8 --output-sync VERBOSE=1 CFLAGS=-O2 all check";
-    job.cwd = "/home/somebody/projects/workspace";
+    job.cwd = "/home/user/projects/workspace";
     job.uid = 1000 + lrand48() % 2;
     job.host = "build-machine-17";
     job.ended_at = ended_at;

@@ -2,8 +2,8 @@
  *
  *   storm COUNT AT_ONCE PROGRAM [ARGUMENT…]   "-": the child ends at once, without any program
  *
- * Prints how long it took and what it cost, itself and the children, in nanoseconds. Ends with 0 if
- * all of them could be started, whatever became of them. */
+ * Prints wall and CPU time, its own and that of the children, in nanoseconds. Exits with 0 if all
+ * of them could be started, whatever their exit status. */
 #include <errno.h>
 #include <spawn.h>
 #include <stdio.h>

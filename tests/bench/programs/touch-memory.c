@@ -1,5 +1,5 @@
-/* Touches MEGABYTES of memory, holds them for HOLD_MS, gives them back, and lives on a little: the
- * short peak of a longer job. Huge pages where the kernel gives them, so that the way up is quick.
+/* Touches MEGABYTES of memory, holds them for HOLD_MS, frees them, and lives on a little: the short
+ * peak of a longer job. Uses huge pages where the kernel has them, so that allocating is quick.
  *
  *   touch-memory MEGABYTES HOLD_MS
  */

@@ -1,6 +1,6 @@
-/* A worker does its piece of work when it is told to and says what it cost, so that several can
- * take turns. For each line of input, a number N: does the work N times and prints one line, the
- * CPU nanoseconds of it all and the processes that one time looked at. */
+/* A worker does its work on request and prints the cost, so that several can take turns. For each
+ * line of input, a number N: does the work N times and prints one line, the total CPU nanoseconds
+ * and the number of processes that one repetition read. */
 #pragma once
 
 #include <stdint.h>
