@@ -530,19 +530,20 @@ static struct reference_telling tell_story(const struct reference *reference,
                                            const struct reference_episode *episode,
                                            bool *ret_is_news)
 {
-    struct reference_finding first, worst, told, now;
+    struct reference_finding first, worst, reported, now;
 
     sum_up(reference, episode->opened, episode, &first);
-    worst = told = first;
+    worst = reported = first;
     *ret_is_news = false;
     for (size_t i = episode->opened + 1; i < reference->count; i++) {
         *ret_is_news = false;
         if (!sum_up(reference, i, episode, &now) || !is_worse(&now, &worst))
             continue;
         worst = now;
-        if (worst.severity > told.severity ||
-            is_value_worse(worst.kind, worst.value, told.value, reference->numbers.worse_factor)) {
-            told = worst;
+        if (worst.severity > reported.severity ||
+            is_value_worse(worst.kind, worst.value, reported.value,
+                           reference->numbers.worse_factor)) {
+            reported = worst;
             *ret_is_news = true;
         }
     }

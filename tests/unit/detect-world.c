@@ -105,12 +105,12 @@ struct process_event *world_happen(struct world *world, int event_type, int64_t 
 }
 
 /* Openings, then changes, then clearings; counted. */
-static void look_at_told(struct world *world)
+static void count_reported(struct world *world)
 {
     int phase = 0;
 
-    for (size_t i = 0; i < world->told.count; i++) {
-        const struct anomaly *anomaly = &world->told.items[i];
+    for (size_t i = 0; i < world->reported.count; i++) {
+        const struct anomaly *anomaly = &world->reported.items[i];
         int this_phase = real_is_known(anomaly->cleared_at) ? 2 : anomaly->is_opening ? 0 : 1;
 
         assert_true(this_phase >= phase);
@@ -142,10 +142,10 @@ void world_tick(struct world *world, double seconds)
                                        .events =
                                            world->event_list.count ? &world->event_list : NULL};
     arena_reset(&world->arena);
-    assert_int_equal(detector_check(world->detector, &input, &world->arena, &world->told), 0);
+    assert_int_equal(detector_check(world->detector, &input, &world->arena, &world->reported), 0);
     assert_int_equal(detector_list_open(world->detector, &world->arena, &world->open), 0);
     assert_int_equal(detector_open_count(world->detector), world->open.count);
-    look_at_told(world);
+    count_reported(world);
     assert_int_equal(world->openings - world->clearings, world->open.count);
     world->event_list.count = 0;
 }
@@ -168,20 +168,20 @@ static const struct anomaly *find_only(const struct anomaly_list *list, const ch
     return found;
 }
 
-const struct anomaly *world_told(const struct world *world, const char *type)
+const struct anomaly *world_reported(const struct world *world, const char *type)
 {
-    return find_only(&world->told, type);
+    return find_only(&world->reported, type);
 }
 
 const struct anomaly *world_opened(const struct world *world, const char *type)
 {
-    const struct anomaly *anomaly = find_only(&world->told, type);
+    const struct anomaly *anomaly = find_only(&world->reported, type);
     return anomaly && anomaly->is_opening ? anomaly : NULL;
 }
 
 const struct anomaly *world_cleared(const struct world *world, const char *type)
 {
-    const struct anomaly *anomaly = find_only(&world->told, type);
+    const struct anomaly *anomaly = find_only(&world->reported, type);
     return anomaly && real_is_known(anomaly->cleared_at) ? anomaly : NULL;
 }
 

@@ -1,5 +1,5 @@
 /* A made-up machine for the tests of the detector: processes that stay as they are until they are
- * changed, and a clock that moves when told to. */
+ * changed, and a clock that the test moves. */
 #pragma once
 
 #include "detect/detector.h"
@@ -20,12 +20,12 @@ struct world {
     double wall_offset; /* what the wall clock shows beyond the monotonic one */
 
     struct arena arena;
-    struct anomaly_list told; /* at the last tick */
-    struct anomaly_list open; /* after it */
-    size_t openings;          /* so far */
+    struct anomaly_list reported; /* at the last tick */
+    struct anomaly_list open;     /* after it */
+    size_t openings;              /* so far */
     size_t changes;
     size_t clearings;
-    int worst; /* severity that was ever told */
+    int worst; /* highest severity reported so far */
 };
 
 /* The built-in configuration. */
@@ -52,8 +52,8 @@ struct process_event *world_happen(struct world *world, int event_type, int64_t 
 void world_tick(struct world *world, double seconds);
 void world_ticks(struct world *world, unsigned count, double seconds);
 
-/* What was told at the last tick: the only one of this type, which must be there; or NULL. */
-const struct anomaly *world_told(const struct world *world, const char *type);
+/* The only report of this type at the last tick, or NULL. */
+const struct anomaly *world_reported(const struct world *world, const char *type);
 const struct anomaly *world_opened(const struct world *world, const char *type);
 const struct anomaly *world_cleared(const struct world *world, const char *type);
 const struct anomaly *world_open(const struct world *world, const char *type);

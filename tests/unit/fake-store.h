@@ -1,7 +1,7 @@
 /* A store that misbehaves on purpose: slow, full, busy, damaged, hanging. The store's functions are
  * defined here, and note what is asked of them.
  *
- * Whatever a test waits for is told by a condition; only what must not happen is given a few
+ * Tests wait on a condition; only what must not happen is given a few
  * milliseconds to happen in. */
 #pragma once
 
@@ -91,7 +91,7 @@ extern struct fake {
 /* All as it should be, and nothing noted. For cmocka: before each test, and after the last. */
 int fake_store_reset(void **state);
 
-/* So many times; UINT_MAX: until told otherwise. */
+/* So many times; UINT_MAX: until changed. */
 void make_fail(enum call call, int error, unsigned times);
 
 /* Waits until `condition` holds, which the fake's lock guards. */
@@ -116,7 +116,7 @@ void make_fail(enum call call, int error, unsigned times);
         pthread_mutex_unlock(&fake.lock);                                                          \
     } while (0)
 
-/* What was written; for an AWAIT, or when nobody writes. */
+/* What was written; for an AWAIT, or while no thread writes. */
 size_t count_calls(enum call call);
 /* Of the latest tick with a snapshot; or 0. */
 int64_t last_id(void);

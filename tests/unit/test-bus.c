@@ -199,15 +199,15 @@ static void test_who_sees_what(void **state _unused_)
 {
     struct listener *root = listener_new("*", &all);
     struct listener *ada = listener_new("*", &(struct bus_view){.uid = 1000});
-    struct listener *nobody = listener_new("*", &(struct bus_view){.uid = INT_UNKNOWN});
+    struct listener *unknown = listener_new("*", &(struct bus_view){.uid = INT_UNKNOWN});
 
     publish("job.started", 1000);
     publish("job.started", 1001);
-    publish("process.exec", INT_UNKNOWN); /* whose it is could not be told */
+    publish("process.exec", INT_UNKNOWN); /* its owner is unknown */
     publish_to_all("monitor.gap");
     assert_int_equal(root->count, 4);
     assert_int_equal(ada->count, 2);
-    assert_int_equal(nobody->count, 1);
+    assert_int_equal(unknown->count, 1);
     assert_ptr_equal(ada->seen[1], root->seen[3]); /* one event, shared */
 }
 
@@ -467,7 +467,7 @@ static void test_queue_that_fills_meanwhile(void **state _unused_)
 
 /* ---- snapshots ---- */
 
-/* Runs of ada (1000) and of bob (1001); whose `strange` is, nobody knows. */
+/* Runs of ada (1000) and of bob (1001); the owner of `strange` is unknown. */
 static int64_t owner_of(void *context, const char *run_id)
 {
     if (context)
@@ -658,7 +658,7 @@ static void test_views_that_differ_in_name_only(void **state _unused_)
     assert_ptr_not_equal(listeners[2]->seen[0], listeners[5]->seen[0]);
 }
 
-static void test_nothing_is_encoded_for_nobody(void **state _unused_)
+static void test_nothing_is_encoded_without_listeners(void **state _unused_)
 {
     _cleanup_(snapshot_freep) struct snapshot *snapshot = make_snapshot();
     size_t asked = 0;
@@ -699,7 +699,7 @@ int main(void)
         TEST(test_view_without_owners),
         TEST(test_snapshot_is_encoded_once_a_view),
         TEST(test_views_that_differ_in_name_only),
-        TEST(test_nothing_is_encoded_for_nobody),
+        TEST(test_nothing_is_encoded_without_listeners),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,8 @@
 #include "client/client.h"
 #include "fake-daemon.h"
 
-/* Somebody who owns nothing. */
-#define NOBODY 65534
+/* A user without files. */
+#define UNPRIVILEGED 65534
 
 struct place {
     char dir[64];
@@ -365,13 +365,13 @@ static void test_a_path_that_is_too_long(void **state)
 }
 
 /* Runs as another user, in a process of its own; gives what `body` returned, as an exit status. */
-static int as_nobody(int (*body)(const struct place *place), const struct place *place)
+static int as_unprivileged(int (*body)(const struct place *place), const struct place *place)
 {
     int status;
     pid_t pid = fork();
 
     if (pid == 0)
-        _exit(setresuid(NOBODY, NOBODY, NOBODY) < 0 ? 255 : body(place));
+        _exit(setresuid(UNPRIVILEGED, UNPRIVILEGED, UNPRIVILEGED) < 0 ? 255 : body(place));
     assert_true(pid > 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
@@ -397,14 +397,14 @@ static void test_a_daemon_that_does_not_let_others_in(void **state)
     struct fake_daemon *daemon = fake_daemon_start(place->path, answer_ordinary, NULL);
     assert_int_equal(chmod(place->dir, 0755), 0);
     assert_int_equal(chmod(place->path, 0600), 0);
-    assert_int_equal(as_nobody(open_and_say, place), EACCES);
+    assert_int_equal(as_unprivileged(open_and_say, place), EACCES);
     assert_int_equal(chmod(place->path, 0666), 0);
-    assert_int_equal(as_nobody(open_and_say, place), 0);
+    assert_int_equal(as_unprivileged(open_and_say, place), 0);
     fake_daemon_stop(daemon);
 }
 
 /* The listening socket outlives the process that made it: it is its credentials that are seen. */
-static int make_socket_as_nobody(const struct place *place)
+static int make_unprivileged_socket(const struct place *place)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int pair[2], status;
@@ -416,7 +416,7 @@ static int make_socket_as_nobody(const struct place *place)
     assert_true(fd >= 0);
     pid_t pid = fork();
     if (pid == 0)
-        _exit(setresuid(NOBODY, NOBODY, NOBODY) < 0 ||
+        _exit(setresuid(UNPRIVILEGED, UNPRIVILEGED, UNPRIVILEGED) < 0 ||
               bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
               listen(fd, 5) < 0 || write(pair[1], "x", 1) != 1);
     assert_int_equal(read(pair[0], &byte, 1), 1);
@@ -436,11 +436,11 @@ static void test_another_user_does_not_pose_as_the_daemon(void **state)
         skip();
     /* Anybody may put a socket here, as into /tmp. */
     assert_int_equal(chmod(place->dir, 01777), 0);
-    int fd = make_socket_as_nobody(place);
+    int fd = make_unprivileged_socket(place);
     assert_int_equal(try_open(place, &error), -EPERM);
     assert_non_null(strstr(error.text, "has uid 65534"));
     /* Nor does it mean anything that the directory is its own, where anybody may make one. */
-    assert_int_equal(chown(place->dir, NOBODY, NOBODY), 0);
+    assert_int_equal(chown(place->dir, UNPRIVILEGED, UNPRIVILEGED), 0);
     assert_int_equal(try_open(place, &error), -EPERM);
     assert_null(strstr(error.text, "nor the owner of its directory"));
     assert_non_null(strstr(error.text, "and its directory belong to uid 65534"));
@@ -452,8 +452,8 @@ static void test_another_user_does_not_pose_as_the_daemon(void **state)
     snprintf(inner.path, sizeof(inner.path), "%s/s", inner.dir);
     inner.paths[0] = inner.path;
     assert_int_equal(chown(place->dir, 0, 0) | chmod(place->dir, 0755), 0);
-    assert_int_equal(mkdir(inner.dir, 0755) | chown(inner.dir, NOBODY, NOBODY), 0);
-    fd = make_socket_as_nobody(&inner);
+    assert_int_equal(mkdir(inner.dir, 0755) | chown(inner.dir, UNPRIVILEGED, UNPRIVILEGED), 0);
+    fd = make_unprivileged_socket(&inner);
     assert_int_equal(try_open(&inner, &error), 0);
     close(fd);
     unlink(inner.path);

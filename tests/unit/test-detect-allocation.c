@@ -1,6 +1,7 @@
 /* Every allocation of a story with all kinds of anomalies fails once, and then all from it on: an
- * error comes back, nothing crashes, nothing leaks (under ASan); what could not be told is told
- * later, once each, an opening before its clearing. Linked with -Wl,--wrap for the allocators. */
+ * error comes back, nothing crashes, nothing leaks (under ASan); what could not be reported is
+ * reported later, once each, an opening before its clearing. Linked with -Wl,--wrap for the
+ * allocators. */
 #include "unit.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include "detect/pressure.h"
 #include "failing-allocator.h"
 
-/* What was told of an episode. */
+/* What was reported of an episode. */
 struct heard {
     double timestamp;
     const char *type;
@@ -45,10 +46,10 @@ static struct heard *find_heard(struct story *story, const struct anomaly *anoma
     return NULL;
 }
 
-static void hear(struct story *story, const struct anomaly_list *told)
+static void count_reports(struct story *story, const struct anomaly_list *reported)
 {
-    for (size_t i = 0; i < told->count; i++) {
-        const struct anomaly *anomaly = &told->items[i];
+    for (size_t i = 0; i < reported->count; i++) {
+        const struct anomaly *anomaly = &reported->items[i];
         struct heard *heard = find_heard(story, anomaly);
 
         assert_true(anomaly->is_opening == !heard);
@@ -69,15 +70,15 @@ static void hear(struct story *story, const struct anomaly_list *told)
 static void check(struct story *story, uint64_t ns)
 {
     struct arena arena = {0};
-    struct anomaly_list told = {0}, open;
+    struct anomaly_list reported = {0}, open;
     const struct detect_input input = {
         .snapshot = &story->snapshot, .mono_ns = ns, .events = &story->events};
 
     story->snapshot.timestamp = (double)ns / 1e9;
-    int r = detector_check(story->detector, &input, &arena, &told);
+    int r = detector_check(story->detector, &input, &arena, &reported);
     assert_true(r == 0 || r == -ENOMEM);
     story->error = story->error ? story->error : r;
-    hear(story, &told);
+    count_reports(story, &reported);
     r = detector_list_open(story->detector, &arena, &open);
     story->error = story->error ? story->error : r;
     arena_done(&arena);
@@ -208,17 +209,17 @@ static void test_nothing_is_allocated_when_nothing_is_new(void **state _unused_)
     set_scene(&story);
     assert_int_equal(detector_new(&config, &story.detector), 0);
     for (int tick = 0; tick < 2000; tick++) {
-        struct anomaly_list told;
+        struct anomaly_list reported;
         const struct detect_input input = {.snapshot = &story.snapshot,
                                            .mono_ns = ns += UINT64_C(5000000000)};
 
         is_failing = tick > 1000;
         countdown = 1;
-        /* `stuck` is told of again as its time grows. */
+        /* `stuck` is reported again as its time grows. */
         for (size_t i = 0; i < 2; i++)
             story.processes[i].state = tick > 100 ? 'S' : 'D';
         story.processes[5].rss_mb = 500 + tick % 3;
-        assert_int_equal(detector_check(story.detector, &input, &arena, &told), 0);
+        assert_int_equal(detector_check(story.detector, &input, &arena, &reported), 0);
     }
     is_failing = false;
     assert_int_equal(countdown, 1);

@@ -32,9 +32,9 @@ static void test_an_episode_clears_after_three_snapshots_and_ten_seconds(void **
         assert_int_equal(world->clearings, 0);
         assert_int_equal(world->open.count, 1);
         world_tick(world, cases[i].interval);
-        const struct anomaly *told = world_cleared(world, "memory_pressure");
-        assert_non_null(told);
-        assert_true(told->timestamp == opened_at);
+        const struct anomaly *anomaly = world_cleared(world, "memory_pressure");
+        assert_non_null(anomaly);
+        assert_true(anomaly->timestamp == opened_at);
         assert_int_equal(world->open.count, 0);
     }
 }
@@ -51,7 +51,7 @@ static void test_an_episode_that_fires_again_goes_on(void **state _unused_)
     assert_int_equal(world->changes + world->clearings, 0);
 }
 
-static void test_an_episode_is_told_again_when_it_gets_worse(void **state _unused_)
+static void test_episode_is_reported_again_when_it_gets_worse(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
     struct process_metric *process = world_add(world, 7, "server");
@@ -71,7 +71,8 @@ static void test_an_episode_is_told_again_when_it_gets_worse(void **state _unuse
     assert_int_equal(world->changes, 1);
 }
 
-/* What is told at the end has the worst figure, even where that was not worth replay before. */
+/* The clearing report has the worst figure, even if that was too small a change to report before.
+ */
 static void test_a_clearing_tells_the_worst(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
@@ -83,10 +84,10 @@ static void test_a_clearing_tells_the_worst(void **state _unused_)
     world_tick(world, 5);
     process->open_fds = 10;
     world_ticks(world, 3, 5);
-    const struct anomaly *told = world_cleared(world, "fd_exhaustion");
+    const struct anomaly *anomaly = world_cleared(world, "fd_exhaustion");
     assert_int_equal(world->changes, 0);
-    assert_true(told->metric_value == 1400);
-    assert_has(told->description, "1,400 file");
+    assert_true(anomaly->metric_value == 1400);
+    assert_has(anomaly->description, "1,400 file");
 }
 
 static void test_an_episode_ends_with_its_process(void **state _unused_)
@@ -146,7 +147,7 @@ static void test_another_process_with_the_pid_is_another_episode(void **state _u
     world_tick(world, 5);
     assert_int_equal(world->openings, 2);
     assert_int_equal(world->clearings, 1);
-    assert_null(world_told(world, "memory_spike"));
+    assert_null(world_reported(world, "memory_spike"));
     assert_true(detector_is_in_episode(world->detector, 7, 99));
     assert_false(detector_is_in_episode(world->detector, 7, 7));
 }
@@ -164,11 +165,11 @@ static void test_a_job_has_one_episode_of_a_kind(void **state _unused_)
     world_find(world, 9)->open_fds = 2000;
     world_tick(world, 5);
     assert_int_equal(world->openings, 2);
-    const struct anomaly *told = &world->told.items[0];
+    const struct anomaly *anomaly = &world->reported.items[0];
     /* The worst of them gives its name. */
-    assert_int_equal(told->pid, 3);
-    assert_string_equal(told->description, "server (pid 3) has 1,030 file descriptors open (3 "
-                                           "processes: pids 1, 2, 3)");
+    assert_int_equal(anomaly->pid, 3);
+    assert_string_equal(anomaly->description, "server (pid 3) has 1,030 file descriptors open (3 "
+                                              "processes: pids 1, 2, 3)");
     for (int pid = 1; pid <= 3; pid++)
         assert_true(detector_is_in_episode(world->detector, pid, (uint64_t)pid));
 
@@ -180,9 +181,9 @@ static void test_a_job_has_one_episode_of_a_kind(void **state _unused_)
     assert_false(detector_is_in_episode(world->detector, 3, 3));
     world_remove(world, 2);
     world_ticks(world, 2, 5);
-    told = world_cleared(world, "fd_exhaustion");
-    assert_int_equal(told->pid, 3);
-    assert_string_equal(told->run_id, "run-1");
+    anomaly = world_cleared(world, "fd_exhaustion");
+    assert_int_equal(anomaly->pid, 3);
+    assert_string_equal(anomaly->run_id, "run-1");
 }
 
 static void test_a_member_that_has_calmed_down_leaves(void **state _unused_)
@@ -215,13 +216,13 @@ static void test_the_end_of_a_run_clears_its_episodes(void **state _unused_)
     detector_end_run(world->detector, "run-1");
     detector_end_run(world->detector, "no-such-run");
     assert_int_equal(detector_open_count(world->detector), 2);
-    /* What is left of it belongs to nobody, and is an episode of its own. */
+    /* The rest belongs to no job, and is a new episode. */
     world_find(world, 1)->job_id = world_find(world, 1)->run_id = NULL;
     world_tick(world, 5);
     assert_int_equal(world->clearings, 1);
     assert_int_equal(world->openings, 3);
-    assert_string_equal(world->told.items[1].run_id, "run-1");
-    assert_true(real_is_known(world->told.items[1].cleared_at));
+    assert_string_equal(world->reported.items[1].run_id, "run-1");
+    assert_true(real_is_known(world->reported.items[1].cleared_at));
     assert_string_equal(world->open.items[0].run_id, "run-2");
     assert_null(world->open.items[1].run_id);
 }
@@ -271,7 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_episode_clears_after_three_snapshots_and_ten_seconds),
         cmocka_unit_test(test_an_episode_that_fires_again_goes_on),
-        cmocka_unit_test(test_an_episode_is_told_again_when_it_gets_worse),
+        cmocka_unit_test(test_episode_is_reported_again_when_it_gets_worse),
         cmocka_unit_test(test_a_clearing_tells_the_worst),
         cmocka_unit_test(test_an_episode_ends_with_its_process),
         cmocka_unit_test(test_a_process_that_one_snapshot_misses_is_not_gone),

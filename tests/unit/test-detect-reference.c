@@ -215,7 +215,7 @@ static bool is_same_finding(const struct finding *fast, const struct reference_f
            is_near(fast->figures.threshold, slow->threshold);
 }
 
-/* Each of them is told once, so that as many and each among them is the same. */
+/* Each is reported once, so equal counts and membership mean equal lists. */
 static void compare_findings(const struct trial *trial)
 {
     const struct reference *slow = trial->reference;
@@ -250,7 +250,7 @@ static bool is_same_telling(const struct anomaly *fast, const struct reference_t
            is_near(fast->cleared_at, slow->cleared_at);
 }
 
-static void compare_tellings(const struct trial *trial, const struct anomaly_list *fast)
+static void compare_reports(const struct trial *trial, const struct anomaly_list *fast)
 {
     const struct reference *slow = trial->reference;
     size_t matched = 0;
@@ -264,7 +264,7 @@ static void compare_tellings(const struct trial *trial, const struct anomaly_lis
             }
     }
     if (fast->count != slow->telling_count || matched != fast->count)
-        fail_msg("history %lu, snapshot %zu: %zu told, %zu by the reference, %zu the same",
+        fail_msg("history %lu, snapshot %zu: %zu reported, %zu by the reference, %zu the same",
                  trial->number, slow->count - 1, fast->count, slow->telling_count, matched);
     for (size_t i = 1; i < fast->count; i++)
         assert_true(phase_of(&fast->items[i - 1]) <= phase_of(&fast->items[i]));
@@ -289,7 +289,7 @@ static void check_both(struct trial *trial, struct reference_snapshot *now)
     struct process_event_list events = {.items = now->events, .count = now->event_count};
     const struct detect_input input = {
         .snapshot = &trial->snapshot, .mono_ns = now->ns, .events = &events};
-    struct anomaly_list told;
+    struct anomaly_list reported;
 
     trial->snapshot.timestamp = now->timestamp;
     trial->snapshot.daemon_pid = now->daemon_pid;
@@ -302,10 +302,10 @@ static void check_both(struct trial *trial, struct reference_snapshot *now)
 
     arena_reset(&trial->arena);
     assert_int_equal(anomaly_rules_apply(&trial->rules, &input), 0);
-    assert_int_equal(detector_check(trial->detector, &input, &trial->arena, &told), 0);
+    assert_int_equal(detector_check(trial->detector, &input, &trial->arena, &reported), 0);
     reference_check(trial->reference);
     compare_findings(trial);
-    compare_tellings(trial, &told);
+    compare_reports(trial, &reported);
     compare_state(trial, now);
 }
 

@@ -12,7 +12,8 @@ static double random_part(void)
     return (double)(rand() % 10000) / 10000;
 }
 
-/* Servers that breathe a little, somebody who works, an hourly job that uses a core for a while. */
+/* Servers whose load varies a little, an interactive user, an hourly job that uses a core for a
+ * while. */
 static void test_a_quiet_hour(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
@@ -130,7 +131,7 @@ static void test_a_leak_of_12_hours(void **state _unused_)
     assert_int_equal(leaks_in_12_hours(5, &growth_mb), 0);
 }
 
-/* Whoever stops growing does not leak any more, and the episode ends. */
+/* A process that stops growing no longer leaks, and the episode ends. */
 static void test_a_leak_that_ends(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
@@ -167,12 +168,12 @@ static void test_a_training_run(void **state _unused_)
         world_tick(world, 1);
     }
     assert_int_equal(world->worst, SEVERITY_LOW);
-    assert_int_equal(world->openings, 1); /* it computes, which is told */
+    assert_int_equal(world->openings, 1); /* its CPU use is reported */
     assert_string_equal(world->open.items[0].anomaly_type, "runaway_process");
 }
 
-/* What is there for a day is not told of again and again. */
-static void test_a_day_of_trouble_is_told_of_once(void **state _unused_)
+/* An anomaly that lasts a day is not reported repeatedly. */
+static void test_anomaly_of_a_day_is_reported_once(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
 
@@ -214,7 +215,7 @@ int main(void)
         cmocka_unit_test(test_a_leak_of_12_hours),
         cmocka_unit_test(test_a_leak_that_ends),
         cmocka_unit_test(test_a_training_run),
-        cmocka_unit_test(test_a_day_of_trouble_is_told_of_once),
+        cmocka_unit_test(test_anomaly_of_a_day_is_reported_once),
         cmocka_unit_test(test_what_has_gone_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

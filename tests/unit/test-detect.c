@@ -33,19 +33,19 @@ static void test_spike_needs_ratio_and_growth(void **state _unused_)
         world_tick(world, 5);
         process->rss_mb = cases[i].to;
         world_tick(world, 5);
-        const struct anomaly *told = world_opened(world, "memory_spike");
-        assert_int_equal(told ? told->severity : 0, cases[i].severity);
-        if (!told)
+        const struct anomaly *anomaly = world_opened(world, "memory_spike");
+        assert_int_equal(anomaly ? anomaly->severity : 0, cases[i].severity);
+        if (!anomaly)
             continue;
-        assert_true(told->metric_value == cases[i].to);
-        assert_true(told->threshold == cases[i].from * 1.5);
-        assert_int_equal(told->pid, 7);
-        assert_int_equal(told->uid, 1000);
-        assert_null(told->run_id);
+        assert_true(anomaly->metric_value == cases[i].to);
+        assert_true(anomaly->threshold == cases[i].from * 1.5);
+        assert_int_equal(anomaly->pid, 7);
+        assert_int_equal(anomaly->uid, 1000);
+        assert_null(anomaly->run_id);
     }
 }
 
-static void test_spike_is_told_in_words(void **state _unused_)
+static void test_spike_description(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
     struct process_metric *process = world_add(world, 4711, "python3 train.py\n\x1b[31m");
@@ -259,10 +259,10 @@ static void test_runaway_lasts_for_the_duration(void **state _unused_)
     assert_int_equal(world->openings, 0);
     process->cpu_percent = 180;
     world_tick(world, 5);
-    const struct anomaly *told = world_opened(world, "runaway_process");
-    assert_int_equal(told->severity, SEVERITY_CRITICAL);
-    assert_true(told->metric_value == 180 && told->threshold == 90);
-    assert_string_equal(told->description,
+    const struct anomaly *anomaly = world_opened(world, "runaway_process");
+    assert_int_equal(anomaly->severity, SEVERITY_CRITICAL);
+    assert_true(anomaly->metric_value == 180 && anomaly->threshold == 90);
+    assert_string_equal(anomaly->description,
                         "spin (pid 7) has been at 90 % CPU or more for 1 m 00 s, now 180 %");
 }
 
@@ -274,11 +274,11 @@ static void test_runaway_is_low_in_a_job(void **state _unused_)
     world_put_into_job(process, "train", "run-1");
     process->cpu_percent = 100;
     world_ticks(world, 13, 5);
-    const struct anomaly *told = world_opened(world, "runaway_process");
-    assert_int_equal(told->severity, SEVERITY_LOW);
-    assert_string_equal(told->job_id, "train");
-    assert_string_equal(told->run_id, "run-1");
-    assert_int_equal(told->sheet_num, 3);
+    const struct anomaly *anomaly = world_opened(world, "runaway_process");
+    assert_int_equal(anomaly->severity, SEVERITY_LOW);
+    assert_string_equal(anomaly->job_id, "train");
+    assert_string_equal(anomaly->run_id, "run-1");
+    assert_int_equal(anomaly->sheet_num, 3);
 }
 
 static void test_runaway_is_broken_by(double cpu, bool is_missing)
@@ -320,16 +320,16 @@ static void test_zombies_below_sonde(void **state _unused_)
     struct process_metric *zombie = world_add(world, 61, "true");
     zombie->ppid = 60;
     zombie->state = 'Z';
-    world_add(world, 62, "other")->state = 'Z'; /* somebody else's */
+    world_add(world, 62, "other")->state = 'Z'; /* of another parent */
     world_tick(world, 1);
     world_tick(world, 1);
     assert_int_equal(world->openings, 0);
     world_tick(world, 1);
-    const struct anomaly *told = world_opened(world, "zombie");
-    assert_int_equal(told->severity, SEVERITY_HIGH);
-    assert_int_equal(told->pid, 61);
-    assert_true(told->metric_value == 1);
-    assert_string_equal(told->description,
+    const struct anomaly *anomaly = world_opened(world, "zombie");
+    assert_int_equal(anomaly->severity, SEVERITY_HIGH);
+    assert_int_equal(anomaly->pid, 61);
+    assert_true(anomaly->metric_value == 1);
+    assert_string_equal(anomaly->description,
                         "1 process has ended and not been reaped by its parent: pid 61");
     assert_int_equal(world->openings, 1);
 }
@@ -357,9 +357,9 @@ static void test_zombies_of_a_job_are_one_episode(void **state _unused_)
         zombie->state = 'Z';
     }
     world_ticks(world, 2, 2);
-    const struct anomaly *told = world_opened(world, "zombie");
-    assert_true(told->metric_value == 20);
-    assert_string_equal(told->description,
+    const struct anomaly *anomaly = world_opened(world, "zombie");
+    assert_true(anomaly->metric_value == 20);
+    assert_string_equal(anomaly->description,
                         "20 processes have ended and not been reaped by their parent: pids 100, "
                         "101, 102, 103, 104, 105, 106, 107 and 12 more");
     /* Half as many again is worse. */
@@ -371,8 +371,8 @@ static void test_zombies_of_a_job_are_one_episode(void **state _unused_)
     world_ticks(world, 2, 2);
     assert_int_equal(world->openings, 1);
     assert_int_equal(world->changes, 1);
-    assert_true(world_told(world, "zombie")->metric_value == 30);
-    assert_int_equal(world_told(world, "zombie")->pid, 100);
+    assert_true(world_reported(world, "zombie")->metric_value == 30);
+    assert_int_equal(world_reported(world, "zombie")->pid, 100);
 }
 
 static void test_a_ring_of_parents_ends(void **state _unused_)
@@ -398,7 +398,7 @@ static void test_fds(void **state _unused_)
     } cases[] = {
         {999, INT_UNKNOWN, 0, 0},
         {1000, INT_UNKNOWN, SEVERITY_HIGH, 1000},
-        {100000, INT_UNKNOWN, SEVERITY_HIGH, 1000}, /* of what, nobody knows */
+        {100000, INT_UNKNOWN, SEVERITY_HIGH, 1000}, /* the limit is unknown */
         {799, 1000, 0, 0},
         {800, 1000, SEVERITY_HIGH, 800},
         {949, 1000, SEVERITY_HIGH, 800},
@@ -421,14 +421,14 @@ static void test_fds(void **state _unused_)
         process->open_fds = cases[i].open;
         process->fd_limit = cases[i].limit;
         world_tick(world, 5);
-        const struct anomaly *told = world_opened(world, "fd_exhaustion");
-        assert_int_equal(told ? told->severity : 0, cases[i].severity);
-        if (told)
-            assert_true(told->threshold == cases[i].threshold);
+        const struct anomaly *anomaly = world_opened(world, "fd_exhaustion");
+        assert_int_equal(anomaly ? anomaly->severity : 0, cases[i].severity);
+        if (anomaly)
+            assert_true(anomaly->threshold == cases[i].threshold);
     }
 }
 
-static void test_fds_in_words(void **state _unused_)
+static void test_fds_description(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
     struct process_metric *limited = world_add(world, 7, "server");
@@ -456,12 +456,12 @@ static void test_memory_pressure(void **state _unused_)
     assert_int_equal(world->openings, 0);
     world->snapshot.system_memory_available_mb = 999;
     world_tick(world, 5);
-    const struct anomaly *told = world_opened(world, "memory_pressure");
-    assert_int_equal(told->severity, SEVERITY_CRITICAL);
-    assert_true(told->metric_value == 999 && told->threshold == 1000);
-    assert_false(int_is_known(told->pid));
-    assert_false(int_is_known(told->uid));
-    assert_string_equal(told->description, "999.0 MB of 9.77 GB of memory are available");
+    const struct anomaly *anomaly = world_opened(world, "memory_pressure");
+    assert_int_equal(anomaly->severity, SEVERITY_CRITICAL);
+    assert_true(anomaly->metric_value == 999 && anomaly->threshold == 1000);
+    assert_false(int_is_known(anomaly->pid));
+    assert_false(int_is_known(anomaly->uid));
+    assert_string_equal(anomaly->description, "999.0 MB of 9.77 GB of memory are available");
     /* Less is worse. */
     world->snapshot.system_memory_available_mb = 667;
     world_tick(world, 5);
@@ -500,13 +500,13 @@ static void test_oom_kill(void **state _unused_)
     event->command = "hog";
     event->peak_rss_mb = 3072;
     world_tick(world, 5);
-    const struct anomaly *told = world_opened(world, "oom_kill");
-    assert_int_equal(told->severity, SEVERITY_CRITICAL);
-    assert_int_equal(told->pid, 7);
-    assert_int_equal(told->uid, 1000);
-    assert_true(told->metric_value == 3072);
-    assert_string_equal(told->description, "hog (pid 7) was killed by the kernel for want of "
-                                           "memory, when it had 3.00 GB");
+    const struct anomaly *anomaly = world_opened(world, "oom_kill");
+    assert_int_equal(anomaly->severity, SEVERITY_CRITICAL);
+    assert_int_equal(anomaly->pid, 7);
+    assert_int_equal(anomaly->uid, 1000);
+    assert_true(anomaly->metric_value == 3072);
+    assert_string_equal(anomaly->description, "hog (pid 7) was killed by the kernel for want of "
+                                              "memory, when it had 3.00 GB");
     /* It is gone all along, and the episode lasts all the same. */
     world_ticks(world, 2, 5);
     assert_int_equal(world->clearings, 0);
@@ -531,19 +531,19 @@ static void test_oom_kill_that_is_reported_late(void **state _unused_)
                         "hog (pid 7) was killed by the kernel for want of memory");
 }
 
-static void test_oom_kill_of_nobody_shows_no_command(void **state _unused_)
+static void test_oom_kill_without_an_owner_shows_no_command(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
 
     struct process_event *event = world_happen(world, EVENT_OOM, 7);
     event->command = "mysql --password=geheim";
     world_tick(world, 5);
-    const struct anomaly *told = world_opened(world, "oom_kill");
-    assert_false(int_is_known(told->uid));
-    assert_string_equal(told->description, "pid 7 was killed by the kernel for want of memory");
+    const struct anomaly *anomaly = world_opened(world, "oom_kill");
+    assert_false(int_is_known(anomaly->uid));
+    assert_string_equal(anomaly->description, "pid 7 was killed by the kernel for want of memory");
 }
 
-/* A job may have processes of several users; what is told of it may name them all. */
+/* A job may have processes of several users; its anomaly may name them all. */
 static void test_what_is_in_a_job_is_its_owners(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
@@ -575,11 +575,11 @@ static void test_oom_kills_of_a_job_are_one_episode(void **state _unused_)
     world_happen(world, EVENT_OOM, INT_UNKNOWN)->run_id = "run-2";
     world_tick(world, 5);
     assert_int_equal(world->openings, 2);
-    /* It is told to whom the run belongs, if that is known. */
-    assert_int_equal(world->told.items[0].uid, 2000);
-    assert_has(world->told.items[0].description, "cc1 was killed");
-    assert_has(world->told.items[0].description, "(2 processes: pids 101, 102)");
-    assert_false(int_is_known(world->told.items[1].uid));
+    /* The uid is that of the run, if it is known. */
+    assert_int_equal(world->reported.items[0].uid, 2000);
+    assert_has(world->reported.items[0].description, "cc1 was killed");
+    assert_has(world->reported.items[0].description, "(2 processes: pids 101, 102)");
+    assert_false(int_is_known(world->reported.items[1].uid));
     world_happen(world, EVENT_OOM, INT_UNKNOWN)->run_id = "run-1";
     world_happen(world, EVENT_OOM, INT_UNKNOWN)->run_id = "run-2";
     world_ticks(world, 3, 5);
@@ -601,12 +601,12 @@ static void test_leak_needs_ten_minutes(void **state _unused_)
         assert_int_equal(world->openings, 0);
     }
     world_tick(world, 5);
-    const struct anomaly *told = world_opened(world, "memory_leak");
-    assert_int_equal(told->severity, SEVERITY_MEDIUM);
-    assert_true(told->threshold == 100);
-    assert_true(told->metric_value > 230 && told->metric_value <= 240);
-    assert_has(told->description, "leaky (pid 7) has grown by 23");
-    assert_has(told->description, "MB in 10 m 00 s without a pause");
+    const struct anomaly *anomaly = world_opened(world, "memory_leak");
+    assert_int_equal(anomaly->severity, SEVERITY_MEDIUM);
+    assert_true(anomaly->threshold == 100);
+    assert_true(anomaly->metric_value > 230 && anomaly->metric_value <= 240);
+    assert_has(anomaly->description, "leaky (pid 7) has grown by 23");
+    assert_has(anomaly->description, "MB in 10 m 00 s without a pause");
 }
 
 static void test_leak_is_found_at_short_intervals(void **state _unused_)
@@ -663,12 +663,12 @@ static void test_stuck(void **state _unused_)
     world_ticks(world, 12, 5);
     assert_int_equal(world->openings, 0);
     world_tick(world, 5);
-    const struct anomaly *told = world_opened(world, "stuck_process");
-    assert_int_equal(told->severity, SEVERITY_MEDIUM);
-    assert_true(told->metric_value == 60 && told->threshold == 60);
-    assert_string_equal(told->description,
+    const struct anomaly *anomaly = world_opened(world, "stuck_process");
+    assert_int_equal(anomaly->severity, SEVERITY_MEDIUM);
+    assert_true(anomaly->metric_value == 60 && anomaly->threshold == 60);
+    assert_string_equal(anomaly->description,
                         "cp (pid 7) has been waiting in the kernel (state D) for 1 m 00 s");
-    /* 90 s, 135 s and 202.5 s are told of again. */
+    /* 90 s, 135 s and 202.5 s are reported again. */
     world_ticks(world, 30, 5);
     assert_int_equal(world->changes, 3);
 }
@@ -677,7 +677,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spike_needs_ratio_and_growth),
-        cmocka_unit_test(test_spike_is_told_in_words),
+        cmocka_unit_test(test_spike_description),
         cmocka_unit_test(test_spike_of_a_long_command_is_cut),
         cmocka_unit_test(test_spike_baseline_is_the_earliest_in_the_window),
         cmocka_unit_test(test_spike_forgets_what_is_outside_the_window),
@@ -698,12 +698,12 @@ int main(void)
         cmocka_unit_test(test_zombies_of_a_job_are_one_episode),
         cmocka_unit_test(test_a_ring_of_parents_ends),
         cmocka_unit_test(test_fds),
-        cmocka_unit_test(test_fds_in_words),
+        cmocka_unit_test(test_fds_description),
         cmocka_unit_test(test_memory_pressure),
         cmocka_unit_test(test_memory_pressure_of_an_unknown_machine_is_none),
         cmocka_unit_test(test_oom_kill),
         cmocka_unit_test(test_oom_kill_that_is_reported_late),
-        cmocka_unit_test(test_oom_kill_of_nobody_shows_no_command),
+        cmocka_unit_test(test_oom_kill_without_an_owner_shows_no_command),
         cmocka_unit_test(test_what_is_in_a_job_is_its_owners),
         cmocka_unit_test(test_oom_kills_of_a_job_are_one_episode),
         cmocka_unit_test(test_leak_needs_ten_minutes),

@@ -1,4 +1,4 @@
-/* Who failed first: stories of processes, and the sentence that is made of each. A cause is told
+/* The first failure: event histories, and the sentence made of each. A cause is reported
  * only where the story supports it. */
 #include "unit.h"
 
@@ -337,7 +337,7 @@ static void test_handled_by_a_program(void **state)
     assert_exit_cause(1, "exit status 1");
 }
 
-/* What a program runs may fail as an answer; whoever ends otherwise has another reason. */
+/* A child may fail as an answer; a program that ends differently has another reason. */
 static void test_other_status_of_a_program(void **state)
 {
     (void)state;
@@ -444,7 +444,7 @@ static void test_lost_events(void **state)
     assert_null(cause_of(0, 2, INT_UNKNOWN));
 }
 
-/* A conductor starts one step after the other, and tells of a status in the end. */
+/* A scheduler starts one step after the other and reports a status at the end. */
 static void test_steps(void **state)
 {
     (void)state;
@@ -474,7 +474,7 @@ static void test_senders(void **state)
     (void)state;
     starts(1, ROOT, "job");
     is_killed(ROOT, SIGKILL, INT_UNKNOWN, NULL);
-    assert_kill_cause(SIGKILL, "killed by SIGKILL"); /* nobody has seen who it was */
+    assert_kill_cause(SIGKILL, "killed by SIGKILL"); /* the sender was not seen */
     starts(1, ROOT, "job");
     is_killed(ROOT, SIGABRT, ROOT, "job");
     assert_kill_cause(SIGABRT, "killed by SIGABRT, sent by itself");

@@ -232,7 +232,7 @@ static void test_history_steps_and_jumps(void **state)
     assert_int_equal(seen.jumps, 1);
 
     tell(feed, FEED_STEP, 3);
-    assert_false(seen.status.is_playing); /* whoever goes somewhere wants to look at it */
+    assert_false(seen.status.is_playing); /* seeking pauses the replay */
     assert_int_equal(seen.status.position, 3);
     assert_true(seen.last.snapshot->timestamp == time_of(3));
     assert_true(seen.last.snapshot->processes.items[0].rss_mb == 3);
@@ -446,10 +446,10 @@ static void drop_box(void *context _unused_, struct tick_box *box)
 
 static void note_job(void *context, const struct job *job, bool is_end)
 {
-    struct text *told = context;
+    struct text *listed = context;
 
     if (is_end)
-        text_printf(told, "%s ", job->run_id + strlen(job->run_id) - 1);
+        text_printf(listed, "%s ", job->run_id + strlen(job->run_id) - 1);
 }
 
 /* A run that goes on is not over because many others have begun since. */
@@ -460,7 +460,7 @@ static void test_crowd_of_runs(void **state)
     struct registry *registry = NULL;
     struct engine *engine = NULL;
     struct foreign_runs runs;
-    struct text told = {0};
+    struct text listed = {0};
     uv_loop_t loop;
 
     assert_int_equal(uv_loop_init(&loop), 0);
@@ -470,14 +470,14 @@ static void test_crowd_of_runs(void **state)
     assert_int_equal(engine_start(&loop, &options, &engine), 0);
     foreign_runs_init(&runs, fixture->path);
     runs.on_job = note_job;
-    runs.context = &told;
+    runs.context = &listed;
     begin_run(store, 1);
     begin_run(store, 2);
     assert_true(foreign_runs_look(&runs, engine, registry));
     for (int i = 3; i < CROWD; i++)
         begin_run(store, i);
     assert_true(foreign_runs_look(&runs, engine, registry));
-    assert_string_equal(text_string(&told), "");
+    assert_string_equal(text_string(&listed), "");
     assert_non_null(registry_find_run(registry, "01900000-0000-7000-8000-000000000001"));
 
     struct job end;
@@ -487,7 +487,7 @@ static void test_crowd_of_runs(void **state)
     end.ended_at = time_of(CROWD);
     assert_int_equal(store_finish_job(store, &end), 0);
     assert_true(foreign_runs_look(&runs, engine, registry));
-    assert_string_equal(text_string(&told), "1 ");
+    assert_string_equal(text_string(&listed), "1 ");
     assert_null(registry_find_run(registry, "01900000-0000-7000-8000-000000000001"));
     assert_non_null(registry_find_run(registry, "01900000-0000-7000-8000-000000000002"));
     assert_false(foreign_runs_look(&runs, engine, registry));
@@ -498,7 +498,7 @@ static void test_crowd_of_runs(void **state)
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
     registry_free(registry);
-    text_done(&told);
+    text_done(&listed);
 }
 
 /* ---- a daemon ---- */

@@ -142,7 +142,7 @@ static void test_a_failure_does_not_end_it(void **state)
     plant();
     AWAIT(counts().done >= 2);
     assert_null(counts().last_error);
-    /* The query thread had no writer then: nothing is kept. */
+    /* The asker had no writer then: nothing is stored, without an error. */
     assert_int_equal(read_patterns(*state, &arena).count, 0);
     arena_done(&arena);
 }

@@ -93,7 +93,7 @@ static struct run *find(pid_t pid, struct rule_find *found)
     return r == 1 ? found->run : NULL;
 }
 
-static struct run *told_of(const char *run_id, const char *job_id, int64_t uid)
+static struct run *add_registered(const char *run_id, const char *job_id, int64_t uid)
 {
     const struct run_options options = {.run_id = run_id, .job_id = job_id, .uid = uid};
     struct run *run;
@@ -104,7 +104,7 @@ static struct run *told_of(const char *run_id, const char *job_id, int64_t uid)
 
 /* ---- tests ---- */
 
-static void test_the_first_process_tells_what_it_is(void **state _unused_)
+static void test_first_process_names_the_command(void **state _unused_)
 {
     struct rule_find found;
 
@@ -137,17 +137,17 @@ static void test_users_are_kept_apart(void **state _unused_)
     assert_ptr_equal(find(102, &found), own);
 }
 
-/* What somebody told of has the name; another user's does not matter. */
+/* A registered run keeps its name; a run of another user does not matter. */
 static void test_a_name_that_is_taken(void **state _unused_)
 {
     struct rule_find found;
-    struct run *told = told_of("told", "batch-7", 1000);
+    struct run *registered = add_registered("registered", "batch-7", 1000);
 
-    told_of("other", "batch-7-2", 1001);
+    add_registered("other", "batch-7-2", 1001);
     put_process(100, 1000);
     put_process(101, 1000);
     struct run *run = find(100, &found);
-    assert_ptr_not_equal(run, told);
+    assert_ptr_not_equal(run, registered);
     assert_string_equal(run->job_id, "batch-7-2");
     assert_ptr_equal(find(101, &found), run);
     assert_int_equal(registry_run_count(registry), 3);
@@ -158,7 +158,7 @@ static void test_foster_parents_are_in_none(void **state _unused_)
     struct rule_find found;
 
     put_process(100, 1000);
-    registry_set_foster(registry, 100, told_of("told", "x", 1000));
+    registry_set_foster(registry, 100, add_registered("registered", "x", 1000));
     assert_true(registry_is_foster(registry, 100));
     assert_null(find(100, &found));
     assert_int_equal(registry_run_count(registry), 1);
@@ -190,7 +190,7 @@ static void test_they_end_a_while_after_their_last_process(void **state _unused_
     unsigned ended = 0;
 
     runs.linger_ns = linger_ns;
-    told_of("told", "x", 1000);
+    add_registered("registered", "x", 1000);
     put_process(100, 1000);
     put_process(101, 1001);
     find(100, &found)->living = 1;
@@ -212,7 +212,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_the_first_process_tells_what_it_is),
+        T(test_first_process_names_the_command),
         T(test_users_are_kept_apart),
         T(test_a_name_that_is_taken),
         T(test_foster_parents_are_in_none),

@@ -103,7 +103,7 @@ static void test_events_beside_another_writer(void **state _unused_)
 
 /* ---- what was noticed ---- */
 
-/* What is told of an episode that began at `began`, in the words of that tick. */
+/* The report of an episode that began at `began`, with the texts of that tick. */
 static struct tick_box *make_notice(int64_t id, double began, bool is_opening, bool is_cleared)
 {
     struct tick_box *box = make_tick(id, 0);

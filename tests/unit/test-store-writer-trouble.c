@@ -280,7 +280,7 @@ static void test_patterns_that_cannot_be_written_are_left_out(void **state _unus
     ASSERT_CALLS(CALL_FINISH, 1);
 }
 
-/* However long the disk hangs, and however often somebody asks. */
+/* However long the disk hangs, and however many requests there are. */
 static void test_of_patterns_only_the_latest_wait(void **state _unused_)
 {
     struct store_report report;

@@ -83,7 +83,7 @@ static void test_held(void **state _unused_)
     store_writer_release(writer);
     AWAIT(count_calls(CALL_TICK) == 1);
 
-    /* whoever stops lets go */
+    /* a writer that stops releases them */
     store_writer_hold(writer);
     send_ticks(writer, 2, 2);
     assert_int_equal(stop(writer).stored, 2);
@@ -221,13 +221,14 @@ static void tell_sheets_until(struct store_writer *writer, enum store_load load)
     sheet.run_id = "run";
     sheet.name = "a step whose name is some thirty bytes long";
     for (size_t i = 0; store_writer_load(writer) != load; i++) {
-        assert_true(i < STORE_TOLD_MAX_BYTES / sizeof(struct sheet)); /* else nobody counts */
+        assert_true(i <
+                    STORE_TOLD_MAX_BYTES / sizeof(struct sheet)); /* else the limit has no effect */
         sheet.sheet_num = (int64_t)i;
         assert_int_equal(store_writer_sheet(writer, &sheet), 0);
     }
 }
 
-static void test_load_is_told(void **state _unused_)
+static void test_load_is_reported(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -347,7 +348,7 @@ int main(void)
         cmocka_unit_test_setup(test_asked_by_another_thread, fake_store_reset),
         cmocka_unit_test_setup(test_asked_while_there_is_trouble, fake_store_reset),
         cmocka_unit_test_setup(test_asked_while_all_is_well, fake_store_reset),
-        cmocka_unit_test_setup(test_load_is_told, fake_store_reset),
+        cmocka_unit_test_setup(test_load_is_reported, fake_store_reset),
         cmocka_unit_test_setup(test_waited_for_until_all_is_written, fake_store_reset),
         cmocka_unit_test_setup(test_not_waited_for_for_ever, fake_store_reset),
         cmocka_unit_test_setup(test_retains_at_start_and_then_now_and_again, fake_store_reset),

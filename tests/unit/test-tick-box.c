@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "engine/command-cache.h"
-#include "model/job.h"
+#include "engine/command-book.h"
+#include "engine/tick-loss.h"
 #include "model/record-copy.h"
 #include "unit.h"
 #include "writer/tick-loss.h"
@@ -96,7 +96,7 @@ static void test_signal_that_has_killed_already(void **state _unused_)
     sent.details = "from the terminal";
     tick_box_add_end(box, first, 10, SIGINT, 1);
     tick_box_add_signal(box, first, 10, &sent, 2);
-    sent.signal_num = SIGTERM; /* nobody is there any more */
+    sent.signal_num = SIGTERM; /* the sender is gone */
     sent.details = "too late";
     tick_box_add_signal(box, first, 10, &sent, 3);
     assert_int_equal(box->tick.events.count, 1);
@@ -255,7 +255,7 @@ static void test_processes_are_named(void **state _unused_)
     tick_box_add_spawn(box, first, 12, 10, 1);
     tick_box_add_event(box, first, EVENT_EXEC, 12, 2);
     tick_box_add_event(box, first, EVENT_EXEC, 12, 3);
-    tick_box_add_event(box, first, EVENT_EXEC, 11, 3); /* became what nobody has seen */
+    tick_box_add_event(box, first, EVENT_EXEC, 11, 3); /* executed an unknown program */
     tick_box_add_end(box, first, 11, EXITED(0), 4);
     tick_box_add_end(box, first, 10, EXITED(0), 5);
     tick_box_add_end(box, first, 13, EXITED(0), 6); /* came and went */

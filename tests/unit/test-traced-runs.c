@@ -1,4 +1,4 @@
-/* What tracers tell of runs within runs, some of which are over by then. */
+/* Figures of tracers for nested runs, some of which have ended before. */
 #include "unit.h"
 
 #include <stdio.h>
@@ -10,12 +10,12 @@
 static struct traced_runs runs;
 static struct run outer = {.run_id = "outer"}, inner = {.run_id = "inner", .parent = &outer};
 static struct syscall_profile calls;
-static char told[256];
+static char reported[256];
 
 static int set_up(void **state _unused_)
 {
     runs = (struct traced_runs){0};
-    told[0] = '\0';
+    reported[0] = '\0';
     syscall_profile_clear(&calls);
     return syscall_profile_add(&calls, &(struct syscall_sum){.call = 1, .count = 3, .ns = 5});
 }
@@ -34,9 +34,10 @@ static uint64_t count_of(const struct traced_run *run)
 
 static void on_late(void *context _unused_, const struct traced_run *run)
 {
-    size_t length = strlen(told);
+    size_t length = strlen(reported);
 
-    snprintf(told + length, sizeof(told) - length, "%s %d;", run->run_id, (int)count_of(run));
+    snprintf(reported + length, sizeof(reported) - length, "%s %d;", run->run_id,
+             (int)count_of(run));
 }
 
 static void end(struct traced_run *run)
@@ -50,11 +51,11 @@ static void test_parents_include_their_children(void **state _unused_)
     end(traced_runs_begin(&runs, &outer));
     assert_int_equal(count_of(traced_runs_find(&runs, &inner)), 3);
     assert_int_equal(count_of(traced_runs_find(&runs, &outer)), 6);
-    assert_string_equal(told, ""); /* they go on, and can be asked */
+    assert_string_equal(reported, ""); /* they go on, and can be asked */
     assert_null(traced_runs_find(&runs, NULL));
 }
 
-static void test_told_after_the_end(void **state _unused_)
+static void test_reported_after_the_end(void **state _unused_)
 {
     struct traced_run *first = traced_runs_begin(&runs, &inner);
     struct traced_run *second = traced_runs_begin(&runs, &inner);
@@ -63,7 +64,7 @@ static void test_told_after_the_end(void **state _unused_)
     traced_runs_over(&runs, &inner, false);
     assert_null(traced_runs_find(&runs, &inner));
     end(second);
-    assert_string_equal(told, "inner 6;");
+    assert_string_equal(reported, "inner 6;");
     traced_runs_over(&runs, &outer, false);
     assert_int_equal(runs.runs.count, 0);
 }
@@ -75,7 +76,7 @@ static void test_all_are_over(void **state _unused_)
     traced_runs_over(&runs, &outer, false); /* its runs go on without it */
     traced_runs_over(&runs, &inner, false);
     end(run);
-    assert_string_equal(told, "inner 3;outer 3;");
+    assert_string_equal(reported, "inner 3;outer 3;");
     assert_int_equal(runs.runs.count, 0);
 }
 
@@ -86,7 +87,7 @@ static void test_counted_by_others(void **state _unused_)
 
     traced_runs_over(&runs, &inner, true);
     end(run);
-    assert_string_equal(told, "");
+    assert_string_equal(reported, "");
     assert_int_equal(count_of(traced_runs_find(&runs, &outer)), 3);
 }
 
@@ -109,7 +110,7 @@ int main(void)
 #define RUNS_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         RUNS_TEST(test_parents_include_their_children),
-        RUNS_TEST(test_told_after_the_end),
+        RUNS_TEST(test_reported_after_the_end),
         RUNS_TEST(test_all_are_over),
         RUNS_TEST(test_counted_by_others),
         RUNS_TEST(test_parent_is_forgotten),
