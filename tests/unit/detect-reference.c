@@ -10,7 +10,7 @@
 
 void reference_reset(struct reference *reference)
 {
-    reference->count = reference->episode_count = reference->telling_count = 0;
+    reference->count = reference->episode_count = reference->report_count = 0;
 }
 
 struct reference_snapshot *reference_add(struct reference *reference)
@@ -43,7 +43,8 @@ static const struct process_metric *find(const struct reference *reference, size
     return process && process->start_ticks == start_ticks ? process : NULL;
 }
 
-/* Whether it was not gone between two snapshots: absent from two in a row, or its pid another's. */
+/* Whether the process existed all the time: it ends when it is absent from two snapshots in a row,
+ * or its pid is reused. */
 static bool is_there_between(const struct reference *reference, size_t from, size_t to, int64_t pid,
                              uint64_t start_ticks)
 {
@@ -212,7 +213,7 @@ static bool is_zombie(const struct reference *reference _unused_,
     return process->state == 'Z';
 }
 
-/* In how many snapshots in a row, up to the last, it holds; and since when. */
+/* In how many snapshots in a row, up to the last, it holds; and for how long. */
 static size_t count_streak(const struct reference *reference, const struct process_metric *process,
                            holds_fn holds, uint64_t *ret_ns)
 {
@@ -250,7 +251,7 @@ static bool is_below_sonde(const struct reference *reference, const struct proce
     const struct reference_snapshot *snapshot = &reference->snapshots[now];
     int64_t ppid = process->ppid;
 
-    /* After as many steps as there are processes it goes round in a ring. */
+    /* After as many steps as there are processes the parents form a cycle. */
     for (size_t i = 0; i <= snapshot->process_count; i++) {
         if (ppid == snapshot->daemon_pid)
             return true;
@@ -315,7 +316,7 @@ static double median_slope(const struct points *points)
             slopes[count++] =
                 (points->mb[i] - points->mb[k]) / (points->seconds[i] - points->seconds[k]);
     qsort(slopes, count, sizeof(*slopes), compare);
-    /* Not (a + b) / 2, which may differ in its last bit: values are held against each other. */
+    /* Not (a + b) / 2, which may differ in its last bit: values are compared exactly. */
     double low = slopes[(count - 1) / 2], high = slopes[count / 2];
     return low + (high - low) / 2;
 }
@@ -444,7 +445,7 @@ static bool is_of(const struct reference_finding *finding, const struct referenc
            (finding->pid == episode->pid && finding->start_ticks == episode->start_ticks);
 }
 
-/* Whether what fired in snapshot `at` is still part of the episode. */
+/* Whether the finding of snapshot `at` is still part of the episode. */
 static bool is_still_in(const struct reference *reference, size_t at,
                         const struct reference_finding *finding)
 {
@@ -452,7 +453,7 @@ static bool is_still_in(const struct reference *reference, size_t at,
     size_t now = reference->count - 1;
 
     for (size_t i = at + 1; i <= now; i++) {
-        /* It has gone over to another run. */
+        /* It has moved to another run. */
         for (size_t k = 0; k < reference->finding_counts[i]; k++) {
             const struct reference_finding *later = &reference->findings[i][k];
             if (later->kind == finding->kind && later->pid == finding->pid &&
@@ -507,7 +508,7 @@ static bool is_worse(const struct reference_finding *finding, const struct refer
             is_value_worse(finding->kind, finding->value, other->value, 1));
 }
 
-/* What fired in one snapshot, as one finding. Whether any did. */
+/* Merges the findings of one snapshot into one. Returns whether there were any. */
 static bool sum_up(const struct reference *reference, size_t at,
                    const struct reference_episode *episode, struct reference_finding *ret)
 {
@@ -525,10 +526,10 @@ static bool sum_up(const struct reference *reference, size_t at,
     return count > 0;
 }
 
-/* The story of an episode up to now: how bad it was at its worst, and whether that is news. */
-static struct reference_telling tell_story(const struct reference *reference,
-                                           const struct reference_episode *episode,
-                                           bool *ret_is_news)
+/* The state of an episode: its worst finding, and whether that has to be reported. */
+static struct reference_report summarise_episode(const struct reference *reference,
+                                                 const struct reference_episode *episode,
+                                                 bool *ret_is_news)
 {
     struct reference_finding first, worst, reported, now;
 
@@ -547,14 +548,14 @@ static struct reference_telling tell_story(const struct reference *reference,
             *ret_is_news = true;
         }
     }
-    return (struct reference_telling){.kind = episode->kind,
-                                      .timestamp = reference->snapshots[episode->opened].timestamp,
-                                      .pid = first.pid,
-                                      .run_id = episode->run_id,
-                                      .severity = worst.severity,
-                                      .value = worst.value,
-                                      .threshold = worst.threshold,
-                                      .cleared_at = REAL_UNKNOWN};
+    return (struct reference_report){.kind = episode->kind,
+                                     .timestamp = reference->snapshots[episode->opened].timestamp,
+                                     .pid = first.pid,
+                                     .run_id = episode->run_id,
+                                     .severity = worst.severity,
+                                     .value = worst.value,
+                                     .threshold = worst.threshold,
+                                     .cleared_at = REAL_UNKNOWN};
 }
 
 static void open_episodes(struct reference *reference)
@@ -579,13 +580,13 @@ static void open_episodes(struct reference *reference)
     }
 }
 
-static void tell(struct reference *reference, struct reference_telling replay,
-                 enum reference_phase phase)
+static void add_report(struct reference *reference, struct reference_report report,
+                       enum reference_phase phase)
 {
-    replay.phase = phase;
+    report.phase = phase;
     if (phase == PHASE_CLEARING)
-        replay.cleared_at = reference->snapshots[reference->count - 1].timestamp;
-    reference->tellings[reference->telling_count++] = replay;
+        report.cleared_at = reference->snapshots[reference->count - 1].timestamp;
+    reference->reports[reference->report_count++] = report;
 }
 
 void reference_check(struct reference *reference)
@@ -594,21 +595,21 @@ void reference_check(struct reference *reference)
 
     find_findings(reference);
     open_episodes(reference);
-    reference->telling_count = 0;
+    reference->report_count = 0;
     for (size_t i = 0; i < reference->episode_count; i++) {
         struct reference_episode *episode = &reference->episodes[i];
         bool is_news;
 
         if (episode->is_cleared)
             continue;
-        struct reference_telling replay = tell_story(reference, episode, &is_news);
+        struct reference_report report = summarise_episode(reference, episode, &is_news);
         episode->is_cleared = !has_members(reference, episode);
         if (episode->opened == now)
-            tell(reference, replay, PHASE_OPENING);
+            add_report(reference, report, PHASE_OPENING);
         if (episode->is_cleared)
-            tell(reference, replay, PHASE_CLEARING);
+            add_report(reference, report, PHASE_CLEARING);
         else if (is_news)
-            tell(reference, replay, PHASE_CHANGE);
+            add_report(reference, report, PHASE_CHANGE);
     }
 }
 

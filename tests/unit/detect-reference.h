@@ -1,5 +1,5 @@
-/* The rules and the episodes once more, slow and plain: whole snapshots are kept, everything is
- * looked for in them and found anew at every check. What the detector says is held against it. */
+/* A second implementation of the rules and episodes, slow and simple: it keeps whole snapshots and
+ * computes everything anew at every check. The tests compare the detector with it. */
 #pragma once
 
 #include "detect/finding.h"
@@ -10,7 +10,7 @@
 #define REFERENCE_EVENTS_MAX    4
 /* At one check: every rule for every process, every event and the machine. */
 #define REFERENCE_FINDINGS_MAX (REFERENCE_PROCESSES_MAX * 6 + REFERENCE_EVENTS_MAX + 1)
-#define REFERENCE_TELLINGS_MAX 256
+#define REFERENCE_REPORTS_MAX  256
 
 struct reference_snapshot {
     uint64_t ns;
@@ -40,7 +40,7 @@ struct reference_episode {
     enum anomaly_kind kind;
     const char *run_id;
     bool is_folded;
-    int64_t pid; /* of one that is not folded */
+    int64_t pid; /* of an episode that is not folded */
     uint64_t start_ticks;
     size_t opened; /* the snapshot */
     bool is_cleared;
@@ -52,7 +52,7 @@ enum reference_phase {
     PHASE_CLEARING,
 };
 
-struct reference_telling {
+struct reference_report {
     enum reference_phase phase;
     enum anomaly_kind kind;
     double timestamp;
@@ -73,15 +73,15 @@ struct reference {
     size_t count;
     struct reference_episode episodes[REFERENCE_SNAPSHOTS_MAX * 8];
     size_t episode_count;
-    struct reference_telling tellings[REFERENCE_TELLINGS_MAX]; /* at the last check */
-    size_t telling_count;
+    struct reference_report reports[REFERENCE_REPORTS_MAX]; /* at the last check */
+    size_t report_count;
 };
 
 /* Forgets all snapshots. */
 void reference_reset(struct reference *reference);
 /* The next snapshot, to be filled in before reference_check(). */
 struct reference_snapshot *reference_add(struct reference *reference);
-/* Looks at the last snapshot. */
+/* Checks the last snapshot. */
 void reference_check(struct reference *reference);
 size_t reference_open_count(const struct reference *reference);
 bool reference_is_in_episode(const struct reference *reference, int64_t pid, uint64_t start_ticks);

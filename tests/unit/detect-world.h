@@ -1,5 +1,5 @@
-/* A made-up machine for the tests of the detector: processes that stay as they are until they are
- * changed, and a clock that the test moves. */
+/* A synthetic machine for the tests of the detector: processes that change only when a test changes
+ * them, and a clock that the test moves. */
 #pragma once
 
 #include "detect/detector.h"
@@ -38,17 +38,17 @@ void world_freep(struct world **world);
 
 #define _cleanup_world_ __attribute__((cleanup(world_freep)))
 
-/* A quiet process that is old; its start is its pid. Valid until the next is removed. */
+/* Adds a quiet, old process; its start time is its pid. Valid until the next is removed. */
 struct process_metric *world_add(struct world *world, int64_t pid, const char *command);
 struct process_metric *world_find(struct world *world, int64_t pid);
 void world_remove(struct world *world, int64_t pid);
 void world_put_into_job(struct process_metric *process, const char *job_id, const char *run_id);
 
-/* Something that happens before the next tick. */
+/* An event before the next tick. */
 struct process_event *world_happen(struct world *world, int event_type, int64_t pid);
 
-/* Time passes, then a snapshot is taken and checked. What the detector says of itself is checked,
- * too: the order of what it tells, how many are open. */
+/* Advances the clock, then takes and checks a snapshot. Also checks the order of the detector's
+ * reports and its count of open episodes. */
 void world_tick(struct world *world, double seconds);
 void world_ticks(struct world *world, unsigned count, double seconds);
 

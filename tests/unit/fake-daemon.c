@@ -25,7 +25,7 @@ struct fake_daemon {
     void *context;
     pthread_t thread;
     struct connection connections[CONNECTIONS_MAX];
-    size_t count; /* the accepting thread's, and after it has ended everyone's */
+    size_t count; /* owned by the accepting thread until it has ended */
 };
 
 static bool send_all(int fd, const struct text *bytes)

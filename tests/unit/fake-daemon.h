@@ -1,4 +1,4 @@
-/* A daemon that says what a test wants, on a real socket: a thread that accepts, and one for each
+/* A fake daemon on a real socket, with answers of the test: one thread accepts, and one serves each
  * connection. */
 #pragma once
 
@@ -6,15 +6,15 @@
 
 #include "rpc/codec.h"
 
-/* What is sent for a request; or, with `request` NULL, at once after a connection was made. false:
- * it hangs up after that. Called from other threads, so that nothing is asserted in it. */
+/* Returns what to send for a request or, with `request` NULL, right after the connection was made.
+ * False: closes the connection after that. Called from other threads, so it must not assert. */
 typedef bool (*fake_daemon_fn)(void *context, const struct rpc_request *request, struct text *out);
 
 struct fake_daemon;
 
 /* Fails the test if it cannot be started. */
 struct fake_daemon *fake_daemon_start(const char *path, fake_daemon_fn answer, void *context);
-/* Hangs up on everyone; the socket's file stays, as that of a daemon that died. */
+/* Closes all connections; the socket file stays, as that of a daemon that died. */
 void fake_daemon_stop(struct fake_daemon *daemon);
 
 /* For answers. */

@@ -89,7 +89,7 @@ const char *store_error(const struct store *store _unused_)
     return "cannot store";
 }
 
-/* A disk that hangs, or another writer that is waited for until should_stop() says otherwise. */
+/* A disk that hangs, or a lock of another writer that is waited for until should_stop(). */
 static int wait_if_blocked(void)
 {
     int r = 0;
@@ -182,7 +182,7 @@ int store_renew_patterns(struct store *store _unused_, const char *pattern_type,
     return fail_or_note(CALL_PATTERNS, entry);
 }
 
-/* Tells the words, which must still be there when the next tick is written. */
+/* Copies the texts, which must still be valid when the next tick is written. */
 void store_configure(struct store *store, const struct text_list *redact,
                      const struct retention_config *retention)
 {
@@ -224,7 +224,7 @@ int store_make_room(struct store *store _unused_, double now _unused_)
     return fail_or_note(CALL_MAKE_ROOM, (struct entry){0});
 }
 
-/* ---- what the tests ask of it ---- */
+/* ---- for the tests ---- */
 
 void make_fail(enum call call, int error, unsigned times)
 {

@@ -1,8 +1,8 @@
-/* A store that misbehaves on purpose: slow, full, busy, damaged, hanging. The store's functions are
- * defined here, and note what is asked of them.
+/* A store that misbehaves on purpose: slow, full, busy, damaged, hanging. It defines the store's
+ * functions and records the calls.
  *
- * Tests wait on a condition; only what must not happen is given a few
- * milliseconds to happen in. */
+ * Tests wait on a condition; only to see that something does not happen they wait a few
+ * milliseconds. */
 #pragma once
 
 #include "unit.h"
@@ -19,7 +19,7 @@
 
 #define MSEC NS_PER_MSEC
 
-/* Nothing takes as long, unless it has failed. */
+/* Longer than anything takes that has not failed. */
 #define PATIENCE_NS (120 * NS_PER_SEC)
 
 enum call {
@@ -35,7 +35,7 @@ enum call {
     CALL_CLOSE,
 };
 
-/* What was asked of the store, in order, and done. */
+/* Calls to the store that were carried out, in order. */
 struct entry {
     enum call call;
     int64_t id; /* of the snapshot; 0: there was none */
@@ -56,19 +56,19 @@ struct store {
 
 extern struct store fake_store;
 
-/* How it behaves, and what it has seen; the lock guards what changes while a writer runs. */
+/* The behaviour and the recorded calls; the lock guards what changes while a writer runs. */
 extern struct fake {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct VEC(struct entry) entries;
-    unsigned attempts; /* at writing or opening, done or not */
+    unsigned attempts; /* to write or open, successful or not */
 
     /* how it misbehaves */
     enum call failing;
     int error;
     unsigned failures; /* so many times */
     bool making_room_helps;
-    bool is_blocked; /* writing a tick does not come back */
+    bool is_blocked; /* writing a tick does not return */
     bool is_held_up; /* … unless should_stop() says so: another writer has the database */
     uint64_t
         computes_until_ns; /* writing a tick uses CPU time until then, on the monotonic clock */
@@ -78,7 +78,7 @@ extern struct fake {
     int log_error;
 
     /* what it saw */
-    bool is_waiting; /* in a tick that does not come back */
+    bool is_waiting; /* in a tick that does not return */
     bool signals_are_blocked;
     pid_t writer_tid; /* of the thread that opened it */
     unsigned retained;
@@ -88,10 +88,10 @@ extern struct fake {
     struct VEC(char *) notices;
 } fake;
 
-/* All as it should be, and nothing noted. For cmocka: before each test, and after the last. */
+/* Resets behaviour and records. For cmocka: before each test, and after the last. */
 int fake_store_reset(void **state);
 
-/* So many times; UINT_MAX: until changed. */
+/* Fails so many times; UINT_MAX: until changed. */
 void make_fail(enum call call, int error, unsigned times);
 
 /* Waits until `condition` holds, which the fake's lock guards. */
@@ -131,7 +131,7 @@ const struct entry *find_tick(int64_t id);
         assert_int_equal(count_, expected);                                                        \
     } while (0)
 
-/* All that was said to people begins so, in this order. */
+/* Every logged message begins with these texts, in this order. */
 void assert_notices(size_t count, const char *const *starts);
 
 #define ASSERT_NOTICES(...)                                                                        \

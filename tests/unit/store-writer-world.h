@@ -1,4 +1,4 @@
-/* For the tests of the writer thread: one that writes to the fake store, and what it is given. */
+/* For the tests of the writer thread: a writer on the fake store, and data for it. */
 #pragma once
 
 #include "fake-store.h"
@@ -6,11 +6,11 @@
 
 /* These fail the test if they fail. */
 struct store_writer *start_with(struct store_pace pace);
-/* One that tries again at once; and a daemon's. */
+/* A writer that retries at once; and a daemon's. */
 struct store_writer *start(void);
 struct store_writer *start_staying(void);
 struct store_report stop(struct store_writer *writer);
-/* What it says of itself in between. */
+/* Its status at this moment. */
 struct store_report ask(struct store_writer *writer);
 
 /* Tick N is of the second 1000 + N. */

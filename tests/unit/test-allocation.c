@@ -1,6 +1,6 @@
-/* Every allocation on the way from readings to JSON and back fails once, and then all from it on:
- * each time an error comes back, nothing crashes, nothing leaks (under ASan), and the next attempt
- * works. Linked with -Wl,--wrap for the allocators. */
+/* Every allocation between readings and JSON fails once, and then all from it on: each time an
+ * error is returned, nothing crashes or leaks (under ASan), and the next attempt works. Linked with
+ * -Wl,--wrap for the allocators. */
 #include "unit.h"
 
 #include <errno.h>
@@ -111,7 +111,7 @@ static void ignore_child(void *context _unused_, pid_t pid _unused_, pid_t ppid 
 {
 }
 
-/* The rules, and what they want to know of a process. */
+/* The rules, and the facts of a process that they need. */
 static int whose_is_it(void)
 {
     const char *names[] = {"PATH"};
@@ -145,7 +145,7 @@ static void test_each_allocation_fails_once(void **state _unused_)
     fail_each_allocation(whose_is_it, false, 7);
 }
 
-static void test_all_fail_from_each_allocation_on(void **state _unused_)
+static void test_all_allocations_fail_from_each_on(void **state _unused_)
 {
     fail_each_allocation(everything, true, 50);
     fail_each_allocation(whose_is_it, true, 7);
@@ -155,7 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_allocation_fails_once),
-        cmocka_unit_test(test_all_fail_from_each_allocation_on),
+        cmocka_unit_test(test_all_allocations_fail_from_each_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 #include "base/macros.h"
 #include "daemon/bus.h"
 
-/* ---- a subscriber that remembers ---- */
+/* ---- a subscriber that records events ---- */
 
 #define SEEN_MAX 4096
 
@@ -20,8 +20,8 @@ struct listener {
     char json[SEEN_MAX][128];               /* their beginning */
     size_t count;
 
-    int returns;            /* what on_event says next */
-    size_t takes;           /* if not 0: it says 1 to the event of that number */
+    int returns;            /* what on_event returns next */
+    size_t takes;           /* if not 0: returns 1 at the event of that number */
     struct listener *drops; /* unsubscribes this one */
     const char *publishes;  /* publishes this, once, */
     size_t times;           /* or so often */
@@ -195,7 +195,7 @@ static void test_several_patterns_give_an_event_once(void **state _unused_)
     assert_int_equal(listener->count, 1);
 }
 
-static void test_who_sees_what(void **state _unused_)
+static void test_events_are_filtered_by_user(void **state _unused_)
 {
     struct listener *root = listener_new("*", &all);
     struct listener *ada = listener_new("*", &(struct bus_view){.uid = 1000});
@@ -236,7 +236,7 @@ static void test_event_that_is_held_outlives_its_queue(void **state _unused_)
 
 /* ---- queues ---- */
 
-static void test_waiting_subscriber_loses_its_oldest(void **state _unused_)
+static void test_waiting_subscriber_loses_its_oldest_events(void **state _unused_)
 {
     struct listener *slow = listener_new("*", &all), *quick = listener_new("*", &all);
     char name[32];
@@ -246,7 +246,7 @@ static void test_waiting_subscriber_loses_its_oldest(void **state _unused_)
         snprintf(name, sizeof(name), "event.%d", i);
         publish(name, INT_UNKNOWN);
     }
-    assert_int_equal(quick->count, BUS_QUEUE_MAX_EVENTS + 7); /* does not notice */
+    assert_int_equal(quick->count, BUS_QUEUE_MAX_EVENTS + 7); /* is not affected */
     assert_int_equal(slow->count, 0);
     struct bus_drops drops = bus_subscriber_drops(slow->subscriber);
     assert_int_equal(drops.events, 7);
@@ -256,7 +256,7 @@ static void test_waiting_subscriber_loses_its_oldest(void **state _unused_)
     assert_int_equal(bus_drops(bus).events, 7);
 
     slow->returns = 0;
-    publish("last", INT_UNKNOWN); /* waiting is over only when it says so */
+    publish("last", INT_UNKNOWN); /* it waits until it calls bus_resume */
     assert_int_equal(slow->count, 0);
     bus_resume(bus, slow->subscriber);
     assert_int_equal(slow->count, BUS_QUEUE_MAX_EVENTS);
@@ -264,7 +264,7 @@ static void test_waiting_subscriber_loses_its_oldest(void **state _unused_)
     assert_non_null(strstr(slow->json[BUS_QUEUE_MAX_EVENTS - 1], "\"last\""));
 }
 
-static void test_event_that_was_not_taken_comes_again(void **state _unused_)
+static void test_event_that_was_not_accepted_is_repeated(void **state _unused_)
 {
     struct listener *listener = listener_new("*", &all);
 
@@ -288,10 +288,10 @@ static void test_bytes_of_a_queue(void **state _unused_)
     listener->returns = 1;
     publish_large(BUS_QUEUE_MAX_BYTES); /* fits exactly */
     assert_int_equal(bus_drops(bus).events, 0);
-    publish_large(1000); /* drives it out */
+    publish_large(1000); /* evicts it */
     assert_int_equal(bus_drops(bus).events, 1);
     assert_int_equal(bus_drops(bus).bytes, BUS_QUEUE_MAX_BYTES);
-    publish_large(BUS_QUEUE_MAX_BYTES + 1); /* fits nowhere, and drives out nothing */
+    publish_large(BUS_QUEUE_MAX_BYTES + 1); /* fits nowhere, and evicts nothing */
     assert_int_equal(bus_drops(bus).events, 2);
     publish_large(BUS_QUEUE_MAX_BYTES - 1000);
     assert_int_equal(bus_drops(bus).events, 2);
@@ -300,7 +300,7 @@ static void test_bytes_of_a_queue(void **state _unused_)
     assert_int_equal(listener->count, 2);
 }
 
-/* Those of one user have a limit together, and the one that reads does not pay for the others. */
+/* The subscribers of one user share a limit, and one that reads loses nothing to the others. */
 static void test_bytes_of_a_user(void **state _unused_)
 {
     const struct bus_view ada = {.uid = 1000}, ben = {.uid = 1001};
@@ -390,9 +390,9 @@ static void test_queue_of_a_disabled_subscriber_is_lost(void **state _unused_)
     assert_int_equal(bus_subscriber_drops(bad->subscriber).events, 30);
 }
 
-/* ---- what subscribers do meanwhile ---- */
+/* ---- what subscribers do during an event ---- */
 
-static void test_unsubscribing_another_meanwhile(void **state _unused_)
+static void test_unsubscribing_another_during_an_event(void **state _unused_)
 {
     for (int dropper = 0; dropper < 3; dropper++)
         for (int dropped = 0; dropped < 3; dropped++) { /* itself, too */
@@ -402,7 +402,8 @@ static void test_unsubscribing_another_meanwhile(void **state _unused_)
             listeners[dropper]->drops = listeners[dropped];
             publish("a", INT_UNKNOWN);
             assert_int_equal(bus_subscriber_count(bus), 2);
-            /* One that comes before its dropper has had it; one behind never gets it. */
+            /* A subscriber before the one that drops it has had the event; one behind never gets
+             * it. */
             assert_int_equal(listeners[dropped]->count, dropped <= dropper);
             publish("b", INT_UNKNOWN);
             for (int i = 0; i < 3; i++)
@@ -426,7 +427,7 @@ static void test_unsubscribing_with_a_full_queue(void **state _unused_)
     assert_int_equal(bus_drops(bus).events, 0);
 }
 
-static void test_publishing_meanwhile_keeps_the_order(void **state _unused_)
+static void test_publishing_during_an_event_keeps_the_order(void **state _unused_)
 {
     for (size_t i = 0; i < 3; i++)
         listener_new("*", &all);
@@ -439,7 +440,7 @@ static void test_publishing_meanwhile_keeps_the_order(void **state _unused_)
     }
 }
 
-static void test_nothing_comes_to_those_who_left_meanwhile(void **state _unused_)
+static void test_unsubscribed_during_an_event_gets_nothing_more(void **state _unused_)
 {
     struct listener *first = listener_new("*", &all), *second = listener_new("*", &all);
 
@@ -450,14 +451,14 @@ static void test_nothing_comes_to_those_who_left_meanwhile(void **state _unused_
     assert_int_equal(second->count, 0);
 }
 
-static void test_queue_that_fills_meanwhile(void **state _unused_)
+static void test_queue_that_fills_during_an_event(void **state _unused_)
 {
     struct listener *listener = listener_new("*", &all);
 
     listener->publishes = "newer";
     listener->times = BUS_QUEUE_MAX_EVENTS;
     listener->returns = 1;
-    publish("oldest", INT_UNKNOWN); /* was not taken, and there is no room for it any more */
+    publish("oldest", INT_UNKNOWN); /* was not accepted, and has no room any more */
     assert_int_equal(bus_drops(bus).events, 1);
     listener->returns = 0;
     bus_resume(bus, listener->subscriber);
@@ -570,7 +571,7 @@ static void test_views_of_a_snapshot(void **state _unused_)
         assert_non_null(json);
         describe(json, seen, sizeof(seen));
         assert_string_equal(seen, cases[i].sees);
-        /* Figures of the machine are everyone's, and unknown is null. */
+        /* Figures of the machine are visible to everyone, and unknown is null. */
         assert_int_equal(json_integer_value(json_object_get(json, "running_jobs")), 2);
         assert_int_equal(json_integer_value(json_object_get(json, "zombie_count")), 3);
         assert_true(json_is_null(json_object_get(json, "load_avg_1")));
@@ -579,8 +580,8 @@ static void test_views_of_a_snapshot(void **state _unused_)
     assert_int_equal(snapshot->processes.count, 6); /* the snapshot is as it was */
 }
 
-/* Names are each user's own. */
-static void test_progress_of_a_namesake(void **state _unused_)
+/* Job names are separate for each user. */
+static void test_progress_of_a_job_with_the_same_name(void **state _unused_)
 {
     _cleanup_(snapshot_freep) struct snapshot *snapshot = make_snapshot();
     _cleanup_text_ struct text out = {0};
@@ -680,22 +681,22 @@ int main(void)
         TEST(test_patterns),
         TEST(test_refused_patterns),
         TEST(test_several_patterns_give_an_event_once),
-        TEST(test_who_sees_what),
+        TEST(test_events_are_filtered_by_user),
         TEST(test_event_that_is_held_outlives_its_queue),
-        TEST(test_waiting_subscriber_loses_its_oldest),
-        TEST(test_event_that_was_not_taken_comes_again),
+        TEST(test_waiting_subscriber_loses_its_oldest_events),
+        TEST(test_event_that_was_not_accepted_is_repeated),
         TEST(test_bytes_of_a_queue),
         TEST(test_bytes_of_a_user),
         TEST(test_ring_goes_round),
         TEST(test_failing_subscriber_is_disabled),
         TEST(test_queue_of_a_disabled_subscriber_is_lost),
-        cmocka_unit_test(test_unsubscribing_another_meanwhile),
+        cmocka_unit_test(test_unsubscribing_another_during_an_event),
         TEST(test_unsubscribing_with_a_full_queue),
-        TEST(test_publishing_meanwhile_keeps_the_order),
-        TEST(test_nothing_comes_to_those_who_left_meanwhile),
-        TEST(test_queue_that_fills_meanwhile),
+        TEST(test_publishing_during_an_event_keeps_the_order),
+        TEST(test_unsubscribed_during_an_event_gets_nothing_more),
+        TEST(test_queue_that_fills_during_an_event),
         TEST(test_views_of_a_snapshot),
-        TEST(test_progress_of_a_namesake),
+        TEST(test_progress_of_a_job_with_the_same_name),
         TEST(test_view_without_owners),
         TEST(test_snapshot_is_encoded_once_a_view),
         TEST(test_views_that_differ_in_name_only),

@@ -66,7 +66,7 @@ static struct client *open_client(const struct place *place, int timeout_msec)
     return client;
 }
 
-/* ---- what is asked and answered ---- */
+/* ---- requests and answers ---- */
 
 static bool answer_ordinary(void *context _unused_, const struct rpc_request *request,
                             struct text *out)
@@ -84,7 +84,7 @@ static bool answer_ordinary(void *context _unused_, const struct rpc_request *re
     return true;
 }
 
-static void test_questions_and_answers(void **state)
+static void test_requests_and_answers(void **state)
 {
     struct place *place = *state;
     struct fake_daemon *daemon = fake_daemon_start(place->path, answer_ordinary, NULL);
@@ -96,7 +96,7 @@ static void test_questions_and_answers(void **state)
     assert_string_equal(reply.result, "{\"pid\":7}");
     assert_int_equal(client_call(client, "job.list", "{\"limit\":3}", &place->arena, &reply), 0);
     assert_string_equal(reply.result, "[3]");
-    /* That it says no is an answer. */
+    /* An error is an answer. */
     assert_int_equal(client_call(client, "report.job", NULL, &place->arena, &reply), 0);
     assert_int_equal(reply.error, RPC_JOB_NOT_FOUND);
     assert_string_equal(reply.message, "no such job");
@@ -109,7 +109,7 @@ static bool answer_with_events(void *context _unused_, const struct rpc_request 
     if (!request)
         return true;
     fake_event(out, "{\"event\":\"a\"}");
-    /* An answer to something that was never asked. */
+    /* An answer without a request. */
     rpc_write_result(out, "77", "1", 1);
     text_append_char(out, '\n');
     fake_event(out, "{\"event\":\"b\"}");
@@ -135,7 +135,7 @@ static void test_events_between_are_kept_in_their_order(void **state)
         assert_string_equal(reply.result, expected[i]);
     }
     assert_int_equal(client_next(client, 0, &place->arena, &reply), -ETIMEDOUT);
-    /* Nothing is wrong with it. */
+    /* The connection still works. */
     assert_int_equal(client_call(client, "daemon.status", NULL, &place->arena, &reply), 0);
     fake_daemon_stop(daemon);
     assert_int_equal(client_next(client, 0, &place->arena, &reply), 0);
@@ -205,7 +205,7 @@ static void test_a_large_answer(void **state)
     fake_daemon_stop(daemon);
 }
 
-static void test_an_answer_has_an_end(void **state)
+static void test_answer_size_is_limited(void **state)
 {
     struct place *place = *state;
     size_t size = CLIENT_ANSWER_MAX_BYTES;
@@ -218,7 +218,7 @@ static void test_an_answer_has_an_end(void **state)
     fake_daemon_stop(daemon);
 }
 
-/* ---- what goes wrong ---- */
+/* ---- failures ---- */
 
 static bool never_answer(void *context _unused_, const struct rpc_request *request _unused_,
                          struct text *out _unused_)
@@ -226,7 +226,7 @@ static bool never_answer(void *context _unused_, const struct rpc_request *reque
     return true;
 }
 
-static void test_a_daemon_that_does_not_answer(void **state)
+static void test_daemon_does_not_answer(void **state)
 {
     struct place *place = *state;
     struct fake_daemon *daemon = fake_daemon_start(place->path, never_answer, NULL);
@@ -245,7 +245,7 @@ static bool hang_up(void *context _unused_, const struct rpc_request *request,
     return !request;
 }
 
-static void test_a_daemon_that_goes_away(void **state)
+static void test_daemon_disconnects(void **state)
 {
     struct place *place = *state;
     struct fake_daemon *daemon = fake_daemon_start(place->path, hang_up, NULL);
@@ -253,8 +253,8 @@ static void test_a_daemon_that_goes_away(void **state)
     struct rpc_reply reply;
 
     assert_int_equal(client_call(client, "daemon.status", NULL, &place->arena, &reply), -EPIPE);
-    assert_non_null(strstr(client_strerror(client), "closed the connection"));
-    /* Nor does the next attempt kill by SIGPIPE. */
+    assert_non_null(strstr(client_strerror(client), "has gone away"));
+    /* The next attempt does not raise SIGPIPE either. */
     assert_int_equal(client_call(client, "daemon.status", NULL, &place->arena, &reply), -EPIPE);
     fake_daemon_stop(daemon);
 }
@@ -266,7 +266,7 @@ static bool refuse_connection(void *context _unused_, const struct rpc_request *
     return false;
 }
 
-static void test_a_refusal_before_anything_was_asked(void **state)
+static void test_rejected_connection(void **state)
 {
     struct place *place = *state;
     struct fake_daemon *daemon = fake_daemon_start(place->path, refuse_connection, NULL);
@@ -274,7 +274,7 @@ static void test_a_refusal_before_anything_was_asked(void **state)
     struct pollfd fd = {.fd = client_fd(client), .events = POLLRDHUP};
     struct rpc_reply reply;
 
-    /* It has hung up before the request is sent, and what it said is heard all the same. */
+    /* The daemon has closed the connection before the request is sent; its error is read anyway. */
     assert_int_equal(poll(&fd, 1, -1), 1);
     assert_int_equal(client_call(client, "daemon.status", NULL, &place->arena, &reply), 0);
     assert_int_equal(reply.error, RPC_RESOURCES_EXHAUSTED);
@@ -308,7 +308,7 @@ static void test_garbage(void **state)
     }
 }
 
-/* ---- who is there ---- */
+/* ---- finding a daemon ---- */
 
 static int try_open(const struct place *place, struct client_error *error)
 {
@@ -332,13 +332,13 @@ static void test_no_daemon(void **state)
              place->path);
     assert_string_equal(error.text, expected);
 
-    /* What a daemon left behind that died. */
+    /* The socket file of a daemon that died. */
     fake_daemon_stop(fake_daemon_start(place->path, never_answer, NULL));
     assert_int_equal(access(place->path, F_OK), 0);
     assert_int_equal(try_open(place, &error), -ENOENT);
 }
 
-static void test_the_second_is_tried(void **state)
+static void test_second_path_is_tried(void **state)
 {
     struct place *place = *state;
     struct fake_daemon *daemon = fake_daemon_start(place->path, answer_ordinary, NULL);
@@ -364,7 +364,7 @@ static void test_a_path_that_is_too_long(void **state)
     assert_non_null(strstr(error.text, "--socket"));
 }
 
-/* Runs as another user, in a process of its own; gives what `body` returned, as an exit status. */
+/* Runs `body` as another user in a child process; returns its result as an exit status. */
 static int as_unprivileged(int (*body)(const struct place *place), const struct place *place)
 {
     int status;
@@ -388,7 +388,7 @@ static int open_and_say(const struct place *place)
     return -r;
 }
 
-static void test_a_daemon_that_does_not_let_others_in(void **state)
+static void test_daemon_denies_access(void **state)
 {
     struct place *place = *state;
 
@@ -403,7 +403,8 @@ static void test_a_daemon_that_does_not_let_others_in(void **state)
     fake_daemon_stop(daemon);
 }
 
-/* The listening socket outlives the process that made it: it is its credentials that are seen. */
+/* The listening socket outlives the process that made it: the peer has that process's credentials.
+ */
 static int make_unprivileged_socket(const struct place *place)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -427,26 +428,26 @@ static int make_unprivileged_socket(const struct place *place)
     return fd;
 }
 
-static void test_another_user_does_not_pose_as_the_daemon(void **state)
+static void test_socket_of_another_user_is_not_trusted(void **state)
 {
     struct place *place = *state;
     struct client_error error = {""};
 
     if (geteuid() != 0)
         skip();
-    /* Anybody may put a socket here, as into /tmp. */
+    /* Any user may create a socket here, as in /tmp. */
     assert_int_equal(chmod(place->dir, 01777), 0);
     int fd = make_unprivileged_socket(place);
     assert_int_equal(try_open(place, &error), -EPERM);
-    assert_non_null(strstr(error.text, "has uid 65534"));
-    /* Nor does it mean anything that the directory is its own, where anybody may make one. */
+    assert_non_null(strstr(error.text, "belongs to uid 65534"));
+    /* The user's own directory proves nothing where any user may create one. */
     assert_int_equal(chown(place->dir, UNPRIVILEGED, UNPRIVILEGED), 0);
     assert_int_equal(try_open(place, &error), -EPERM);
     assert_null(strstr(error.text, "nor the owner of its directory"));
     assert_non_null(strstr(error.text, "and its directory belong to uid 65534"));
     close(fd);
     assert_int_equal(unlink(place->path), 0);
-    /* Where only root can have made it, it is that user's daemon. */
+    /* Where only root can have created the directory, it is that user's daemon. */
     struct place inner = *place;
     strcat(inner.dir, "/own");
     snprintf(inner.path, sizeof(inner.path), "%s/s", inner.dir);
@@ -495,20 +496,20 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_questions_and_answers),
+        TEST(test_requests_and_answers),
         TEST(test_events_between_are_kept_in_their_order),
         TEST(test_oldest_events_are_dropped_and_counted),
         TEST(test_a_large_answer),
-        TEST(test_an_answer_has_an_end),
-        TEST(test_a_daemon_that_does_not_answer),
-        TEST(test_a_daemon_that_goes_away),
-        TEST(test_a_refusal_before_anything_was_asked),
+        TEST(test_answer_size_is_limited),
+        TEST(test_daemon_does_not_answer),
+        TEST(test_daemon_disconnects),
+        TEST(test_rejected_connection),
         TEST(test_garbage),
         TEST(test_no_daemon),
-        TEST(test_the_second_is_tried),
+        TEST(test_second_path_is_tried),
         TEST(test_a_path_that_is_too_long),
-        TEST(test_a_daemon_that_does_not_let_others_in),
-        TEST(test_another_user_does_not_pose_as_the_daemon),
+        TEST(test_daemon_denies_access),
+        TEST(test_socket_of_another_user_is_not_trusted),
         cmocka_unit_test(test_admission),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

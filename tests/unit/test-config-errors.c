@@ -155,8 +155,8 @@ static void test_error_text(void **state)
                  "sonde.yaml:1:21: profiler.redact: 'a\\u202eb' contains a control character");
 }
 
-/* Each is refused, in a few lines that a terminal can show. */
-static void test_hostile_files_are_refused(void **state _unused_)
+/* Each is rejected, with a few lines that are safe for a terminal. */
+static void test_hostile_files_are_rejected(void **state _unused_)
 {
     static char deep[20000];
 #define CASE(bytes)                                                                                \
@@ -328,7 +328,7 @@ int main(void)
         cmocka_unit_test(test_error_keys),   cmocka_unit_test(test_error_yaml),
         cmocka_unit_test(test_error_text),   cmocka_unit_test(test_all_errors_are_collected),
         cmocka_unit_test(test_limits),       cmocka_unit_test(test_error_paths),
-        cmocka_unit_test(test_rule_errors),  cmocka_unit_test(test_hostile_files_are_refused),
+        cmocka_unit_test(test_rule_errors),  cmocka_unit_test(test_hostile_files_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void check_value(const char *path, const char *value, bool fine)
         fail_msg("%s: '%s' was taken", path, value);
 }
 
-/* What config_show() says without the origins, which differ between a file and its copy. */
+/* The output of config_show() without the origins, which differ between a file and its copy. */
 static char *show_values(const struct config *config)
 {
     _cleanup_text_ struct text all = {0};
@@ -183,7 +183,7 @@ static void test_not_numbers(void **state)
     check_value("limits.max_memory_mb", "Auto", false);
 }
 
-static void test_words(void **state)
+static void test_enumerations(void **state)
 {
     _cleanup_config_ struct config *config = load_fine("profiler:\n"
                                                        "  enabled: false\n"
@@ -408,7 +408,7 @@ int main(void)
         cmocka_unit_test(test_default_rules),
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_not_numbers),
-        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_enumerations),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_paths_in_values),
         cmocka_unit_test(test_rules),

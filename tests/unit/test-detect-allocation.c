@@ -1,7 +1,6 @@
-/* Every allocation of a story with all kinds of anomalies fails once, and then all from it on: an
- * error comes back, nothing crashes, nothing leaks (under ASan); what could not be reported is
- * reported later, once each, an opening before its clearing. Linked with -Wl,--wrap for the
- * allocators. */
+/* Every allocation of a history with all kinds of anomalies fails once, and then all from it on: an
+ * error is returned, nothing crashes or leaks (under ASan). What could not be reported is reported
+ * later, once each, an opening before its clearing. Linked with -Wl,--wrap for the allocators. */
 #include "unit.h"
 
 #include <errno.h>
@@ -111,7 +110,7 @@ static void set_scene(struct story *story)
 }
 
 /* All kinds open, some get worse, all clear. Allocations may fail while it lasts. */
-static void tell_story(struct story *story)
+static void replay_history(struct story *story)
 {
     uint64_t ns = 0;
 
@@ -137,10 +136,10 @@ static void end_story(struct story *story)
         assert_true(story->heard[i].is_cleared);
 }
 
-/* How many episodes the story has, and have been reported; 0: there was not even a detector. */
+/* How many episodes the history has and were reported; 0: there was no detector. */
 static size_t all_count, heard_count;
 
-/* Only while the story lasts, allocations may fail. 0 or the first error. */
+/* Allocations fail only during the history. Returns 0 or the first error. */
 static int try(void)
 {
     bool was_failing = TAKE(is_failing, false);
@@ -157,7 +156,7 @@ static int try(void)
     int r = detector_new_with(&config, &numbers, &story.detector);
     if (r < 0)
         return r;
-    tell_story(&story);
+    replay_history(&story);
     is_failing = false;
     end_story(&story);
     detector_free(story.detector);
@@ -165,8 +164,8 @@ static int try(void)
     return story.error;
 }
 
-/* Each failure is an error. After one that comes only once everything is reported, if later; but
- * for the event, which is gone by then. */
+/* Each failure is an error. After a single one everything is reported, if later; except the event,
+ * which is gone by then. */
 static int try_and_check(void)
 {
     long site = countdown;
@@ -192,13 +191,13 @@ static void test_each_allocation_fails_once(void **state _unused_)
     fail_all(false);
 }
 
-static void test_all_fail_from_each_allocation_on(void **state _unused_)
+static void test_all_allocations_fail_from_each_on(void **state _unused_)
 {
     fail_all(true);
 }
 
 /* In the steady state nothing is allocated, not even while episodes are open. */
-static void test_nothing_is_allocated_when_nothing_is_new(void **state _unused_)
+static void test_steady_state_allocates_nothing(void **state _unused_)
 {
     struct story story = {0};
     struct anomaly_config config = world_config();
@@ -228,7 +227,7 @@ static void test_nothing_is_allocated_when_nothing_is_new(void **state _unused_)
     detector_free(story.detector);
 }
 
-static void test_a_refusal_without_memory_for_its_words(void **state _unused_)
+static void test_admission_without_memory_for_its_text(void **state _unused_)
 {
     const struct pressure_limits limits = {.max_memory_mb = 1000, .max_processes = 100};
     const struct pressure_input input = {.unique_mb = 990, .psi_memory_full_avg10 = REAL_UNKNOWN};
@@ -247,9 +246,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_allocation_fails_once),
-        cmocka_unit_test(test_all_fail_from_each_allocation_on),
-        cmocka_unit_test(test_nothing_is_allocated_when_nothing_is_new),
-        cmocka_unit_test(test_a_refusal_without_memory_for_its_words),
+        cmocka_unit_test(test_all_allocations_fail_from_each_on),
+        cmocka_unit_test(test_steady_state_allocates_nothing),
+        cmocka_unit_test(test_admission_without_memory_for_its_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Episodes: when they open, what is one, what makes them worse, when they are over. */
+/* Episodes: when they open, what belongs to one, when they get worse, when they clear. */
 #include "unit.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static void test_an_episode_clears_after_three_snapshots_and_ten_seconds(void **
     }
 }
 
-static void test_an_episode_that_fires_again_goes_on(void **state _unused_)
+static void test_episode_that_fires_again_stays_open(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_with_pressure();
 
@@ -66,14 +66,14 @@ static void test_episode_is_reported_again_when_it_gets_worse(void **state _unus
     assert_int_equal(world->changes, 1);
     process->open_fds = 8000;
     world_ticks(world, 4, 5);
-    /* It does not get better by being less bad: the episode is as bad as it has been. */
+    /* The severity of an episode does not fall again. */
     assert_int_equal(world_open(world, "fd_exhaustion")->severity, SEVERITY_CRITICAL);
     assert_int_equal(world->changes, 1);
 }
 
 /* The clearing report has the worst figure, even if that was too small a change to report before.
  */
-static void test_a_clearing_tells_the_worst(void **state _unused_)
+static void test_clearing_reports_the_worst_figure(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
     struct process_metric *process = world_add(world, 7, "server");
@@ -166,14 +166,14 @@ static void test_a_job_has_one_episode_of_a_kind(void **state _unused_)
     world_tick(world, 5);
     assert_int_equal(world->openings, 2);
     const struct anomaly *anomaly = &world->reported.items[0];
-    /* The worst of them gives its name. */
+    /* The worst process gives its name. */
     assert_int_equal(anomaly->pid, 3);
     assert_string_equal(anomaly->description, "server (pid 3) has 1,030 file descriptors open (3 "
                                               "processes: pids 1, 2, 3)");
     for (int pid = 1; pid <= 3; pid++)
         assert_true(detector_is_in_episode(world->detector, pid, (uint64_t)pid));
 
-    /* One after the other is gone; the episode goes with the last, and is the same to the end. */
+    /* The processes end one after the other; the episode ends with the last, unchanged. */
     world_remove(world, 3);
     world_remove(world, 1);
     world_ticks(world, 4, 5);
@@ -186,7 +186,7 @@ static void test_a_job_has_one_episode_of_a_kind(void **state _unused_)
     assert_string_equal(anomaly->run_id, "run-1");
 }
 
-static void test_a_member_that_has_calmed_down_leaves(void **state _unused_)
+static void test_quiet_member_leaves_the_episode(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
 
@@ -227,7 +227,7 @@ static void test_the_end_of_a_run_clears_its_episodes(void **state _unused_)
     assert_null(world->open.items[1].run_id);
 }
 
-static void test_other_thresholds_from_now_on(void **state _unused_)
+static void test_thresholds_can_change(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
     struct anomaly_config config = world_config();
@@ -240,7 +240,7 @@ static void test_other_thresholds_from_now_on(void **state _unused_)
     assert_non_null(world_opened(world, "fd_exhaustion"));
 }
 
-static void test_another_clearing_time_from_now_on(void **state _unused_)
+static void test_clearing_time_can_change(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_with_pressure();
     struct anomaly_config config = world_config();
@@ -255,7 +255,7 @@ static void test_another_clearing_time_from_now_on(void **state _unused_)
     world_tick(world, 1);
     assert_int_equal(world->clearings, 1);
 
-    /* With no time at all, three snapshots it is. */
+    /* With a time of 0, three snapshots are needed. */
     world->snapshot.system_memory_available_mb = 100;
     world_tick(world, 1);
     config.clear_seconds = 0;
@@ -271,18 +271,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_episode_clears_after_three_snapshots_and_ten_seconds),
-        cmocka_unit_test(test_an_episode_that_fires_again_goes_on),
+        cmocka_unit_test(test_episode_that_fires_again_stays_open),
         cmocka_unit_test(test_episode_is_reported_again_when_it_gets_worse),
-        cmocka_unit_test(test_a_clearing_tells_the_worst),
+        cmocka_unit_test(test_clearing_reports_the_worst_figure),
         cmocka_unit_test(test_an_episode_ends_with_its_process),
         cmocka_unit_test(test_a_process_that_one_snapshot_misses_is_not_gone),
         cmocka_unit_test(test_a_spike_over_a_missed_snapshot_is_seen),
         cmocka_unit_test(test_another_process_with_the_pid_is_another_episode),
         cmocka_unit_test(test_a_job_has_one_episode_of_a_kind),
-        cmocka_unit_test(test_a_member_that_has_calmed_down_leaves),
+        cmocka_unit_test(test_quiet_member_leaves_the_episode),
         cmocka_unit_test(test_the_end_of_a_run_clears_its_episodes),
-        cmocka_unit_test(test_other_thresholds_from_now_on),
-        cmocka_unit_test(test_another_clearing_time_from_now_on),
+        cmocka_unit_test(test_thresholds_can_change),
+        cmocka_unit_test(test_clearing_time_can_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* The detector against the slow reference on random histories: values near the thresholds, pids
  * used again, processes that are missed, unknown values, irregular intervals.
  *
- * SONDE_TEST_HISTORIES says how many; each is made from its number alone, so that one that fails
- * can be looked at by itself with SONDE_TEST_FIRST_HISTORY. */
+ * SONDE_TEST_HISTORIES is their number; each is made from its number alone, so that one that fails
+ * can be repeated with SONDE_TEST_FIRST_HISTORY. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define HISTORIES 12000
 #define SLOTS     6
 
-/* ---- chance ---- */
+/* ---- random numbers ---- */
 
 static uint64_t chance;
 
@@ -187,7 +187,7 @@ static void take_snapshot(struct history *history, uint64_t ns, struct reference
     add_events(history, snapshot);
 }
 
-/* ---- both of them ---- */
+/* ---- the comparison ---- */
 
 struct trial {
     unsigned long number;
@@ -199,7 +199,7 @@ struct trial {
     struct arena arena;
 };
 
-static size_t seen[ANOMALY_KINDS][3]; /* by phase: so that all of it is tried */
+static size_t seen[ANOMALY_KINDS][3]; /* by phase: to check that all occur */
 
 static bool is_near(double a, double b)
 {
@@ -240,7 +240,7 @@ static enum reference_phase phase_of(const struct anomaly *anomaly)
     return anomaly->is_opening ? PHASE_OPENING : PHASE_CHANGE;
 }
 
-static bool is_same_telling(const struct anomaly *fast, const struct reference_telling *slow)
+static bool is_same_report(const struct anomaly *fast, const struct reference_report *slow)
 {
     return phase_of(fast) == slow->phase &&
            strcmp(fast->anomaly_type, anomaly_kind_name(slow->kind)) == 0 &&
@@ -255,17 +255,17 @@ static void compare_reports(const struct trial *trial, const struct anomaly_list
     const struct reference *slow = trial->reference;
     size_t matched = 0;
 
-    for (size_t i = 0; i < slow->telling_count; i++) {
-        seen[slow->tellings[i].kind][slow->tellings[i].phase]++;
+    for (size_t i = 0; i < slow->report_count; i++) {
+        seen[slow->reports[i].kind][slow->reports[i].phase]++;
         for (size_t k = 0; k < fast->count; k++)
-            if (is_same_telling(&fast->items[k], &slow->tellings[i])) {
+            if (is_same_report(&fast->items[k], &slow->reports[i])) {
                 matched++;
                 break;
             }
     }
-    if (fast->count != slow->telling_count || matched != fast->count)
+    if (fast->count != slow->report_count || matched != fast->count)
         fail_msg("history %lu, snapshot %zu: %zu reported, %zu by the reference, %zu the same",
-                 trial->number, slow->count - 1, fast->count, slow->telling_count, matched);
+                 trial->number, slow->count - 1, fast->count, slow->report_count, matched);
     for (size_t i = 1; i < fast->count; i++)
         assert_true(phase_of(&fast->items[i - 1]) <= phase_of(&fast->items[i]));
 }

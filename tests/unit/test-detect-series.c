@@ -1,4 +1,4 @@
-/* Whole series, replayed: what an hour of this or that looks like to the detector. */
+/* Whole series, replayed: how the detector judges an hour of different loads. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -192,8 +192,8 @@ static void test_anomaly_of_a_day_is_reported_once(void **state _unused_)
     assert_int_equal(world->changes + world->clearings, 0);
 }
 
-/* Processes without number come and go, all of them bad; nothing of them stays. */
-static void test_what_has_gone_is_forgotten(void **state _unused_)
+/* An endless series of short processes with anomalies; the detector keeps nothing of them. */
+static void test_ended_processes_are_forgotten(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
 
@@ -216,7 +216,7 @@ int main(void)
         cmocka_unit_test(test_a_leak_that_ends),
         cmocka_unit_test(test_a_training_run),
         cmocka_unit_test(test_anomaly_of_a_day_is_reported_once),
-        cmocka_unit_test(test_what_has_gone_is_forgotten),
+        cmocka_unit_test(test_ended_processes_are_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

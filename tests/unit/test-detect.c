@@ -1,4 +1,4 @@
-/* The rules of anomalies, each at its edges. */
+/* The anomaly rules, each at its limits. */
 #include "unit.h"
 
 #include <string.h>
@@ -103,7 +103,7 @@ static void test_spike_forgets_what_is_outside_the_window(void **state _unused_)
     assert_int_equal(world->openings, 0);
 }
 
-static void test_spike_over_a_gap_is_held_against_the_last_snapshot(void **state _unused_)
+static void test_spike_over_a_gap_is_compared_with_the_last_snapshot(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
     struct process_metric *process = world_add(world, 7, "server");
@@ -115,7 +115,7 @@ static void test_spike_over_a_gap_is_held_against_the_last_snapshot(void **state
     assert_non_null(world_opened(world, "memory_spike"));
 }
 
-/* At 10 ms there are more snapshots than are remembered; 117 ms apart is as good. */
+/* At 10 ms there are more snapshots than the history keeps; one per 117 ms suffices. */
 static void test_spike_at_short_intervals(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
@@ -148,7 +148,7 @@ static void test_spike_by_unknown_memory_is_none(void **state _unused_)
     assert_true(world_opened(world, "memory_spike")->threshold == 1350);
 }
 
-/* What a compiler does: grow as it goes along. */
+/* As a compiler: it grows while it works. */
 static void test_a_start_is_no_spike(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
@@ -189,7 +189,7 @@ static void test_a_start_is_not_over_while_it_computes(void **state _unused_)
     }
 }
 
-static void test_a_start_is_over_when_memory_holds_still(void **state _unused_)
+static void test_a_start_is_over_when_memory_is_stable(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
     struct process_metric *process = world_add(world, 7, "python3");
@@ -507,14 +507,14 @@ static void test_oom_kill(void **state _unused_)
     assert_true(anomaly->metric_value == 3072);
     assert_string_equal(anomaly->description, "hog (pid 7) was killed by the kernel for want of "
                                               "memory, when it had 3.00 GB");
-    /* It is gone all along, and the episode lasts all the same. */
+    /* The process is gone, but the episode lasts. */
     world_ticks(world, 2, 5);
     assert_int_equal(world->clearings, 0);
     world_tick(world, 5);
     assert_non_null(world_cleared(world, "oom_kill"));
 }
 
-/* It comes when the process is forgotten, and its pid is another user's. */
+/* The event arrives when the process is forgotten and its pid belongs to another user. */
 static void test_oom_kill_that_is_reported_late(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
@@ -544,7 +544,7 @@ static void test_oom_kill_without_an_owner_shows_no_command(void **state _unused
 }
 
 /* A job may have processes of several users; its anomaly may name them all. */
-static void test_what_is_in_a_job_is_its_owners(void **state _unused_)
+static void test_anomaly_of_a_job_belongs_to_its_owner(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
     struct process_metric *process = world_add(world, 7, "server");
@@ -681,12 +681,12 @@ int main(void)
         cmocka_unit_test(test_spike_of_a_long_command_is_cut),
         cmocka_unit_test(test_spike_baseline_is_the_earliest_in_the_window),
         cmocka_unit_test(test_spike_forgets_what_is_outside_the_window),
-        cmocka_unit_test(test_spike_over_a_gap_is_held_against_the_last_snapshot),
+        cmocka_unit_test(test_spike_over_a_gap_is_compared_with_the_last_snapshot),
         cmocka_unit_test(test_spike_at_short_intervals),
         cmocka_unit_test(test_spike_by_unknown_memory_is_none),
         cmocka_unit_test(test_a_start_is_no_spike),
         cmocka_unit_test(test_a_start_is_not_over_while_it_computes),
-        cmocka_unit_test(test_a_start_is_over_when_memory_holds_still),
+        cmocka_unit_test(test_a_start_is_over_when_memory_is_stable),
         cmocka_unit_test(test_a_start_is_not_over_before),
         cmocka_unit_test(test_a_start_is_over_after_a_window),
         cmocka_unit_test(test_a_new_program_starts_again),
@@ -704,7 +704,7 @@ int main(void)
         cmocka_unit_test(test_oom_kill),
         cmocka_unit_test(test_oom_kill_that_is_reported_late),
         cmocka_unit_test(test_oom_kill_without_an_owner_shows_no_command),
-        cmocka_unit_test(test_what_is_in_a_job_is_its_owners),
+        cmocka_unit_test(test_anomaly_of_a_job_belongs_to_its_owner),
         cmocka_unit_test(test_oom_kills_of_a_job_are_one_episode),
         cmocka_unit_test(test_leak_needs_ten_minutes),
         cmocka_unit_test(test_leak_is_found_at_short_intervals),

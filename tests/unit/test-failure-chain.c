@@ -1,5 +1,5 @@
-/* The first failure: event histories, and the sentence made of each. A cause is reported
- * only where the story supports it. */
+/* The first failure: event histories, and the sentence made of each. A cause is reported only where
+ * the events support it. */
 #include "unit.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* ---- stories ---- */
+/* ---- events ---- */
 
 static struct process_event event_of(int type, int64_t pid)
 {
@@ -99,7 +99,7 @@ static void is_chosen_for_memory(int64_t pid, const char *details)
     failure_chains_note(&chains, &event);
 }
 
-/* The cause of an end that was seen; NULL: nothing was found. */
+/* The cause of an end that was seen; NULL: none was found. */
 static const char *cause_of(int64_t pid, int64_t exit_code, int64_t signal_num)
 {
     static char cause[CAUSE_MAX_BYTES + 1];
@@ -118,7 +118,7 @@ static const char *cause_of(int64_t pid, int64_t exit_code, int64_t signal_num)
 #define assert_kill_cause(signal, words)                                                           \
     assert_string_equal(cause_of(ROOT, INT_UNKNOWN, signal), words)
 
-/* ---- of its own accord ---- */
+/* ---- exit statuses ---- */
 
 static void test_alone(void **state)
 {
@@ -126,13 +126,13 @@ static void test_alone(void **state)
     starts(1, ROOT, "/usr/bin/python3 train.py");
     exits(ROOT, 3);
     assert_exit_cause(3, "exit status 3");
-    assert_null(cause_of(ROOT, 4, INT_UNKNOWN)); /* that is not how it ended */
+    assert_null(cause_of(ROOT, 4, INT_UNKNOWN)); /* it did not end this way */
     assert_null(cause_of(ROOT + 1, 3, INT_UNKNOWN));
     assert_null(cause_of(ROOT, INT_UNKNOWN, SIGKILL));
     assert_string_equal(cause_of(0, 3, INT_UNKNOWN), "exit status 3");
 }
 
-static void test_success_is_no_death(void **state)
+static void test_success_has_no_cause(void **state)
 {
     (void)state;
     starts(1, ROOT, "sh -c 'false; true'");
@@ -183,7 +183,7 @@ static void test_grandchild_through_shells(void **state)
     assert_exit_cause(3, "exit status 3: work (102) exited 3 → bash exited 3 → sh exited 3");
 }
 
-static void test_shell_tells_a_signal(void **state)
+static void test_shell_status_of_a_signal(void **state)
 {
     (void)state;
     starts(1, ROOT, "sh run.sh");
@@ -206,7 +206,7 @@ static void test_without_names(void **state)
     assert_exit_cause(3, "exit status 3: pid 101 exited 3 → pid 100 exited 3");
 }
 
-static void test_subshell_is_what_it_was_forked_from(void **state)
+static void test_subshell_has_the_name_of_its_parent(void **state)
 {
     (void)state;
     starts(1, ROOT, "bash x.sh");
@@ -237,7 +237,7 @@ static void test_other_status_of_a_shell(void **state)
     starts(ROOT, 101, "false");
     exits(101, 1);
     exits(ROOT, 3);
-    /* it may have handled it as well as not: it was the last thing it did */
+    /* it may have handled it or not: it was its last child */
     assert_exit_cause(3, "exit status 3: false (101) exited 1 → sh exited 3");
 }
 
@@ -250,7 +250,7 @@ static void test_other_status_of_a_script(void **state)
     exits(101, 7);
     exits(ROOT, 1);
     assert_exit_cause(1, "exit status 1: build (101) exited 7 → build exited 1");
-    /* No script: what it reports is the first failure, not the last. */
+    /* No script: it returns the first failure, not the last. */
     starts(1, ROOT, "[make]");
     starts(ROOT, 101, "cc a.c");
     starts(ROOT, 102, "cc b.c");
@@ -332,7 +332,7 @@ static void test_handled_by_a_program(void **state)
     starts(1, ROOT, "python3 suite.py");
     starts(ROOT, 101, "./probe");
     exits(101, 1);
-    now += 60; /* it has worked on since */
+    now += 60; /* it has continued to work */
     exits(ROOT, 1);
     assert_exit_cause(1, "exit status 1");
 }
@@ -462,7 +462,7 @@ static void test_steps(void **state)
     exits(204, 3);
     starts(203, 206, "cc b.c");
     run_id = INNER;
-    starts(1, 300, "another's"); /* nor is what other runs do */
+    starts(1, 300, "another's"); /* processes of other runs do not count */
     run_id = RUN;
     assert_string_equal(cause_of(0, 3, INT_UNKNOWN), "exit status 3");
 }
@@ -489,7 +489,7 @@ static void test_senders(void **state)
     assert_kill_cause(SIGSEGV, "killed by SIGSEGV, sent by pid 9 (evil)");
 }
 
-/* What another run's processes are called is not this one's to tell: it may be another user's. */
+/* The command names of another run are not shown: it may belong to another user. */
 static void test_sender_of_another_run(void **state)
 {
     (void)state;
@@ -502,7 +502,7 @@ static void test_sender_of_another_run(void **state)
     starts(1, ROOT, "job");
     is_killed(ROOT, SIGKILL, 900, NULL);
     assert_null(strstr(cause_of(ROOT, INT_UNKNOWN, SIGKILL), "killer"));
-    /* of the run's own, more is known than the kernel tells */
+    /* for members of the run sonde knows more than the kernel reports */
     starts(1, ROOT, "job");
     starts(ROOT, 101, "./guard --limit 5");
     is_killed(ROOT, SIGKILL, 101, "guard");
@@ -549,7 +549,7 @@ static void test_killed_for_memory(void **state)
     is_killed(ROOT, SIGKILL, 0, NULL);
     is_chosen_for_memory(ROOT, NULL);
     assert_kill_cause(SIGKILL, "killed by the kernel for memory (OOM)");
-    /* one that was chosen and got away is not what it died of */
+    /* a process that was selected but survived is not the cause */
     starts(1, ROOT, "lucky");
     is_chosen_for_memory(ROOT, NULL);
     exits(ROOT, 5);
@@ -593,7 +593,7 @@ static void test_ends_that_are_reported_late(void **state _unused_)
     }
 }
 
-/* One that ends after its parent did not lead to the end of that. */
+/* A process that ends after its parent did not cause the parent's end. */
 static void test_orphan_that_fails_later(void **state _unused_)
 {
     starts(1, ROOT, "sh -c './server & exit 3'");
@@ -608,7 +608,7 @@ static void test_orphan_that_fails_later(void **state _unused_)
     assert_null(cause_of(ROOT, 3, INT_UNKNOWN));
 }
 
-/* The pid of the parent was given out again meanwhile. */
+/* The pid of the parent was reused meanwhile. */
 static void test_late_end_of_a_former_parent(void **state _unused_)
 {
     start_three_shells();
@@ -656,7 +656,7 @@ static void test_long_chain(void **state)
                          " exited 9 → … → p25 exited 9 → p0 exited 9");
 }
 
-static void test_long_words(void **state)
+static void test_long_texts(void **state)
 {
     char command[2001];
 
@@ -670,7 +670,7 @@ static void test_long_words(void **state)
     assert_in_range(strlen(cause_of(ROOT, 1, INT_UNKNOWN)), 200, CAUSE_MAX_BYTES);
 }
 
-/* Each failure of a storm is one that the next start has dealt with; the last one was not. */
+/* Each failure of a storm is handled, because another start follows; the last one is not. */
 static void test_storm_of_failures(void **state)
 {
     (void)state;
@@ -684,7 +684,7 @@ static void test_storm_of_failures(void **state)
     assert_exit_cause(1, "exit status 1: false (1999) exited 1 → sh exited 1");
 }
 
-/* At once, by a program that only then looks: who was first stays known. */
+/* Many children fail before the program reaps them: the first stays known. */
 static void test_crowd_of_failures(void **state)
 {
     (void)state;
@@ -715,7 +715,7 @@ static void test_runs_are_forgotten(void **state)
     run_id = RUN;
     exits(101, 3);
     exits(ROOT, 2);
-    /* the run within is part of the story of the run around it */
+    /* the inner run is part of the outer one */
     assert_exit_cause(2, "exit status 2: work (102) exited 3 → sonde exited 3 → make exited 2");
     failure_chains_forget_run(&chains, RUN);
     assert_null(cause_of(0, 2, INT_UNKNOWN));
@@ -724,7 +724,7 @@ static void test_runs_are_forgotten(void **state)
 
 /* ---- without memory ---- */
 
-static void tell_story(void)
+static void replay_events(void)
 {
     starts(1, ROOT, "make");
     starts(ROOT, 101, "cc a.c");
@@ -733,7 +733,7 @@ static void tell_story(void)
     exits(ROOT, 2);
 }
 
-/* Then less is known, never something else. */
+/* Then less is known, but nothing wrong. */
 static void test_without_memory(void **state)
 {
     (void)state;
@@ -742,7 +742,7 @@ static void test_without_memory(void **state)
             countdown = at;
             fails_for_good = for_good;
             is_failing = true;
-            tell_story();
+            replay_events();
             is_failing = false;
             const char *cause = cause_of(ROOT, 2, INT_UNKNOWN);
             assert_true(!cause || strstr(cause, "cc (101) killed by the kernel for memory"));
@@ -757,13 +757,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_alone),
-        T(test_success_is_no_death),
+        T(test_success_has_no_cause),
         T(test_compiler),
         T(test_first_of_several),
         T(test_grandchild_through_shells),
-        T(test_shell_tells_a_signal),
+        T(test_shell_status_of_a_signal),
         T(test_without_names),
-        T(test_subshell_is_what_it_was_forked_from),
+        T(test_subshell_has_the_name_of_its_parent),
         T(test_handled_by_a_shell),
         T(test_other_status_of_a_shell),
         T(test_other_status_of_a_script),
@@ -788,7 +788,7 @@ int main(void)
         T(test_late_end_of_a_former_parent),
         T(test_long_chain_that_is_reported_late),
         T(test_long_chain),
-        T(test_long_words),
+        T(test_long_texts),
         T(test_storm_of_failures),
         T(test_crowd_of_failures),
         T(test_runs_are_forgotten),

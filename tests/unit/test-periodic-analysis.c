@@ -1,4 +1,4 @@
-/* The analyses of a daemon: on their interval, in another thread, whatever becomes of each. */
+/* The daemon's analyses: at their interval, in another thread, whether they succeed or fail. */
 #include "unit.h"
 
 #include <stdio.h>
@@ -108,14 +108,14 @@ static struct pattern_list read_patterns(const struct store_fixture *fixture, st
     return found;
 }
 
-static void test_what_is_found_is_kept(void **state)
+static void test_patterns_are_stored(void **state)
 {
     struct arena arena = {0};
 
     start_writer(*state);
     plant();
     begin(*state, EVERY_MS, 5);
-    assert_int_equal(counts().done, 0); /* the first comes after one interval */
+    assert_int_equal(counts().done, 0); /* the first runs after one interval */
     assert_false(real_is_known(counts().last_at));
     AWAIT(counts().done >= 3);
     assert_int_equal(counts().failed, 0);
@@ -130,7 +130,7 @@ static void test_what_is_found_is_kept(void **state)
 }
 
 /* There is no database at first; then there is one. */
-static void test_a_failure_does_not_end_it(void **state)
+static void test_continues_after_a_failure(void **state)
 {
     struct arena arena = {0};
 
@@ -147,7 +147,7 @@ static void test_a_failure_does_not_end_it(void **state)
     arena_done(&arena);
 }
 
-static void test_the_interval_may_change(void **state)
+static void test_interval_can_change(void **state)
 {
     start_writer(*state);
     begin(*state, 3600 * 1000, 5);
@@ -158,7 +158,7 @@ static void test_the_interval_may_change(void **state)
     AWAIT(counts().done >= 1);
 }
 
-static void test_it_may_be_closed_while_it_asks(void **state)
+static void test_close_during_a_query(void **state)
 {
     start_writer(*state);
     plant();
@@ -172,10 +172,10 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_what_is_found_is_kept),
-        TEST(test_a_failure_does_not_end_it),
-        TEST(test_the_interval_may_change),
-        TEST(test_it_may_be_closed_while_it_asks),
+        TEST(test_patterns_are_stored),
+        TEST(test_continues_after_a_failure),
+        TEST(test_interval_can_change),
+        TEST(test_close_during_a_query),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

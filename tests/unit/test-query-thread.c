@@ -1,5 +1,5 @@
-/* Questions to the store from the loop of a daemon: whose turn it is, and what becomes of a
- * question whose answer is no longer wanted. */
+/* Queries to the store from the loop of a daemon: in which order they run, and how a query is
+ * cancelled. */
 #include "unit.h"
 
 #include <stdatomic.h>
@@ -109,7 +109,7 @@ static void test_users_take_turns(void **state _unused_)
     assert_string_equal(order, "axbc");
 }
 
-static void test_room_is_limited_for_each_user(void **state _unused_)
+static void test_queue_is_limited_per_user(void **state _unused_)
 {
     const struct peer one = {.uid = 1000}, two = {.uid = 1001},
                       root = {.uid = 1000, .sees_all = true};
@@ -129,7 +129,7 @@ static void test_room_is_limited_for_each_user(void **state _unused_)
     await(&asked[0]);
 }
 
-static void test_waiting_question_is_taken_back_at_once(void **state _unused_)
+static void test_waiting_query_is_cancelled_at_once(void **state _unused_)
 {
     struct asking first, second;
 
@@ -144,8 +144,8 @@ static void test_waiting_question_is_taken_back_at_once(void **state _unused_)
     assert_string_equal(order, "ba");
 }
 
-/* It would go on for ever. */
-static void test_question_that_is_asked_is_interrupted(void **state _unused_)
+/* It would run for ever. */
+static void test_running_query_is_interrupted(void **state _unused_)
 {
     uint64_t until = clock_mono_ns() + PATIENCE;
     struct asking first;
@@ -160,7 +160,7 @@ static void test_question_that_is_asked_is_interrupted(void **state _unused_)
     assert_true(first.result < 0);
 }
 
-static void test_waiting_questions_are_refused_at_the_end(void **state)
+static void test_waiting_queries_fail_at_the_end(void **state)
 {
     struct asking first, second;
 
@@ -177,7 +177,7 @@ static void test_waiting_questions_are_refused_at_the_end(void **state)
         query_thread_start(&loop, NULL, ((struct store_fixture *)*state)->path, &thread), 0);
 }
 
-static void test_database_that_is_not_there(void **state)
+static void test_missing_database(void **state)
 {
     struct store_fixture *fixture = *state;
     struct asking first;
@@ -196,11 +196,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_users_take_turns),
-        T(test_room_is_limited_for_each_user),
-        T(test_waiting_question_is_taken_back_at_once),
-        T(test_question_that_is_asked_is_interrupted),
-        T(test_waiting_questions_are_refused_at_the_end),
-        T(test_database_that_is_not_there),
+        T(test_queue_is_limited_per_user),
+        T(test_waiting_query_is_cancelled_at_once),
+        T(test_running_query_is_interrupted),
+        T(test_waiting_queries_fail_at_the_end),
+        T(test_missing_database),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
