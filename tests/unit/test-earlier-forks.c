@@ -36,7 +36,7 @@ static struct birth read_birth(int fd)
     return birth;
 }
 
-/* Each reports whom it has forked, the child perhaps before its parent; all of them end with their
+/* Each process reports its child, perhaps the child before its parent; all of them end with their
  * parent if a test fails. */
 static struct family start_family(void)
 {
@@ -87,7 +87,7 @@ static void test_descendants_become_members(void **state _unused_)
     assert_true(registry_find(registry, family.child)->was_found);
     assert_int_equal(registry_find(registry, family.grandchild)->ppid, family.child);
 
-    /* Who is a member already is not found a second time. */
+    /* A process that is a member already is not found a second time. */
     struct earlier_forks again = {.registry = registry};
     assert_int_equal(earlier_forks_place(&again, proc_fd, family.parent), 0);
     assert_int_equal(again.found.count, 0);
@@ -108,7 +108,7 @@ static void test_descendants_become_members(void **state _unused_)
     earlier_forks_done(&forks);
     earlier_forks_done(&again);
     registry_free(registry);
-    /* From below: so none can miss the death of its parent before it has asked for that signal. */
+    /* From below: so none can miss the death of its parent before it has requested that signal. */
     kill(family.grandchild, SIGKILL);
     kill(family.child, SIGKILL);
     kill(family.parent, SIGKILL);

@@ -1,5 +1,5 @@
-/* The reader behind `sonde top`: what is stored, played and jumped through; a daemon that says what
- * it should not, goes away and comes back; both in a thread of their own. */
+/* The reader behind `sonde top`: stored data, replayed and sought; a daemon that sends invalid
+ * data, disconnects and restarts; both in a thread. */
 #include "unit.h"
 
 #include <errno.h>
@@ -18,19 +18,19 @@
 #define TICKS 40
 #define RUN   "01900000-0000-7000-8000-00000000000a"
 
-/* What came out of a feed. */
+/* What a feed delivered. */
 struct seen {
     uv_loop_t loop;
     struct VEC(double) times; /* of frames that are shown */
-    size_t past;              /* frames that led to others */
+    size_t past;              /* frames that precede the shown one */
     size_t jumps;
     struct frame last;
     struct feed_status status;
-    struct text news; /* a word for each */
+    struct text news; /* one letter or name per event */
     bool has_ended;
     size_t wanted;   /* frames after which the loop stops */
     sqlite3 *breaks; /* a handle, with which … */
-    const char *how; /* … this is run as soon as a frame has come that led to others */
+    const char *how; /* … this is run as soon as a preceding frame has arrived */
 };
 
 static void on_frame(void *context, struct frame *frame)
@@ -105,7 +105,7 @@ static void run_until(struct seen *seen, size_t frames)
     uv_run(&seen->loop, UV_RUN_DEFAULT);
 }
 
-/* ---- what is stored ---- */
+/* ---- stored data ---- */
 
 static double time_of(size_t tick)
 {
@@ -195,7 +195,7 @@ static struct feed_options history_of(const struct store_fixture *fixture)
     return (struct feed_options){.database_path = fixture->path, .since = WORLD_START};
 }
 
-static void tell(struct feed *feed, enum feed_order order, double amount)
+static void order(struct feed *feed, enum feed_order order, double amount)
 {
     const struct feed_command command = {order, amount};
     feed_command(feed, &command);
@@ -231,32 +231,32 @@ static void test_history_steps_and_jumps(void **state)
     assert_true(seen.status.is_playing);
     assert_int_equal(seen.jumps, 1);
 
-    tell(feed, FEED_STEP, 3);
+    order(feed, FEED_STEP, 3);
     assert_false(seen.status.is_playing); /* seeking pauses the replay */
     assert_int_equal(seen.status.position, 3);
     assert_true(seen.last.snapshot->timestamp == time_of(3));
     assert_true(seen.last.snapshot->processes.items[0].rss_mb == 3);
-    assert_int_equal(seen.jumps, 1); /* it is what led to it */
+    assert_int_equal(seen.jumps, 1); /* the frames before belong to it */
     assert_int_equal(seen.past, 2);
-    tell(feed, FEED_STEP, -1);
+    order(feed, FEED_STEP, -1);
     assert_int_equal(seen.status.position, 2);
     assert_int_equal(seen.jumps, 2);
-    assert_int_equal(seen.past, 4); /* for what is drawn of the time before */
-    tell(feed, FEED_STEP, -100);
+    assert_int_equal(seen.past, 4); /* for the graphs of the time before */
+    order(feed, FEED_STEP, -100);
     assert_int_equal(seen.status.position, 0);
-    tell(feed, FEED_STEP, 1000);
+    order(feed, FEED_STEP, 1000);
     assert_int_equal(seen.status.position, TICKS - 1);
-    tell(feed, FEED_SEEK, time_of(7) - 0.5);
+    order(feed, FEED_SEEK, time_of(7) - 0.5);
     assert_int_equal(seen.status.position, 7);
-    tell(feed, FEED_SEEK, 0);
+    order(feed, FEED_SEEK, 0);
     assert_int_equal(seen.status.position, 0);
-    tell(feed, FEED_SEEK, time_of(1000));
+    order(feed, FEED_SEEK, time_of(1000));
     assert_int_equal(seen.status.position, TICKS - 1);
-    tell(feed, FEED_SKIP, -60);
+    order(feed, FEED_SKIP, -60);
     assert_int_equal(seen.status.position, TICKS - 1 - 12);
-    tell(feed, FEED_SPEED, 2);
+    order(feed, FEED_SPEED, 2);
     assert_true(seen.status.speed == 2 * FEED_SPEED_DEFAULT);
-    tell(feed, FEED_SPEED, 1e9);
+    order(feed, FEED_SPEED, 1e9);
     assert_true(seen.status.speed == FEED_SPEED_MAX);
     close_feed(&seen, feed);
 }
@@ -271,20 +271,20 @@ static void test_history_finds_anomalies(void **state)
     struct feed *feed = open_feed(&seen, &options);
     assert_int_equal(seen.status.next_anomalies, 1);
     text_reset(&seen.news);
-    tell(feed, FEED_ANOMALY, 1);
+    order(feed, FEED_ANOMALY, 1);
     assert_int_equal(seen.status.position, 20);
     assert_int_equal(seen.status.next_anomalies, 0);
     assert_int_equal(seen.last.open_anomalies, 1);
     assert_string_equal(seen.last.anomalies.items[0].anomaly_type, "memory_spike");
     assert_non_null(strstr(text_string(&seen.news), "anomaly"));
     assert_null(strstr(text_string(&seen.news), "cleared"));
-    tell(feed, FEED_ANOMALY, 1); /* there is no other: it stays */
+    order(feed, FEED_ANOMALY, 1); /* there is no other: it stays */
     assert_int_equal(seen.status.position, 20);
     text_reset(&seen.news);
-    tell(feed, FEED_SEEK, time_of(25));
+    order(feed, FEED_SEEK, time_of(25));
     assert_int_equal(seen.last.open_anomalies, 0);
     assert_string_equal(text_string(&seen.news), "exec exec exec exec exec cleared ");
-    tell(feed, FEED_ANOMALY, -1);
+    order(feed, FEED_ANOMALY, -1);
     assert_int_equal(seen.status.position, 20);
     close_feed(&seen, feed);
 }
@@ -304,7 +304,7 @@ static void test_history_has_progress(void **state)
     assert_int_equal(progress->total_sheets, 2);
     assert_int_equal(progress->current_sheet, 1);
     assert_int_equal(progress->last_completed_sheet, INT_UNKNOWN);
-    tell(feed, FEED_SEEK, time_of(30));
+    order(feed, FEED_SEEK, time_of(30));
     progress = &seen.last.snapshot->job_progress.items[0];
     assert_int_equal(progress->current_sheet, 2);
     assert_int_equal(progress->last_completed_sheet, 1);
@@ -319,19 +319,19 @@ static void test_history_plays(void **state)
     write_history(fixture);
     struct feed_options options = history_of(fixture);
     struct feed *feed = open_feed(&seen, &options);
-    tell(feed, FEED_SPEED, 1e9);
+    order(feed, FEED_SPEED, 1e9);
     run_until(&seen, 3);
     assert_true(seen.times.items[0] < seen.times.items[1]);
     assert_true(seen.times.items[1] < seen.times.items[2]);
-    tell(feed, FEED_PLAY_OR_PAUSE, 0);
+    order(feed, FEED_PLAY_OR_PAUSE, 0);
     assert_false(seen.status.is_playing);
-    uv_run(&seen.loop, UV_RUN_NOWAIT); /* nothing is due any more */
+    uv_run(&seen.loop, UV_RUN_NOWAIT); /* no timer is due any more */
     assert_int_equal(seen.times.count, 3);
     close_feed(&seen, feed);
 }
 
-/* Many frames are stored after the last one was shown; what was wrong cannot be read any more. */
-static void test_history_goes_on(void **state)
+/* Many frames are stored after the last one was shown; the anomaly can no longer be read. */
+static void test_history_grows(void **state)
 {
     const struct store_fixture *fixture = *state;
     struct seen seen = {0};
@@ -339,25 +339,25 @@ static void test_history_goes_on(void **state)
     write_history(fixture);
     struct feed_options options = history_of(fixture);
     struct feed *feed = open_feed(&seen, &options);
-    tell(feed, FEED_STEP, TICKS);
+    order(feed, FEED_STEP, TICKS);
     struct store *store = fixture_open(fixture);
     write_ticks(store, TICKS, 20 * TICKS);
     assert_int_equal(store_close(store), 0);
     sqlite3 *handle = fixture_sqlite(fixture);
     run_sql(handle, "ALTER TABLE anomalies RENAME TO lost");
     sqlite3_close(handle);
-    tell(feed, FEED_PLAY_OR_PAUSE, 0);
+    order(feed, FEED_PLAY_OR_PAUSE, 0);
     run_until(&seen, 3);
     assert_true(seen.times.items[2] > time_of(TICKS - 1));
     assert_int_equal(seen.status.count, 20 * TICKS);
-    tell(feed, FEED_ANOMALY, -1);
+    order(feed, FEED_ANOMALY, -1);
     assert_int_equal(seen.status.anomalies, 1);
     assert_int_equal(seen.status.position, 20);
     assert_string_equal(seen.last.anomalies.items[0].anomaly_type, "memory_spike");
     close_feed(&seen, feed);
 }
 
-/* The first frame cannot be had, nor those that led to it: it is said, and there is a position. */
+/* Neither the first frame nor those before it can be read: there is an error and a position. */
 static void test_history_that_breaks(void **state)
 {
     const struct store_fixture *fixture = *state;
@@ -381,10 +381,10 @@ static void test_history_that_breaks(void **state)
     assert_int_equal(seen.times.count, 0);
     assert_int_equal(seen.status.position, 30);
     assert_true(seen.status.words[0]);
-    tell(feed, FEED_STEP, 1);
+    order(feed, FEED_STEP, 1);
     assert_int_equal(seen.status.position, 31);
     run_sql(seen.breaks, "ALTER TABLE lost RENAME TO usage");
-    tell(feed, FEED_STEP, 1);
+    order(feed, FEED_STEP, 1);
     assert_true(seen.last.snapshot->timestamp == time_of(32));
     assert_string_equal(seen.status.words, "");
     sqlite3_close(seen.breaks);
@@ -405,7 +405,7 @@ static void expect_refusal(const struct feed_options *options, int error, const 
     assert_int_equal(uv_loop_close(&seen.loop), 0);
 }
 
-static void test_history_that_is_not_there(void **state)
+static void test_missing_history(void **state)
 {
     const struct store_fixture *fixture = *state;
     struct feed_options options = history_of(fixture);
@@ -423,7 +423,7 @@ static void test_history_that_is_not_there(void **state)
 
 /* ---- runs of others ---- */
 
-#define CROWD 250 /* more than are looked at */
+#define CROWD 250 /* more than the feed reads */
 
 static void begin_run(struct store *store, int number)
 {
@@ -452,7 +452,7 @@ static void note_job(void *context, const struct job *job, bool is_end)
         text_printf(listed, "%s ", job->run_id + strlen(job->run_id) - 1);
 }
 
-/* A run that goes on is not over because many others have begun since. */
+/* A run that continues does not end because many others have begun since. */
 static void test_crowd_of_runs(void **state)
 {
     const struct store_fixture *fixture = *state;
@@ -510,7 +510,7 @@ static void test_crowd_of_runs(void **state)
 struct fake {
     int answers;        /* to daemon.top so far */
     const char *poison; /* lines that come with the streams */
-    const char *report; /* of the machine; NULL: it may not be asked for */
+    const char *report; /* of the machine; NULL: not permitted */
     bool repeats;       /* the stream sends each snapshot, and the one before it once more */
 };
 
@@ -588,7 +588,7 @@ static struct feed_options live_at(const struct socket_place *place)
         .socket_paths = place->paths, .interval_ns = 50 * NS_PER_MSEC, .since = REAL_UNKNOWN};
 }
 
-/* It is asked for what it does not send often enough, and what is not of the job is left out. */
+/* The feed requests what is not sent often enough, and omits what does not belong to the job. */
 static void test_daemon(void **state)
 {
     struct seen seen = {0};
@@ -619,7 +619,7 @@ static void test_daemon(void **state)
     RPC_EVENT_PREFIX "{\"event\":\"monitor.anomaly\",\"timestamp\":90,\"data\":{" EPISODE(         \
         time, type) ",\"cleared_at\":90}}" RPC_EVENT_SUFFIX "\n"
 
-/* Those that were open before, and what the stream has reported since. */
+/* Episodes that were open before, and those that the stream has reported since. */
 static void test_daemon_has_open_episodes(void **state _unused_)
 {
     struct seen seen = {0};
@@ -629,7 +629,7 @@ static void test_daemon_has_open_episodes(void **state _unused_)
             "11", "memory_leak") "},"
                                  "{" EPISODE("12", "runaway_process") ",\"cleared_at\":13}]}",
         .poison = OPENED("20", "memory_spike") OPENED("20", "memory_spike") CLEARED("10", "zombie")
-            CLEARED("10", "memory_leak"), /* another one of that type: it was none of ours */
+            CLEARED("10", "memory_leak"), /* another one of that type, which was not open here */
     };
     struct socket_place place;
 
@@ -647,7 +647,7 @@ static void test_daemon_has_open_episodes(void **state _unused_)
     remove_place(&place);
 }
 
-/* More than is kept while an answer is waited for. */
+/* More than is kept while the feed waits for an answer. */
 static void test_events_that_are_dropped(void **state _unused_)
 {
     _cleanup_text_ struct text flood = {0};
@@ -687,9 +687,9 @@ static void test_daemon_that_repeats_a_snapshot(void **state _unused_)
     remove_place(&place);
 }
 
-/* Lines that no daemon should send: what cannot be understood is passed over, or the daemon counts
- * as gone; nothing is shown that is not there. */
-static void test_daemon_that_talks_nonsense(void **state)
+/* Lines that no daemon should send: the feed skips them or treats the daemon as gone; it shows
+ * nothing that does not exist. */
+static void test_daemon_sends_invalid_data(void **state)
 {
     static const char *const lines[] = {
         "{}\n",
@@ -728,7 +728,7 @@ static void test_daemon_that_talks_nonsense(void **state)
     }
 }
 
-static void test_daemon_that_goes_and_comes(void **state)
+static void test_daemon_restart(void **state)
 {
     struct seen seen = {0};
     struct fake fake = {0};
@@ -819,16 +819,16 @@ int main(void)
         T(test_history_finds_anomalies),
         T(test_history_has_progress),
         T(test_history_plays),
-        T(test_history_goes_on),
+        T(test_history_grows),
         T(test_history_that_breaks),
-        T(test_history_that_is_not_there),
+        T(test_missing_history),
         T(test_crowd_of_runs),
         cmocka_unit_test(test_daemon),
         cmocka_unit_test(test_daemon_has_open_episodes),
         cmocka_unit_test(test_events_that_are_dropped),
         cmocka_unit_test(test_daemon_that_repeats_a_snapshot),
-        cmocka_unit_test(test_daemon_that_talks_nonsense),
-        cmocka_unit_test(test_daemon_that_goes_and_comes),
+        cmocka_unit_test(test_daemon_sends_invalid_data),
+        cmocka_unit_test(test_daemon_restart),
         T(test_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

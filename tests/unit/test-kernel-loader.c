@@ -1,5 +1,5 @@
 /* When the kernel probe is opened beside a loop: not before its delay is over, and not if it is no
- * longer wanted then. Whether it can be opened here does not matter.
+ * longer wanted then. The tests do not depend on whether it can be opened here.
  *
  * A loop calls timers in the order in which they are due, however late it is. So timers that are
  * due before and after the loader show when it begins, on a busy machine too. */
@@ -85,7 +85,7 @@ static void await_after(void)
 static void test_after_its_delay(void **state _unused_)
 {
     await_after();
-    while (!world.loaded) /* meson's timeout ends what never becomes so */
+    while (!world.loaded) /* meson's timeout ends the test if this never happens */
         uv_run(&world.loop, UV_RUN_ONCE);
     assert_int_equal(world.loaded, 1);
     assert_int_equal(world.asked, 1);
@@ -99,7 +99,7 @@ static void test_not_if_unwanted(void **state _unused_)
     assert_int_equal(world.loaded, 0);
 }
 
-/* A command that is over by then pays nothing. */
+/* A command that has ended by then has no cost. */
 static void test_closed_before_its_delay(void **state _unused_)
 {
     kernel_loader_close(TAKE_PTR(world.loader));

@@ -23,8 +23,8 @@
 /* The pids of the ends that were reported, in their order. */
 static pid_t ends[8];
 static size_t end_count;
-/* The process that the kernel kills for its memory, and how often that was reported: of a member,
- * and of another. */
+/* The process that the kernel kills for its memory, and how often that was reported: for a member,
+ * and for another process. */
 static pid_t victim;
 static size_t member_kills, other_kills;
 
@@ -94,13 +94,13 @@ static int set_up(void **state _unused_)
     return set_up_with((struct lifecycle_feed_options){0});
 }
 
-/* A process takes longer than others as soon as the kernel's programs have taken over. */
+/* A process counts as slow as soon as the kernel's programs have taken over. */
 static int set_up_impatient(void **state _unused_)
 {
     return set_up_with((struct lifecycle_feed_options){.former_ns = 1});
 }
 
-/* What happens to others is remembered for as long as the test may take. */
+/* Events of other processes are kept for as long as the test may take. */
 static int set_up_remembering(void **state _unused_)
 {
     return set_up_with(
@@ -148,8 +148,8 @@ static void await_gate(void)
     (void)!read(world.gate[0], &byte, 1);
 }
 
-/* A process that was on its way out when it was covered: the kernel's programs have no tag of it,
- * and it takes longer than others. */
+/* A process that was exiting when it was covered: the kernel's programs have no tag for it, and it
+ * takes longer than others. */
 static void test_end_that_takes_long(void **state _unused_)
 {
     pid_t pid = fork();
@@ -368,7 +368,7 @@ static void test_wakes_after_a_drain(void **state _unused_)
     assert_int_equal(pipe(world.gate), 0); /* for tear_down() */
 }
 
-/* The daemon stops while it is held. */
+/* The daemon stops while the event is held. */
 static void test_held_kill_is_reported_at_stop(void **state _unused_)
 {
     use_probe_of_all();
@@ -382,7 +382,7 @@ static void test_held_kill_is_reported_at_stop(void **state _unused_)
     assert_int_equal(other_kills, 2);
 }
 
-/* More happens to others than is remembered. */
+/* More events of other processes than are kept. */
 static void test_kill_that_is_overwritten(void **state _unused_)
 {
     use_probe_of_all();

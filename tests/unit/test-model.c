@@ -216,7 +216,7 @@ static void assert_refused(const struct record *record, const char *json, const 
     arena_done(&arena);
 }
 
-static void test_refusals_name_the_place(void **state _unused_)
+static void test_errors_name_the_place(void **state _unused_)
 {
     assert_refused(&process_metric_record, "{}", "pid: expected integer, found nothing");
     assert_refused(&process_metric_record, "{\"pid\":null}", "pid: expected integer, found null");
@@ -236,7 +236,7 @@ static void test_refusals_name_the_place(void **state _unused_)
                    "line 1, column 14: duplicate object key near '\"pid\"'");
 }
 
-static void test_newer_fields_are_passed_over(void **state _unused_)
+static void test_unknown_fields_are_ignored(void **state _unused_)
 {
     const char json[] = "{\"pid\":1,\"invented_later\":{\"deep\":[1,2]}}";
     struct process_metric process;
@@ -308,7 +308,7 @@ static void test_default_names(void **state _unused_)
     job_type_format((const char *const[]){"true", NULL}, NULL, text, sizeof(text));
     assert_string_equal(text, "true");
 
-    /* Whatever the command is called, the names that come of it are valid. */
+    /* Whatever the command is called, the names made of it are valid. */
     static const char *const hostile[] = {
         "",
         "\033[31m",
@@ -419,8 +419,8 @@ int main(void)
         cmocka_unit_test(test_process_fields_of_the_contract),
         cmocka_unit_test(test_round_trip_of_random_records),
         cmocka_unit_test(test_unknown_is_null_and_back),
-        cmocka_unit_test(test_refusals_name_the_place),
-        cmocka_unit_test(test_newer_fields_are_passed_over),
+        cmocka_unit_test(test_errors_name_the_place),
+        cmocka_unit_test(test_unknown_fields_are_ignored),
         cmocka_unit_test(test_job_ids),
         cmocka_unit_test(test_default_names),
         cmocka_unit_test(test_gaps),

@@ -205,7 +205,7 @@ static void test_socket(void **state)
     expect_socket("/option.sock", 1000, "/option.sock");
 }
 
-static void test_a_private_sonde_has_its_own_socket(void **state)
+static void test_private_state_directory_has_its_own_socket(void **state)
 {
     _cleanup_free_ char *path = NULL;
     (void)state;
@@ -219,7 +219,7 @@ static void test_a_private_sonde_has_its_own_socket(void **state)
     expect_socket(NULL, 0, "/own/sonde.sock");
     set_variable(2, "SONDE_STATE_DIR", "");
     expect_socket(NULL, 0, "/run/sonde/sonde.sock");
-    /* systemd's word for where files go is no wish for privacy. */
+    /* systemd's state directory does not make a private instance. */
     set_variable(2, "STATE_DIRECTORY", "/var/lib/sonde");
     expect_socket(NULL, 0, "/run/sonde/sonde.sock");
     set_variable(3, "SONDE_SOCKET", "/own.sock");
@@ -244,13 +244,14 @@ static void expect_sockets(const char *option, const char *state_dir, uid_t uid,
     assert_int_equal(paths.is_named, option || get_variable("SONDE_SOCKET"));
 }
 
-static void test_sockets_that_a_client_tries(void **state)
+static void test_socket_paths_of_a_client(void **state)
 {
     static const char system_socket[] = "/run/sonde/sonde.sock";
     (void)state;
 
     expect_sockets(NULL, NULL, 0, system_socket, NULL);
-    expect_sockets(NULL, NULL, 1000, system_socket, NULL); /* there is no place for an own one */
+    expect_sockets(NULL, NULL, 1000, system_socket,
+                   NULL); /* there is no directory for an own one */
     set_variable(0, "HOME", "/home/ann");
     expect_sockets(NULL, NULL, 1000, "/home/ann/.local/state/sonde/sonde.sock", system_socket);
     set_variable(1, "XDG_RUNTIME_DIR", "/run/user/1000");
@@ -266,7 +267,7 @@ static void test_sockets_that_a_client_tries(void **state)
     expect_sockets("/a.sock", NULL, 1000, "/a.sock", NULL);
 }
 
-static void test_a_socket_path_has_an_end(void **state)
+static void test_socket_path_length_is_limited(void **state)
 {
     char path[PATHS_SOCKET_MAX_BYTES + 2];
     (void)state;
@@ -288,10 +289,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_load_file, set_up, remove_directory),
         cmocka_unit_test_setup_teardown(test_state_dir, set_up, remove_directory),
         cmocka_unit_test_setup_teardown(test_socket, set_up, remove_directory),
-        cmocka_unit_test_setup_teardown(test_a_private_sonde_has_its_own_socket, set_up,
+        cmocka_unit_test_setup_teardown(test_private_state_directory_has_its_own_socket, set_up,
                                         remove_directory),
-        cmocka_unit_test_setup_teardown(test_sockets_that_a_client_tries, set_up, remove_directory),
-        cmocka_unit_test_setup_teardown(test_a_socket_path_has_an_end, set_up, remove_directory),
+        cmocka_unit_test_setup_teardown(test_socket_paths_of_a_client, set_up, remove_directory),
+        cmocka_unit_test_setup_teardown(test_socket_path_length_is_limited, set_up,
+                                        remove_directory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

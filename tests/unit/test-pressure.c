@@ -129,7 +129,7 @@ static void test_an_unknown_limit_is_a_failed_probe(void **state _unused_)
     assert_has(admission.reason, "limits.max_processes");
 }
 
-static void test_steps_wait(void **state _unused_)
+static void test_steps_are_delayed(void **state _unused_)
 {
     static const struct {
         double mb, delay;
@@ -150,7 +150,7 @@ static void test_steps_wait(void **state _unused_)
     }
 }
 
-static void test_a_job_is_refused(void **state _unused_)
+static void test_job_is_denied(void **state _unused_)
 {
     static const struct {
         double mb;
@@ -186,7 +186,7 @@ static void test_a_job_is_refused(void **state _unused_)
     }
 }
 
-static void test_a_job_that_does_not_fit_is_refused(void **state _unused_)
+static void test_job_that_does_not_fit_is_denied(void **state _unused_)
 {
     static const struct {
         double p95, confidence, used;
@@ -233,7 +233,7 @@ static void test_limits(void **state _unused_)
     assert_false(int_is_known(found.max_processes));
 }
 
-/* Shared pages count once, however many processes of however many jobs have them. */
+/* Shared pages count once, however many processes and jobs use them. */
 static void test_input_of_a_snapshot(void **state _unused_)
 {
     static const struct {
@@ -328,9 +328,9 @@ int main(void)
         cmocka_unit_test(test_a_rate_limit_is_at_least_high),
         cmocka_unit_test(test_a_failed_probe_is_critical),
         cmocka_unit_test(test_an_unknown_limit_is_a_failed_probe),
-        cmocka_unit_test(test_steps_wait),
-        cmocka_unit_test(test_a_job_is_refused),
-        cmocka_unit_test(test_a_job_that_does_not_fit_is_refused),
+        cmocka_unit_test(test_steps_are_delayed),
+        cmocka_unit_test(test_job_is_denied),
+        cmocka_unit_test(test_job_that_does_not_fit_is_denied),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_input_of_a_snapshot),
         cmocka_unit_test(test_names),

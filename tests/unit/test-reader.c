@@ -15,18 +15,18 @@
 
 #define NOW (WORLD_START + 1000)
 
-/* A daemon and a database that know different things. */
+/* A daemon and a database with different data. */
 struct scene {
     struct store_fixture *fixture;
     char socket[96];
     const char *sockets[2];
     struct arena arena;
 
-    /* what the daemon says */
+    /* what the daemon answers */
     const char *jobs;   /* JSON; NULL: "[]" */
     const char *report; /* JSON; NULL: there is no such job */
-    int error;          /* to everything; 0: none */
-    char asked[256];    /* the method and what it was given, of the last request */
+    int error;          /* the answer to everything; 0: none */
+    char asked[256];    /* method and parameters of the last request */
 };
 
 static int set_up(void **state)
@@ -149,7 +149,7 @@ static struct reader *open_reader(struct scene *scene, bool with_database)
 #define JOB_A  "{\"run_id\":\"" RUN_A "\",\"job_id\":\"nightly\"}"
 #define JOBS_A "[" JOB_A "]"
 
-/* ---- who answers ---- */
+/* ---- which one answers ---- */
 
 static void test_the_daemon_answers(void **state)
 {
@@ -179,7 +179,7 @@ static void test_the_daemon_answers(void **state)
     fake_daemon_stop(daemon);
 }
 
-static void test_events_are_asked_for_as_they_were(void **state)
+static void test_event_filters_are_sent(void **state)
 {
     struct scene *scene = *state;
     struct event_filter filter = EVENT_FILTER_ALL;
@@ -198,7 +198,7 @@ static void test_events_are_asked_for_as_they_were(void **state)
     assert_int_equal(events.items[0].exit_code, INT_UNKNOWN);
     assert_string_equal(scene->asked, "events.list job=make~1 type=kill pid=12 notable=1 limit=50");
 
-    /* What the wire does not carry cannot be there. */
+    /* Fields that are not sent are unknown. */
     filter.pid = 99999999999;
     assert_int_equal(reader_events(reader, NULL, &filter, &scene->arena, &events), 0);
     assert_int_equal(events.count, 0);
@@ -224,7 +224,7 @@ static void test_the_database_answers_without_a_daemon(void **state)
     assert_null(reader_unasked(reader));
 }
 
-static void test_neither(void **state)
+static void test_no_daemon_and_no_database(void **state)
 {
     struct scene *scene = *state;
     struct reader_options options = {.socket_paths = scene->sockets,
@@ -243,7 +243,7 @@ static void test_neither(void **state)
     assert_null(reader);
 }
 
-/* ---- what the daemon cannot answer ---- */
+/* ---- requests that the daemon cannot answer ---- */
 
 static void expect_fallback(struct scene *scene, struct reader *reader, const char *words)
 {
@@ -259,7 +259,7 @@ static void expect_fallback(struct scene *scene, struct reader *reader, const ch
     assert_non_null(strstr(reader_note(reader), scene->fixture->path));
 }
 
-static void test_a_daemon_that_fails_is_replaced(void **state)
+static void test_database_instead_of_a_failing_daemon(void **state)
 {
     static const struct {
         int error;
@@ -324,7 +324,7 @@ static void test_more_than_a_daemon_answers_at_once(void **state)
     _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
     assert_int_equal(reader_events(reader, NULL, &filter, &scene->arena, &events), 0);
     assert_int_equal(reader_source(reader), READER_STORE);
-    /* The next question is the daemon's again. */
+    /* The next request goes to the daemon again. */
     filter.limit = 10000;
     assert_int_equal(reader_events(reader, NULL, &filter, &scene->arena, &events), 0);
     assert_int_equal(reader_source(reader), READER_DAEMON);
@@ -332,7 +332,7 @@ static void test_more_than_a_daemon_answers_at_once(void **state)
     fake_daemon_stop(daemon);
 }
 
-static void test_what_is_another_user_s(void **state)
+static void test_run_of_another_user(void **state)
 {
     struct scene *scene = *state;
     struct job_report report;
@@ -344,14 +344,14 @@ static void test_what_is_another_user_s(void **state)
     assert_int_equal(reader_job_report(reader, "secret", NOW, &scene->arena, &report), -EPERM);
     assert_non_null(strstr(reader_strerror(reader), "words of the daemon (from the daemon at "));
     assert_null(reader_note(reader));
-    /* A run of the same name that is this user's. */
+    /* A run of the same name that belongs to this user. */
     assert_int_equal(reader_job_report(reader, "own", NOW, &scene->arena, &report), 0);
     assert_non_null(strstr(reader_note(reader), "words of the daemon"));
     assert_int_equal(reader_source(reader), READER_STORE);
     fake_daemon_stop(daemon);
 }
 
-static void test_what_the_daemon_does_not_know_is_looked_for(void **state)
+static void test_run_that_the_daemon_does_not_know(void **state)
 {
     struct scene *scene = *state;
     struct job_filter filter = JOB_FILTER_ALL;
@@ -404,7 +404,7 @@ static void test_learning_of_the_daemon(void **state)
     assert_string_equal(scene->asked, "analyze.run");
     assert_int_equal(analysis.runs, 12);
     assert_int_equal(analysis.correlations.items[0].significant, TRUTH_YES);
-    assert_false(renewal.is_due); /* the daemon has seen to it */
+    assert_false(renewal.is_due); /* the daemon has done it */
 
     scene->jobs = "{\"confidence\":0.5,\"sample_size\":7}";
     assert_int_equal(reader_estimate(reader, "make all", &scene->arena, &estimate), 0);
@@ -424,7 +424,7 @@ static void test_learning_of_the_daemon(void **state)
     fake_daemon_stop(daemon);
 }
 
-static void test_learning_that_the_daemon_knows_nothing_of(void **state)
+static void test_learning_without_data_in_the_daemon(void **state)
 {
     struct scene *scene = *state;
     struct fake_daemon *daemon = fake_daemon_start(scene->socket, answer, scene);
@@ -451,7 +451,7 @@ static void test_learning_that_the_daemon_knows_nothing_of(void **state)
     fake_daemon_stop(daemon);
 }
 
-/* One of before this was learned. */
+/* A daemon from before learning. */
 static void test_learning_with_an_old_daemon(void **state)
 {
     struct scene *scene = *state;
@@ -472,7 +472,7 @@ static void test_learning_with_an_old_daemon(void **state)
     fake_daemon_stop(daemon);
 }
 
-static void test_a_type_that_was_meant(void **state)
+static void test_suggested_type(void **state)
 {
     struct scene *scene = *state;
     const char *similar = NULL;
@@ -493,7 +493,7 @@ static void encode(const struct record *record, const void *object, struct text 
     assert_int_equal(text_error(out), 0);
 }
 
-static void test_records_come_through_the_wire_as_they_were(void **state)
+static void test_records_are_unchanged_by_the_protocol(void **state)
 {
     static const struct record *const records[] = {&job_report_record, &machine_report_record,
                                                    &daemon_status_record};
@@ -547,19 +547,19 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_the_daemon_answers),
-        TEST(test_events_are_asked_for_as_they_were),
+        TEST(test_event_filters_are_sent),
         TEST(test_the_database_answers_without_a_daemon),
-        TEST(test_neither),
-        TEST(test_a_daemon_that_fails_is_replaced),
+        TEST(test_no_daemon_and_no_database),
+        TEST(test_database_instead_of_a_failing_daemon),
         TEST(test_a_daemon_that_fails_and_no_database),
         TEST(test_more_than_a_daemon_answers_at_once),
-        TEST(test_what_is_another_user_s),
-        TEST(test_what_the_daemon_does_not_know_is_looked_for),
-        TEST(test_records_come_through_the_wire_as_they_were),
+        TEST(test_run_of_another_user),
+        TEST(test_run_that_the_daemon_does_not_know),
+        TEST(test_records_are_unchanged_by_the_protocol),
         TEST(test_learning_of_the_daemon),
-        TEST(test_learning_that_the_daemon_knows_nothing_of),
+        TEST(test_learning_without_data_in_the_daemon),
         TEST(test_learning_with_an_old_daemon),
-        TEST(test_a_type_that_was_meant),
+        TEST(test_suggested_type),
         TEST(test_a_report_is_the_same_from_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

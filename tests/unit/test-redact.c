@@ -199,7 +199,7 @@ static void test_urls(void **state _unused_)
     check_all(pairs, ARRAY_SIZE(pairs), &default_words);
 }
 
-static void test_other_words(void **state _unused_)
+static void test_other_arguments(void **state _unused_)
 {
     static const char *items[] = {"", "client_id", "Пароль"};
     static const struct text_list words = {items, ARRAY_SIZE(items)}, none = {NULL, 0};
@@ -233,8 +233,8 @@ static const char *pick(const char *const *from, size_t count)
     return from[(size_t)rand() % count];
 }
 
-/* Out of pieces that matter, in any order: valid stays valid, and a second time changes nothing. */
-static void test_nonsense(void **state _unused_)
+/* From relevant pieces in any order: valid text stays valid, and a second pass changes nothing. */
+static void test_random_texts(void **state _unused_)
 {
     static const char *const pieces[] = {
         "--password",
@@ -296,7 +296,7 @@ static void test_nonsense(void **state _unused_)
     }
 }
 
-/* Command lines put together from all forms: no secret is left, and all else is. */
+/* Command lines of all forms: no secret is left, and all else is. */
 static void test_no_secret_is_left(void **state _unused_)
 {
     static const char *const forms[] = {
@@ -347,9 +347,9 @@ int main(void)
         cmocka_unit_test(test_colons_and_json),
         cmocka_unit_test(test_quotes),
         cmocka_unit_test(test_urls),
-        cmocka_unit_test(test_other_words),
+        cmocka_unit_test(test_other_arguments),
         cmocka_unit_test(test_appends_to_what_is_there),
-        cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_random_texts),
         cmocka_unit_test(test_no_secret_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

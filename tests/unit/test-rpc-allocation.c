@@ -1,7 +1,7 @@
-/* Every allocation between the bytes of a client and an answer, and from news to those who listen,
- * fails once, and then all from it on: each time an error comes back or a loss is counted, nothing
- * crashes, nothing leaks (under ASan), and the next attempt works. Linked with -Wl,--wrap for our
- * own allocators; those of the JSON parser are failed through its own hooks. */
+/* Every allocation between the bytes of a client and an answer, and between an event and its
+ * subscribers, fails once, and then all from it on: each time an error is returned or a loss is
+ * counted, nothing crashes or leaks (under ASan), and the next attempt works. Linked with
+ * -Wl,--wrap for our own allocators; those of the JSON parser fail through its own hooks. */
 #include "unit.h"
 
 #include <errno.h>
@@ -116,7 +116,7 @@ static int subscribe(struct bus *bus, const struct bus_view *view, size_t *count
 
 static struct snapshot *snapshot;
 
-/* What is not delivered is counted. */
+/* Events that are not delivered are counted. */
 static int publish(void)
 {
     size_t delivered = 0;
@@ -162,8 +162,7 @@ static int tear_down_snapshot(void **state _unused_)
 
 /* ---- failing ---- */
 
-/* A failure is an error, but for a parser without memory: it may take the text for a bad one, and
- * say so. */
+/* A failure is an error, except for a parser without memory: it may report the text as invalid. */
 static int check(int (*act)(void))
 {
     long site = countdown;

@@ -32,7 +32,7 @@ static void test_lines_are_cut(void **state _unused_)
     expect_line(&framer, NULL);
     assert_false(rpc_framer_has_partial(&framer));
     assert_int_equal(feed(&framer, "zero\n"), 0);
-    assert_false(rpc_framer_has_partial(&framer)); /* it is whole, if not taken yet */
+    assert_false(rpc_framer_has_partial(&framer)); /* the line is complete, but not read yet */
     expect_line(&framer, "zero");
     assert_int_equal(feed(&framer, "one\ntw"), 0);
     assert_true(rpc_framer_has_partial(&framer));
@@ -115,7 +115,7 @@ static void test_line_that_is_too_long(void **state _unused_)
     rpc_framer_done(&framer);
 }
 
-/* A quarter of the square of a million would take longer than this test may. */
+/* Quadratic time (a quarter of a million squared) would exceed the timeout of this test. */
 static void test_splitting_costs_linear_time(void **state _unused_)
 {
     struct rpc_framer framer = {0};
@@ -133,7 +133,7 @@ static void test_splitting_costs_linear_time(void **state _unused_)
     assert_in_range(framer.buffer.capacity, 0, 65536); /* what it held is not kept */
     rpc_framer_done(&framer);
 
-    /* Many lines that wait, one taken for each that comes. */
+    /* Many lines wait, and one is read for each that arrives. */
     for (size_t i = 0; i < 500000; i++)
         assert_int_equal(feed(&framer, "line\n"), 0);
     for (size_t i = 0; i < 500000; i++) {

@@ -1,7 +1,6 @@
 /* A hundred thousand messages that are nearly right. Each becomes requests or errors, never a
- * crash, and what a server answers is held against what JSON-RPC asks for, as another reading of
- * the same line tells it: one answer for each request with an id, in their order, none for
- * notifications. */
+ * crash. The answers of a server are compared with what JSON-RPC demands, by a second parser of the
+ * same line: one answer for each request with an id, in their order, none for notifications. */
 #include "unit.h"
 
 #include <jansson.h>
@@ -38,7 +37,7 @@ static const char *const seeds[] = {
     "\"notable\":false,\"pid\":1}}",
 };
 
-/* What is put in places where it does not belong. */
+/* Values for places where they do not belong. */
 static const char *const tokens[] = {
     "\"",
     "\\",
@@ -116,7 +115,7 @@ static void mutate(struct text *text)
     }
 }
 
-/* ---- a server that does nothing but answer ---- */
+/* ---- a server that only answers ---- */
 
 static void answer_one(const struct rpc_request *request, struct text *out, bool *has_answer)
 {
@@ -146,7 +145,7 @@ static void answer(const struct rpc_message *message, struct text *out)
         text_reset(out);
 }
 
-/* ---- what it should have answered ---- */
+/* ---- the expected answers ---- */
 
 /* The id that an answer to `item` must have; NULL: there must be none. */
 static json_t *expected_id(json_t *item)
@@ -177,7 +176,7 @@ static void expect_answer(json_t *item, json_t *answers, size_t *position)
     assert_true(!json_object_get(given, "result") != !json_object_get(given, "error"));
 }
 
-/* What came back, as a list. */
+/* The answers, as a list. */
 static json_t *load_answers(const struct text *out)
 {
     if (!out->length)

@@ -180,7 +180,7 @@ static void test_request_with_records(void **state _unused_)
     assert_non_null(strstr(request->error_text, "'chain[0]' has 16"));
 }
 
-static void test_request_with_words_and_lists(void **state _unused_)
+static void test_request_with_enumerations_and_lists(void **state _unused_)
 {
     const struct rpc_request *request =
         parse_one(CALL("job.finish", "{\"job_id\":\"a\",\"outcome\":\"failure\",\"wall_seconds\":2,"
@@ -204,7 +204,7 @@ static void test_request_with_words_and_lists(void **state _unused_)
     assert_int_equal(OUTCOME_RUNNING + rpc_word(request, "outcome", -1), OUTCOME_RUNNING);
 }
 
-static void test_fallbacks_are_the_tables(void **state _unused_)
+static void test_defaults_are_those_of_the_table(void **state _unused_)
 {
     assert_int_equal(rpc_int(parse_one(CALL("daemon.events", "{}")), "limit", -1), 50);
     assert_int_equal(rpc_int(parse_one(CALL("daemon.events", "{\"limit\":7}")), "limit", -1), 7);
@@ -228,7 +228,7 @@ static void test_params_may_be_left_out(void **state _unused_)
     }
 }
 
-static void test_id_is_given_back_as_it_came(void **state _unused_)
+static void test_id_is_returned_unchanged(void **state _unused_)
 {
     static const char *const ids[] = {
         "0",        "-7",   "1.10", "1e2", "9223372036854775807", "\"a\"", "\"\\u00e9/\\/\"",
@@ -262,7 +262,7 @@ static void test_longest_id(void **state _unused_)
     }
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected requests ---- */
 
 struct refusal {
     const char *line;
@@ -285,7 +285,7 @@ static void expect_refusals(const struct refusal *refusals, size_t count)
     }
 }
 
-static void test_refused_lines(void **state _unused_)
+static void test_rejected_lines(void **state _unused_)
 {
     static const struct refusal refusals[] = {
         {"{", RPC_PARSE_ERROR, "null", "not valid JSON: column 1"},
@@ -329,7 +329,7 @@ static void test_refused_lines(void **state _unused_)
     expect_refusals(refusals, ARRAY_SIZE(refusals));
 }
 
-static void test_refused_parameters(void **state _unused_)
+static void test_rejected_parameters(void **state _unused_)
 {
 #define REFUSED(method, params, says)                                                              \
     {                                                                                              \
@@ -611,7 +611,7 @@ static void test_requests_are_read_back(void **state _unused_)
     assert_int_equal(parse_one(text_string(&line))->method, RPC_DAEMON_STATUS);
 }
 
-static void test_what_is_no_reply(void **state _unused_)
+static void test_invalid_replies(void **state _unused_)
 {
     static const char *const lines[] = {
         "",
@@ -647,13 +647,13 @@ int main(void)
         TEST(test_documentation_has_every_parameter),
         TEST(test_request_with_values),
         TEST(test_request_with_records),
-        TEST(test_request_with_words_and_lists),
-        TEST(test_fallbacks_are_the_tables),
+        TEST(test_request_with_enumerations_and_lists),
+        TEST(test_defaults_are_those_of_the_table),
         TEST(test_params_may_be_left_out),
-        TEST(test_id_is_given_back_as_it_came),
+        TEST(test_id_is_returned_unchanged),
         TEST(test_longest_id),
-        TEST(test_refused_lines),
-        TEST(test_refused_parameters),
+        TEST(test_rejected_lines),
+        TEST(test_rejected_parameters),
         TEST(test_longest_texts),
         TEST(test_messages_stay_short_and_plain),
         TEST(test_depth_and_number_of_values),
@@ -663,7 +663,7 @@ int main(void)
         TEST(test_params_of_events_are_not_checked),
         TEST(test_results_of_every_kind),
         TEST(test_requests_are_read_back),
-        TEST(test_what_is_no_reply),
+        TEST(test_invalid_replies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

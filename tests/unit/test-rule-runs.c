@@ -1,4 +1,4 @@
-/* Runs by rule: whose they are, what they are called, what is known of them, when they are over. */
+/* Runs of rules: their owner, name and figures, and when they end. */
 #include "unit.h"
 
 #include <errno.h>
@@ -123,7 +123,7 @@ static void test_first_process_names_the_command(void **state _unused_)
     assert_int_equal(registry_run_count(registry), 1);
 }
 
-static void test_users_are_kept_apart(void **state _unused_)
+static void test_users_have_separate_runs(void **state _unused_)
 {
     struct rule_find found;
 
@@ -138,7 +138,7 @@ static void test_users_are_kept_apart(void **state _unused_)
 }
 
 /* A registered run keeps its name; a run of another user does not matter. */
-static void test_a_name_that_is_taken(void **state _unused_)
+static void test_name_in_use_gets_a_number(void **state _unused_)
 {
     struct rule_find found;
     struct run *registered = add_registered("registered", "batch-7", 1000);
@@ -153,7 +153,7 @@ static void test_a_name_that_is_taken(void **state _unused_)
     assert_int_equal(registry_run_count(registry), 3);
 }
 
-static void test_foster_parents_are_in_none(void **state _unused_)
+static void test_foster_parents_belong_to_no_run(void **state _unused_)
 {
     struct rule_find found;
 
@@ -164,7 +164,7 @@ static void test_foster_parents_are_in_none(void **state _unused_)
     assert_int_equal(registry_run_count(registry), 1);
 }
 
-static void test_who_is_too_young_comes_later(void **state _unused_)
+static void test_young_process_is_matched_later(void **state _unused_)
 {
     struct rule_find found;
 
@@ -183,7 +183,7 @@ static void end_it(void *context, struct run *run)
     registry_end_run(registry, run);
 }
 
-static void test_they_end_a_while_after_their_last_process(void **state _unused_)
+static void test_run_ends_some_time_after_its_last_process(void **state _unused_)
 {
     const uint64_t linger_ns = 30 * NS_PER_SEC;
     struct rule_find found;
@@ -198,7 +198,7 @@ static void test_they_end_a_while_after_their_last_process(void **state _unused_
     rule_runs_end(&runs, 1000, end_it, &ended);
     rule_runs_end(&runs, 1000 + linger_ns - 1, end_it, &ended);
     assert_int_equal(ended, 0);
-    empty->living = 1; /* another one came */
+    empty->living = 1; /* another process joined */
     rule_runs_end(&runs, 1000 + linger_ns, end_it, &ended);
     empty->living = 0;
     rule_runs_end(&runs, 2000 + linger_ns, end_it, &ended);
@@ -212,12 +212,9 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_first_process_names_the_command),
-        T(test_users_are_kept_apart),
-        T(test_a_name_that_is_taken),
-        T(test_foster_parents_are_in_none),
-        T(test_who_is_too_young_comes_later),
-        T(test_they_end_a_while_after_their_last_process),
+        T(test_first_process_names_the_command), T(test_users_have_separate_runs),
+        T(test_name_in_use_gets_a_number),       T(test_foster_parents_belong_to_no_run),
+        T(test_young_process_is_matched_later),  T(test_run_ends_some_time_after_its_last_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The writer thread with a store that is too slow: what is dropped is counted, and what was noticed
- * is kept all the same. */
+/* The writer thread with a store that is too slow: dropped data is counted, and anomalies are kept.
+ */
 #include "store-writer-world.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static void test_loss_at_the_end_is_stored(void **state _unused_)
     assert_true(last->not_stored.seconds == 1);
 }
 
-/* A box that got full before its time has events and no snapshot. */
+/* A box that was full before its tick has events and no snapshot. */
 static void test_events_alone_are_lost_as_events(void **state _unused_)
 {
     struct store_writer *writer = start();
@@ -78,7 +78,8 @@ static struct tick_box *make_beside(int64_t id, size_t events)
     return box;
 }
 
-/* Another stores the snapshots: none is stored or lost here. What is lost is stored for the run. */
+/* Another process stores the snapshots: none is stored or lost here. Losses are stored for the run.
+ */
 static void test_events_beside_another_writer(void **state _unused_)
 {
     struct store_writer *writer = start();
@@ -101,7 +102,7 @@ static void test_events_beside_another_writer(void **state _unused_)
                    "writing again; 5 events (1.00 s) were not stored");
 }
 
-/* ---- what was noticed ---- */
+/* ---- anomalies ---- */
 
 /* The report of an episode that began at `began`, with the texts of that tick. */
 static struct tick_box *make_notice(int64_t id, double began, bool is_opening, bool is_cleared)
@@ -125,8 +126,8 @@ static struct tick_box *make_notice(int64_t id, double began, bool is_opening, b
     return box;
 }
 
-/* It goes with the next tick that is written, as it stands then, before what that one brings. */
-static void test_what_was_noticed_is_not_lost(void **state _unused_)
+/* They are written with the next tick, in their latest state, before the anomalies of that tick. */
+static void test_anomalies_are_not_lost(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -156,7 +157,7 @@ static void test_what_was_noticed_is_not_lost(void **state _unused_)
     assert_int_equal(find_tick(106)->anomalies, 0);
 }
 
-static void test_what_was_noticed_at_the_end(void **state _unused_)
+static void test_anomalies_at_the_end(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -170,8 +171,8 @@ static void test_what_was_noticed_at_the_end(void **state _unused_)
     assert_true(last->first.is_opening);
 }
 
-/* A tick that is tried in vain gives back what it took along. */
-static void test_what_was_noticed_is_tried_again(void **state _unused_)
+/* A tick whose write fails gives back the anomalies that it took along. */
+static void test_anomalies_are_retried(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -188,8 +189,8 @@ static void test_what_was_noticed_is_tried_again(void **state _unused_)
     assert_true(entry->first.is_opening);
 }
 
-/* A disk that stays full does not fill memory: what is too much is counted. */
-static void test_too_much_was_noticed(void **state _unused_)
+/* A disk that stays full does not fill memory: excess anomalies are counted as lost. */
+static void test_number_of_kept_anomalies_is_limited(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -213,7 +214,7 @@ static void test_too_much_was_noticed(void **state _unused_)
     assert_int_equal(tick->events.lost, 3 * (300 - 256));
 }
 
-static void test_what_was_noticed_without_a_store(void **state _unused_)
+static void test_anomalies_without_a_store(void **state _unused_)
 {
     make_fail(CALL_OPEN, -EBADMSG, UINT_MAX);
     struct store_writer *writer = start();
@@ -232,11 +233,11 @@ int main(void)
         cmocka_unit_test_setup(test_loss_at_the_end_is_stored, fake_store_reset),
         cmocka_unit_test_setup(test_events_alone_are_lost_as_events, fake_store_reset),
         cmocka_unit_test_setup(test_events_beside_another_writer, fake_store_reset),
-        cmocka_unit_test_setup(test_what_was_noticed_is_not_lost, fake_store_reset),
-        cmocka_unit_test_setup(test_what_was_noticed_at_the_end, fake_store_reset),
-        cmocka_unit_test_setup(test_what_was_noticed_is_tried_again, fake_store_reset),
-        cmocka_unit_test_setup(test_too_much_was_noticed, fake_store_reset),
-        cmocka_unit_test_setup(test_what_was_noticed_without_a_store, fake_store_reset),
+        cmocka_unit_test_setup(test_anomalies_are_not_lost, fake_store_reset),
+        cmocka_unit_test_setup(test_anomalies_at_the_end, fake_store_reset),
+        cmocka_unit_test_setup(test_anomalies_are_retried, fake_store_reset),
+        cmocka_unit_test_setup(test_number_of_kept_anomalies_is_limited, fake_store_reset),
+        cmocka_unit_test_setup(test_anomalies_without_a_store, fake_store_reset),
     };
     return cmocka_run_group_tests(tests, NULL, fake_store_reset);
 }

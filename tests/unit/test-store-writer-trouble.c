@@ -1,5 +1,5 @@
-/* The writer thread with a store that fails: on a disk that is full or hangs, busy with another
- * writer, damaged. */
+/* The writer thread with a store that fails: a full or hanging disk, a lock of another writer,
+ * damage. */
 #include "store-writer-world.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static void test_full_disk_resumes_by_itself(void **state _unused_)
                    "writing again; 3 snapshots (3.00 s) were not stored");
 }
 
-static void test_room_that_was_made_is_used(void **state _unused_)
+static void test_freed_space_is_used(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -43,8 +43,8 @@ static void test_room_that_was_made_is_used(void **state _unused_)
     ASSERT_NO_NOTICE();
 }
 
-/* A disk that is nearly full is not cleaned up with every tick, but once in a while. */
-static void test_room_is_made_once_in_a_while(void **state _unused_)
+/* On a disk that is nearly full, cleaning up runs at intervals, not with every tick. */
+static void test_space_is_freed_at_intervals(void **state _unused_)
 {
     static const struct {
         uint64_t retry_ns;
@@ -67,7 +67,7 @@ static void test_room_is_made_once_in_a_while(void **state _unused_)
     }
 }
 
-static void test_full_twice_is_said_twice(void **state _unused_)
+static void test_full_twice_is_logged_twice(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -114,7 +114,7 @@ static void test_jobs_wait_for_room(void **state _unused_)
 
 /* ---- busy ---- */
 
-static void test_busy_is_tried_again(void **state _unused_)
+static void test_busy_is_retried(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -142,7 +142,7 @@ static void test_busy_when_opened(void **state _unused_)
     }
 }
 
-/* Another writer is not waited for longer than the caller's patience, and nothing is abandoned. */
+/* The writer waits for another writer no longer than the caller allows, and abandons nothing. */
 static void test_busy_to_the_end(void **state _unused_)
 {
     struct store_writer *writer =
@@ -158,10 +158,10 @@ static void test_busy_to_the_end(void **state _unused_)
     ASSERT_NOTICES("not stored: cannot store");
 }
 
-/* ---- taken away ---- */
+/* ---- deleted ---- */
 
-/* A daemon makes another one, and what it was about to write is in that. */
-static void test_deleted_database_is_made_again(void **state _unused_)
+/* A daemon creates a new database and writes the pending data to it. */
+static void test_deleted_database_is_created_again(void **state _unused_)
 {
     struct store_writer *writer = start_staying();
 
@@ -201,7 +201,7 @@ static void test_foreign_file_is_given_up(void **state _unused_)
     begin_job(writer, "job");
     send_ticks(writer, 1, 2);
     AWAIT(fake.notices.count == 1);
-    send_ticks(writer, 3, 200); /* and nothing piles up */
+    send_ticks(writer, 3, 200); /* the queue does not grow */
     finish_job(writer);
     struct store_report report = stop(writer);
 
@@ -212,7 +212,7 @@ static void test_foreign_file_is_given_up(void **state _unused_)
     ASSERT_NOTICES("not stored: cannot open '/nowhere/monitor.db'");
 }
 
-static void test_damage_on_the_way_is_given_up(void **state _unused_)
+static void test_damage_while_writing_is_given_up(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -228,7 +228,7 @@ static void test_damage_on_the_way_is_given_up(void **state _unused_)
     ASSERT_NOTICES("no longer stored: cannot store");
 }
 
-static void test_tick_that_cannot_be_written_is_left_out(void **state _unused_)
+static void test_tick_that_cannot_be_written_is_skipped(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -260,7 +260,7 @@ static void renew_patterns(struct store_writer *writer, const char *name)
     memset(copied, 'x', sizeof(copied) - 1);
 }
 
-static void test_patterns_that_cannot_be_written_are_left_out(void **state _unused_)
+static void test_patterns_that_cannot_be_written_are_skipped(void **state _unused_)
 {
     struct store_report report;
 
@@ -281,7 +281,7 @@ static void test_patterns_that_cannot_be_written_are_left_out(void **state _unus
 }
 
 /* However long the disk hangs, and however many requests there are. */
-static void test_of_patterns_only_the_latest_wait(void **state _unused_)
+static void test_only_the_latest_patterns_are_queued(void **state _unused_)
 {
     struct store_report report;
 
@@ -299,7 +299,7 @@ static void test_of_patterns_only_the_latest_wait(void **state _unused_)
             assert_string_equal(fake.entries.items[i].text, "TYPE new");
 }
 
-static void test_job_that_cannot_be_written_ends_it(void **state _unused_)
+static void test_job_that_cannot_be_written_stops_the_writer(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -311,22 +311,22 @@ static void test_job_that_cannot_be_written_ends_it(void **state _unused_)
     ASSERT_NOTICES("cannot store; sampling continues", "not stored: cannot store");
 }
 
-/* An abandoned thread closes the store, frees its writer and ends. The leak check must not come
- * before that. Other threads cannot join it, so its end is seen in /proc. */
+/* An abandoned thread closes the store, frees its writer and ends. The leak check must not run
+ * before that. Other threads cannot join it, so the test waits until it is gone from /proc. */
 static void await_end_of_thread(void)
 {
     char path[64];
 
     AWAIT(count_calls(CALL_CLOSE) == 1);
     snprintf(path, sizeof(path), "/proc/self/task/%d", (int)fake.writer_tid);
-    while (access(path, F_OK) == 0) /* meson's timeout ends what never becomes so */
+    while (access(path, F_OK) == 0) /* meson's timeout ends the test if it never ends */
         nanosleep(&(struct timespec){.tv_nsec = MSEC}, NULL);
 }
 
 /* ---- slow ---- */
 
 /* A thread that uses CPU time makes progress: it may take longer than a disk that hangs. */
-static void test_slow_thread_is_waited_for(void **state _unused_)
+static void test_stop_waits_for_a_slow_thread(void **state _unused_)
 {
     const uint64_t stop_ns = 1200 * MSEC;
     struct store_writer *writer = start_with((struct store_pace){.stop_ns = stop_ns});
@@ -356,7 +356,7 @@ static void test_endless_thread_is_abandoned(void **state _unused_)
 
 /* ---- hanging ---- */
 
-static void test_hanging_disk_is_left_to_itself(void **state _unused_)
+static void test_thread_on_a_hanging_disk_is_abandoned(void **state _unused_)
 {
     struct store_writer *writer = start_with((struct store_pace){.stop_ns = 50 * MSEC});
 
@@ -370,7 +370,7 @@ static void test_hanging_disk_is_left_to_itself(void **state _unused_)
     assert_non_null(strstr(report.error, "/nowhere/monitor.db"));
     ASSERT_NOTICES("not stored to the end: the disk of /nowhere/monitor.db does not answer");
 
-    /* It comes back after all: the thread ends what it was at, says nothing, and cleans up. */
+    /* The disk returns: the thread completes its call, logs nothing, and cleans up. */
     SET(is_blocked, false);
     await_end_of_thread();
     assert_int_equal(last_id(), 1);
@@ -384,25 +384,25 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_full_disk_resumes_by_itself, fake_store_reset),
-        cmocka_unit_test_setup(test_room_that_was_made_is_used, fake_store_reset),
-        cmocka_unit_test_setup(test_room_is_made_once_in_a_while, fake_store_reset),
-        cmocka_unit_test_setup(test_full_twice_is_said_twice, fake_store_reset),
+        cmocka_unit_test_setup(test_freed_space_is_used, fake_store_reset),
+        cmocka_unit_test_setup(test_space_is_freed_at_intervals, fake_store_reset),
+        cmocka_unit_test_setup(test_full_twice_is_logged_twice, fake_store_reset),
         cmocka_unit_test_setup(test_full_to_the_end, fake_store_reset),
         cmocka_unit_test_setup(test_jobs_wait_for_room, fake_store_reset),
-        cmocka_unit_test_setup(test_busy_is_tried_again, fake_store_reset),
+        cmocka_unit_test_setup(test_busy_is_retried, fake_store_reset),
         cmocka_unit_test_setup(test_busy_when_opened, fake_store_reset),
         cmocka_unit_test_setup(test_busy_to_the_end, fake_store_reset),
-        cmocka_unit_test_setup(test_deleted_database_is_made_again, fake_store_reset),
+        cmocka_unit_test_setup(test_deleted_database_is_created_again, fake_store_reset),
         cmocka_unit_test_setup(test_new_database_that_cannot_be_written, fake_store_reset),
         cmocka_unit_test_setup(test_foreign_file_is_given_up, fake_store_reset),
-        cmocka_unit_test_setup(test_damage_on_the_way_is_given_up, fake_store_reset),
-        cmocka_unit_test_setup(test_tick_that_cannot_be_written_is_left_out, fake_store_reset),
-        cmocka_unit_test_setup(test_patterns_that_cannot_be_written_are_left_out, fake_store_reset),
-        cmocka_unit_test_setup(test_of_patterns_only_the_latest_wait, fake_store_reset),
-        cmocka_unit_test_setup(test_job_that_cannot_be_written_ends_it, fake_store_reset),
-        cmocka_unit_test_setup(test_slow_thread_is_waited_for, fake_store_reset),
+        cmocka_unit_test_setup(test_damage_while_writing_is_given_up, fake_store_reset),
+        cmocka_unit_test_setup(test_tick_that_cannot_be_written_is_skipped, fake_store_reset),
+        cmocka_unit_test_setup(test_patterns_that_cannot_be_written_are_skipped, fake_store_reset),
+        cmocka_unit_test_setup(test_only_the_latest_patterns_are_queued, fake_store_reset),
+        cmocka_unit_test_setup(test_job_that_cannot_be_written_stops_the_writer, fake_store_reset),
+        cmocka_unit_test_setup(test_stop_waits_for_a_slow_thread, fake_store_reset),
         cmocka_unit_test_setup(test_endless_thread_is_abandoned, fake_store_reset),
-        cmocka_unit_test_setup(test_hanging_disk_is_left_to_itself, fake_store_reset),
+        cmocka_unit_test_setup(test_thread_on_a_hanging_disk_is_abandoned, fake_store_reset),
     };
     return cmocka_run_group_tests(tests, NULL, fake_store_reset);
 }

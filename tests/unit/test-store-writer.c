@@ -1,5 +1,5 @@
-/* The writer thread while all is well: what it writes in which order, what it says of itself, who
- * waits for whom, and when it cleans up. */
+/* The writer thread without errors: the order of writes, its status, waiting, and when it cleans
+ * up. */
 #include "store-writer-world.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- all is well ---- */
+/* ---- writing ---- */
 
 static void test_order(void **state _unused_)
 {
@@ -58,7 +58,7 @@ static void test_renamed(void **state _unused_)
     ASSERT_NOTICES("a run of 'job' is still active: this one is called 'job-2'");
 }
 
-static void test_log_trouble_is_said_once(void **state _unused_)
+static void test_log_errors_are_logged_once(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -89,7 +89,7 @@ static void test_held(void **state _unused_)
     assert_int_equal(stop(writer).stored, 2);
 }
 
-static void test_hold_waits_for_what_is_written(void **state _unused_)
+static void test_hold_waits_for_the_current_write(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -116,7 +116,7 @@ static void configure(struct store_writer *writer, const char *word, double even
     memset(text, 'x', sizeof(text) - 1);
 }
 
-static void test_settings_come_in_their_turn(void **state _unused_)
+static void test_settings_apply_in_order(void **state _unused_)
 {
     static const enum call expected[] = {CALL_OPEN, CALL_TICK,      CALL_CONFIGURE, CALL_CONFIGURE,
                                          CALL_TICK, CALL_CONFIGURE, CALL_TICK,      CALL_CLOSE};
@@ -153,7 +153,7 @@ static void test_settings_of_a_store_that_was_given_up(void **state _unused_)
     assert_int_equal(count_calls(CALL_CONFIGURE), 0);
 }
 
-/* ---- asked in between ---- */
+/* ---- status ---- */
 
 static void *ask_often(void *argument)
 {
@@ -162,7 +162,7 @@ static void *ask_often(void *argument)
     return NULL;
 }
 
-static void test_asked_by_another_thread(void **state _unused_)
+static void test_status_from_another_thread(void **state _unused_)
 {
     struct store_writer *writer = start();
     pthread_t thread;
@@ -175,13 +175,13 @@ static void test_asked_by_another_thread(void **state _unused_)
     assert_int_equal(stop(writer).stored, 50);
 }
 
-static void test_asked_while_there_is_trouble(void **state _unused_)
+static void test_status_during_an_error(void **state _unused_)
 {
     struct store_writer *writer = start();
 
     begin_job(writer, "job");
     send_ticks(writer, 1, 1);
-    assert_true(store_writer_wait(writer, PATIENCE_NS)); /* it takes no room in the queue */
+    assert_true(store_writer_wait(writer, PATIENCE_NS)); /* it needs no room in the queue */
     make_fail(CALL_TICK, -ENOSPC, UINT_MAX);
     send_ticks(writer, 2, STORE_QUEUE_MAX + 4);
     AWAIT(fake.notices.count == 1);
@@ -192,14 +192,14 @@ static void test_asked_while_there_is_trouble(void **state _unused_)
     assert_string_equal(report.error, "cannot store");
     make_fail(0, 0, 0);
     AWAIT(fake.notices.count == 2);
-    /* it is over; what is lost stays lost */
+    /* the error is over; the loss remains */
     assert_string_equal(ask(writer).error, "");
     assert_int_equal(ask(writer).dropped, 3);
     assert_int_equal(ask(writer).stored, 1 + STORE_QUEUE_MAX);
     assert_string_equal(stop(writer).error, "the disk was full");
 }
 
-static void test_asked_while_all_is_well(void **state _unused_)
+static void test_status_without_errors(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -211,9 +211,9 @@ static void test_asked_while_all_is_well(void **state _unused_)
     stop(writer);
 }
 
-/* ---- how much waits ---- */
+/* ---- load ---- */
 
-static void tell_sheets_until(struct store_writer *writer, enum store_load load)
+static void report_sheets_until(struct store_writer *writer, enum store_load load)
 {
     struct sheet sheet;
 
@@ -235,11 +235,11 @@ static void test_load_is_reported(void **state _unused_)
     SET(is_blocked, true);
     send_ticks(writer, 1, 1);
     AWAIT(fake.is_waiting);
-    send_ticks(writer, 2, STORE_QUEUE_MAX); /* which have a limit of their own */
+    send_ticks(writer, 2, STORE_QUEUE_MAX); /* ticks have their own limit */
     assert_int_equal(store_writer_load(writer), STORE_LOAD_LIGHT);
-    tell_sheets_until(writer, STORE_LOAD_HEAVY);
-    tell_sheets_until(writer, STORE_LOAD_FULL);
-    finish_job(writer); /* it is not for the writer to refuse anything */
+    report_sheets_until(writer, STORE_LOAD_HEAVY);
+    report_sheets_until(writer, STORE_LOAD_FULL);
+    finish_job(writer); /* the writer itself rejects nothing */
     SET(is_blocked, false);
     assert_true(store_writer_wait(writer, PATIENCE_NS));
     assert_int_equal(store_writer_load(writer), STORE_LOAD_LIGHT);
@@ -247,9 +247,9 @@ static void test_load_is_reported(void **state _unused_)
     stop(writer);
 }
 
-/* ---- waited for ---- */
+/* ---- waiting ---- */
 
-static void test_waited_for_until_all_is_written(void **state _unused_)
+static void test_wait_until_all_is_written(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -262,7 +262,7 @@ static void test_waited_for_until_all_is_written(void **state _unused_)
     stop(writer);
 }
 
-static void test_not_waited_for_for_ever(void **state _unused_)
+static void test_wait_is_limited(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -273,7 +273,7 @@ static void test_not_waited_for_for_ever(void **state _unused_)
     SET(is_blocked, false);
     stop(writer);
 
-    /* one that was given up is not waited for at all */
+    /* a writer that was given up is not waited for */
     fake_store_reset(NULL);
     make_fail(CALL_OPEN, -EBADMSG, UINT_MAX);
     writer = start();
@@ -283,7 +283,7 @@ static void test_not_waited_for_for_ever(void **state _unused_)
 
 /* ---- retention ---- */
 
-static void test_retains_at_start_and_then_now_and_again(void **state _unused_)
+static void test_retention_runs_at_start_and_at_intervals(void **state _unused_)
 {
     SET(was_retained_lately, false);
     struct store_writer *writer = start_with((struct store_pace){.retain_every_ns = 5 * MSEC});
@@ -300,7 +300,7 @@ static void test_retains_at_start_and_then_now_and_again(void **state _unused_)
     assert_int_equal(fake.retained, 1);
 }
 
-static void test_does_not_retain_what_others_did(void **state _unused_)
+static void test_retention_of_another_writer_counts(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -340,19 +340,19 @@ int main(void)
         cmocka_unit_test_setup(test_order, fake_store_reset),
         cmocka_unit_test_setup(test_thread, fake_store_reset),
         cmocka_unit_test_setup(test_renamed, fake_store_reset),
-        cmocka_unit_test_setup(test_log_trouble_is_said_once, fake_store_reset),
+        cmocka_unit_test_setup(test_log_errors_are_logged_once, fake_store_reset),
         cmocka_unit_test_setup(test_held, fake_store_reset),
-        cmocka_unit_test_setup(test_hold_waits_for_what_is_written, fake_store_reset),
-        cmocka_unit_test_setup(test_settings_come_in_their_turn, fake_store_reset),
+        cmocka_unit_test_setup(test_hold_waits_for_the_current_write, fake_store_reset),
+        cmocka_unit_test_setup(test_settings_apply_in_order, fake_store_reset),
         cmocka_unit_test_setup(test_settings_of_a_store_that_was_given_up, fake_store_reset),
-        cmocka_unit_test_setup(test_asked_by_another_thread, fake_store_reset),
-        cmocka_unit_test_setup(test_asked_while_there_is_trouble, fake_store_reset),
-        cmocka_unit_test_setup(test_asked_while_all_is_well, fake_store_reset),
+        cmocka_unit_test_setup(test_status_from_another_thread, fake_store_reset),
+        cmocka_unit_test_setup(test_status_during_an_error, fake_store_reset),
+        cmocka_unit_test_setup(test_status_without_errors, fake_store_reset),
         cmocka_unit_test_setup(test_load_is_reported, fake_store_reset),
-        cmocka_unit_test_setup(test_waited_for_until_all_is_written, fake_store_reset),
-        cmocka_unit_test_setup(test_not_waited_for_for_ever, fake_store_reset),
-        cmocka_unit_test_setup(test_retains_at_start_and_then_now_and_again, fake_store_reset),
-        cmocka_unit_test_setup(test_does_not_retain_what_others_did, fake_store_reset),
+        cmocka_unit_test_setup(test_wait_until_all_is_written, fake_store_reset),
+        cmocka_unit_test_setup(test_wait_is_limited, fake_store_reset),
+        cmocka_unit_test_setup(test_retention_runs_at_start_and_at_intervals, fake_store_reset),
+        cmocka_unit_test_setup(test_retention_of_another_writer_counts, fake_store_reset),
         cmocka_unit_test_setup(test_ticks_go_before_retention, fake_store_reset),
         cmocka_unit_test_setup(test_stopping_goes_before_retention, fake_store_reset),
     };

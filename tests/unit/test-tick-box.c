@@ -52,7 +52,7 @@ static void test_events_belong_to_their_runs(void **state _unused_)
     tick_box_free(box);
 }
 
-static void test_kill_stands_for_its_signal(void **state _unused_)
+static void test_kill_replaces_its_signal(void **state _unused_)
 {
     struct tick_box *box = tick_box_new();
     char sender[] = "kill -TERM 10";
@@ -105,7 +105,7 @@ static void test_signal_that_has_killed_already(void **state _unused_)
     tick_box_free(box);
 }
 
-/* It was heard of later than the end that came after it. */
+/* The signal was received after the exit that it caused. */
 static void test_signal_before_an_exit(void **state _unused_)
 {
     struct tick_box *box = tick_box_new();
@@ -191,9 +191,9 @@ static void test_loss_becomes_gaps(void **state _unused_)
     tick_box_free(next);
 }
 
-/* A daemon stores the samples: of its own, a `sonde run` stores events and what is missing of them.
- */
-static void test_only_lives_are_kept(void **state _unused_)
+/* A daemon stores the samples: `sonde run` itself stores only events and how many of them are
+ * missing. */
+static void test_only_lifecycle_events_are_kept(void **state _unused_)
 {
     const struct gap missed = {.kind = GAP_MISSED_TICKS, .timestamp = 90, .seconds = 3};
     const struct gap overflow = {.kind = GAP_EVENTS, .timestamp = 95, .lost = INT_UNKNOWN};
@@ -214,7 +214,7 @@ static void test_only_lives_are_kept(void **state _unused_)
     assert_int_equal(box->tick.anomalies.count, 0);
     assert_null(tick_stored_snapshot(&box->tick));
 
-    tick_loss_add(&loss, box); /* without events, nothing is lost with it */
+    tick_loss_add(&loss, box); /* without events, nothing is lost */
     assert_false(loss.has_time);
     tick_box_add_spawn(box, first, 1, 1, 1);
     tick_loss_add(&loss, box);
@@ -393,14 +393,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events_belong_to_their_runs),
-        cmocka_unit_test(test_kill_stands_for_its_signal),
+        cmocka_unit_test(test_kill_replaces_its_signal),
         cmocka_unit_test(test_signal_that_has_killed_already),
         cmocka_unit_test(test_signal_before_an_exit),
         cmocka_unit_test(test_kill_without_a_sender),
         cmocka_unit_test(test_end_is_found),
         cmocka_unit_test(test_box_gets_full),
         cmocka_unit_test(test_loss_becomes_gaps),
-        cmocka_unit_test(test_only_lives_are_kept),
+        cmocka_unit_test(test_only_lifecycle_events_are_kept),
         cmocka_unit_test(test_processes_are_named),
         cmocka_unit_test(test_processes_are_named_without_a_snapshot),
         cmocka_unit_test(test_expected_exec_is_named),
