@@ -1,5 +1,5 @@
-/* The JSONL log: of three files with any bytes in them exactly the whole lines are read, each is
- * decoded as a snapshot or refused, and what is appended then is never glued to anything. */
+/* The JSONL log: of three files with any content exactly the complete lines are read, each is
+ * decoded as a snapshot or rejected, and appended data is never joined to an incomplete line. */
 #include "fuzz.h"
 
 #include <assert.h>

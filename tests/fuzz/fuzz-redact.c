@@ -1,5 +1,5 @@
-/* Secrets in command lines: valid text stays valid, what is said to be unchanged allocates nothing,
- * and a second time changes nothing. */
+/* Secrets in command lines: valid text stays valid, unchanged text allocates nothing, and a second
+ * pass changes nothing. */
 #include "fuzz.h"
 
 #include <assert.h>
@@ -26,7 +26,7 @@ static void check(const char *text, const struct text_list *words)
     assert(redact_text(once.bytes, words, &twice) == 0);
 }
 
-/* The first line holds one more word. */
+/* The first line is an additional name of a secret. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     _cleanup_free_ char *text = strndup((const char *)bytes, length);

@@ -1,5 +1,5 @@
-/* ResourceSummary from JSON: what is read can be written and read again, and is then the same; what
- * is refused is refused with words. */
+/* ResourceSummary from JSON: what decodes can be written and read again, and is then the same; a
+ * rejection has a message. */
 #include "fuzz.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
-/* The wire, both ways: a stream gives the same lines however it is split; each becomes requests or
- * errors that can be answered, and what is answered is a reply. Any line may also come as a reply.
- */
+/* The protocol in both directions: a stream gives the same lines however it is split; each becomes
+ * requests or errors that can be answered, and each answer is a valid reply. Any line may also
+ * arrive as a reply. */
 #include "fuzz.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "rpc/codec.h"
 
-/* Small, so that lines that are too long are met. */
+/* Small, so that lines that are too long occur. */
 #define LINE_MAX_BYTES 512
 
 static void check_text(const char *text)

@@ -1,5 +1,5 @@
-/* What a process says of itself, against rules of each kind: its command line, directory, cgroup
- * and one variable, a newline between them. */
+/* The data of a process, against rules of each kind: its command line, directory, cgroup and one
+ * variable, separated by newlines. */
 #include "fuzz.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* What strace prints, or whatever calls itself strace. */
+/* The output of strace, or of a program named strace. */
 #include "fuzz.h"
 
 #include <assert.h>

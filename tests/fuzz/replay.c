@@ -1,6 +1,6 @@
-/* Runs a fuzz target over every file in the directories given, without libFuzzer: the corpus as a
- * normal test, which says in TAP how many there were. Each input gets a buffer of its exact size,
- * so that the address sanitizer sees reads past it. */
+/* Runs a fuzz target over every file in the given directories, without libFuzzer: the corpus as a
+ * normal test, which prints its number in TAP. Each input gets a buffer of its exact size, so that
+ * the address sanitizer detects reads past it. */
 #include "fuzz.h"
 
 #include <dirent.h>
