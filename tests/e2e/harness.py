@@ -40,7 +40,7 @@ SONDE = os.path.abspath(sys.argv[1] if IS_GIVEN else os.environ.get("SONDE", "bu
 HELPERS = os.path.abspath(os.environ.get("HELPERS", "build/tests/e2e"))
 
 # `sonde run` loads neither the kernel collector nor a GPU driver earlier (KERNEL_AFTER_MS and
-# GPUS_AFTER_MS in src/engine/job-run.c). The loop counts whole milliseconds of a coarse clock, so it
+# GPUS_AFTER_MS in src/run/job-run.c). The loop counts whole milliseconds of a coarse clock, so it
 # may start up to 2 ms early.
 LOAD_DELAY_SECONDS = 0.1 - 0.002
 

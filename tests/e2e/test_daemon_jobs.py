@@ -22,7 +22,7 @@ FIGURES = {"peak_rss_mb": "peak_rss_mb", "peak_total_mb": "peak_total_mb",
            "wall_seconds": "wall_seconds", "process_spawn_count": "processes",
            "num_samples": "num_samples", "gap_seconds": "gap_seconds"}
 # `sonde run` keeps a run itself if the daemon does not answer within a second (ANSWER_NS in
-# src/engine/run-custody.c). No option or variable changes that, because only tests would use it.
+# src/run/run-storage.c). No option or variable changes that, because only tests would use it.
 # Instead the daemon has priority where a test needs the daemon to keep the run.
 FIRST = ("nice", "-n", "-19")
 NAMES = ("run_id", "job_id", "job_type", "outcome", "exit_code", "signal_num", "cause")

@@ -161,7 +161,7 @@ class Signals(Kernel):
     def test_killed_before_the_job_was_known(self):
         """Between the fork of a command and the report to the daemon that it is a job. A daemon that
         does not answer within a second is not used, and no option changes that (ANSWER_NS in
-        src/engine/run-custody.c): on a busy machine it has priority."""
+        src/run/run-storage.c): on a busy machine it has priority."""
         self.daemon(prefix=("nice", "-n", "-19"))
         for options in ((), ("--exact",)):
             result = self.run_sonde("run", *options, "--", "sh", "-c",

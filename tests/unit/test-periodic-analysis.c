@@ -142,7 +142,7 @@ static void test_continues_after_a_failure(void **state)
     plant();
     AWAIT(counts().done >= 2);
     assert_null(counts().last_error);
-    /* The asker had no writer then: nothing is stored, without an error. */
+    /* The query thread had no writer then: nothing is stored, without an error. */
     assert_int_equal(read_patterns(*state, &arena).count, 0);
     arena_done(&arena);
 }

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "engine/command-book.h"
-#include "engine/tick-loss.h"
+#include "engine/command-cache.h"
+#include "model/job.h"
 #include "model/record-copy.h"
+#include "writer/tick-loss.h"
 #include "unit.h"
 #include "writer/tick-loss.h"
 
