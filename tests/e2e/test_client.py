@@ -218,7 +218,7 @@ class Reading(ClientTestCase):
         state = os.path.join(self.open_directory(), "state")
         environment = dict(self.environment, SONDE_STATE_DIR=state, SONDE_SOCKET=path)
         result = self.ask("jobs", status=1, prefix=harness.unprivileged(), env=environment)
-        self.assertIn("does not let this user in; daemon.access", result.stderr)
+        self.assertIn("does not admit this user; see daemon.access", result.stderr)
         self.assertIn("no data yet in", result.stderr)
         self.assertIn("daemon.access",
                       self.ask("status", status=1, prefix=harness.unprivileged(),

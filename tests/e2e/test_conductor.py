@@ -79,7 +79,7 @@ class BesideDaemon(ConductorTestCase):
                          ("failure", 3, "step 2 failed with status 3", "nightly"))
         self.assertEqual(self.sheets(), [(1, None, "success"), (2, None, "failure")])
         self.assertEqual(self.step_events(job["run_id"])[-1], (2, "Sheet 2 failed", 3))
-        self.assertIn("nightly: failure (sheet 2 failed with status 3): wall ", result.stderr)
+        self.assertIn("nightly: failure (step 2 failed with status 3): wall ", result.stderr)
         report = self.report("nightly")
         self.assertEqual([(sheet["sheet_num"], sheet["outcome"]) for sheet in report["sheets"]],
                          [(1, "success"), (2, "failure")])

@@ -253,7 +253,7 @@ static void test_daemon_disconnects(void **state)
     struct rpc_reply reply;
 
     assert_int_equal(client_call(client, "daemon.status", NULL, &place->arena, &reply), -EPIPE);
-    assert_non_null(strstr(client_strerror(client), "has gone away"));
+    assert_non_null(strstr(client_strerror(client), "closed the connection"));
     /* The next attempt does not raise SIGPIPE either. */
     assert_int_equal(client_call(client, "daemon.status", NULL, &place->arena, &reply), -EPIPE);
     fake_daemon_stop(daemon);
@@ -439,7 +439,7 @@ static void test_socket_of_another_user_is_not_trusted(void **state)
     assert_int_equal(chmod(place->dir, 01777), 0);
     int fd = make_unprivileged_socket(place);
     assert_int_equal(try_open(place, &error), -EPERM);
-    assert_non_null(strstr(error.text, "belongs to uid 65534"));
+    assert_non_null(strstr(error.text, "has uid 65534"));
     /* The user's own directory proves nothing where any user may create one. */
     assert_int_equal(chown(place->dir, UNPRIVILEGED, UNPRIVILEGED), 0);
     assert_int_equal(try_open(place, &error), -EPERM);
