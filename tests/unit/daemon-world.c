@@ -28,7 +28,7 @@ static void start_store(struct daemon_world *world)
                   .boot_id = "2b2ae0f4-39d3-4a35-b0f5-1c2b0a0e6f3e",
                   .collector = "procfs",
                   .interval_seconds = 5,
-                  .stays = true},
+                  .is_long_lived = true},
     };
 
     daemon->host = options.store.host;

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ enum reaction { ANSWERS, KEEPS_SILENT, FAILS, HANGS_UP };
 
 /* The daemon's threads write what was received, the test reads it after they have ended. */
 struct place {
-    char path[128];
+    char path[64];
     const char *paths[2];
     struct fake_daemon *daemon;
     struct run_link *link;
@@ -278,7 +278,7 @@ static void test_daemon_hangs_up_at_finish(void **state)
 static void test_signal_is_reported(void **state)
 {
     struct place *place = *state;
-    struct process_event sent;
+    struct process_event sent = {.is_step = false}; /* not a field of the record */
 
     record_init(&process_event_record, &sent);
     sent.signal_num = 9;
@@ -303,7 +303,9 @@ static void test_leave(void **state)
     assert_int_equal(place->backend->get_fd(place->link), -1);
     assert_int_equal(place->backend->check(place->link), KEEPER_ABSENT);
     /* The answer to job.leave shows that it was received. */
+    struct pollfd answered = {.fd = fd, .events = POLLIN};
     char byte;
+    assert_int_equal(poll(&answered, 1, 20000), 1);
     assert_int_equal(recv(fd, &byte, 1, 0), 1);
     close(fd);
     stop_daemon(place);
