@@ -50,21 +50,21 @@ struct follow {
 
 /* ---- selecting ---- */
 
-static bool is_of_job(const char *job, const struct news *news)
+static bool is_of_job(const char *job, const struct event_line *news)
 {
-    const char *run_id = news_run_id(news);
+    const char *run_id = event_line_run_id(news);
 
     return (news->job_id && strcmp(news->job_id, job) == 0) || (run_id && strcmp(run_id, job) == 0);
 }
 
-bool follow_matches(const struct follow_options *options, const struct news *news)
+bool follow_matches(const struct follow_options *options, const struct event_line *news)
 {
     if (options->job && !is_of_job(options->job, news))
         return false;
-    if (options->filter.event_type &&
-        (news->kind != NEWS_PROCESS || news->process.event_type != options->filter.event_type))
+    if (options->filter.event_type && (news->kind != EVENT_LINE_PROCESS ||
+                                       news->process.event_type != options->filter.event_type))
         return false;
-    return !int_is_known(options->filter.pid) || news_pid(news) == options->filter.pid;
+    return !int_is_known(options->filter.pid) || event_line_pid(news) == options->filter.pid;
 }
 
 static bool was_shown(const struct follow *follow, const struct process_event *event)
@@ -93,18 +93,18 @@ static int print_line(struct text *line)
     return ferror(stdout) ? 0 : CONTINUE; /* the reader has ended, which is not a failure */
 }
 
-static int show(struct follow *follow, const struct news *news, const struct rpc_reply *raw)
+static int show(struct follow *follow, const struct event_line *news, const struct rpc_reply *raw)
 {
     _cleanup_text_ struct text line = {0};
 
     if (!follow->options->as_json) {
-        news_format(news, ns_to_sec(clock_real_ns()), &follow->style, &line);
+        event_line_format(news, ns_to_sec(clock_real_ns()), &follow->style, &line);
         output_adapt(&line);
     } else {
         if (raw)
             text_append(&line, raw->result, raw->result_length);
         else
-            news_encode_event(news, &line);
+            event_line_encode_event(news, &line);
         text_append_char(&line, '\n');
     }
     return print_line(&line);
@@ -114,9 +114,9 @@ static int show(struct follow *follow, const struct news *news, const struct rpc
 static int show_stored(struct follow *follow, const struct process_event *event)
 {
     _cleanup_(arena_done) struct arena arena = {0};
-    struct news news;
+    struct event_line news;
 
-    int r = news_of_event(event, &arena, &news);
+    int r = event_line_of_process(event, &arena, &news);
     if (r == 0 && (!follow_matches(follow->options, &news) || was_shown(follow, event)))
         return CONTINUE;
     if (r == 0)
@@ -193,9 +193,9 @@ static void filter_events(const struct follow *follow, double since, size_t limi
     size_t kept = 0;
 
     for (size_t i = 0; i < events->count; i++) {
-        struct news news;
+        struct event_line news;
         if (events->items[i].timestamp > since &&
-            news_of_event(&events->items[i], arena, &news) == 0 &&
+            event_line_of_process(&events->items[i], arena, &news) == 0 &&
             follow_matches(follow->options, &news))
             events->items[kept++] = events->items[i];
     }
@@ -290,17 +290,17 @@ static int await_daemon(struct follow *follow)
 
 static int handle_message(struct follow *follow, const struct rpc_reply *reply, struct arena *arena)
 {
-    struct news news;
+    struct event_line news;
 
-    int r = news_decode(reply->result, reply->result_length, arena, &news);
+    int r = event_line_decode(reply->result, reply->result_length, arena, &news);
     if (r == -ENOMEM) {
         log_error("events: %s", strerror(-r));
         return 1;
     }
     if (r < 0 || !follow_matches(follow->options, &news) ||
-        (news.kind == NEWS_PROCESS && was_shown(follow, &news.process)))
+        (news.kind == EVENT_LINE_PROCESS && was_shown(follow, &news.process)))
         return CONTINUE;
-    if (news.kind == NEWS_PROCESS)
+    if (news.kind == EVENT_LINE_PROCESS)
         follow->newest = fmax(follow->newest, news.process.timestamp);
     return show(follow, &news, reply);
 }

@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/open-reader.h"
-#include "report/news.h"
+#include "report/event-line.h"
 
 struct follow_options {
     const struct command *command;
@@ -18,4 +18,4 @@ struct follow_options {
 int follow_events(const struct follow_options *options);
 
 /* Whether the options select the event. With an event type, only process events match. */
-bool follow_matches(const struct follow_options *options, const struct news *news);
+bool follow_matches(const struct follow_options *options, const struct event_line *news);

@@ -180,8 +180,8 @@ static void learn_events(struct daemon_feed *own)
         return;
     const struct process_event *events = list.items;
     for (size_t i = 0; i < list.count; i++) {
-        struct news news;
-        if (news_of_event(&events[i], &arena, &news) == 0)
+        struct event_line news;
+        if (event_line_of_process(&events[i], &arena, &news) == 0)
             feed_tell_news(own->feed, &news);
     }
 }
@@ -252,12 +252,12 @@ static bool is_too_soon(const struct daemon_feed *own)
 
 static int handle_news(struct daemon_feed *own, const struct rpc_reply *reply, struct arena *arena)
 {
-    struct news news;
+    struct event_line news;
 
-    int r = news_decode(reply->result, reply->result_length, arena, &news);
+    int r = event_line_decode(reply->result, reply->result_length, arena, &news);
     if (r < 0)
         return r;
-    if (news.kind == NEWS_ANOMALY) {
+    if (news.kind == EVENT_LINE_ANOMALY) {
         if (real_is_known(news.anomaly.cleared_at))
             unbook(own, &news.anomaly);
         else
@@ -287,7 +287,7 @@ static void report_dropped(struct daemon_feed *own)
                             .seconds = REAL_UNKNOWN,
                             .lost = (int64_t)client_take_dropped(own->client),
                             .reason = "this client did not read the stream in time"};
-    const struct news news = news_of_gap(&gap);
+    const struct event_line news = event_line_of_gap(&gap);
 
     if (gap.lost)
         feed_tell_news(own->feed, &news);

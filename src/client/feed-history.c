@@ -310,11 +310,11 @@ static int read_frame(struct history *own, size_t position, struct frame *ret)
 
 /* ---- events ---- */
 
-struct news_list VEC(struct news);
+struct news_list VEC(struct event_line);
 
 static int compare_news(const void *a, const void *b)
 {
-    double left = news_time(a), right = news_time(b);
+    double left = event_line_time(a), right = event_line_time(b);
 
     return (left > right) - (left < right);
 }
@@ -332,9 +332,9 @@ static int gather_anomalies(const struct history *own, double after, double unti
     for (size_t i = 0; i < own->anomalies.count && r == 0; i++) {
         const struct anomaly *anomaly = &own->anomalies.items[i];
         if (is_within(anomaly->timestamp, after, until))
-            r = VEC_PUSH(list, news_of_anomaly(anomaly, false));
+            r = VEC_PUSH(list, event_line_of_anomaly(anomaly, false));
         if (r == 0 && is_within(anomaly->cleared_at, after, until))
-            r = VEC_PUSH(list, news_of_anomaly(anomaly, true));
+            r = VEC_PUSH(list, event_line_of_anomaly(anomaly, true));
     }
     return r;
 }
@@ -349,9 +349,9 @@ static int gather_jobs(struct history *own, double after, double until, struct a
     int r = store_read_jobs(own->store, &filter, arena, &jobs);
     for (size_t i = 0; r == 0 && i < jobs.count; i++) {
         if (is_within(jobs.items[i].started_at, after, until))
-            r = VEC_PUSH(list, news_of_job(&jobs.items[i], false));
+            r = VEC_PUSH(list, event_line_of_job(&jobs.items[i], false));
         if (r == 0 && is_within(jobs.items[i].ended_at, after, until))
-            r = VEC_PUSH(list, news_of_job(&jobs.items[i], true));
+            r = VEC_PUSH(list, event_line_of_job(&jobs.items[i], true));
     }
     return r;
 }
@@ -364,7 +364,7 @@ static int gather_gaps(struct history *own, double after, double until, struct a
     int r = store_read_gaps(own->store, NULL, after, until, arena, &gaps);
     for (size_t i = 0; r == 0 && i < gaps.count; i++)
         if (is_within(gaps.items[i].timestamp, after, until))
-            r = VEC_PUSH(list, news_of_gap(&gaps.items[i]));
+            r = VEC_PUSH(list, event_line_of_gap(&gaps.items[i]));
     return r;
 }
 
@@ -383,8 +383,8 @@ static int gather_events(struct history *own, double after, double until, struct
     /* Skips everything older than the oldest event shown. */
     *ret_from = events.count == NEWS_BEFORE ? events.items[0].timestamp : after;
     for (size_t i = 0; r == 0 && i < events.count; i++) {
-        struct news news;
-        r = news_of_event(&events.items[i], arena, &news);
+        struct event_line news;
+        r = event_line_of_process(&events.items[i], arena, &news);
         if (r == 0 && is_within(events.items[i].timestamp, after, until))
             r = VEC_PUSH(list, news);
     }

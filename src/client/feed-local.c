@@ -30,9 +30,9 @@ struct local_feed {
 static void tell_event(struct local_feed *own, const struct process_event *event)
 {
     _cleanup_(arena_done) struct arena arena = {0};
-    struct news news;
+    struct event_line news;
 
-    if (news_of_event(event, &arena, &news) == 0)
+    if (event_line_of_process(event, &arena, &news) == 0)
         feed_tell_news(own->feed, &news);
 }
 
@@ -41,13 +41,13 @@ static void tell_all(struct local_feed *own, const struct tick *tick)
     for (size_t i = 0; i < tick->events.count; i++)
         tell_event(own, &tick->events.items[i]);
     for (size_t i = 0; i < tick->gaps.count; i++) {
-        struct news news = news_of_gap(&tick->gaps.items[i]);
+        struct event_line news = event_line_of_gap(&tick->gaps.items[i]);
         feed_tell_news(own->feed, &news);
     }
     for (size_t i = 0; i < tick->anomalies.count; i++) {
         const struct anomaly *anomaly = &tick->anomalies.items[i];
         bool is_cleared = real_is_known(anomaly->cleared_at);
-        struct news news = news_of_anomaly(anomaly, is_cleared);
+        struct event_line news = event_line_of_anomaly(anomaly, is_cleared);
         if (is_cleared || anomaly->is_opening)
             feed_tell_news(own->feed, &news);
     }
@@ -97,7 +97,7 @@ static void on_run_over(void *context, struct run *run)
 static void on_job(void *context, const struct job *job, bool is_end)
 {
     struct local_feed *own = context;
-    struct news news = news_of_job(job, is_end);
+    struct event_line news = event_line_of_job(job, is_end);
 
     feed_tell_news(own->feed, &news);
 }

@@ -31,7 +31,7 @@ int feed_fail(struct feed_error *error, int r, const char *format, ...) _printf_
 
 void feed_tell_status(const struct feed *feed);
 /* Skips events of other jobs. */
-void feed_tell_news(const struct feed *feed, const struct news *news);
+void feed_tell_news(const struct feed *feed, const struct event_line *news);
 void feed_give_frame(const struct feed *feed, struct frame *frame);
 
 /* Removes all processes and jobs of other jobs; `job` is a job_id or a run_id. */

@@ -79,7 +79,7 @@ static void on_frame(void *context, struct frame *frame)
     uv_async_send(&thread->arrival);
 }
 
-static void on_news(void *context, const struct news *news)
+static void on_news(void *context, const struct event_line *news)
 {
     struct feed_thread *thread = context;
     struct headline_vec *headlines = &thread->mailbox.headlines;

@@ -57,9 +57,9 @@ void feed_tell_status(const struct feed *feed)
     feed->sink.on_status(feed->sink.context, &feed->status);
 }
 
-void feed_tell_news(const struct feed *feed, const struct news *news)
+void feed_tell_news(const struct feed *feed, const struct event_line *news)
 {
-    if (!feed->job[0] || job_is_named(feed->job, news->job_id, news_run_id(news)))
+    if (!feed->job[0] || job_is_named(feed->job, news->job_id, event_line_run_id(news)))
         feed->sink.on_news(feed->sink.context, news);
 }
 

@@ -12,7 +12,7 @@
 #include "config/config.h"
 #include "model/event.h"
 #include "model/snapshot.h"
-#include "report/news.h"
+#include "report/event-line.h"
 
 enum feed_kind {
     FEED_DAEMON,
@@ -84,7 +84,7 @@ struct feed_options {
 
 struct feed_sink {
     void (*on_frame)(void *context, struct frame *frame); /* takes ownership of its content */
-    void (*on_news)(void *context, const struct news *news);
+    void (*on_news)(void *context, const struct event_line *news);
     void (*on_status)(void *context, const struct feed_status *status);
     void (*on_end)(void *context); /* of an unpaced history */
     void *context;

@@ -19,12 +19,13 @@ static const char *place(char **at, const char *text)
     return copy;
 }
 
-struct headline *headline_new(const struct news *news)
+struct headline *headline_new(const struct event_line *news)
 {
-    const char *word = news_word(news), *run_id = news_run_id(news), *command = news_command(news);
+    const char *word = event_line_label(news), *run_id = event_line_run_id(news),
+               *command = event_line_command(news);
     _cleanup_text_ struct text what = {0};
 
-    news_format_what(news, &what);
+    event_line_format_details(news, &what);
     if (command) {
         text_append_string(&what, what.length ? "  " : "");
         style_visible(command, &what);
@@ -38,11 +39,11 @@ struct headline *headline_new(const struct news *news)
         return NULL;
     char *at = (char *)(headline + 1);
     *headline = (struct headline){
-        .timestamp = news_time(news),
+        .timestamp = event_line_time(news),
         .event = place(&at, news->event),
         .word = place(&at, word),
-        .tint = news_tint(news),
-        .pid = news_pid(news),
+        .tint = event_line_tint(news),
+        .pid = event_line_pid(news),
         .job_id = place(&at, news->job_id),
         .run_id = place(&at, run_id),
         .text = place(&at, text),

@@ -1,7 +1,7 @@
 /* An event as one line of a timeline, with its texts in one allocation. */
 #pragma once
 
-#include "report/news.h"
+#include "report/event-line.h"
 
 struct headline {
     double timestamp;
@@ -15,4 +15,4 @@ struct headline {
 };
 
 /* NULL without memory. Free it with free(). */
-struct headline *headline_new(const struct news *news);
+struct headline *headline_new(const struct event_line *news);

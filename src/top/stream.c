@@ -56,7 +56,7 @@ static void on_status(void *context, const struct feed_status *status)
     stream->was_down = status->is_down;
 }
 
-static void on_news(void *context _unused_, const struct news *news _unused_)
+static void on_news(void *context _unused_, const struct event_line *news _unused_)
 {
 }
 

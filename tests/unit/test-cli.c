@@ -276,10 +276,13 @@ static void test_a_type_that_needs_more_is_refused(void **state _unused_)
 
 /* ---- selection of events ---- */
 
-static struct news make_news(int event_type, int64_t pid, const char *job_id, const char *run_id)
+static struct event_line make_news(int event_type, int64_t pid, const char *job_id,
+                                   const char *run_id)
 {
-    struct news news = {
-        .event = "process.exit", .job_id = job_id, .sheet_num = INT_UNKNOWN, .kind = NEWS_PROCESS};
+    struct event_line news = {.event = "process.exit",
+                              .job_id = job_id,
+                              .sheet_num = INT_UNKNOWN,
+                              .kind = EVENT_LINE_PROCESS};
 
     record_init(&process_event_record, &news.process);
     news.process.event_type = event_type;
@@ -290,9 +293,10 @@ static struct news make_news(int event_type, int64_t pid, const char *job_id, co
 
 static void test_selection_of_events(void **state _unused_)
 {
-    const struct news exit = make_news(EVENT_EXIT, 7, "make", "r-1");
-    const struct news gap = {.event = "monitor.gap", .kind = NEWS_GAP};
-    const struct news job = {.event = "job.started", .job_id = "make", .kind = NEWS_JOB};
+    const struct event_line exit = make_news(EVENT_EXIT, 7, "make", "r-1");
+    const struct event_line gap = {.event = "monitor.gap", .kind = EVENT_LINE_GAP};
+    const struct event_line job = {
+        .event = "job.started", .job_id = "make", .kind = EVENT_LINE_JOB};
     struct follow_options follow = {.filter = EVENT_FILTER_ALL};
 
     assert_true(follow_matches(&follow, &exit) && follow_matches(&follow, &gap) &&

@@ -51,11 +51,11 @@ static void on_frame(void *context, struct frame *frame)
         uv_stop(&seen->loop);
 }
 
-static void on_news(void *context, const struct news *news)
+static void on_news(void *context, const struct event_line *news)
 {
     struct seen *seen = context;
-    text_append_string(&seen->news, news_word(news));
-    if (news->kind == NEWS_GAP)
+    text_append_string(&seen->news, event_line_label(news));
+    if (news->kind == EVENT_LINE_GAP)
         text_printf(&seen->news, "(%lld)", (long long)news->gap.lost);
     text_append_char(&seen->news, ' ');
 }

@@ -22,7 +22,8 @@ struct stage {
 
 static void add_headline(struct stage *stage)
 {
-    const struct news news = news_of_anomaly(&stage->world.frame.anomalies.items[0], false);
+    const struct event_line news =
+        event_line_of_anomaly(&stage->world.frame.anomalies.items[0], false);
     struct headline *headline = headline_new(&news);
 
     if (headline)

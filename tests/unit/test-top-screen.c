@@ -149,7 +149,7 @@ static struct screen screen_of(const struct stage *stage)
                            .user_name = name_user};
 }
 
-static void add_headline(struct stage *stage, const struct news *news)
+static void add_headline(struct stage *stage, const struct event_line *news)
 {
     struct headline *headline = headline_new(news);
 
@@ -177,13 +177,14 @@ static int set_up(void **state)
     event.pid = 113;
     event.job_id = "nightly";
     event.command = "false";
-    const struct news exit = {.event = "process.exit",
-                              .timestamp = NOW - 2,
-                              .job_id = "nightly",
-                              .sheet_num = INT_UNKNOWN,
-                              .kind = NEWS_PROCESS,
-                              .process = event};
-    const struct news opened = news_of_anomaly(&stage->world.frame.anomalies.items[0], false);
+    const struct event_line exit = {.event = "process.exit",
+                                    .timestamp = NOW - 2,
+                                    .job_id = "nightly",
+                                    .sheet_num = INT_UNKNOWN,
+                                    .kind = EVENT_LINE_PROCESS,
+                                    .process = event};
+    const struct event_line opened =
+        event_line_of_anomaly(&stage->world.frame.anomalies.items[0], false);
     add_headline(stage, &exit);
     add_headline(stage, &opened);
     *state = stage;
@@ -501,7 +502,7 @@ static void test_timeline(void **state)
 
     for (int i = 0; i < TIMELINE_KEPT + 100; i++) {
         gap.timestamp = 1000 + (i ^ 1); /* not quite in order */
-        const struct news news = news_of_gap(&gap);
+        const struct event_line news = event_line_of_gap(&gap);
         timeline_add(&timeline, headline_new(&news));
         timeline_add(&timeline, headline_new(&news)); /* and twice */
     }

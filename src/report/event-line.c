@@ -1,4 +1,4 @@
-#include "report/news.h"
+#include "report/event-line.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,24 +12,25 @@
         FIELD_OF(struct_type, timestamp, FIELD_REAL, .required = true, .resolution = 0.000001),    \
         FIELD_OF(struct_type, job_id, FIELD_TEXT), FIELD_OF(struct_type, sheet_num, FIELD_INT)
 
-static const struct field head_fields[] = {ENVELOPE(struct news)};
-static const struct record head_record = RECORD_OF(struct news, "News", head_fields);
+static const struct field head_fields[] = {ENVELOPE(struct event_line)};
+static const struct record head_record = RECORD_OF(struct event_line, "News", head_fields);
 
 static const struct field job_fields[] = {
-#define FIELD(member, type) FIELD_OF(struct news_of_job, member, type)
+#define FIELD(member, type) FIELD_OF(struct event_line_job, member, type)
     FIELD(run_id, FIELD_TEXT),      FIELD(command, FIELD_TEXT),      FIELD(outcome, FIELD_TEXT),
     FIELD(exit_code, FIELD_INT),    FIELD(signal_num, FIELD_INT),    FIELD(cause, FIELD_TEXT),
     FIELD(total_sheets, FIELD_INT), FIELD(current_sheet, FIELD_INT), FIELD(status, FIELD_TEXT),
     FIELD(name, FIELD_TEXT),        FIELD(pid, FIELD_INT),
 #undef FIELD
 };
-static const struct record job_news_record = RECORD_OF(struct news_of_job, "NewsOfJob", job_fields);
+static const struct record job_news_record =
+    RECORD_OF(struct event_line_job, "NewsOfJob", job_fields);
 
 #define WITH_DATA(member, data_record)                                                             \
     {                                                                                              \
-        ENVELOPE(struct news),                                                                     \
+        ENVELOPE(struct event_line),                                                               \
         {                                                                                          \
-            .name = "data", .type = FIELD_RECORD, .offset = offsetof(struct news, member),         \
+            .name = "data", .type = FIELD_RECORD, .offset = offsetof(struct event_line, member),   \
             .record = &(data_record), .required = true                                             \
         }                                                                                          \
     }
@@ -42,14 +43,14 @@ static const struct field of_job_fields[] = WITH_DATA(job, job_news_record);
 /* By what their names begin with. */
 static const struct family {
     const char *prefix;
-    enum news_kind kind;
+    enum event_line_kind kind;
     struct record record;
 } families[] = {
-    {"process.", NEWS_PROCESS, RECORD_OF(struct news, "News", process_fields)},
-    {"monitor.anomaly", NEWS_ANOMALY, RECORD_OF(struct news, "News", anomaly_fields)},
-    {"monitor.gap", NEWS_GAP, RECORD_OF(struct news, "News", gap_fields)},
-    {"job.", NEWS_JOB, RECORD_OF(struct news, "News", of_job_fields)},
-    {"sheet.", NEWS_SHEET, RECORD_OF(struct news, "News", of_job_fields)},
+    {"process.", EVENT_LINE_PROCESS, RECORD_OF(struct event_line, "News", process_fields)},
+    {"monitor.anomaly", EVENT_LINE_ANOMALY, RECORD_OF(struct event_line, "News", anomaly_fields)},
+    {"monitor.gap", EVENT_LINE_GAP, RECORD_OF(struct event_line, "News", gap_fields)},
+    {"job.", EVENT_LINE_JOB, RECORD_OF(struct event_line, "News", of_job_fields)},
+    {"sheet.", EVENT_LINE_SHEET, RECORD_OF(struct event_line, "News", of_job_fields)},
 };
 
 static const struct family *find_family(const char *event)
@@ -60,10 +61,10 @@ static const struct family *find_family(const char *event)
     return NULL;
 }
 
-int news_decode(const char *json, size_t length, struct arena *arena, struct news *ret)
+int event_line_decode(const char *json, size_t length, struct arena *arena, struct event_line *ret)
 {
     struct decode_error error;
-    struct news news = {0}, whole = {0};
+    struct event_line news = {0}, whole = {0};
 
     int r = record_decode(&head_record, json, length, arena, &news, &error);
     if (r < 0)
@@ -89,17 +90,18 @@ static const char *event_type_name(const struct process_event *event)
     return name ? name : "event";
 }
 
-int news_of_event(const struct process_event *event, struct arena *arena, struct news *ret)
+int event_line_of_process(const struct process_event *event, struct arena *arena,
+                          struct event_line *ret)
 {
     _cleanup_text_ struct text name = {0};
 
     text_printf(&name, "process.%s", event_type_name(event));
-    struct news news = {
+    struct event_line news = {
         .event = text_error(&name) == 0 ? arena_strdup(arena, name.bytes) : NULL,
         .timestamp = event->timestamp,
         .job_id = event->job_id,
         .sheet_num = event->sheet_num,
-        .kind = NEWS_PROCESS,
+        .kind = EVENT_LINE_PROCESS,
         .process = *event,
     };
     if (!news.event)
@@ -108,14 +110,14 @@ int news_of_event(const struct process_event *event, struct arena *arena, struct
     return 0;
 }
 
-struct news news_of_anomaly(const struct anomaly *anomaly, bool is_end)
+struct event_line event_line_of_anomaly(const struct anomaly *anomaly, bool is_end)
 {
-    struct news news = {
+    struct event_line news = {
         .event = is_end ? "monitor.anomaly_cleared" : "monitor.anomaly",
         .timestamp = is_end ? anomaly->cleared_at : anomaly->timestamp,
         .job_id = anomaly->job_id,
         .sheet_num = anomaly->sheet_num,
-        .kind = NEWS_ANOMALY,
+        .kind = EVENT_LINE_ANOMALY,
         .anomaly = *anomaly,
     };
 
@@ -124,23 +126,23 @@ struct news news_of_anomaly(const struct anomaly *anomaly, bool is_end)
     return news;
 }
 
-struct news news_of_gap(const struct gap *gap)
+struct event_line event_line_of_gap(const struct gap *gap)
 {
-    return (struct news){.event = "monitor.gap",
-                         .timestamp = gap->timestamp,
-                         .sheet_num = INT_UNKNOWN,
-                         .kind = NEWS_GAP,
-                         .gap = *gap};
+    return (struct event_line){.event = "monitor.gap",
+                               .timestamp = gap->timestamp,
+                               .sheet_num = INT_UNKNOWN,
+                               .kind = EVENT_LINE_GAP,
+                               .gap = *gap};
 }
 
-struct news news_of_job(const struct job *job, bool is_end)
+struct event_line event_line_of_job(const struct job *job, bool is_end)
 {
-    struct news news = {
+    struct event_line news = {
         .event = is_end ? "job.finished" : "job.started",
         .timestamp = is_end ? job->ended_at : job->started_at,
         .job_id = job->job_id,
         .sheet_num = INT_UNKNOWN,
-        .kind = NEWS_JOB,
+        .kind = EVENT_LINE_JOB,
     };
 
     record_init(&job_news_record, &news.job);
@@ -155,35 +157,35 @@ struct news news_of_job(const struct job *job, bool is_end)
     return news;
 }
 
-void news_encode_event(const struct news *news, struct text *out)
+void event_line_encode_event(const struct event_line *news, struct text *out)
 {
-    const struct record record = RECORD_OF(struct news, "News", process_fields);
+    const struct record record = RECORD_OF(struct event_line, "News", process_fields);
     struct json_writer json = {.out = out};
 
     record_encode(&record, news, &json);
 }
 
-int64_t news_pid(const struct news *news)
+int64_t event_line_pid(const struct event_line *news)
 {
     int64_t pid = 0;
 
     switch (news->kind) {
-    case NEWS_PROCESS: pid = news->process.pid; break;
-    case NEWS_ANOMALY: pid = news->anomaly.pid; break;
-    case NEWS_JOB:
-    case NEWS_SHEET: pid = news->job.pid; break;
+    case EVENT_LINE_PROCESS: pid = news->process.pid; break;
+    case EVENT_LINE_ANOMALY: pid = news->anomaly.pid; break;
+    case EVENT_LINE_JOB:
+    case EVENT_LINE_SHEET: pid = news->job.pid; break;
     default: break;
     }
     return pid > 0 ? pid : 0;
 }
 
-const char *news_run_id(const struct news *news)
+const char *event_line_run_id(const struct event_line *news)
 {
     switch (news->kind) {
-    case NEWS_PROCESS: return news->process.run_id;
-    case NEWS_ANOMALY: return news->anomaly.run_id;
-    case NEWS_JOB:
-    case NEWS_SHEET: return news->job.run_id;
+    case EVENT_LINE_PROCESS: return news->process.run_id;
+    case EVENT_LINE_ANOMALY: return news->anomaly.run_id;
+    case EVENT_LINE_JOB:
+    case EVENT_LINE_SHEET: return news->job.run_id;
     default: return NULL;
     }
 }

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/event-line.h"
 #include "report/event-table.h"
 #include "report/figures.h"
-#include "report/news.h"
 
 #define KIND_COLUMNS 7 /* "anomaly" */
 #define PID_COLUMNS  7
@@ -20,19 +20,19 @@ static const char *last_word(const char *event)
     return dot ? dot + 1 : event;
 }
 
-const char *news_word(const struct news *news)
+const char *event_line_label(const struct event_line *news)
 {
     switch (news->kind) {
-    case NEWS_ANOMALY:
+    case EVENT_LINE_ANOMALY:
         return strcmp(news->event, "monitor.anomaly_cleared") == 0 ? "cleared" : "anomaly";
-    case NEWS_GAP: return "gap";
-    case NEWS_JOB: return "job";
-    case NEWS_SHEET: return "sheet";
+    case EVENT_LINE_GAP: return "gap";
+    case EVENT_LINE_JOB: return "job";
+    case EVENT_LINE_SHEET: return "sheet";
     default: return last_word(news->event);
     }
 }
 
-static enum tint outcome_tint_of(const struct news *news)
+static enum tint outcome_tint_of(const struct event_line *news)
 {
     const char *outcome = news->job.outcome;
 
@@ -44,25 +44,25 @@ static enum tint outcome_tint_of(const struct news *news)
                : TINT_BOLD;
 }
 
-enum tint news_tint(const struct news *news)
+enum tint event_line_tint(const struct event_line *news)
 {
     switch (news->kind) {
-    case NEWS_PROCESS: return event_tint(&news->process);
-    case NEWS_ANOMALY:
+    case EVENT_LINE_PROCESS: return event_tint(&news->process);
+    case EVENT_LINE_ANOMALY:
         if (real_is_known(news->anomaly.cleared_at))
             return TINT_GOOD;
         return news->anomaly.severity >= SEVERITY_HIGH ? TINT_BAD : TINT_DOUBTFUL;
-    case NEWS_GAP: return TINT_DOUBTFUL;
-    case NEWS_JOB:
-    case NEWS_SHEET: return outcome_tint_of(news);
+    case EVENT_LINE_GAP: return TINT_DOUBTFUL;
+    case EVENT_LINE_JOB:
+    case EVENT_LINE_SHEET: return outcome_tint_of(news);
     default: return TINT_NONE;
     }
 }
 
 /* An event is told some time after it happened. */
-double news_time(const struct news *news)
+double event_line_time(const struct event_line *news)
 {
-    return news->kind == NEWS_PROCESS ? news->process.timestamp : news->timestamp;
+    return news->kind == EVENT_LINE_PROCESS ? news->process.timestamp : news->timestamp;
 }
 
 /* ---- what happened ---- */
@@ -99,7 +99,7 @@ static void format_gap(const struct gap *gap, struct text *out)
 }
 
 /* ", exit status 2", ", killed by SIGKILL", or the cause as it was told. */
-static void format_end(const struct news_of_job *job, struct text *out)
+static void format_end(const struct event_line_job *job, struct text *out)
 {
     struct human name;
 
@@ -113,9 +113,9 @@ static void format_end(const struct news_of_job *job, struct text *out)
     }
 }
 
-static void format_job(const struct news *news, struct text *out)
+static void format_job(const struct event_line *news, struct text *out)
 {
-    const struct news_of_job *job = &news->job;
+    const struct event_line_job *job = &news->job;
     bool is_finished = strcmp(news->event, "job.finished") == 0;
 
     style_visible(last_word(news->event), out);
@@ -136,7 +136,7 @@ static void format_job(const struct news *news, struct text *out)
 }
 
 /* "3 failed, exit status 1 (compile)". */
-static void format_sheet(const struct news *news, struct text *out)
+static void format_sheet(const struct event_line *news, struct text *out)
 {
     if (int_is_known(news->sheet_num))
         text_printf(out, "%lld ", (long long)news->sheet_num);
@@ -149,23 +149,23 @@ static void format_sheet(const struct news *news, struct text *out)
     }
 }
 
-void news_format_what(const struct news *news, struct text *out)
+void event_line_format_details(const struct event_line *news, struct text *out)
 {
     switch (news->kind) {
-    case NEWS_PROCESS: event_format(&news->process, out); break;
-    case NEWS_ANOMALY: format_anomaly(&news->anomaly, out); break;
-    case NEWS_GAP: format_gap(&news->gap, out); break;
-    case NEWS_JOB: format_job(news, out); break;
-    case NEWS_SHEET: format_sheet(news, out); break;
+    case EVENT_LINE_PROCESS: event_format(&news->process, out); break;
+    case EVENT_LINE_ANOMALY: format_anomaly(&news->anomaly, out); break;
+    case EVENT_LINE_GAP: format_gap(&news->gap, out); break;
+    case EVENT_LINE_JOB: format_job(news, out); break;
+    case EVENT_LINE_SHEET: format_sheet(news, out); break;
     default: break;
     }
 }
 
-const char *news_command(const struct news *news)
+const char *event_line_command(const struct event_line *news)
 {
-    if (news->kind == NEWS_PROCESS)
+    if (news->kind == EVENT_LINE_PROCESS)
         return news->process.command;
-    return news->kind == NEWS_JOB ? news->job.command : NULL;
+    return news->kind == EVENT_LINE_JOB ? news->job.command : NULL;
 }
 
 /* ---- the line ---- */
@@ -179,14 +179,14 @@ static size_t append_padded(const char *word, size_t columns, struct text *out)
     return MAX(used, columns);
 }
 
-static void append_rest(const struct news *news, struct text *out)
+static void append_rest(const struct event_line *news, struct text *out)
 {
     _cleanup_text_ struct text what = {0};
     struct human pid;
-    const char *command = news_command(news), *job = news->job_id ? news->job_id : "-";
+    const char *command = event_line_command(news), *job = news->job_id ? news->job_id : "-";
 
-    news_format_what(news, &what);
-    text_printf(out, "%*s  ", PID_COLUMNS, figure_pid(&pid, news_pid(news)));
+    event_line_format_details(news, &what);
+    text_printf(out, "%*s  ", PID_COLUMNS, figure_pid(&pid, event_line_pid(news)));
     append_padded(job, what.length || command ? JOB_COLUMNS : 0, out);
     if (what.length)
         text_printf(out, "  %s", what.bytes);
@@ -198,18 +198,18 @@ static void append_rest(const struct news *news, struct text *out)
         out->error = text_error(&what);
 }
 
-void news_format(const struct news *news, double day, const struct report_style *style,
-                 struct text *out)
+void event_line_format(const struct event_line *news, double day, const struct report_style *style,
+                       struct text *out)
 {
     _cleanup_text_ struct text rest = {0};
-    const char *kind = news_word(news);
+    const char *kind = event_line_label(news);
     struct human time;
 
-    figure_clock_ms(&time, news_time(news), day);
+    figure_clock_ms(&time, event_line_time(news), day);
     text_printf(out, "%s  ", time.text);
-    style_begin(style, news_tint(news), out);
+    style_begin(style, event_line_tint(news), out);
     size_t used = append_padded(kind, KIND_COLUMNS, out);
-    style_end(style, news_tint(news), out);
+    style_end(style, event_line_tint(news), out);
     text_append_string(out, "  ");
 
     append_rest(news, &rest);

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/macros.h"
 #include "model/snapshot.h"
-#include "report/news.h"
+#include "report/event-line.h"
 #include "report/status-text.h"
 
 /* 2026-07-14 14:03:22 UTC; main() sets the time zone. */
@@ -20,20 +20,20 @@ static const struct report_style coloured = {.columns = SIZE_MAX, .with_colour =
 
 static struct arena arena;
 
-static struct news decode(const char *json)
+static struct event_line decode(const char *json)
 {
-    struct news news;
+    struct event_line news;
 
-    assert_int_equal(news_decode(json, strlen(json), &arena, &news), 0);
+    assert_int_equal(event_line_decode(json, strlen(json), &arena, &news), 0);
     return news;
 }
 
 static void expect_line(const char *json, const struct report_style *style, const char *expected)
 {
     _cleanup_text_ struct text out = {0};
-    struct news news = decode(json);
+    struct event_line news = decode(json);
 
-    news_format(&news, START, style, &out);
+    event_line_format(&news, START, style, &out);
     assert_int_equal(text_error(&out), 0);
     assert_string_equal(out.bytes, expected);
 }
@@ -102,22 +102,22 @@ static void test_jobs_and_steps(void **state _unused_)
 
 static void test_what_a_newer_daemon_tells(void **state _unused_)
 {
-    struct news news = decode(ENVELOPE("disk.full", "\"x\":1"));
+    struct event_line news = decode(ENVELOPE("disk.full", "\"x\":1"));
 
-    assert_int_equal(news.kind, NEWS_OTHER);
+    assert_int_equal(news.kind, EVENT_LINE_OTHER);
     expect_line(ENVELOPE("disk.full", "\"x\":1"), &plain,
                 "14:03:22.500  full           -  make-7f3a\n");
     /* Of a known name, and not as it was: its name and its job are told all the same. */
     news = decode(ENVELOPE("process.exit", "\"pid\":\"seven\""));
-    assert_int_equal(news.kind, NEWS_OTHER);
+    assert_int_equal(news.kind, EVENT_LINE_OTHER);
     assert_string_equal(news.job_id, "make-7f3a");
-    assert_int_equal(news_pid(&news), 0);
-    assert_null(news_run_id(&news));
+    assert_int_equal(event_line_pid(&news), 0);
+    assert_null(event_line_run_id(&news));
 
     static const char *const wrong[] = {"", "[]", "{}", "{\"event\":7,\"timestamp\":1}",
                                         "{\"event\":\"a\"}"};
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
-        assert_int_equal(news_decode(wrong[i], strlen(wrong[i]), &arena, &news), -EBADMSG);
+        assert_int_equal(event_line_decode(wrong[i], strlen(wrong[i]), &arena, &news), -EBADMSG);
 }
 
 static void test_a_line_fits_the_terminal(void **state _unused_)
@@ -134,7 +134,7 @@ static void test_a_stored_event_is_told_in_an_envelope(void **state _unused_)
 {
     _cleanup_text_ struct text out = {0};
     struct process_event event;
-    struct news news, again;
+    struct event_line news, again;
 
     record_init(&process_event_record, &event);
     event.timestamp = START + 0.25;
@@ -142,16 +142,16 @@ static void test_a_stored_event_is_told_in_an_envelope(void **state _unused_)
     event.event_type = EVENT_OOM;
     event.job_id = "train";
     event.run_id = "r-1";
-    assert_int_equal(news_of_event(&event, &arena, &news), 0);
-    news_encode_event(&news, &out);
-    assert_int_equal(news_decode(out.bytes, out.length, &arena, &again), 0);
+    assert_int_equal(event_line_of_process(&event, &arena, &news), 0);
+    event_line_encode_event(&news, &out);
+    assert_int_equal(event_line_decode(out.bytes, out.length, &arena, &again), 0);
     assert_string_equal(again.event, "process.oom");
     assert_true(again.timestamp == START + 0.25);
     assert_string_equal(again.job_id, "train");
     assert_false(int_is_known(again.sheet_num));
-    assert_int_equal(again.kind, NEWS_PROCESS);
-    assert_int_equal(news_pid(&again), 12);
-    assert_string_equal(news_run_id(&again), "r-1");
+    assert_int_equal(again.kind, EVENT_LINE_PROCESS);
+    assert_int_equal(event_line_pid(&again), 12);
+    assert_string_equal(event_line_run_id(&again), "r-1");
 }
 
 /* ---- the daemon's status ---- */
