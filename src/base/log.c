@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/charset.h"
 #include "base/clock.h"
 #include "base/fd-io.h"
 #include "base/text.h"
@@ -68,12 +69,20 @@ static void write_line(struct text *line)
         fd_write_all(STDERR_FILENO, line->bytes, line->length);
 }
 
+static void append_visible(struct text *out, const char *text)
+{
+    if (charset_is_utf8())
+        text_append_visible(out, text, strlen(text), SIZE_MAX);
+    else
+        text_append_visible_ascii(out, text, strlen(text), SIZE_MAX);
+}
+
 /* Escapes control characters, and quotes the value unless it is a single word. */
 static void append_value(struct text *line, const char *value)
 {
     _cleanup_text_ struct text visible = {0};
 
-    text_append_visible(&visible, value, strlen(value), SIZE_MAX);
+    append_visible(&visible, value);
     const char *shown = text_string(&visible);
     if (*shown && !strpbrk(shown, " \"=")) {
         text_append_string(line, shown);
@@ -109,7 +118,7 @@ static void begin_line(struct text *line, enum log_level level, const char *mess
         return;
     }
     text_append_string(line, "sonde: ");
-    text_append_visible(line, message, strlen(message), SIZE_MAX);
+    append_visible(line, message);
 }
 
 _printf_(2, 0) static void log_line(enum log_level level, const char *format, va_list arguments)

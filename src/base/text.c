@@ -67,12 +67,43 @@ void text_printf(struct text *text, const char *format, ...)
     va_end(arguments);
 }
 
-/* Writes one character, escaped if necessary, into `into`; returns its columns. */
-static size_t format_character(uint32_t character, bool valid, char into[static 16])
+/* Characters that sonde itself writes, and punctuation that is common in text. */
+static const char *find_ascii_spelling(uint32_t character)
+{
+    static const struct {
+        uint32_t character;
+        const char *spelling;
+    } spellings[] = {
+        {0x2026, "..."}, {0x2265, ">="}, {0x2264, "<="}, {0x2192, "->"}, {0x2190, "<-"},
+        {0x00D7, "x"},   {0x00F7, "/"},  {0x00B1, "+-"}, {0x2248, "~"},  {0x2212, "-"},
+        {0x2013, "-"},   {0x2014, "-"},  {0x2018, "'"},  {0x2019, "'"},  {0x201C, "\""},
+        {0x201D, "\""},  {0x00A0, " "},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(spellings); i++)
+        if (spellings[i].character == character)
+            return spellings[i].spelling;
+    return NULL;
+}
+
+/* Writes a valid character above 0x7F in ASCII into `into`; returns its length. */
+static size_t spell_in_ascii(uint32_t character, char into[static 16])
+{
+    const char *spelling = find_ascii_spelling(character);
+
+    if (spelling)
+        return (size_t)snprintf(into, 16, "%s", spelling);
+    return (size_t)snprintf(into, 16, "\\u%04x", character);
+}
+
+/* Writes one character as it may be shown into `into`; returns its columns. */
+static size_t show_character(uint32_t character, bool valid, bool is_ascii, char into[static 16])
 {
     static const char letters[] = "abtnvfr"; /* from 0x07 to 0x0D */
 
     if (valid && !utf8_is_control(character)) {
+        if (is_ascii && character > 0x7F)
+            return spell_in_ascii(character, into);
         into[utf8_encode(character, into)] = '\0';
         return utf8_columns(character);
     }
@@ -83,10 +114,13 @@ static size_t format_character(uint32_t character, bool valid, char into[static 
     return (size_t)snprintf(into, 16, "\\x%02x", character);
 }
 
-size_t text_append_visible(struct text *text, const char *bytes, size_t length, size_t max_columns)
+static size_t append_visible(struct text *text, const char *bytes, size_t length,
+                             size_t max_columns, bool is_ascii)
 {
+    /* A narrow column has room for a part of "..." only. */
+    size_t mark_columns = is_ascii ? MIN(max_columns, (size_t)3) : 1;
     size_t columns = 0;
-    size_t cut_length = text->length, cut_columns = 0; /* where "…" still fits */
+    size_t cut_length = text->length, cut_columns = 0; /* where the mark still fits */
 
     for (size_t i = 0; i < length;) {
         uint32_t character;
@@ -95,23 +129,64 @@ size_t text_append_visible(struct text *text, const char *bytes, size_t length, 
 
         if (!size)
             character = (unsigned char)bytes[i];
-        size_t width = format_character(character, size > 0, shown);
+        size_t width = show_character(character, size > 0, is_ascii, shown);
         if (columns + width > max_columns) {
             if (!max_columns)
                 return columns;
             text->length = cut_length;
-            text_append_string(text, "…");
-            return cut_columns + 1;
+            if (is_ascii)
+                text_append_repeated(text, '.', mark_columns);
+            else
+                text_append_string(text, "…");
+            return cut_columns + mark_columns;
         }
         text_append_string(text, shown);
         columns += width;
-        if (columns < max_columns) {
+        if (columns <= max_columns - mark_columns) {
             cut_length = text->length;
             cut_columns = columns;
         }
         i += size ? size : 1;
     }
     return columns;
+}
+
+size_t text_append_visible(struct text *text, const char *bytes, size_t length, size_t max_columns)
+{
+    return append_visible(text, bytes, length, max_columns, false);
+}
+
+size_t text_append_visible_ascii(struct text *text, const char *bytes, size_t length,
+                                 size_t max_columns)
+{
+    return append_visible(text, bytes, length, max_columns, true);
+}
+
+void text_to_ascii(struct text *text, size_t start)
+{
+    _cleanup_text_ struct text ascii = {0};
+
+    for (size_t i = start; i < text->length;) {
+        uint32_t character;
+        size_t size = utf8_decode(text->bytes + i, text->length - i, &character);
+        char shown[16];
+
+        if (size == 1) {
+            text_append_char(&ascii, text->bytes[i]);
+        } else {
+            if (size)
+                spell_in_ascii(character, shown);
+            else
+                snprintf(shown, sizeof(shown), "\\x%02x", (unsigned char)text->bytes[i]);
+            text_append_string(&ascii, shown);
+        }
+        i += size ? size : 1;
+    }
+    if (text->length > start)
+        text->length = start;
+    if (text->error == 0)
+        text->error = text_error(&ascii);
+    text_append(text, text_string(&ascii), ascii.length);
 }
 
 int text_error(const struct text *text)

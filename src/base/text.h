@@ -27,6 +27,12 @@ void text_vprintf(struct text *text, const char *format, va_list arguments) _pri
  * as \n, \t, \x1b, \u202e. Cuts the text to `max_columns`, ending in "…". Returns the columns
  * used. */
 size_t text_append_visible(struct text *text, const char *bytes, size_t length, size_t max_columns);
+/* The same in ASCII: "…" becomes "...", "≥" becomes ">=", any other character \u00e9. */
+size_t text_append_visible_ascii(struct text *text, const char *bytes, size_t length,
+                                 size_t max_columns);
+/* Rewrites what follows byte `start` in the same way. ASCII bytes, control characters included, stay
+ * as they are. */
+void text_to_ascii(struct text *text, size_t start);
 
 /* Inline, because the JSON writer calls it for most characters. */
 static inline void text_append_char(struct text *text, char character)

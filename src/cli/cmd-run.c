@@ -319,8 +319,7 @@ static void report(const struct request *request, const struct job_run_result *r
     if (request->summary_fd >= 0)
         write_summary(request, &result->summary);
     if (!request->is_quiet)
-        print_summary(&result->summary,
-                      result->connector_error ? strerror(-result->connector_error) : NULL);
+        print_summary(&result->summary, result->connector_error);
 }
 
 static void redact(const char **text, const struct text_list *words, struct arena *arena)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/ascii.h"
+#include "base/charset.h"
 #include "base/log.h"
 #include "model/record-json.h"
 
@@ -16,10 +17,11 @@ struct report_style output_style(size_t columns_elsewhere)
     struct winsize size;
 
     if (!isatty(STDOUT_FILENO))
-        return (struct report_style){.columns = columns_elsewhere};
+        return (struct report_style){.columns = columns_elsewhere, .is_ascii = !charset_is_utf8()};
     bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col;
     return (struct report_style){.columns = is_known ? size.ws_col : columns_elsewhere,
-                                 .with_colour = !(no_color && *no_color)};
+                                 .with_colour = !(no_color && *no_color),
+                                 .is_ascii = !charset_is_utf8()};
 }
 
 void output_adapt(struct text *text)

@@ -7,7 +7,7 @@
 #include "report/style.h"
 
 /* The style of stdout: as wide as the terminal, or `columns_elsewhere`; coloured on a terminal
- * unless NO_COLOR is set. */
+ * unless NO_COLOR is set; ASCII unless the locale is UTF-8. */
 struct report_style output_style(size_t columns_elsewhere);
 
 /* Text for people, as ASCII where the locale is not UTF-8. Each of the functions below writes to

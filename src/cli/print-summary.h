@@ -3,5 +3,5 @@
 
 #include "model/job.h"
 
-/* `no_events`: why the kernel gave no process events; NULL if it did. */
-void print_summary(const struct run_summary *summary, const char *no_events);
+/* `events_error` is as in short_summary_format(). */
+void print_summary(const struct run_summary *summary, int events_error);

@@ -4,14 +4,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-
-/* Calls that wait: their time depends on other processes, not on the run. */
-static const char *const waiting_calls[] = {
-    "wait4",        "waitid",          "futex",           "futex_waitv",  "poll",
-    "ppoll",        "select",          "pselect6",        "epoll_wait",   "epoll_pwait",
-    "epoll_pwait2", "nanosleep",       "clock_nanosleep", "pause",        "rt_sigsuspend",
-    "sigsuspend",   "rt_sigtimedwait", "restart_syscall", "io_getevents", "io_pgetevents",
-};
+#include "model/waiting-calls.h"
 
 void history_init(struct history *history, const struct learn_numbers *numbers)
 {
@@ -42,15 +35,6 @@ static int find_name(struct history *history, struct name_list *names, size_t ma
     return (int)names->count - 1;
 }
 
-/* Compares the first letter first, because an analysis checks millions of names. */
-static bool is_waiting(const char *call)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(waiting_calls); i++)
-        if (waiting_calls[i][0] == call[0] && strcmp(waiting_calls[i], call) == 0)
-            return true;
-    return false;
-}
-
 /* ---- runs ---- */
 
 /* Shares are of the time in all calls that do not wait. Otherwise a shell, or any program with
@@ -65,12 +49,12 @@ static int add_calls(struct history *history, const struct job_profile *profile,
     run->has_calls = calls->items;
     run->call_source = (uint8_t)profile->syscall_source;
     for (size_t i = 0; i < calls->count; i++)
-        if (calls->items[i].value > 0 && !is_waiting(calls->items[i].name))
+        if (calls->items[i].value > 0 && !call_is_waiting(calls->items[i].name))
             all += calls->items[i].value;
     for (size_t i = 0; i < calls->count && count < RUN_CALLS_MAX; i++) {
         const struct tally *call = &calls->items[i];
         if (!(call->value * 100 > history->numbers->syscall_share_pct * all) ||
-            is_waiting(call->name))
+            call_is_waiting(call->name))
             continue;
         int number = find_name(history, &history->calls, CALL_NAMES_MAX, call->name);
         if (number == -ENOMEM)

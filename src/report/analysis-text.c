@@ -10,7 +10,7 @@
 #include "report/table.h"
 
 #define INDENT 2
-/* --json has them all. */
+/* --json prints all. */
 #define PATTERNS_SHOWN 20
 
 #define DAY_SECONDS 86400.0
@@ -26,16 +26,16 @@ static void append_what(const struct analysis *analysis, struct text *out)
         text_printf(out, ", %s failed (%.0f %%)", figure_count(&failures, analysis->failures),
                     100 * analysis->failure_rate);
     if (analysis->runs_without_outcome > 0)
-        text_printf(out, "; of %s more nobody knows how",
+        text_printf(out, "; the outcome of %s more is unknown",
                     figure_count(&without, analysis->runs_without_outcome));
     if (!int_is_known(analysis->runs_left_out))
-        text_append_string(out, "; older ones were left out");
+        text_append_string(out, "; older runs were not read");
     text_append_char(out, '\n');
 }
 
 /* ---- correlations ---- */
 
-/* "3e-19" is for programs. */
+/* Smaller values, such as 3e-19, mean nothing to a reader. */
 static void add_chance(struct table *table, double q)
 {
     if (q < 0.001)
@@ -74,7 +74,7 @@ static void append_correlations(const struct analysis *analysis, const struct re
         {.title = "RUNS", .is_figure = true},
         {.title = "FAIL", .is_figure = true},
         {.title = "95 % RANGE", .is_figure = true, .drop_rank = 2},
-        {.title = "OF ALL", .is_figure = true, .drop_rank = 1},
+        {.title = "ALL RUNS", .is_figure = true, .drop_rank = 1},
         {.title = "Q", .is_figure = true, .drop_rank = 4},
         {.title = "CONFIDENCE", .is_figure = true, .drop_rank = 3},
         {.title = "VERDICT"},
@@ -85,8 +85,8 @@ static void append_correlations(const struct analysis *analysis, const struct re
         return;
     for (size_t i = 0; i < analysis->correlations.count; i++)
         add_correlation(&table, &analysis->correlations.items[i]);
-    style_heading(style, "what goes with failure, or with success", out);
-    text_printf(out, " (%zu of %lld groups of runs deviate)\n", analysis->correlations.count,
+    style_heading(style, "resource use that correlates with failure or success", out);
+    text_printf(out, " (%zu of %lld groups of runs differ)\n", analysis->correlations.count,
                 (long long)analysis->groups_tested);
     table_format(&table, style, out);
 }
@@ -98,7 +98,7 @@ static bool is_of_analysis(const struct pattern *pattern)
     return strcmp(pattern->pattern_type, CORRELATION_PATTERN) == 0;
 }
 
-/* Those of this analysis first, then anomalies; the surest, then the latest, first. */
+/* Correlations by confidence, then anomalies; the latest first. */
 static int compare_patterns(const void *a, const void *b)
 {
     const struct pattern *left = a, *right = b;
@@ -156,7 +156,8 @@ static void append_patterns(const struct analysis *analysis, const struct report
     memcpy(sorted, analysis->patterns.items, count * sizeof(*sorted));
     qsort(sorted, count, sizeof(*sorted), compare_patterns);
     style_heading(style, "patterns", out);
-    text_printf(out, shown < count ? " (%zu of %zu; --json has all)\n" : " (%zu)\n", shown, count);
+    text_printf(out, shown < count ? " (%zu of %zu; --json prints all)\n" : " (%zu)\n", shown,
+                count);
     for (size_t i = 0; i < shown; i++)
         append_pattern(&sorted[i], analysis->as_of, style, out);
 }
@@ -164,6 +165,8 @@ static void append_patterns(const struct analysis *analysis, const struct report
 int analysis_format(const struct analysis *analysis, const struct report_style *style,
                     struct text *out)
 {
+    size_t start = out->length;
+
     append_what(analysis, out);
     if (analysis->verdict != VERDICT_FOUND && analysis->message) {
         style_visible(analysis->message, out);
@@ -171,5 +174,6 @@ int analysis_format(const struct analysis *analysis, const struct report_style *
     }
     append_correlations(analysis, style, out);
     append_patterns(analysis, style, out);
+    style_finish(style, start, out);
     return text_error(out);
 }

@@ -1,9 +1,10 @@
-/* An analysis for a person: what was looked at, what goes with failure, what is kept. */
+/* An analysis as text: the runs it used, correlations with failure, stored patterns. */
 #pragma once
 
 #include "model/analysis.h"
 #include "report/style.h"
 
-/* Times of the day of `as_of` stand without a date. Errors are the buffer's; 0 or -ENOMEM. */
+/* Times omit the date if it is that of `as_of`. Returns 0 or -ENOMEM, which is also the buffer's
+ * error. */
 int analysis_format(const struct analysis *analysis, const struct report_style *style,
                     struct text *out);

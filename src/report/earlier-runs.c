@@ -12,9 +12,10 @@
 #include "report/table.h"
 #include "stats/robust.h"
 
-/* From here on a value is an outlier (Iglewicz and Hoaglin, see stats/robust.h), … */
+/* A value this far out is an outlier (Iglewicz and Hoaglin, see stats/robust.h), … */
 #define UNUSUAL_Z 3.5
-/* … if it is off by so much as well: of runs that are much alike, one soon lies far out. */
+/* … if it also differs from the median by this share: among runs that are almost the same, small
+ * differences have a large z. */
 #define UNUSUAL_RATIO 0.1
 
 static const struct field difference_fields[] = {
@@ -24,10 +25,12 @@ static const struct field difference_fields[] = {
     FIELD(median, FIELD_REAL, .resolution = 0.000001,
           .meaning = "of the earlier runs that succeeded"),
     FIELD(robust_z, FIELD_REAL, .resolution = 0.001,
-          .meaning = "deviations from the median, by the median distance to it; null: the earlier "
-                     "ones are all the same"),
-    FIELD(sample_size, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how many of them it is known of"),
-    FIELD(unusual, FIELD_BOOL, .meaning = "3.5 deviations off or more, and a tenth of the median"),
+          .meaning = "distance from the median in units of the median absolute deviation; null: "
+                     "all earlier values are equal"),
+    FIELD(sample_size, FIELD_INT, .unit = UNIT_COUNT,
+          .meaning = "how many earlier runs have the figure"),
+    FIELD(unusual, FIELD_BOOL,
+          .meaning = "robust_z is 3.5 or more, and the difference a tenth of the median"),
 #undef FIELD
 };
 const struct record run_difference_record =
@@ -35,31 +38,32 @@ const struct record run_difference_record =
 
 static const struct field fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct earlier_runs, member, type, __VA_ARGS__)
-    FIELD(runs, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how many have ended with an outcome"),
-    FIELD(failures, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how many of them failed"),
+    FIELD(runs, FIELD_INT, .unit = UNIT_COUNT,
+          .meaning = "earlier runs that ended with a known outcome"),
+    FIELD(failures, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how many of these failed"),
     FIELD(figures, FIELD_RECORDS, .record = &run_difference_record,
-          .meaning = "how this run differs from those that succeeded; empty: there are fewer than "
-                     "5, or it goes on"),
+          .meaning = "how this run differs from earlier successful runs; empty: fewer than 5, or "
+                     "the run has not ended"),
 #undef FIELD
 };
 const struct record earlier_runs_record = RECORD_OF(struct earlier_runs, "EarlierRuns", fields);
 
-/* ---- how it differs ---- */
+/* ---- comparison ---- */
 
 static bool is_other(const struct job *job, const struct job *run, int outcome)
 {
     return job->outcome == outcome && strcmp(job->run_id, run->run_id) != 0;
 }
 
-static bool is_unusual(const struct run_difference *difference, double worth_telling)
+static bool is_unusual(const struct run_difference *difference, double min_difference)
 {
     double off = fabs(difference->value - difference->median);
 
     return (fabs(difference->robust_z) >= UNUSUAL_Z || !real_is_known(difference->robust_z)) &&
-           off >= UNUSUAL_RATIO * fabs(difference->median) && off >= worth_telling;
+           off >= UNUSUAL_RATIO * fabs(difference->median) && off >= min_difference;
 }
 
-/* false: nothing can be said. `values` has room for all. */
+/* Returns false if there are too few runs with the figure. `values` has room for all jobs. */
 static bool compare(const struct profile_figure *figure, const struct job_list *jobs,
                     const struct job *run, double *values, struct run_difference *ret)
 {
@@ -82,7 +86,7 @@ static bool compare(const struct profile_figure *figure, const struct job_list *
         .robust_z = isinf(z) ? REAL_UNKNOWN : z,
         .sample_size = (int64_t)count,
     };
-    ret->unusual = truth_of(is_unusual(ret, figure->worth_telling));
+    ret->unusual = truth_of(is_unusual(ret, figure->min_difference));
     return true;
 }
 
@@ -97,7 +101,7 @@ static int compare_all(const struct job_list *jobs, const struct job *run, struc
     if (!values || !list.items)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
-        if (figures[i].worth_telling > 0)
+        if (figures[i].min_difference > 0)
             list.count += compare(&figures[i], jobs, run, values, &list.items[list.count]);
     *ret = list;
     return 0;
@@ -168,6 +172,7 @@ void earlier_runs_format(const struct earlier_runs *earlier, const struct job *r
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = 2);
     struct human runs, failures;
+    int64_t successes = earlier->runs - earlier->failures;
 
     if (!earlier->figures.count)
         return;
@@ -175,11 +180,15 @@ void earlier_runs_format(const struct earlier_runs *earlier, const struct job *r
         const struct run_difference *difference = &earlier->figures.items[i];
         const struct profile_figure *figure = find_figure(difference->figure);
         bool is_nothing = !(difference->value > 0) && !(difference->median > 0);
-        if (figure && !is_nothing) /* else it is of a newer daemon, or not worth a line */
+        if (figure &&
+            !is_nothing) /* else the figure is unknown here (newer daemon), or 0 everywhere */
             add_row(&table, figure, difference, run);
     }
-    style_heading(style, "against earlier runs of its type that succeeded", out);
-    text_printf(out, " (of %s, %s failed)\n", figure_count(&runs, earlier->runs),
-                figure_count(&failures, earlier->failures));
+    style_heading(style, "compared with", out);
+    text_printf(out, " %s earlier successful run%s of this type", figure_count(&runs, successes),
+                successes == 1 ? "" : "s");
+    if (earlier->failures > 0)
+        text_printf(out, " (%s failed)", figure_count(&failures, earlier->failures));
+    text_append_char(out, '\n');
     table_format(&table, style, out);
 }

@@ -4,6 +4,7 @@
 
 #include "base/macros.h"
 #include "report/figures.h"
+#include "report/profile-figures.h"
 #include "report/table.h"
 
 #define INDENT 2
@@ -18,12 +19,12 @@ static void append_type(const char *job_type, const struct resource_estimate *es
     style_begin(style, TINT_BOLD, out);
     style_visible(job_type, out);
     style_end(style, TINT_BOLD, out);
-    text_printf(out, ": by %s finished run%s", figure_count(&runs, estimate->sample_size),
-                estimate->sample_size == 1 ? "" : "s");
+    text_printf(out, ": estimated from %s finished run%s",
+                figure_count(&runs, estimate->sample_size), estimate->sample_size == 1 ? "" : "s");
     if (!estimate->sample_size)
-        text_append_string(out, ", because all were killed for memory");
+        text_append_string(out, ", because all runs were killed for memory");
     if (real_is_known(estimate->failure_rate))
-        text_printf(out, "; %.0f %% of all failed", 100 * estimate->failure_rate);
+        text_printf(out, "; %.0f %% of all runs failed", 100 * estimate->failure_rate);
     text_append_char(out, '\n');
 }
 
@@ -39,8 +40,10 @@ int estimate_format(const char *job_type, const struct resource_estimate *estima
     bool is_sure = estimate->confidence >= ESTIMATE_MIN_CONFIDENCE;
     struct human figure;
 
+    size_t start = out->length;
+
     append_type(job_type, estimate, style, out);
-    table_add(&table, "memory");
+    table_add(&table, "memory, " WITHOUT_SHARED_PAGES);
     table_add(&table, human_mb(&figure, estimate->peak_memory_mb_p50));
     table_add(&table, human_mb(&figure, estimate->peak_memory_mb_p95));
     table_add(&table, "CPU");
@@ -53,31 +56,32 @@ int estimate_format(const char *job_type, const struct resource_estimate *estima
     style_label("confidence", out);
     text_printf(out, "%.2f, ", estimate->confidence);
     style_begin(style, is_sure ? TINT_GOOD : TINT_DOUBTFUL, out);
-    text_append_string(out, is_sure ? "enough" : "not enough");
+    text_append_string(out, is_sure ? "sufficient" : "not sufficient");
     style_end(style, is_sure ? TINT_GOOD : TINT_DOUBTFUL, out);
-    text_append_string(out, " for `sonde admit` to go by\n");
+    text_append_string(out, " for `sonde admit`\n");
+    style_finish(style, start, out);
     return text_error(out);
 }
 
-/* ---- how estimates have held ---- */
+/* ---- how accurate estimates were ---- */
 
 /* "19 of 20, 95 %" */
 static void add_held(struct table *table, const struct held_rate *rate)
 {
     enum tint tint = TINT_NONE;
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text cell = {0};
     struct human held, checked;
 
     if (rate->checked <= 0) {
         table_add(table, NULL);
         return;
     }
-    /* What is certainly worse than was said. */
+    /* Below 95 % with statistical certainty. */
     if (rate->rate_high < 0.95)
         tint = TINT_DOUBTFUL;
-    text_printf(&words, "%s of %s, %.0f %%", figure_count(&held, rate->held),
+    text_printf(&cell, "%s of %s, %.0f %%", figure_count(&held, rate->held),
                 figure_count(&checked, rate->checked), 100 * rate->rate);
-    table_add_text(table, tint, &words);
+    table_add_text(table, tint, &cell);
 }
 
 int calibration_format(const struct calibration_list *calibrations,
@@ -86,11 +90,13 @@ int calibration_format(const struct calibration_list *calibrations,
     static const struct table_column columns[] = {
         {.title = "TYPE", .cut_to = 12},
         {.title = "MEMORY", .is_figure = true},
-        {.title = "WHEN SURE", .is_figure = true},
+        {.title = "MEMORY, IF CONFIDENT", .is_figure = true},
         {.title = "CPU", .is_figure = true, .drop_rank = 1},
         {.title = "WALL", .is_figure = true, .drop_rank = 2},
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
+
+    size_t start = out->length;
 
     for (size_t i = 0; i < calibrations->count; i++) {
         const struct calibration *calibration = &calibrations->items[i];
@@ -100,8 +106,10 @@ int calibration_format(const struct calibration_list *calibrations,
         add_held(&table, &calibration->cpu);
         add_held(&table, &calibration->duration);
     }
-    text_append_string(out, "how many runs kept within the p95 of the runs before them; 95 % is the"
-                            " aim\n");
+    text_append_string(out,
+                       "runs that stayed within the p95 estimated from the runs before them (goal: "
+                       "95 %)\n");
     table_format(&table, style, out);
+    style_finish(style, start, out);
     return text_error(out);
 }

@@ -1,11 +1,11 @@
-/* Estimates, and how they have held, for a person. */
+/* Estimates, and how accurate earlier estimates were, as text. */
 #pragma once
 
 #include "model/calibration.h"
 #include "model/estimate.h"
 #include "report/style.h"
 
-/* Errors are the buffer's; 0 or -ENOMEM, both. */
+/* Both return 0 or -ENOMEM, which is also the buffer's error. */
 int estimate_format(const char *job_type, const struct resource_estimate *estimate,
                     const struct report_style *style, struct text *out);
 int calibration_format(const struct calibration_list *calibrations,

@@ -1,5 +1,5 @@
-/* News as lines. Columns have fixed widths, because nobody knows what comes next: what is wider
- * pushes the rest of its line to the right. */
+/* Columns have fixed widths, because later lines are not known yet. A wider value shifts the rest
+ * of its line to the right. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,61 +11,60 @@
 #define PID_COLUMNS  7
 #define JOB_COLUMNS  12
 
-/* ---- what it is about ---- */
+/* ---- label, colour, time ---- */
 
-/* The last word of its name: "exit", "started". */
+/* The last word of an event's name: "exit", "started". */
 static const char *last_word(const char *event)
 {
     const char *dot = strrchr(event, '.');
     return dot ? dot + 1 : event;
 }
 
-const char *event_line_label(const struct event_line *news)
+const char *event_line_label(const struct event_line *line)
 {
-    switch (news->kind) {
+    switch (line->kind) {
     case EVENT_LINE_ANOMALY:
-        return strcmp(news->event, "monitor.anomaly_cleared") == 0 ? "cleared" : "anomaly";
+        return strcmp(line->event, "monitor.anomaly_cleared") == 0 ? "cleared" : "anomaly";
     case EVENT_LINE_GAP: return "gap";
     case EVENT_LINE_JOB: return "job";
-    case EVENT_LINE_SHEET: return "sheet";
-    default: return last_word(news->event);
+    case EVENT_LINE_SHEET: return "step";
+    default: return last_word(line->event);
     }
 }
 
-static enum tint outcome_tint_of(const struct event_line *news)
+static enum tint outcome_tint_of(const struct event_line *line)
 {
-    const char *outcome = news->job.outcome;
+    const char *outcome = line->job.outcome;
 
-    if (strcmp(news->event, "sheet.failed") == 0 || (outcome && strcmp(outcome, "failure") == 0))
+    if (strcmp(line->event, "sheet.failed") == 0 || (outcome && strcmp(outcome, "failure") == 0))
         return TINT_BAD;
-    return strcmp(news->event, "sheet.completed") == 0 ||
+    return strcmp(line->event, "sheet.completed") == 0 ||
                    (outcome && strcmp(outcome, "success") == 0)
                ? TINT_GOOD
                : TINT_BOLD;
 }
 
-enum tint event_line_tint(const struct event_line *news)
+enum tint event_line_tint(const struct event_line *line)
 {
-    switch (news->kind) {
-    case EVENT_LINE_PROCESS: return event_tint(&news->process);
+    switch (line->kind) {
+    case EVENT_LINE_PROCESS: return event_tint(&line->process);
     case EVENT_LINE_ANOMALY:
-        if (real_is_known(news->anomaly.cleared_at))
+        if (real_is_known(line->anomaly.cleared_at))
             return TINT_GOOD;
-        return news->anomaly.severity >= SEVERITY_HIGH ? TINT_BAD : TINT_DOUBTFUL;
+        return line->anomaly.severity >= SEVERITY_HIGH ? TINT_BAD : TINT_DOUBTFUL;
     case EVENT_LINE_GAP: return TINT_DOUBTFUL;
     case EVENT_LINE_JOB:
-    case EVENT_LINE_SHEET: return outcome_tint_of(news);
+    case EVENT_LINE_SHEET: return outcome_tint_of(line);
     default: return TINT_NONE;
     }
 }
 
-/* An event is told some time after it happened. */
-double event_line_time(const struct event_line *news)
+double event_line_time(const struct event_line *line)
 {
-    return news->kind == EVENT_LINE_PROCESS ? news->process.timestamp : news->timestamp;
+    return line->kind == EVENT_LINE_PROCESS ? line->process.timestamp : line->timestamp;
 }
 
-/* ---- what happened ---- */
+/* ---- details ---- */
 
 /* "critical memory_spike: RSS grew …", "memory_spike, after 12.0 s". */
 static void format_anomaly(const struct anomaly *anomaly, struct text *out)
@@ -98,7 +97,7 @@ static void format_gap(const struct gap *gap, struct text *out)
     }
 }
 
-/* ", exit status 2", ", killed by SIGKILL", or the cause as it was told. */
+/* ", exit status 2", ", killed by SIGKILL", or the cause if there is one. */
 static void format_end(const struct event_line_job *job, struct text *out)
 {
     struct human name;
@@ -113,12 +112,12 @@ static void format_end(const struct event_line_job *job, struct text *out)
     }
 }
 
-static void format_job(const struct event_line *news, struct text *out)
+static void format_job(const struct event_line *line, struct text *out)
 {
-    const struct event_line_job *job = &news->job;
-    bool is_finished = strcmp(news->event, "job.finished") == 0;
+    const struct event_line_job *job = &line->job;
+    bool is_finished = strcmp(line->event, "job.finished") == 0;
 
-    style_visible(last_word(news->event), out);
+    style_visible(last_word(line->event), out);
     if (is_finished) {
         text_append_string(out, ": ");
         style_visible(job->outcome, out);
@@ -126,7 +125,7 @@ static void format_job(const struct event_line *news, struct text *out)
         return;
     }
     if (int_is_known(job->current_sheet))
-        text_printf(out, ", sheet %lld", (long long)job->current_sheet);
+        text_printf(out, ", step %lld", (long long)job->current_sheet);
     if (int_is_known(job->current_sheet) && int_is_known(job->total_sheets))
         text_printf(out, " of %lld", (long long)job->total_sheets);
     if (job->status) {
@@ -136,36 +135,36 @@ static void format_job(const struct event_line *news, struct text *out)
 }
 
 /* "3 failed, exit status 1 (compile)". */
-static void format_sheet(const struct event_line *news, struct text *out)
+static void format_sheet(const struct event_line *line, struct text *out)
 {
-    if (int_is_known(news->sheet_num))
-        text_printf(out, "%lld ", (long long)news->sheet_num);
-    style_visible(last_word(news->event), out);
-    format_end(&news->job, out);
-    if (news->job.name) {
+    if (int_is_known(line->sheet_num))
+        text_printf(out, "%lld ", (long long)line->sheet_num);
+    style_visible(last_word(line->event), out);
+    format_end(&line->job, out);
+    if (line->job.name) {
         text_append_string(out, " (");
-        style_visible(news->job.name, out);
+        style_visible(line->job.name, out);
         text_append_char(out, ')');
     }
 }
 
-void event_line_format_details(const struct event_line *news, struct text *out)
+void event_line_format_details(const struct event_line *line, struct text *out)
 {
-    switch (news->kind) {
-    case EVENT_LINE_PROCESS: event_format(&news->process, out); break;
-    case EVENT_LINE_ANOMALY: format_anomaly(&news->anomaly, out); break;
-    case EVENT_LINE_GAP: format_gap(&news->gap, out); break;
-    case EVENT_LINE_JOB: format_job(news, out); break;
-    case EVENT_LINE_SHEET: format_sheet(news, out); break;
+    switch (line->kind) {
+    case EVENT_LINE_PROCESS: event_format(&line->process, out); break;
+    case EVENT_LINE_ANOMALY: format_anomaly(&line->anomaly, out); break;
+    case EVENT_LINE_GAP: format_gap(&line->gap, out); break;
+    case EVENT_LINE_JOB: format_job(line, out); break;
+    case EVENT_LINE_SHEET: format_sheet(line, out); break;
     default: break;
     }
 }
 
-const char *event_line_command(const struct event_line *news)
+const char *event_line_command(const struct event_line *line)
 {
-    if (news->kind == EVENT_LINE_PROCESS)
-        return news->process.command;
-    return news->kind == EVENT_LINE_JOB ? news->job.command : NULL;
+    if (line->kind == EVENT_LINE_PROCESS)
+        return line->process.command;
+    return line->kind == EVENT_LINE_JOB ? line->job.command : NULL;
 }
 
 /* ---- the line ---- */
@@ -179,44 +178,46 @@ static size_t append_padded(const char *word, size_t columns, struct text *out)
     return MAX(used, columns);
 }
 
-static void append_rest(const struct event_line *news, struct text *out)
+static void append_rest(const struct event_line *line, struct text *out)
 {
-    _cleanup_text_ struct text what = {0};
+    _cleanup_text_ struct text details = {0};
     struct human pid;
-    const char *command = event_line_command(news), *job = news->job_id ? news->job_id : "-";
+    const char *command = event_line_command(line), *job = line->job_id ? line->job_id : "-";
 
-    event_line_format_details(news, &what);
-    text_printf(out, "%*s  ", PID_COLUMNS, figure_pid(&pid, event_line_pid(news)));
-    append_padded(job, what.length || command ? JOB_COLUMNS : 0, out);
-    if (what.length)
-        text_printf(out, "  %s", what.bytes);
+    event_line_format_details(line, &details);
+    text_printf(out, "%*s  ", PID_COLUMNS, figure_pid(&pid, event_line_pid(line)));
+    append_padded(job, details.length || command ? JOB_COLUMNS : 0, out);
+    if (details.length)
+        text_printf(out, "  %s", details.bytes);
     if (command) {
         text_append_string(out, "  ");
         style_visible(command, out);
     }
-    if (text_error(&what) < 0)
-        out->error = text_error(&what);
+    if (text_error(&details) < 0)
+        out->error = text_error(&details);
 }
 
-void event_line_format(const struct event_line *news, double day, const struct report_style *style,
+void event_line_format(const struct event_line *line, double day, const struct report_style *style,
                        struct text *out)
 {
     _cleanup_text_ struct text rest = {0};
-    const char *kind = event_line_label(news);
+    size_t start = out->length;
+    const char *kind = event_line_label(line);
     struct human time;
 
-    figure_clock_ms(&time, event_line_time(news), day);
+    figure_clock_ms(&time, event_line_time(line), day);
     text_printf(out, "%s  ", time.text);
-    style_begin(style, event_line_tint(news), out);
+    style_begin(style, event_line_tint(line), out);
     size_t used = append_padded(kind, KIND_COLUMNS, out);
-    style_end(style, event_line_tint(news), out);
+    style_end(style, event_line_tint(line), out);
     text_append_string(out, "  ");
 
-    append_rest(news, &rest);
+    append_rest(line, &rest);
     used += strlen(time.text) + 4;
-    text_append_visible(out, text_string(&rest), rest.length,
-                        style->columns > used ? style->columns - used : 1);
+    (style->is_ascii ? text_append_visible_ascii : text_append_visible)(
+        out, text_string(&rest), rest.length, style->columns > used ? style->columns - used : 1);
     text_append_char(out, '\n');
+    style_finish(style, start, out);
     if (text_error(&rest) < 0)
         out->error = text_error(&rest);
 }

@@ -13,7 +13,7 @@
         FIELD_OF(struct_type, job_id, FIELD_TEXT), FIELD_OF(struct_type, sheet_num, FIELD_INT)
 
 static const struct field head_fields[] = {ENVELOPE(struct event_line)};
-static const struct record head_record = RECORD_OF(struct event_line, "News", head_fields);
+static const struct record head_record = RECORD_OF(struct event_line, "EventLine", head_fields);
 
 static const struct field job_fields[] = {
 #define FIELD(member, type) FIELD_OF(struct event_line_job, member, type)
@@ -23,8 +23,8 @@ static const struct field job_fields[] = {
     FIELD(name, FIELD_TEXT),        FIELD(pid, FIELD_INT),
 #undef FIELD
 };
-static const struct record job_news_record =
-    RECORD_OF(struct event_line_job, "NewsOfJob", job_fields);
+static const struct record line_job_record =
+    RECORD_OF(struct event_line_job, "EventLineJob", job_fields);
 
 #define WITH_DATA(member, data_record)                                                             \
     {                                                                                              \
@@ -38,19 +38,20 @@ static const struct record job_news_record =
 static const struct field process_fields[] = WITH_DATA(process, process_event_record);
 static const struct field anomaly_fields[] = WITH_DATA(anomaly, anomaly_record);
 static const struct field gap_fields[] = WITH_DATA(gap, gap_record);
-static const struct field of_job_fields[] = WITH_DATA(job, job_news_record);
+static const struct field of_job_fields[] = WITH_DATA(job, line_job_record);
 
-/* By what their names begin with. */
+/* Kinds of events, by the prefix of their names. */
 static const struct family {
     const char *prefix;
     enum event_line_kind kind;
     struct record record;
 } families[] = {
-    {"process.", EVENT_LINE_PROCESS, RECORD_OF(struct event_line, "News", process_fields)},
-    {"monitor.anomaly", EVENT_LINE_ANOMALY, RECORD_OF(struct event_line, "News", anomaly_fields)},
-    {"monitor.gap", EVENT_LINE_GAP, RECORD_OF(struct event_line, "News", gap_fields)},
-    {"job.", EVENT_LINE_JOB, RECORD_OF(struct event_line, "News", of_job_fields)},
-    {"sheet.", EVENT_LINE_SHEET, RECORD_OF(struct event_line, "News", of_job_fields)},
+    {"process.", EVENT_LINE_PROCESS, RECORD_OF(struct event_line, "EventLine", process_fields)},
+    {"monitor.anomaly", EVENT_LINE_ANOMALY,
+     RECORD_OF(struct event_line, "EventLine", anomaly_fields)},
+    {"monitor.gap", EVENT_LINE_GAP, RECORD_OF(struct event_line, "EventLine", gap_fields)},
+    {"job.", EVENT_LINE_JOB, RECORD_OF(struct event_line, "EventLine", of_job_fields)},
+    {"sheet.", EVENT_LINE_SHEET, RECORD_OF(struct event_line, "EventLine", of_job_fields)},
 };
 
 static const struct family *find_family(const char *event)
@@ -64,22 +65,22 @@ static const struct family *find_family(const char *event)
 int event_line_decode(const char *json, size_t length, struct arena *arena, struct event_line *ret)
 {
     struct decode_error error;
-    struct event_line news = {0}, whole = {0};
+    struct event_line line = {0}, whole = {0};
 
-    int r = record_decode(&head_record, json, length, arena, &news, &error);
+    int r = record_decode(&head_record, json, length, arena, &line, &error);
     if (r < 0)
         return r;
-    const struct family *family = find_family(news.event);
+    const struct family *family = find_family(line.event);
     if (family) {
         r = record_decode(&family->record, json, length, arena, &whole, &error);
         if (r == -ENOMEM)
             return r;
         if (r == 0) {
-            news = whole;
-            news.kind = family->kind;
+            line = whole;
+            line.kind = family->kind;
         }
     }
-    *ret = news;
+    *ret = line;
     return 0;
 }
 
@@ -96,7 +97,7 @@ int event_line_of_process(const struct process_event *event, struct arena *arena
     _cleanup_text_ struct text name = {0};
 
     text_printf(&name, "process.%s", event_type_name(event));
-    struct event_line news = {
+    struct event_line line = {
         .event = text_error(&name) == 0 ? arena_strdup(arena, name.bytes) : NULL,
         .timestamp = event->timestamp,
         .job_id = event->job_id,
@@ -104,15 +105,15 @@ int event_line_of_process(const struct process_event *event, struct arena *arena
         .kind = EVENT_LINE_PROCESS,
         .process = *event,
     };
-    if (!news.event)
+    if (!line.event)
         return -ENOMEM;
-    *ret = news;
+    *ret = line;
     return 0;
 }
 
 struct event_line event_line_of_anomaly(const struct anomaly *anomaly, bool is_end)
 {
-    struct event_line news = {
+    struct event_line line = {
         .event = is_end ? "monitor.anomaly_cleared" : "monitor.anomaly",
         .timestamp = is_end ? anomaly->cleared_at : anomaly->timestamp,
         .job_id = anomaly->job_id,
@@ -121,9 +122,9 @@ struct event_line event_line_of_anomaly(const struct anomaly *anomaly, bool is_e
         .anomaly = *anomaly,
     };
 
-    if (!is_end) /* as it was told when it opened */
-        news.anomaly.cleared_at = REAL_UNKNOWN;
-    return news;
+    if (!is_end) /* as it was published when it opened */
+        line.anomaly.cleared_at = REAL_UNKNOWN;
+    return line;
 }
 
 struct event_line event_line_of_gap(const struct gap *gap)
@@ -137,7 +138,7 @@ struct event_line event_line_of_gap(const struct gap *gap)
 
 struct event_line event_line_of_job(const struct job *job, bool is_end)
 {
-    struct event_line news = {
+    struct event_line line = {
         .event = is_end ? "job.finished" : "job.started",
         .timestamp = is_end ? job->ended_at : job->started_at,
         .job_id = job->job_id,
@@ -145,47 +146,47 @@ struct event_line event_line_of_job(const struct job *job, bool is_end)
         .kind = EVENT_LINE_JOB,
     };
 
-    record_init(&job_news_record, &news.job);
-    news.job.run_id = job->run_id;
-    news.job.command = job->command;
+    record_init(&line_job_record, &line.job);
+    line.job.run_id = job->run_id;
+    line.job.command = job->command;
     if (is_end) {
-        news.job.outcome = outcome_name(job->outcome);
-        news.job.exit_code = job->exit_code;
-        news.job.signal_num = job->signal_num;
-        news.job.cause = job->cause;
+        line.job.outcome = outcome_name(job->outcome);
+        line.job.exit_code = job->exit_code;
+        line.job.signal_num = job->signal_num;
+        line.job.cause = job->cause;
     }
-    return news;
+    return line;
 }
 
-void event_line_encode_event(const struct event_line *news, struct text *out)
+void event_line_encode_event(const struct event_line *line, struct text *out)
 {
-    const struct record record = RECORD_OF(struct event_line, "News", process_fields);
+    const struct record record = RECORD_OF(struct event_line, "EventLine", process_fields);
     struct json_writer json = {.out = out};
 
-    record_encode(&record, news, &json);
+    record_encode(&record, line, &json);
 }
 
-int64_t event_line_pid(const struct event_line *news)
+int64_t event_line_pid(const struct event_line *line)
 {
     int64_t pid = 0;
 
-    switch (news->kind) {
-    case EVENT_LINE_PROCESS: pid = news->process.pid; break;
-    case EVENT_LINE_ANOMALY: pid = news->anomaly.pid; break;
+    switch (line->kind) {
+    case EVENT_LINE_PROCESS: pid = line->process.pid; break;
+    case EVENT_LINE_ANOMALY: pid = line->anomaly.pid; break;
     case EVENT_LINE_JOB:
-    case EVENT_LINE_SHEET: pid = news->job.pid; break;
+    case EVENT_LINE_SHEET: pid = line->job.pid; break;
     default: break;
     }
     return pid > 0 ? pid : 0;
 }
 
-const char *event_line_run_id(const struct event_line *news)
+const char *event_line_run_id(const struct event_line *line)
 {
-    switch (news->kind) {
-    case EVENT_LINE_PROCESS: return news->process.run_id;
-    case EVENT_LINE_ANOMALY: return news->anomaly.run_id;
+    switch (line->kind) {
+    case EVENT_LINE_PROCESS: return line->process.run_id;
+    case EVENT_LINE_ANOMALY: return line->anomaly.run_id;
     case EVENT_LINE_JOB:
-    case EVENT_LINE_SHEET: return news->job.run_id;
+    case EVENT_LINE_SHEET: return line->job.run_id;
     default: return NULL;
     }
 }

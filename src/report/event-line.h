@@ -1,6 +1,5 @@
-/* What a daemon tells as it happens, one line each: an event of a process, an anomaly, a gap, a job
- * or a step that began or ended. It comes in an envelope: {event, timestamp, job_id, sheet_num,
- * data}. */
+/* One published event as one line of text: a process event, an anomaly, a gap, or the start or end
+ * of a job or step. The daemon publishes it as {event, timestamp, job_id, sheet_num, data}. */
 #pragma once
 
 #include "model/event.h"
@@ -9,7 +8,7 @@
 #include "report/style.h"
 
 enum event_line_kind {
-    EVENT_LINE_OTHER, /* of a newer daemon: its name and its job are known */
+    EVENT_LINE_OTHER, /* unknown kind, from a newer daemon: only the envelope is decoded */
     EVENT_LINE_PROCESS,
     EVENT_LINE_ANOMALY,
     EVENT_LINE_GAP,
@@ -17,7 +16,7 @@ enum event_line_kind {
     EVENT_LINE_SHEET,
 };
 
-/* Of a job or a step: what is said of it, each only where it fits. */
+/* The data of a job or step. Each event sets only some of the members. */
 struct event_line_job {
     const char *run_id;
     const char *command;
@@ -27,7 +26,7 @@ struct event_line_job {
     const char *cause;
     int64_t total_sheets;
     int64_t current_sheet;
-    const char *status; /* in the conductor's words */
+    const char *status; /* free text from the scheduler */
     const char *name;   /* of a step */
     int64_t pid;        /* the first process of a step */
 };
@@ -46,36 +45,37 @@ struct event_line {
     };
 };
 
-/* Data that is not as it should be makes it EVENT_LINE_OTHER. 0, -EBADMSG (no envelope) or -ENOMEM.
- */
+/* Decodes a published event; texts are placed in `arena`. If `data` does not match the event's
+ * name, the kind is EVENT_LINE_OTHER. Returns 0, -EBADMSG (no envelope) or -ENOMEM. */
 int event_line_decode(const char *json, size_t length, struct arena *arena, struct event_line *ret);
 
-/* An event that is stored, as if it were told now; `event` is placed in `arena`. 0 or -ENOMEM. */
+/* Makes the line of a stored process event. The name is placed in `arena`; other texts are shared
+ * with `event`. Returns 0 or -ENOMEM. */
 int event_line_of_process(const struct process_event *event, struct arena *arena,
                           struct event_line *ret);
-/* The envelope of that, without a newline. Errors are the buffer's. */
-void event_line_encode_event(const struct event_line *news, struct text *out);
+/* Writes the line of a process event as JSON, without a newline. Errors are the buffer's. */
+void event_line_encode_event(const struct event_line *line, struct text *out);
 
-/* The same for what is not an event of a process: `is_end` tells of the clearing of an anomaly, or
- * of the end of a run. Texts stay where they are. */
+/* Make the line of a stored anomaly, gap or run. `is_end`: an anomaly that cleared, or a run that
+ * ended; else its start. Texts are shared with the argument. */
 struct event_line event_line_of_anomaly(const struct anomaly *anomaly, bool is_end);
 struct event_line event_line_of_gap(const struct gap *gap);
 struct event_line event_line_of_job(const struct job *job, bool is_end);
 
-/* Of which process and which run; 0 and NULL: of none. */
-int64_t event_line_pid(const struct event_line *news);
-const char *event_line_run_id(const struct event_line *news);
+/* The process and the run that the event belongs to; 0 and NULL if there is none. */
+int64_t event_line_pid(const struct event_line *line);
+const char *event_line_run_id(const struct event_line *line);
 
-/* Its parts, for whoever lays it out otherwise: when it happened; one word for it ("exit",
- * "anomaly"); how well it is; what is known of it ("status 2, CPU 1.20 s"), with an error that is
- * the buffer's; the command line, or NULL. */
-double event_line_time(const struct event_line *news);
-const char *event_line_label(const struct event_line *news);
-enum tint event_line_tint(const struct event_line *news);
-void event_line_format_details(const struct event_line *news, struct text *out);
-const char *event_line_command(const struct event_line *news);
+/* The parts of a line, for callers with a layout of their own: the time of the event (a daemon
+ * publishes it a little later); a one-word label ("exit", "anomaly"); its colour; the details
+ * ("status 2, CPU 1.20 s"; errors are the buffer's); the command line, or NULL. */
+double event_line_time(const struct event_line *line);
+const char *event_line_label(const struct event_line *line);
+enum tint event_line_tint(const struct event_line *line);
+void event_line_format_details(const struct event_line *line, struct text *out);
+const char *event_line_command(const struct event_line *line);
 
-/* Time, kind, process, job, what, command; ends in a newline. A time of the day of `day` stands
- * without a date. Errors are the buffer's. */
-void event_line_format(const struct event_line *news, double day, const struct report_style *style,
+/* Writes time, label, pid, job, details and command, with a newline. The date is omitted if it is
+ * that of `day`. Errors are the buffer's. */
+void event_line_format(const struct event_line *line, double day, const struct report_style *style,
                        struct text *out);

@@ -172,7 +172,7 @@ void gap_format(const struct gap *gap, struct text *out)
 
     switch (gap->kind) {
     case GAP_MISSED_TICKS: text_printf(out, "%s not sampled: sonde was late", seconds); break;
-    case GAP_SUSPEND: text_printf(out, "%s not sampled: the machine slept", seconds); break;
+    case GAP_SUSPEND: text_printf(out, "%s not sampled: the machine was suspended", seconds); break;
     case GAP_CLOCK_STEP:
         text_printf(out, "the clock was set %s by %s", gap->seconds < 0 ? "back" : "forward",
                     seconds);
@@ -183,7 +183,8 @@ void gap_format(const struct gap *gap, struct text *out)
             text_printf(out, " over %s", seconds);
         break;
     case GAP_EVENTS:
-        text_printf(out, "%s events not kept one by one", figure_count(&lost, gap->lost));
+        text_printf(out, "%s events counted, not stored one by one",
+                    figure_count(&lost, gap->lost));
         break;
     default: text_printf(out, "%s", seconds); break;
     }

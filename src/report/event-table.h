@@ -1,5 +1,4 @@
-/* What happened, as tables: events of processes, anomalies, gaps. Times of the day of `day` stand
- * without a date. */
+/* Tables of process events, anomalies and gaps. Times omit the date if it is that of `day`. */
 #pragma once
 
 #include "model/event.h"
@@ -9,7 +8,7 @@
 struct event_table_options {
     double day;
     size_t indent;
-    bool without_job; /* where all are of one job */
+    bool without_job; /* omit the column JOB */
 };
 
 void event_table_format(const struct process_event_list *events,
@@ -23,11 +22,9 @@ void anomaly_table_format(const struct anomaly_list *anomalies,
 void gap_table_format(const struct gap_list *gaps, const struct event_table_options *options,
                       const struct report_style *style, struct text *out);
 
-/* Their parts, for whoever shows one at a time. */
-
-/* What is known of it: "status 2, CPU 1.20 s, 12.0 MB peak", "SIGKILL from pid 812 (timeout 5)";
- * into an empty buffer. */
+/* Writes the details of one event into an empty buffer: "status 2, CPU 1.20 s, 12.0 MB peak",
+ * "SIGKILL from pid 812 (timeout 5)". */
 void event_format(const struct process_event *event, struct text *out);
 enum tint event_tint(const struct process_event *event);
-/* "12.0 s not sampled: the machine slept". */
+/* Writes what one gap means: "12.0 s not sampled: the machine was suspended". */
 void gap_format(const struct gap *gap, struct text *out);

@@ -10,11 +10,11 @@
 #include "model/field.h"
 #include "model/job.h"
 
-/* The end of the year 9999, and of what is worth calling a time. */
+/* The end of the year 9999: later times are not valid. */
 #define EPOCH_MAX 253402300799.0
-/* Seconds that fit the arithmetic of whoever formats them. */
+/* Longer durations would overflow the arithmetic of human_duration(). */
 #define DURATION_MAX 1e15
-/* What fits an int64_t. */
+/* Larger counts do not fit an int64_t. */
 #define COUNT_MAX 9e18
 
 const char *exactness_mark(int exactness)
@@ -28,7 +28,7 @@ const char *exactness_mark(int exactness)
 
 const char *figure_duration(struct human *buffer, double seconds)
 {
-    /* A clock that was set back makes a time negative. */
+    /* A duration is negative if the clock was set back. */
     if (!(seconds >= 0 && seconds < DURATION_MAX))
         return strcpy(buffer->text, "-");
     return human_duration(buffer, seconds);
@@ -80,7 +80,8 @@ static bool to_local(double epoch, struct tm *ret)
     return localtime_r(&seconds, ret) != NULL;
 }
 
-/* The date as far as it differs from that of `day`: none, "Jul 13 " or "2025-07-13 ". */
+/* Writes the part of the date that differs from `day`: "", "Jul 13 " or "2025-07-13 ". Returns its
+ * length. */
 static size_t format_date(struct human *buffer, const struct tm *local, double day)
 {
     struct tm other;

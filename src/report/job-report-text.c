@@ -1,19 +1,22 @@
-/* A job's report as text: how it ended and why, what it was, what it used, then what happened in
- * it, each part only where there is something to tell. */
+/* The report of a run as text: outcome and cause, command, resources, then steps and events. Empty
+ * sections are omitted. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "model/cause.h"
 #include "model/process.h"
 #include "report/event-table.h"
 #include "report/figures.h"
+#include "report/hotspots.h"
 #include "report/job-report.h"
 #include "report/job-table.h"
+#include "report/profile-figures.h"
 #include "report/run-figures.h"
 #include "report/storm-table.h"
 #include "report/table.h"
 
-/* Of lists that may be long. */
+/* Longest lists that are shown. */
 #define HOTSPOTS_SHOWN 10
 #define ROWS_SHOWN     20
 
@@ -28,17 +31,27 @@ static void append_line(const char *label, const char *text, struct text *out)
     text_append_char(out, '\n');
 }
 
-/* ---- how it ended ---- */
+/* ---- outcome and cause ---- */
+
+/* Whether the cause was made from the chain, and so contains it. Otherwise a scheduler gave it. */
+static bool cause_has_chain(const struct job *job)
+{
+    char cause[CAUSE_MAX_BYTES + 1];
+
+    cause_format(&job->chain, cause);
+    return job->cause && job->chain.count && strcmp(cause, job->cause) == 0;
+}
 
 static void append_cause(const struct job *job, struct text *out)
 {
     struct human name;
 
     if (job->cause && strcmp(job->cause, "lost") == 0) {
-        text_append_string(out, ", lost: nobody was there to tell how it ended");
+        text_append_string(out, ", lost: outcome unknown, because its monitor died first");
     } else if (job->cause) {
         text_append_string(out, ", ");
         style_visible(job->cause, out);
+        unknown_sender_format(job->cause, &job->chain, job->profile.collector, out);
     } else if (int_is_known(job->signal_num)) {
         text_printf(out, ", killed by %s", figure_signal(&name, job->signal_num));
     } else if (int_is_known(job->exit_code) && job->exit_code != 0) {
@@ -65,11 +78,16 @@ static void append_outcome(const struct job_report *report, const struct report_
     text_append_char(out, '\n');
 }
 
-/* A kill for memory explains an end that otherwise looks like any SIGKILL. */
+/* A kill for memory explains an end that otherwise looks like any SIGKILL. Omitted if the cause
+ * already names it. */
 static void append_oom(const struct job_report *report, struct text *out)
 {
+    const struct process_event_list *chain = &report->job.chain;
     struct human pid, time;
 
+    for (size_t i = 0; i < chain->count && cause_has_chain(&report->job); i++)
+        if (chain->items[i].event_type == EVENT_OOM)
+            return;
     for (size_t i = report->events.count; i > 0; i--) {
         const struct process_event *event = &report->events.items[i - 1];
         if (event->event_type != EVENT_OOM)
@@ -88,17 +106,17 @@ static void append_oom(const struct job_report *report, struct text *out)
     }
 }
 
-/* Who failed first, and what the others made of it. */
+/* The chain of failures, unless the first line contains it. */
 static void append_chain(const struct job_report *report, const struct report_style *style,
                          struct text *out)
 {
     const struct event_table_options options = {
         .day = report->job.started_at, .indent = INDENT, .without_job = true};
 
-    if (report->job.chain.count < 2)
+    if (report->job.chain.count < 2 || cause_has_chain(&report->job))
         return;
-    style_heading(style, "how it came to fail", out);
-    text_append_string(out, " (the first failure first)\n");
+    style_heading(style, "chain of failures", out);
+    text_append_string(out, " (first failure first)\n");
     event_table_format(&report->job.chain, &options, style, out);
 }
 
@@ -122,12 +140,12 @@ static void append_last_memory(const struct job_report *report, const struct rep
         table_add(&table, human_mb(&figure, point->rss_mb));
         table_add(&table, figure_count(&figure, point->processes));
     }
-    style_heading(style, "its last memory", out);
-    text_append_char(out, '\n');
+    style_heading(style, "memory in the last 30 s", out);
+    text_append_string(out, " (" ALL_PROCESSES ")\n");
     table_format(&table, style, out);
 }
 
-/* ---- what it was ---- */
+/* ---- command, place and times ---- */
 
 static void append_place(const struct job *job, struct text *out)
 {
@@ -158,7 +176,7 @@ static void append_what(const struct job *job, struct text *out)
         append_line("ended", figure_moment(&moment, job->ended_at), out);
 }
 
-/* ---- what it used ---- */
+/* ---- resources ---- */
 
 static void append_counted(struct text *out, bool *is_first, int64_t count, const char *mark,
                            const char *words)
@@ -193,7 +211,7 @@ static void append_failures(const struct job_profile *profile, struct text *out)
         return;
     style_label("failed", out);
     if (profile->failed_exit_count > 0)
-        text_printf(out, "%s%s with a status other than 0", mark,
+        text_printf(out, "%s%s with a nonzero exit status", mark,
                     figure_count(&count, profile->failed_exit_count));
     if (profile->kill_count > 0)
         text_printf(out, "%s%s%s killed by a signal", profile->failed_exit_count > 0 ? ", " : "",
@@ -201,7 +219,7 @@ static void append_failures(const struct job_profile *profile, struct text *out)
     text_append_char(out, '\n');
 }
 
-/* The counts of what should not happen, where it did. */
+/* Counts of events that should not happen, if they did. */
 static void append_trouble(const struct job_profile *profile, struct text *out)
 {
     const struct {
@@ -210,8 +228,8 @@ static void append_trouble(const struct job_profile *profile, struct text *out)
         const char *words;
     } lines[] = {
         {profile->oom_count, "OOM kills", "killed by the kernel for memory"},
-        {profile->signal_count, "signals", "seen that ended nothing"},
-        {profile->zombie_count, "zombies", "seen at once"},
+        {profile->signal_count, "signals", "that did not end a process"},
+        {profile->zombie_count, "zombies", "at once at most"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
@@ -223,12 +241,16 @@ static void append_trouble(const struct job_profile *profile, struct text *out)
     }
 }
 
-/* From samples: what came after a process's last one is not in it. */
+/* Less is shown as 0.0 MB. */
+#define IO_MIN_BYTES (0.05 * BYTES_PER_MB)
+
+/* Lower bounds: I/O after the last sample of a process is not counted. Omitted if nothing, or too
+ * little to show, was read or written. */
 static void append_io(const struct job_profile *profile, struct text *out)
 {
     struct human read, written;
 
-    if (!int_is_known(profile->read_bytes) && !int_is_known(profile->write_bytes))
+    if ((double)profile->read_bytes < IO_MIN_BYTES && (double)profile->write_bytes < IO_MIN_BYTES)
         return;
     style_label("I/O", out);
     text_printf(out, "%s%s read, %s%s written\n", profile->read_bytes < 0 ? "" : "≥ ",
@@ -276,19 +298,19 @@ static void append_use(const struct job_profile *profile, struct text *out)
     append_samples(profile, out);
 }
 
-/* ---- its parts ---- */
+/* ---- steps, runs and events ---- */
 
 static void append_sheets(const struct job_report *report, const struct report_style *style,
                           struct text *out)
 {
     static const struct table_column columns[] = {
-        {.title = "SHEET", .is_figure = true},
+        {.title = "STEP", .is_figure = true},
         {.title = "NAME", .is_optional = true, .cut_to = 12},
         {.title = "OUTCOME"},
         {.title = "WALL", .is_figure = true, .drop_rank = 3},
         {.title = "CPU", .is_figure = true, .drop_rank = 2},
         {.title = "MAX CPU", .is_figure = true, .drop_rank = 1},
-        {.title = "MEMORY", .is_figure = true},
+        {.title = "LARGEST PROCESS", .is_figure = true},
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
 
@@ -307,7 +329,7 @@ static void append_sheets(const struct job_report *report, const struct report_s
     }
     if (!report->sheets.count)
         return;
-    style_heading(style, "sheets", out);
+    style_heading(style, "steps", out);
     if (int_is_known(report->job.total_sheets))
         text_printf(out, " (%zu of %lld)", report->sheets.count,
                     (long long)report->job.total_sheets);
@@ -320,7 +342,7 @@ static void append_runs_within(const struct job_report *report, const struct rep
 {
     if (!report->runs_within.count)
         return;
-    style_heading(style, "runs within", out);
+    style_heading(style, "runs started by this run", out);
     text_append_char(out, '\n');
     job_table_format(&report->runs_within, report->job.started_at, INDENT, style, out);
 }
@@ -350,7 +372,7 @@ static void append_storms(const struct job_report *report, const struct report_s
 
     if (!report->storms.count)
         return;
-    style_heading(style, "storms", out);
+    style_heading(style, "event storms", out);
     text_append_string(out, " (counted, not stored one by one)\n");
     storm_table_format(&report->storms, &options, style, out);
 }
@@ -394,16 +416,18 @@ static int compare_tallies(const void *a, const void *b)
     return (left->value < right->value) - (left->value > right->value);
 }
 
-/* How the shares came about, and how far they go. */
-static const char *trust_in_syscalls(const struct job_profile *profile)
+/* How the shares were measured. */
+static const char *syscall_method(const struct job_profile *profile)
 {
     if (profile->syscall_source == SYSCALLS_SAMPLED)
-        return " (sampled: shares of the time that was spent in them)";
+        return " (sampled; without calls that wait)";
     if (profile->syscall_source == SYSCALLS_STRACE)
-        return " (by strace, which slows them down, while it was attached)";
+        return " (by strace, which slows calls down; without calls that wait)";
     if (profile->exactness.syscall_hotspots == LOWER_BOUND)
-        return " (counted, but not from the beginning, or not all)";
-    return profile->exactness.syscall_hotspots == EXACT ? " (every one counted)" : "";
+        return " (counted in part; without calls that wait)";
+    return profile->exactness.syscall_hotspots == EXACT
+               ? " (every call counted; without calls that wait)"
+               : " (without calls that wait)";
 }
 
 static void append_hotspots(const struct job_profile *profile, const struct report_style *style,
@@ -415,16 +439,25 @@ static void append_hotspots(const struct job_profile *profile, const struct repo
         {.title = "FAILED", .is_figure = true},
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
-    size_t count = profile->syscall_hotspots.count;
+    const struct tally_list *hotspots = &profile->syscall_hotspots;
+    double busy = hotspots_busy_percent(hotspots);
+    size_t count = 0;
 
-    if (!count)
+    if (!hotspots->count)
         return;
-    _cleanup_free_ struct tally *sorted = malloc(count * sizeof(*sorted));
+    _cleanup_free_ struct tally *sorted = malloc(hotspots->count * sizeof(*sorted));
     if (!sorted) {
         out->error = -ENOMEM;
         return;
     }
-    memcpy(sorted, profile->syscall_hotspots.items, count * sizeof(*sorted));
+    for (size_t i = 0; i < hotspots->count; i++) {
+        const struct tally *call = &hotspots->items[i];
+        double share = hotspots_share(call->name, call->value, busy);
+        if (real_is_known(share))
+            sorted[count++] = (struct tally){.name = call->name, .value = share};
+    }
+    if (!count)
+        return;
     qsort(sorted, count, sizeof(*sorted), compare_tallies);
     for (size_t i = 0; i < count && i < HOTSPOTS_SHOWN; i++) {
         const char *name = sorted[i].name;
@@ -439,7 +472,7 @@ static void append_hotspots(const struct job_profile *profile, const struct repo
         table_add(&table, errors ? figure_tally(&figure, errors->value) : NULL);
     }
     style_heading(style, "system calls", out);
-    text_append_string(out, trust_in_syscalls(profile));
+    text_append_string(out, syscall_method(profile));
     text_append_char(out, '\n');
     table_format(&table, style, out);
 }
@@ -447,6 +480,8 @@ static void append_hotspots(const struct job_profile *profile, const struct repo
 int job_report_format(const struct job_report *report, const struct report_style *style,
                       struct text *out)
 {
+    size_t start = out->length;
+
     append_outcome(report, style, out);
     append_oom(report, out);
     append_what(&report->job, out);
@@ -461,5 +496,6 @@ int job_report_format(const struct job_report *report, const struct report_style
     append_anomalies(report, style, out);
     append_gaps(report, style, out);
     earlier_runs_format(&report->earlier_runs, &report->job, style, out);
+    style_finish(style, start, out);
     return text_error(out);
 }

@@ -10,31 +10,31 @@ static const struct table_column columns[] = {
     {.title = "STARTED", .is_figure = true, .drop_rank = 4},
     {.title = "WALL", .is_figure = true, .drop_rank = 3},
     {.title = "CPU", .is_figure = true, .drop_rank = 2},
-    {.title = "MEMORY", .is_figure = true},
+    {.title = "LARGEST PROCESS", .is_figure = true},
     {.title = "TYPE", .is_optional = true, .cut_to = 12, .drop_rank = 1},
 };
 
 /* "success", "failure (2)", "failure (SIGKILL)". */
 static void add_outcome(const struct job *job, struct table *table)
 {
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text cell = {0};
     struct human name;
 
-    style_visible(outcome_name(job->outcome), &words);
+    style_visible(outcome_name(job->outcome), &cell);
     if (job->outcome == OUTCOME_FAILURE && int_is_known(job->signal_num))
-        text_printf(&words, " (%s)", figure_signal(&name, job->signal_num));
+        text_printf(&cell, " (%s)", figure_signal(&name, job->signal_num));
     else if (job->outcome == OUTCOME_FAILURE && int_is_known(job->exit_code))
-        text_printf(&words, " (%lld)", (long long)job->exit_code);
-    table_add_text(table, outcome_tint(job->outcome), &words);
+        text_printf(&cell, " (%lld)", (long long)job->exit_code);
+    table_add_text(table, outcome_tint(job->outcome), &cell);
 }
 
-/* The mark of a figure that is not known would say nothing. */
+/* An unknown figure has no mark. */
 static const char *mark_of(double figure, int exactness)
 {
     return real_is_known(figure) ? exactness_mark(exactness) : "";
 }
 
-/* A name is each user's own: whose it is matters where there are several. */
+/* Job names are per user: the list shows the uid if there are several users. */
 static bool are_of_several_users(const struct job_list *jobs)
 {
     for (size_t i = 1; i < jobs->count; i++)

@@ -4,6 +4,6 @@
 #include "model/job.h"
 #include "report/style.h"
 
-/* Times of the day of `now` stand without a date. */
+/* Times omit the date if it is that of `now`. */
 void job_table_format(const struct job_list *jobs, double now, size_t indent,
                       const struct report_style *style, struct text *out);

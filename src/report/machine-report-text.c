@@ -1,5 +1,5 @@
-/* What happened on the machine, as text: the time, its figures, then who used them and what
- * happened, each part only where there is something to tell. */
+/* The machine report as text: the time span, figures, processes, then events. Empty sections are
+ * omitted. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "report/machine-report.h"
 #include "report/table.h"
 
-/* Of lists that may be long. */
+/* Longest lists that are shown. */
 #define PROCESSES_SHOWN 10
 #define ROWS_SHOWN      20
 
@@ -52,11 +52,11 @@ static void append_counts(const struct machine_use *use, struct text *out)
     }
     if (use->max_zombies > 0) {
         style_label("zombies", out);
-        text_printf(out, "%s seen at once\n", figure_count(&figure, use->max_zombies));
+        text_printf(out, "%s at once at most\n", figure_count(&figure, use->max_zombies));
     }
 }
 
-/* ---- figures over the time ---- */
+/* ---- figures ---- */
 
 typedef const char *figure_fn(struct human *buffer, double value);
 
@@ -161,7 +161,7 @@ static void append_top(const struct process_use_list *processes, const char *hea
     table_format(&table, style, out);
 }
 
-/* ---- what happened ---- */
+/* ---- events ---- */
 
 static void append_heading(const struct report_style *style, const char *heading, bool has_more,
                            struct text *out)
@@ -170,7 +170,7 @@ static void append_heading(const struct report_style *style, const char *heading
     text_append_string(out, has_more ? " (the latest)\n" : "\n");
 }
 
-static void append_happenings(const struct machine_report *report, const struct report_style *style,
+static void append_all_events(const struct machine_report *report, const struct report_style *style,
                               struct text *out)
 {
     const struct event_table_options options = {.day = report->since, .indent = INDENT};
@@ -203,6 +203,8 @@ int machine_report_format(const struct machine_report *report, const struct repo
 {
     const struct process_use_list *processes = &report->use.processes;
 
+    size_t start = out->length;
+
     append_span(report, style, out);
     append_counts(&report->use, out);
     append_figures(&report->use, style, out);
@@ -214,6 +216,7 @@ int machine_report_format(const struct machine_report *report, const struct repo
         append_top(processes, "most CPU time", compare_cpu, style, out);
         append_top(processes, "most memory", compare_memory, style, out);
     }
-    append_happenings(report, style, out);
+    append_all_events(report, style, out);
+    style_finish(style, start, out);
     return text_error(out);
 }

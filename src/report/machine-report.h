@@ -1,4 +1,4 @@
-/* MachineReport: what happened on the machine within a time, job or not. */
+/* MachineReport: what happened on the machine in a span of time, in jobs and outside. */
 #pragma once
 
 #include "model/event.h"
@@ -12,7 +12,7 @@ struct machine_report {
     double since;
     double until;
     struct machine_use use;
-    struct job_list jobs;                /* that ran then, latest first */
+    struct job_list jobs;                /* that ran in the span, latest first */
     int64_t jobs_left_out;               /* 0, or unknown: some */
     struct process_event_list events;    /* notable: signals, kills, OOM kills, failed exits */
     int64_t events_left_out;             /* 0, or unknown: some */
@@ -23,9 +23,9 @@ struct machine_report {
 
 extern const struct record machine_report_record;
 
-/* Whether anything is known of that time. */
+/* Whether the report contains no data at all. */
 bool machine_report_is_empty(const struct machine_report *report);
 
-/* As text. Errors are the buffer's; 0 or -ENOMEM. */
+/* Writes the report as text. Returns 0 or -ENOMEM, which is also the buffer's error. */
 int machine_report_format(const struct machine_report *report, const struct report_style *style,
                           struct text *out);

@@ -11,15 +11,15 @@
     {                                                                                              \
         .name = #member, .title = (title_), .unit = (unit_),                                       \
         .offset = offsetof(struct job_profile, member), .exactness_offset = (exactness),           \
-        .worth_telling = (worth),                                                                  \
+        .min_difference = (worth),                                                                 \
     }
 #define EXACTNESS(member) offsetof(struct run_exactness, member)
 
-/* Less than a page table, a scheduler's tick or a directory's entry is not worth a word. */
+/* The smallest differences that matter: 1 MB, one tick of the CPU clock, one process. */
 static const struct profile_figure figures[] = {
-    FIGURE(peak_rss_mb, "memory", PROFILE_MB, EXACTNESS(peak_rss_mb), 1),
-    FIGURE(peak_total_mb, "together", PROFILE_MB, EXACTNESS(peak_total_mb), 0),
-    FIGURE(peak_unique_mb, "not shared", PROFILE_MB, EXACTNESS(peak_unique_mb), 1),
+    FIGURE(peak_rss_mb, LARGEST_PROCESS, PROFILE_MB, EXACTNESS(peak_rss_mb), 1),
+    FIGURE(peak_total_mb, ALL_PROCESSES, PROFILE_MB, EXACTNESS(peak_total_mb), 0),
+    FIGURE(peak_unique_mb, WITHOUT_SHARED_PAGES, PROFILE_MB, EXACTNESS(peak_unique_mb), 1),
     FIGURE(total_cpu_seconds, "CPU", PROFILE_SECONDS, EXACTNESS(cpu_seconds), 0.01),
     FIGURE(user_seconds, "user", PROFILE_SECONDS, EXACTNESS(user_seconds), 0),
     FIGURE(system_seconds, "system", PROFILE_SECONDS, EXACTNESS(system_seconds), 0),
@@ -86,7 +86,7 @@ void difference_append(double value, double usual, struct text *out)
         return;
     if (ratio >= 10)
         text_printf(out, "%.0f times", ratio);
-    else if (fabs(ratio - 1) < 0.005) /* which would be shown as 0, with a sign */
+    else if (fabs(ratio - 1) < 0.005) /* would be shown as "+0 %" */
         text_append_string(out, "same");
     else
         text_printf(out, "%+.0f %%", (ratio - 1) * 100);

@@ -1,9 +1,14 @@
-/* The figures of a run that are held against those of other runs, in one table. */
+/* The figures of a run that are compared with those of other runs, in one table. */
 #pragma once
 
 #include "base/human.h"
 #include "base/text.h"
 #include "model/job.h"
+
+/* The three ways to count the memory of a run, named alike in all output. */
+#define LARGEST_PROCESS      "largest process"      /* peak_rss_mb */
+#define ALL_PROCESSES        "all processes"        /* peak_total_mb */
+#define WITHOUT_SHARED_PAGES "without shared pages" /* peak_unique_mb */
 
 enum profile_unit {
     PROFILE_MB,
@@ -15,25 +20,25 @@ enum profile_unit {
 
 struct profile_figure {
     const char *name;  /* of the field */
-    const char *title; /* for people */
+    const char *title; /* as shown */
     enum profile_unit unit;
-    size_t offset; /* in struct job_profile: a double, or an int64_t for what is counted */
-    size_t exactness_offset; /* in struct run_exactness; SIZE_MAX: it has none */
-    /* Held against earlier runs of the type; a difference of less than this says nothing, however
-     * much alike they were. 0: it is not. */
-    double worth_telling;
+    size_t offset;           /* in struct job_profile: a double; an int64_t for counts and bytes */
+    size_t exactness_offset; /* in struct run_exactness; SIZE_MAX: none */
+    /* The figure is compared with earlier runs of the type; smaller differences than this are never
+     * unusual. 0: it is not compared. */
+    double min_difference;
 };
 
 const struct profile_figure *profile_figures(size_t *ret_count);
 
-/* REAL_UNKNOWN if it is not known. */
+/* REAL_UNKNOWN if the run does not have the figure. */
 double profile_figure_value(const struct profile_figure *figure, const struct job_profile *profile);
 /* "≥ 812.4 MB" */
 void profile_figure_append(const struct profile_figure *figure, const struct job_profile *profile,
                            struct text *out);
-/* "812.4 MB", of a value that is not a run's own. Returns its buffer's text. */
+/* "812.4 MB", for a value that is not a run's own, such as a median. Returns the buffer's text. */
 const char *profile_figure_format(const struct profile_figure *figure, struct human *buffer,
                                   double value);
 
-/* "+21 %", "12 times", "same"; nothing where it cannot be said. Into an empty buffer. */
+/* Writes "+21 %", "12 times" or "same" into an empty buffer; nothing if there is no ratio. */
 void difference_append(double value, double usual, struct text *out);

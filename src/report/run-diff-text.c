@@ -1,10 +1,10 @@
-/* Two runs side by side as text: how they ended, what they were where that differs, what they used,
- * their steps and system calls. */
+/* Two runs side by side as text: outcomes, commands, figures, steps and system calls. */
 #include <math.h>
 #include <string.h>
 
 #include "base/macros.h"
 #include "report/figures.h"
+#include "report/hotspots.h"
 #include "report/profile-figures.h"
 #include "report/run-diff.h"
 #include "report/table.h"
@@ -12,7 +12,7 @@
 #define INDENT      2
 #define CALLS_SHOWN 10
 
-/* ---- what they were ---- */
+/* ---- outcomes and commands ---- */
 
 static void append_ending(const struct job *job, struct text *out)
 {
@@ -50,7 +50,7 @@ static bool is_same(const char *left, const char *right)
     return left == right || (left && right && strcmp(left, right) == 0);
 }
 
-/* Once where it is the same, else of both. */
+/* One line if both are the same, else two. */
 static void append_texts(const char *label, const char *left, const char *right, struct text *out)
 {
     if (!left && !right)
@@ -104,7 +104,7 @@ static void append_what(const struct run_diff *diff, const struct report_style *
     append_anomalies(diff, out);
 }
 
-/* ---- what they used ---- */
+/* ---- figures, steps and system calls ---- */
 
 static void append_figures(const struct run_diff *diff, const struct report_style *style,
                            struct text *out)
@@ -141,14 +141,14 @@ static void append_sheets(const struct run_diff *diff, const struct report_style
                           struct text *out)
 {
     static const struct table_column columns[] = {
-        {.title = "SHEET", .is_figure = true},
+        {.title = "STEP", .is_figure = true},
         {.title = "NAME", .is_optional = true, .cut_to = 12},
         {.title = "LEFT"},
         {.title = "RIGHT"},
         {.title = "WALL", .is_figure = true, .drop_rank = 1},
         {.title = "WALL", .is_figure = true, .drop_rank = 1},
-        {.title = "MEMORY", .is_figure = true},
-        {.title = "MEMORY", .is_figure = true},
+        {.title = "LARGEST PROCESS", .is_figure = true},
+        {.title = "LARGEST PROCESS", .is_figure = true},
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
 
@@ -168,7 +168,7 @@ static void append_sheets(const struct run_diff *diff, const struct report_style
         table_add(&table, human_mb(&figure, pair->left_peak_rss_mb));
         table_add(&table, human_mb(&figure, pair->right_peak_rss_mb));
     }
-    style_heading(style, "sheets", out);
+    style_heading(style, "steps", out);
     text_append_char(out, '\n');
     table_format(&table, style, out);
 }
@@ -183,25 +183,37 @@ static void append_calls(const struct run_diff *diff, const struct report_style 
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
 
-    if (!diff->syscalls.count)
-        return;
-    for (size_t i = 0; i < diff->syscalls.count && i < CALLS_SHOWN; i++) {
+    double left_busy = hotspots_busy_percent(&diff->left.profile.syscall_hotspots);
+    double right_busy = hotspots_busy_percent(&diff->right.profile.syscall_hotspots);
+    size_t shown = 0;
+
+    for (size_t i = 0; i < diff->syscalls.count && shown < CALLS_SHOWN; i++) {
         const struct call_pair *pair = &diff->syscalls.items[i];
+        double left = hotspots_share(pair->name, pair->left_pct, left_busy);
+        double right = hotspots_share(pair->name, pair->right_pct, right_busy);
         struct human figure;
+        if (!real_is_known(left))
+            continue;
         table_add(&table, pair->name);
-        table_add(&table, figure_percent(&figure, pair->left_pct));
-        table_add(&table, figure_percent(&figure, pair->right_pct));
+        table_add(&table, figure_percent(&figure, left));
+        table_add(&table, figure_percent(&figure, right));
+        shown++;
     }
+    if (!shown)
+        return;
     style_heading(style, "system calls", out);
-    text_append_string(out, " (share of their time)\n");
+    text_append_string(out, " (share of the time in calls that do not wait)\n");
     table_format(&table, style, out);
 }
 
 int run_diff_format(const struct run_diff *diff, const struct report_style *style, struct text *out)
 {
+    size_t start = out->length;
+
     append_what(diff, style, out);
     append_figures(diff, style, out);
     append_sheets(diff, style, out);
     append_calls(diff, style, out);
+    style_finish(style, start, out);
     return text_error(out);
 }

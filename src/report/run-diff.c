@@ -13,10 +13,11 @@
 static const struct field figure_pair_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct figure_pair, member, type, __VA_ARGS__)
     FIELD(figure, FIELD_TEXT, .required = true, .meaning = "the field of the profile"),
-    FIELD(left, FIELD_REAL, .resolution = 0.000001, .meaning = "of the first run, in its unit"),
+    FIELD(left, FIELD_REAL, .resolution = 0.000001,
+          .meaning = "of the first run, in the unit of the field"),
     FIELD(right, FIELD_REAL, .resolution = 0.000001, .meaning = "of the second"),
-    FIELD(difference, FIELD_REAL, .resolution = 0.000001, .meaning = "right less left"),
-    FIELD(ratio, FIELD_REAL, .resolution = 0.0001, .meaning = "right to left; null if that is 0"),
+    FIELD(difference, FIELD_REAL, .resolution = 0.000001, .meaning = "right - left"),
+    FIELD(ratio, FIELD_REAL, .resolution = 0.0001, .meaning = "right / left; null if left is 0"),
 #undef FIELD
 };
 static const struct record figure_pair_record =
@@ -27,7 +28,7 @@ static const struct field sheet_pair_fields[] = {
 #define OUTCOME(member, ...)                                                                       \
     FIELD(member, FIELD_ENUM, .names = outcome_names, .name_count = OUTCOME_COUNT, __VA_ARGS__)
     FIELD(sheet_num, FIELD_INT, .required = true, .meaning = "the step"),
-    FIELD(name, FIELD_TEXT, .meaning = "in the conductor's words"),
+    FIELD(name, FIELD_TEXT, .meaning = "as given by the scheduler"),
     OUTCOME(left_outcome, .meaning = "of the first run; null: it has no such step"),
     OUTCOME(right_outcome, .meaning = "of the second"),
     FIELD(left_wall_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
@@ -59,16 +60,16 @@ static const struct record call_pair_record =
 static const struct field fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct run_diff, member, type, __VA_ARGS__)
     FIELD(as_of, FIELD_REAL, .required = true, .unit = UNIT_EPOCH, .resolution = 0.001,
-          .meaning = "when it was asked for"),
+          .meaning = "when the comparison was made"),
     FIELD(left, FIELD_RECORD, .record = &job_record, .meaning = "the first run"),
     FIELD(right, FIELD_RECORD, .record = &job_record, .meaning = "the second"),
     FIELD(figures, FIELD_RECORDS, .record = &figure_pair_record,
-          .meaning = "those of which either is known"),
+          .meaning = "figures that are known of either run"),
     FIELD(sheets, FIELD_RECORDS, .record = &sheet_pair_record,
-          .meaning = "steps that either has, by number"),
+          .meaning = "steps of either run, by number"),
     FIELD(syscalls, FIELD_RECORDS, .record = &call_pair_record,
           .meaning = "the largest difference first"),
-    FIELD(left_anomalies, FIELD_TEXTS, .meaning = "types of what was noticed in the first run"),
+    FIELD(left_anomalies, FIELD_TEXTS, .meaning = "types of anomalies of the first run"),
     FIELD(right_anomalies, FIELD_TEXTS, .meaning = "in the second"),
 #undef FIELD
 };

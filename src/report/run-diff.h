@@ -1,4 +1,4 @@
-/* RunDiff: two runs side by side. Pure. */
+/* RunDiff: two runs side by side. Pure functions. */
 #pragma once
 
 #include "report/job-report.h"
@@ -7,13 +7,13 @@ struct figure_pair {
     const char *figure; /* the field's name */
     double left;
     double right;
-    double difference; /* right less left */
-    double ratio;      /* right to left; unknown if that is 0 */
+    double difference; /* right - left */
+    double ratio;      /* right / left; unknown if left is 0 */
 };
 
 struct figure_pair_list LIST(struct figure_pair);
 
-/* A step that either has. */
+/* A step of either run. */
 struct sheet_pair {
     int64_t sheet_num;
     const char *name;
@@ -49,10 +49,11 @@ struct run_diff {
 
 extern const struct record run_diff_record;
 
-/* Points into both reports; lists are placed in `arena`. 0 or -ENOMEM. */
+/* Compares two reports. The result points into both; its lists are placed in `arena`. Returns 0 or
+ * -ENOMEM. */
 int run_diff_make(const struct job_report *left, const struct job_report *right,
                   struct arena *arena, struct run_diff *ret);
 
-/* As text. Errors are the buffer's; 0 or -ENOMEM. */
+/* Writes the comparison as text. Returns 0 or -ENOMEM, which is also the buffer's error. */
 int run_diff_format(const struct run_diff *diff, const struct report_style *style,
                     struct text *out);

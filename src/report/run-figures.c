@@ -1,8 +1,13 @@
 #include "report/run-figures.h"
 
-#include "report/figures.h"
+#include <signal.h>
+#include <string.h>
 
-/* Both structs name them alike. */
+#include "report/figures.h"
+#include "report/profile-figures.h"
+#include "report/style.h"
+
+/* The two structs differ in two member names. */
 #define FIGURES_OF(source, cpu_member, processes_member)                                           \
     {                                                                                              \
         .wall_seconds = (source)->wall_seconds, .cpu_seconds = (source)->cpu_member,               \
@@ -22,6 +27,31 @@ struct run_figures run_figures_of_profile(const struct job_profile *profile)
     return (struct run_figures)FIGURES_OF(profile, total_cpu_seconds, process_spawn_count);
 }
 
+static bool is_sent_by_others(int64_t signal_num)
+{
+    return signal_num == SIGKILL || signal_num == SIGTERM || signal_num == SIGINT ||
+           signal_num == SIGHUP || signal_num == SIGQUIT;
+}
+
+void unknown_sender_format(const char *cause, const struct process_event_list *chain,
+                           const char *collector, struct text *out)
+{
+    const struct process_event *first = chain->items;
+    struct human name;
+
+    /* The first link of a chain is the process that failed first. */
+    if (!chain->count || first->event_type != EVENT_KILL || int_is_known(first->sender_pid) ||
+        first->details || !is_sent_by_others(first->signal_num) ||
+        !strstr(cause, human_signal(&name, (int)first->signal_num)))
+        return;
+    if (chain->count == 1)
+        text_append_string(out, ", sender unknown");
+    else
+        text_printf(out, "; sender of %s unknown", name.text);
+    if (!collector || strcmp(collector, "bpf") != 0)
+        text_append_string(out, " (needs root or a daemon)");
+}
+
 void run_figures_format_cpu(const struct run_figures *figures, struct text *out)
 {
     struct human cpu, user, system;
@@ -35,7 +65,7 @@ void run_figures_format_cpu(const struct run_figures *figures, struct text *out)
     if (real_is_known(figures->user_seconds) || real_is_known(figures->system_seconds))
         text_printf(out, " (user %s, system %s)", figure_duration(&user, figures->user_seconds),
                     figure_duration(&system, figures->system_seconds));
-    /* Below this the ratio of two tiny times says nothing. */
+    /* The ratio of two shorter times would be noise. */
     if (figures->wall_seconds >= 0.01)
         text_printf(out, ", %.2f cores", figures->cpu_seconds / figures->wall_seconds);
 }
@@ -48,18 +78,20 @@ void run_figures_format_memory(const struct run_figures *figures, struct text *o
         text_append_char(out, '-');
         return;
     }
-    text_printf(out, "%s%s%s",
+    text_printf(out, "%s%s " LARGEST_PROCESS,
                 real_is_known(figures->peak_rss_mb) ? exactness_mark(figures->exactness.peak_rss_mb)
                                                     : "",
-                human_mb(&peak, figures->peak_rss_mb),
-                figures->processes == 1 ? " peak" : " of one process");
-    /* Of a single process the sums are the same. */
-    if (figures->processes == 1)
+                human_mb(&peak, figures->peak_rss_mb));
+    /* The sums of a single process are the same figures. */
+    if (figures->processes == 1 || !real_is_known(figures->peak_total_mb))
         return;
-    /* With the largest of figures, these words make a line of 80 columns. */
-    if (real_is_known(figures->peak_total_mb))
-        text_printf(out, ", %s%s in all", exactness_mark(figures->exactness.peak_total_mb),
-                    human_mb(&total, figures->peak_total_mb));
+    /* A second line, because all three figures do not fit into 80 columns. */
+    text_append_char(out, '\n');
+    style_label("", out);
+    text_printf(out, "%s%s " ALL_PROCESSES, exactness_mark(figures->exactness.peak_total_mb),
+                human_mb(&total, figures->peak_total_mb));
     if (real_is_known(figures->peak_unique_mb))
-        text_printf(out, " (%s unshared)", human_mb(&unique, figures->peak_unique_mb));
+        text_printf(out, ", %s%s " WITHOUT_SHARED_PAGES,
+                    exactness_mark(figures->exactness.peak_unique_mb),
+                    human_mb(&unique, figures->peak_unique_mb));
 }

@@ -1,4 +1,4 @@
-/* What a run used, as the lines that its short summary and its report share. */
+/* CPU time and memory of a run, as the lines that its summary and its report share. */
 #pragma once
 
 #include "base/text.h"
@@ -19,6 +19,12 @@ struct run_figures {
 struct run_figures run_figures_of_summary(const struct run_summary *summary);
 struct run_figures run_figures_of_profile(const struct job_profile *profile);
 
-/* Without a label and without the end of the line. */
+/* Appends ", sender unknown (needs root or a daemon)" to a cause that is a signal whose sender is
+ * not known, unless the process or the kernel raises such a signal by itself. The hint is not part
+ * of the stored cause. */
+void unknown_sender_format(const char *cause, const struct process_event_list *chain,
+                           const char *collector, struct text *out);
+
+/* Without the label of the first line and without the last newline. */
 void run_figures_format_cpu(const struct run_figures *figures, struct text *out);
 void run_figures_format_memory(const struct run_figures *figures, struct text *out);

@@ -1,13 +1,15 @@
 #include "report/short-summary.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "model/process.h"
 #include "report/figures.h"
+#include "report/hotspots.h"
 #include "report/run-figures.h"
 #include "report/style.h"
 
-/* More of them would not make a short summary. */
+/* Longest lists of a short summary. */
 #define LEFT_RUNNING_SHOWN   5
 #define LEFT_COMMAND_COLUMNS 60
 #define SYSCALLS_SHOWN       3
@@ -20,6 +22,7 @@ static void format_outcome(const struct run_summary *summary, struct text *out)
     if (summary->cause) {
         text_append_string(out, ", ");
         style_visible(summary->cause, out);
+        unknown_sender_format(summary->cause, &summary->chain, summary->collector, out);
     }
     text_append_char(out, '\n');
 }
@@ -39,17 +42,29 @@ static void format_figures(const struct run_summary *summary, struct text *out)
     text_append_char(out, '\n');
 }
 
-static void format_processes(const struct run_summary *summary, const char *no_events,
-                             struct text *out)
+/* Without them, short-lived processes are missing in the count. */
+static void format_events_error(int error, struct text *out)
+{
+    switch (-error) {
+    case ECONNREFUSED: /* in a network namespace */
+    case EOPNOTSUPP:   /* in a pid or user namespace */
+        text_append_string(out, " (in a container the kernel does not report forks)");
+        break;
+    case EPERM:
+    case EACCES: text_append_string(out, " (the kernel reports forks only to root)"); break;
+    default: text_printf(out, " (the kernel does not report forks: %s)", strerror(-error)); break;
+    }
+}
+
+static void format_processes(const struct run_summary *summary, int events_error, struct text *out)
 {
     struct human count, gap;
 
     style_label("processes", out);
     text_printf(out, "%s%s", exactness_mark(summary->exactness.processes),
                 human_count(&count, (uint64_t)summary->processes));
-    if (no_events)
-        text_printf(out, " (no events from the kernel: %s; short-lived ones may be missing)",
-                    no_events);
+    if (events_error)
+        format_events_error(events_error, out);
     text_append_char(out, '\n');
     if (summary->gap_seconds > 0) {
         style_label("gaps", out);
@@ -57,23 +72,30 @@ static void format_processes(const struct run_summary *summary, const char *no_e
     }
 }
 
-/* "read 80.1 % (1,000,003), …": the first few, where they were counted or looked at. */
+/* "read 80.1 % (1,000,003), …": the first few calls that do not wait, if calls were counted. */
 static void format_syscalls(const struct run_summary *summary, struct text *out)
 {
     const struct tally_list *hotspots = &summary->syscall_hotspots;
-    struct human share, calls;
+    double busy = hotspots_busy_percent(hotspots);
+    struct human percent, calls;
+    size_t shown = 0;
 
-    if (!hotspots->count || summary->syscall_source == SYSCALLS_SAMPLED)
+    if (summary->syscall_source == SYSCALLS_SAMPLED)
         return;
-    style_label("syscalls", out);
-    for (size_t i = 0; i < hotspots->count && i < SYSCALLS_SHOWN; i++) {
+    for (size_t i = 0; i < hotspots->count && shown < SYSCALLS_SHOWN; i++) {
+        double share = hotspots_share(hotspots->items[i].name, hotspots->items[i].value, busy);
+        if (!real_is_known(share))
+            continue;
+        if (!shown)
+            style_label("syscalls", out);
         const struct tally *count = tally_find(&summary->syscall_counts, hotspots->items[i].name);
-        text_printf(out, "%s%s %s", i ? ", " : "", hotspots->items[i].name,
-                    figure_percent(&share, hotspots->items[i].value));
+        text_printf(out, "%s%s %s", shown++ ? ", " : "", hotspots->items[i].name,
+                    figure_percent(&percent, share));
         if (count)
             text_printf(out, " (%s)", figure_tally(&calls, count->value));
     }
-    text_append_string(out, " of the time in them\n");
+    if (shown)
+        text_append_string(out, " of the time in calls that do not wait\n");
 }
 
 static void format_left_running(const struct run_summary *summary, struct text *out)
@@ -93,12 +115,15 @@ static void format_left_running(const struct run_summary *summary, struct text *
     }
 }
 
-void short_summary_format(const struct run_summary *summary, const char *no_events,
-                          struct text *out)
+void short_summary_format(const struct run_summary *summary, int events_error,
+                          const struct report_style *style, struct text *out)
 {
+    size_t start = out->length;
+
     format_outcome(summary, out);
     format_figures(summary, out);
-    format_processes(summary, no_events, out);
+    format_processes(summary, events_error, out);
     format_syscalls(summary, out);
     format_left_running(summary, out);
+    style_finish(style, start, out);
 }

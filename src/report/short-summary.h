@@ -3,7 +3,9 @@
 
 #include "base/text.h"
 #include "model/job.h"
+#include "report/style.h"
 
-/* `no_events` tells why the kernel gave no process events; NULL if it did. */
-void short_summary_format(const struct run_summary *summary, const char *no_events,
-                          struct text *out);
+/* `events_error` is the negative errno with which the kernel refused to report process events; 0 if
+ * it reports them. Errors are the buffer's. */
+void short_summary_format(const struct run_summary *summary, int events_error,
+                          const struct report_style *style, struct text *out);

@@ -5,9 +5,9 @@
 #include "report/figures.h"
 
 #define INDENT 2
-/* Of gaps: the latest ones tell whether all is well now. */
+/* The latest gaps show whether the daemon works now. */
 #define GAPS_SHOWN 5
-/* A snapshot that is this many intervals old should have been followed by another. */
+/* The daemon is late if the last snapshot is this many intervals old. */
 #define INTERVALS_LATE 3
 
 static void append_line(const char *label, const char *text, struct text *out)
@@ -35,7 +35,7 @@ static void append_count(int64_t count, const char *noun, const char *plural, st
     text_printf(out, "%s %s", figure_count(&figure, count), count == 1 ? noun : plural);
 }
 
-/* ---- what it is ---- */
+/* ---- identity ---- */
 
 static void append_head(const struct daemon_status *status, const struct report_style *style,
                         struct text *out)
@@ -57,9 +57,9 @@ static void append_head(const struct daemon_status *status, const struct report_
     append_line("config", status->config_file ? status->config_file : "built-in defaults", out);
 }
 
-/* ---- what it sees ---- */
+/* ---- collector and state ---- */
 
-/* A line each: they have words enough of their own. */
+/* One line each, because the items are long. */
 static void append_list(const char *label, const struct text_list *list, struct text *out)
 {
     for (size_t i = 0; i < list->count; i++)
@@ -108,7 +108,7 @@ static void append_now(const struct daemon_status *status, const struct report_s
     append_count(status->running_jobs, "running", "running", out);
     if (status->active_sheets > 0) {
         text_append_string(out, ", ");
-        append_count(status->active_sheets, "sheet active", "sheets active", out);
+        append_count(status->active_sheets, "step active", "steps active", out);
     }
     text_append_char(out, '\n');
     style_label("anomalies", out);
@@ -121,15 +121,15 @@ static void append_now(const struct daemon_status *status, const struct report_s
     text_append_char(out, '\n');
 }
 
-/* ---- what it costs, and what it keeps ---- */
+/* ---- cost and storage ---- */
 
 static void append_cost(const struct daemon_status *status, struct text *out)
 {
     struct human cpu, memory, collect;
 
     style_label("cost", out);
-    text_printf(out, "CPU %s, %s, %s a snapshot\n", figure_percent(&cpu, status->cpu_percent),
-                human_mb(&memory, status->rss_mb),
+    text_printf(out, "CPU %s, %s memory, %s per snapshot\n",
+                figure_percent(&cpu, status->cpu_percent), human_mb(&memory, status->rss_mb),
                 figure_duration(&collect, status->collect_ms / 1000));
 }
 
@@ -184,9 +184,9 @@ static void append_store(const struct daemon_status *status, const struct report
     text_append_char(out, '\n');
 }
 
-/* ---- what was lost ---- */
+/* ---- losses ---- */
 
-/* Only what there is of it. */
+/* Lists only counts above 0. */
 static void append_losses(const struct daemon_losses *losses, const struct report_style *style,
                           struct text *out)
 {
@@ -196,12 +196,12 @@ static void append_losses(const struct daemon_losses *losses, const struct repor
     } parts[] = {
         {losses->failed_collections, "collection failed", "collections failed"},
         {losses->missed_ticks, "tick missed", "ticks missed"},
-        {losses->lost_event_batches, "overflow of the kernel's queue of events",
-         "overflows of the kernel's queue of events"},
+        {losses->lost_event_batches, "overflow of the kernel's event queue",
+         "overflows of the kernel's event queue"},
         {losses->snapshots_not_stored, "snapshot not stored", "snapshots not stored"},
         {losses->events_not_stored, "event not stored", "events not stored"},
-        {losses->stream_events_dropped, "event dropped for a stream that was not read",
-         "events dropped for streams that were not read"},
+        {losses->stream_events_dropped, "event dropped for a slow subscriber",
+         "events dropped for slow subscribers"},
         {losses->subscribers_disabled, "stream disabled", "streams disabled"},
         {losses->connections_refused, "connection refused", "connections refused"},
     };
@@ -239,6 +239,8 @@ static void append_gaps(const struct gap_list *gaps, double now, const struct re
 int daemon_status_format(const struct daemon_status *status, double now,
                          const struct report_style *style, struct text *out)
 {
+    size_t start = out->length;
+
     append_head(status, style, out);
     append_collector(status, out);
     append_now(status, style, out);
@@ -248,5 +250,6 @@ int daemon_status_format(const struct daemon_status *status, double now,
     append_store(status, style, out);
     append_losses(&status->losses, style, out);
     append_gaps(&status->gaps, now, style, out);
+    style_finish(style, start, out);
     return text_error(out);
 }

@@ -8,13 +8,12 @@
 #include "report/figures.h"
 #include "report/table.h"
 
-/* Of a list that may be long. */
 #define STORMS_SHOWN 20
-/* Statuses of failures that are named. */
+/* Ways to fail that are listed per program. */
 #define STATUSES_SHOWN 4
 
 struct status {
-    int64_t number; /* a signal, if it is one of a kill */
+    int64_t number; /* the signal of a kill, else the exit status */
     bool is_signal;
     int64_t count;
 };
@@ -24,13 +23,13 @@ struct storm {
     const char *job_id;
     const char *command;
     int64_t spawns;
-    int64_t exits; /* kills among them */
+    int64_t exits; /* including kills */
     int64_t failures;
     int64_t signals;
     struct status statuses[STATUSES_SHOWN]; /* of failures */
     size_t status_count;
     double cpu_seconds;
-    bool cpu_is_partial; /* not all have told */
+    bool cpu_is_partial; /* unknown for some processes */
     double peak_rss_mb;
     double first;
     double last;
@@ -59,7 +58,7 @@ static struct storm *find_storm(struct storm *storms, size_t *count,
     return storm;
 }
 
-/* Whatever a damaged database may hold. */
+/* Saturates: a damaged database may hold any count. */
 static void add_count(int64_t *sum, int64_t more)
 {
     if (__builtin_add_overflow(*sum, MAX(more, 0), sum))
@@ -109,23 +108,23 @@ static int compare_busiest(const void *a, const void *b)
 /* "300: 290 × status 1, 10 × SIGKILL". */
 static void add_failures(struct table *table, const struct storm *storm)
 {
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text cell = {0};
     struct human count, name;
     int64_t named = 0;
 
-    text_append_string(&words, figure_count(&count, storm->failures));
+    text_append_string(&cell, figure_count(&count, storm->failures));
     for (size_t i = 0; i < storm->status_count; i++) {
         const struct status *status = &storm->statuses[i];
-        text_printf(&words, "%s%s × ", i ? ", " : ": ", figure_count(&count, status->count));
+        text_printf(&cell, "%s%s × ", i ? ", " : ": ", figure_count(&count, status->count));
         if (status->is_signal)
-            text_append_string(&words, figure_signal(&name, status->number));
+            text_append_string(&cell, figure_signal(&name, status->number));
         else
-            text_printf(&words, "status %lld", (long long)status->number);
+            text_printf(&cell, "status %lld", (long long)status->number);
         add_count(&named, status->count);
     }
     if (named < storm->failures)
-        text_append_string(&words, ", …");
-    table_add_text(table, storm->failures ? TINT_BAD : TINT_NONE, &words);
+        text_append_string(&cell, ", …");
+    table_add_text(table, storm->failures ? TINT_BAD : TINT_NONE, &cell);
 }
 
 static void add_row(struct table *table, const struct storm *storm, bool without_job)

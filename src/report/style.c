@@ -31,6 +31,12 @@ void style_end(const struct report_style *style, enum tint tint, struct text *ou
         text_append_string(out, "\033[0m");
 }
 
+void style_finish(const struct report_style *style, size_t start, struct text *out)
+{
+    if (style->is_ascii)
+        text_to_ascii(out, start);
+}
+
 void style_label(const char *label, struct text *out)
 {
     text_printf(out, "  %-11s", label);

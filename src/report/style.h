@@ -1,4 +1,7 @@
-/* How a report is laid out: its width, its colours, its labels and headings. */
+/* The layout of a report: width, colours, character set, labels and headings.
+ *
+ * Formatters write Unicode ("≥", "…"). Tables convert their cells to ASCII before they compute
+ * widths; style_finish() converts the rest. Every exported formatter of a report calls it last. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,8 +9,9 @@
 #include "base/text.h"
 
 struct report_style {
-    size_t columns;   /* of the terminal; SIZE_MAX: no end */
-    bool with_colour; /* and bold headings */
+    size_t columns;   /* width of the terminal; SIZE_MAX: unlimited */
+    bool with_colour; /* colours and bold headings */
+    bool is_ascii;    /* write ">=" and "..." for "≥" and "…" */
 };
 
 #define REPORT_PLAIN ((struct report_style){.columns = SIZE_MAX})
@@ -20,17 +24,20 @@ enum tint {
     TINT_BAD,
 };
 
-/* What goes well, what does not, and what is not known yet. */
+/* Good for success, bad for failure, doubtful for anything else. */
 enum tint outcome_tint(int outcome);
 
 void style_begin(const struct report_style *style, enum tint tint, struct text *out);
 void style_end(const struct report_style *style, enum tint tint, struct text *out);
 
+/* Converts the bytes of `out` from `start` on to ASCII if the style asks for it. */
+void style_finish(const struct report_style *style, size_t start, struct text *out);
+
 /* The start of a line: "  memory     ". */
 void style_label(const char *label, struct text *out);
 
-/* The start of a part: a blank line and its name, without the end of its line. */
+/* The start of a section: a blank line and the heading, without a newline. */
 void style_heading(const struct report_style *style, const char *heading, struct text *out);
 
-/* Text from outside, made visible; "-" for NULL. */
+/* Appends text of unknown origin with control characters escaped; "-" for NULL. */
 void style_visible(const char *text, struct text *out);

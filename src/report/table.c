@@ -44,9 +44,9 @@ void table_done(struct table *table)
     VEC_DONE(&table->cells);
 }
 
-/* ---- how wide ---- */
+/* ---- layout ---- */
 
-/* A column that is left out has width 0. */
+/* A column that is omitted has width 0. */
 struct layout {
     size_t widths[TABLE_COLUMNS_MAX];
     size_t column_count;
@@ -74,7 +74,7 @@ static size_t natural_width(const struct table *table, size_t column)
     return widest ? widest : 1; /* for a "-" */
 }
 
-/* What a line takes when every text is cut as far as it may be, or not at all. */
+/* The width of a line with every text cut to its minimum (`is_cut`), or not cut. */
 static size_t line_width(const struct table *table, const struct layout *layout, bool is_cut)
 {
     size_t width = table->indent;
@@ -88,8 +88,8 @@ static size_t line_width(const struct table *table, const struct layout *layout,
     return width - MIN(width, (size_t)GAP_WIDTH);
 }
 
-/* The column to do without next, or -1 if none is left. */
-static int find_dispensable(const struct table *table, const struct layout *layout)
+/* The column to omit next, or -1 if none is left. */
+static int find_droppable(const struct table *table, const struct layout *layout)
 {
     int found = -1;
 
@@ -119,7 +119,7 @@ static void lay_out(const struct table *table, size_t columns, struct layout *re
     ret->column_count = table->column_count;
     for (size_t i = 0; i < table->column_count; i++)
         ret->widths[i] = natural_width(table, i);
-    while (line_width(table, ret, true) > columns && (at = find_dispensable(table, ret)) >= 0)
+    while (line_width(table, ret, true) > columns && (at = find_droppable(table, ret)) >= 0)
         ret->widths[at] = 0;
     while (line_width(table, ret, false) > columns && (at = find_widest(table, ret)) >= 0)
         ret->widths[at]--;
@@ -154,7 +154,8 @@ static void append_cell(const struct table *table, const struct layout *layout,
         text_append_repeated(out, ' ', used);
     }
     style_begin(style, shown.tint, out);
-    used += text_append_visible(out, shown.bytes, shown.length, width);
+    used += (style->is_ascii ? text_append_visible_ascii
+                             : text_append_visible)(out, shown.bytes, shown.length, width);
     style_end(style, shown.tint, out);
     if (is_last(layout, column))
         text_append_char(out, '\n');
@@ -189,10 +190,34 @@ static void append_row(const struct table *table, const struct layout *layout,
     }
 }
 
+/* A copy of the table with all cells in ASCII; an error is the copy's. */
+static struct table to_ascii(const struct table *table)
+{
+    struct table ascii = {
+        .columns = table->columns, .column_count = table->column_count, .indent = table->indent};
+
+    for (size_t i = 0; i < table->cells.count && ascii.bytes.error == 0; i++) {
+        struct table_cell cell = table->cells.items[i];
+        const char *bytes = table->bytes.bytes + cell.offset;
+        cell.offset = ascii.bytes.length;
+        if (cell.length)
+            cell.width = text_append_visible_ascii(&ascii.bytes, bytes, cell.length, SIZE_MAX);
+        cell.length = ascii.bytes.length - cell.offset;
+        if (ascii.bytes.error == 0)
+            ascii.bytes.error = VEC_PUSH(&ascii.cells, cell);
+    }
+    return ascii;
+}
+
 void table_format(const struct table *table, const struct report_style *style, struct text *out)
 {
+    _cleanup_table_ struct table ascii = {0};
     struct layout layout;
 
+    if (style->is_ascii && text_error(&table->bytes) == 0) {
+        ascii = to_ascii(table);
+        table = &ascii;
+    }
     if (text_error(&table->bytes) < 0) {
         out->error = text_error(&table->bytes);
         return;

@@ -1,8 +1,8 @@
-/* A table for a terminal: cells in, row by row; lines that fit out.
+/* A table for a terminal: the caller adds cells row by row, table_format() writes aligned lines.
  *
- * Columns are as wide as their longest cell. Where that is more than there is room for, columns
- * that can be done without go first, then texts are cut. Cells are made visible on the way in.
- * Errors stick, and end up in the buffer that it is formatted into. */
+ * Columns are as wide as their longest cell. If a line does not fit the terminal, columns with a
+ * drop rank are omitted first, then texts are cut. Control characters in cells are escaped. Errors
+ * are sticky and are passed on to the buffer that the table is formatted into. */
 #pragma once
 
 #include "base/vec.h"
@@ -10,10 +10,10 @@
 
 struct table_column {
     const char *title;
-    bool is_figure;     /* stands right */
-    bool is_optional;   /* left out where no row has anything in it */
-    unsigned cut_to;    /* may be cut to so many columns; 0: never */
-    unsigned drop_rank; /* left out where there is no room, the lowest first; 0: never */
+    bool is_figure;     /* aligned to the right */
+    bool is_optional;   /* omitted if empty in every row */
+    unsigned cut_to;    /* may be cut to this many columns; 0: never */
+    unsigned drop_rank; /* omitted for lack of room, the lowest first; 0: never */
 };
 
 #define TABLE_COLUMNS_MAX 12
@@ -40,10 +40,10 @@ struct table {
         .columns = (columns_), .column_count = ARRAY_SIZE(columns_), __VA_ARGS__                   \
     }
 
-/* The next cell of the row. Nothing (NULL or empty) is shown as "-". */
+/* Adds the next cell of the row. NULL and "" are shown as "-". */
 void table_add(struct table *table, const char *text);
 void table_add_tinted(struct table *table, enum tint tint, const char *text);
-/* Its error becomes the table's. */
+/* An error of `text` becomes the table's. */
 void table_add_text(struct table *table, enum tint tint, const struct text *text);
 void table_printf(struct table *table, const char *format, ...) _printf_(2, 3);
 

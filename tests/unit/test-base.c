@@ -245,6 +245,39 @@ static void test_visible_text(void **state _unused_)
     assert_visible("abc", 3, 1, "…", 1);
 }
 
+static void assert_visible_ascii(const char *bytes, size_t columns, const char *expected)
+{
+    _cleanup_text_ struct text text = {0};
+
+    assert_int_equal(text_append_visible_ascii(&text, bytes, strlen(bytes), columns),
+                     strlen(expected));
+    assert_string_equal(text_string(&text), expected);
+}
+
+static void test_visible_ascii(void **state _unused_)
+{
+    assert_visible_ascii("plain\n", SIZE_MAX, "plain\\n");
+    assert_visible_ascii("≥ 3 → 4 × 5 …", SIZE_MAX, ">= 3 -> 4 x 5 ...");
+    assert_visible_ascii("é日", SIZE_MAX, "\\u00e9\\u65e5");
+    assert_visible_ascii("abcdefgh", 6, "abc...");
+    assert_visible_ascii("abcdef", 6, "abcdef");
+    assert_visible_ascii("≥ abcdef", 6, ">= ...");
+    assert_visible_ascii("abcdef", 3, "...");
+    assert_visible_ascii("abcdef", 2, "..");
+    assert_visible_ascii("abcdef", 0, "");
+}
+
+static void test_text_to_ascii(void **state _unused_)
+{
+    _cleanup_text_ struct text text = {0}, empty = {0};
+
+    text_append_string(&text, "≥ \033[1m≥ é\n\xFF");
+    text_to_ascii(&text, strlen("≥ "));
+    assert_string_equal(text.bytes, "≥ \033[1m>= \\u00e9\n\\xff");
+    text_to_ascii(&empty, 0);
+    assert_string_equal(text_string(&empty), "");
+}
+
 static void test_json_writer(void **state _unused_)
 {
     _cleanup_text_ struct text text = {0};
@@ -475,6 +508,8 @@ int main(void)
         cmocka_unit_test(test_utf8_decode),
         cmocka_unit_test(test_utf8_clean_cuts_on_boundaries),
         cmocka_unit_test(test_visible_text),
+        cmocka_unit_test(test_visible_ascii),
+        cmocka_unit_test(test_text_to_ascii),
         cmocka_unit_test(test_json_writer),
         cmocka_unit_test(test_json_reals_read_back_the_same),
         cmocka_unit_test(test_human_figures),

@@ -22,18 +22,18 @@ static struct arena arena;
 
 static struct event_line decode(const char *json)
 {
-    struct event_line news;
+    struct event_line line;
 
-    assert_int_equal(event_line_decode(json, strlen(json), &arena, &news), 0);
-    return news;
+    assert_int_equal(event_line_decode(json, strlen(json), &arena, &line), 0);
+    return line;
 }
 
 static void expect_line(const char *json, const struct report_style *style, const char *expected)
 {
     _cleanup_text_ struct text out = {0};
-    struct event_line news = decode(json);
+    struct event_line line = decode(json);
 
-    event_line_format(&news, START, style, &out);
+    event_line_format(&line, START, style, &out);
     assert_int_equal(text_error(&out), 0);
     assert_string_equal(out.bytes, expected);
 }
@@ -88,36 +88,36 @@ static void test_jobs_and_steps(void **state _unused_)
         ENVELOPE("job.progress", "\"current_sheet\":3,\"total_sheets\":10,"
                                  "\"status\":\"building\""),
         &plain,
-        "14:03:22.500  job            -  make-7f3a     progress, sheet 3 of 10, building\n");
+        "14:03:22.500  job            -  make-7f3a     progress, step 3 of 10, building\n");
     expect_line(ENVELOPE("job.finished", "\"outcome\":\"failure\",\"exit_code\":2"), &plain,
                 "14:03:22.500  job            -  make-7f3a     finished: failure, exit status 2\n");
     expect_line(ENVELOPE("job.finished", "\"outcome\":\"success\",\"exit_code\":0"), &coloured,
                 "14:03:22.500  \033[32mjob    \033[0m        -  make-7f3a     finished: "
                 "success\n");
     expect_line(ENVELOPE("sheet.failed", "\"name\":\"link\",\"pid\":5,\"exit_code\":1"), &plain,
-                "14:03:22.500  sheet          5  make-7f3a     3 failed, exit status 1 (link)\n");
+                "14:03:22.500  step           5  make-7f3a     3 failed, exit status 1 (link)\n");
     expect_line(ENVELOPE("sheet.started", ""), &plain,
-                "14:03:22.500  sheet          -  make-7f3a     3 started\n");
+                "14:03:22.500  step           -  make-7f3a     3 started\n");
 }
 
 static void test_what_a_newer_daemon_tells(void **state _unused_)
 {
-    struct event_line news = decode(ENVELOPE("disk.full", "\"x\":1"));
+    struct event_line line = decode(ENVELOPE("disk.full", "\"x\":1"));
 
-    assert_int_equal(news.kind, EVENT_LINE_OTHER);
+    assert_int_equal(line.kind, EVENT_LINE_OTHER);
     expect_line(ENVELOPE("disk.full", "\"x\":1"), &plain,
                 "14:03:22.500  full           -  make-7f3a\n");
-    /* Of a known name, and not as it was: its name and its job are told all the same. */
-    news = decode(ENVELOPE("process.exit", "\"pid\":\"seven\""));
-    assert_int_equal(news.kind, EVENT_LINE_OTHER);
-    assert_string_equal(news.job_id, "make-7f3a");
-    assert_int_equal(event_line_pid(&news), 0);
-    assert_null(event_line_run_id(&news));
+    /* A known name with unexpected data: the name and the job are decoded all the same. */
+    line = decode(ENVELOPE("process.exit", "\"pid\":\"seven\""));
+    assert_int_equal(line.kind, EVENT_LINE_OTHER);
+    assert_string_equal(line.job_id, "make-7f3a");
+    assert_int_equal(event_line_pid(&line), 0);
+    assert_null(event_line_run_id(&line));
 
     static const char *const wrong[] = {"", "[]", "{}", "{\"event\":7,\"timestamp\":1}",
                                         "{\"event\":\"a\"}"};
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
-        assert_int_equal(event_line_decode(wrong[i], strlen(wrong[i]), &arena, &news), -EBADMSG);
+        assert_int_equal(event_line_decode(wrong[i], strlen(wrong[i]), &arena, &line), -EBADMSG);
 }
 
 static void test_a_line_fits_the_terminal(void **state _unused_)
@@ -130,11 +130,11 @@ static void test_a_line_fits_the_terminal(void **state _unused_)
                 &narrow, "14:03:22.000  spawn          9  make-7f3a     a long comma…\n");
 }
 
-static void test_a_stored_event_is_told_in_an_envelope(void **state _unused_)
+static void test_stored_event_has_an_envelope(void **state _unused_)
 {
     _cleanup_text_ struct text out = {0};
     struct process_event event;
-    struct event_line news, again;
+    struct event_line line, again;
 
     record_init(&process_event_record, &event);
     event.timestamp = START + 0.25;
@@ -142,8 +142,8 @@ static void test_a_stored_event_is_told_in_an_envelope(void **state _unused_)
     event.event_type = EVENT_OOM;
     event.job_id = "train";
     event.run_id = "r-1";
-    assert_int_equal(event_line_of_process(&event, &arena, &news), 0);
-    event_line_encode_event(&news, &out);
+    assert_int_equal(event_line_of_process(&event, &arena, &line), 0);
+    event_line_encode_event(&line, &out);
     assert_int_equal(event_line_decode(out.bytes, out.length, &arena, &again), 0);
     assert_string_equal(again.event, "process.oom");
     assert_true(again.timestamp == START + 0.25);
@@ -265,7 +265,7 @@ int main(void)
         cmocka_unit_test(test_jobs_and_steps),
         cmocka_unit_test(test_what_a_newer_daemon_tells),
         cmocka_unit_test(test_a_line_fits_the_terminal),
-        cmocka_unit_test(test_a_stored_event_is_told_in_an_envelope),
+        cmocka_unit_test(test_stored_event_has_an_envelope),
         cmocka_unit_test(test_status),
         cmocka_unit_test(test_losses_are_loud),
         cmocka_unit_test(test_a_status_that_says_nothing),

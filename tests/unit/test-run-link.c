@@ -87,7 +87,7 @@ static int tear_down(void **state)
     return remove_directory(state);
 }
 
-static enum keeper_state start(struct place *place)
+static enum backend_state start(struct place *place)
 {
     struct job job;
 
@@ -95,14 +95,14 @@ static enum keeper_state start(struct place *place)
     job.run_id = RUN_ID;
     job.job_id = "build";
     job.command = "make all";
-    return place->backend->ask(place->link, &job, getpid(), INT_UNKNOWN, false, false);
+    return place->backend->offer(place->link, &job, getpid(), INT_UNKNOWN, false, false);
 }
 
 static void start_kept(struct place *place)
 {
     place->daemon = fake_daemon_start(place->path, answer, place);
-    assert_int_equal(start(place), KEEPER_ASKED);
-    assert_int_equal(place->backend->await_answer(place->link), KEEPER_KEEPS);
+    assert_int_equal(start(place), BACKEND_ASKED);
+    assert_int_equal(place->backend->await_answer(place->link), BACKEND_ACTIVE);
 }
 
 static int finish(struct place *place)
@@ -148,9 +148,9 @@ static void test_start_is_never_answered(void **state)
 
     place->to_start = KEEPS_SILENT;
     place->daemon = fake_daemon_start(place->path, answer, place);
-    assert_int_equal(start(place), KEEPER_ASKED);
-    assert_int_equal(place->backend->check(place->link), KEEPER_ASKED);
-    assert_int_equal(place->backend->await_answer(place->link), KEEPER_ABSENT);
+    assert_int_equal(start(place), BACKEND_ASKED);
+    assert_int_equal(place->backend->check(place->link), BACKEND_ASKED);
+    assert_int_equal(place->backend->await_answer(place->link), BACKEND_ABSENT);
     assert_int_equal(place->backend->get_fd(place->link), -1);
 }
 
@@ -160,8 +160,8 @@ static void test_start_is_answered_with_an_error(void **state)
 
     place->to_start = FAILS;
     place->daemon = fake_daemon_start(place->path, answer, place);
-    assert_int_equal(start(place), KEEPER_ASKED);
-    assert_int_equal(place->backend->await_answer(place->link), KEEPER_ABSENT);
+    assert_int_equal(start(place), BACKEND_ASKED);
+    assert_int_equal(place->backend->await_answer(place->link), BACKEND_ABSENT);
     assert_int_equal(place->backend->get_fd(place->link), -1);
     assert_int_equal(finish(place), -ENOTCONN);
 }
@@ -173,15 +173,15 @@ static void test_daemon_hangs_up_at_start(void **state)
     place->to_start = HANGS_UP;
     place->daemon = fake_daemon_start(place->path, answer, place);
     start(place);
-    assert_int_equal(place->backend->await_answer(place->link), KEEPER_ABSENT);
+    assert_int_equal(place->backend->await_answer(place->link), BACKEND_ABSENT);
 }
 
 static void test_no_daemon(void **state)
 {
     struct place *place = *state;
 
-    assert_int_equal(start(place), KEEPER_ABSENT);
-    assert_int_equal(place->backend->check(place->link), KEEPER_ABSENT);
+    assert_int_equal(start(place), BACKEND_ABSENT);
+    assert_int_equal(place->backend->check(place->link), BACKEND_ABSENT);
     assert_int_equal(place->backend->get_fd(place->link), -1);
     assert_int_equal(finish(place), -ENOTCONN);
     place->backend->leave(place->link);
@@ -195,8 +195,8 @@ static void test_daemon_goes_away_and_comes_back(void **state)
 
     start_kept(place);
     stop_daemon(place);
-    assert_int_equal(place->backend->check(place->link), KEEPER_ABSENT);
-    assert_int_equal(start(place), KEEPER_ABSENT); /* its socket file is still there */
+    assert_int_equal(place->backend->check(place->link), BACKEND_ABSENT);
+    assert_int_equal(start(place), BACKEND_ABSENT); /* its socket file is still there */
     start_kept(place);
     assert_int_equal(finish(place), 0);
 }
@@ -218,7 +218,7 @@ static void test_full_backlog(void **state)
         is_full = connect(fds[count], (const struct sockaddr *)&address, sizeof(address)) < 0;
         assert_true(!is_full || errno == EAGAIN);
     }
-    assert_int_equal(start(place), KEEPER_ABSENT);
+    assert_int_equal(start(place), BACKEND_ABSENT);
     assert_int_equal(place->backend->get_fd(place->link), -1);
     while (count)
         close(fds[--count]);
@@ -297,11 +297,11 @@ static void test_leave(void **state)
 
     place->to_start = KEEPS_SILENT;
     place->daemon = fake_daemon_start(place->path, answer, place);
-    assert_int_equal(start(place), KEEPER_ASKED);
+    assert_int_equal(start(place), BACKEND_ASKED);
     int fd = dup(place->backend->get_fd(place->link));
     place->backend->leave(place->link);
     assert_int_equal(place->backend->get_fd(place->link), -1);
-    assert_int_equal(place->backend->check(place->link), KEEPER_ABSENT);
+    assert_int_equal(place->backend->check(place->link), BACKEND_ABSENT);
     /* The answer to job.leave shows that it was received. */
     struct pollfd answered = {.fd = fd, .events = POLLIN};
     char byte;
