@@ -310,7 +310,7 @@ static void append_sheets(const struct job_report *report, const struct report_s
         {.title = "WALL", .is_figure = true, .drop_rank = 3},
         {.title = "CPU", .is_figure = true, .drop_rank = 2},
         {.title = "MAX CPU", .is_figure = true, .drop_rank = 1},
-        {.title = "LARGEST PROCESS", .is_figure = true},
+        {.title = "LARGEST", .is_figure = true},
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
 

@@ -10,7 +10,7 @@ static const struct table_column columns[] = {
     {.title = "STARTED", .is_figure = true, .drop_rank = 4},
     {.title = "WALL", .is_figure = true, .drop_rank = 3},
     {.title = "CPU", .is_figure = true, .drop_rank = 2},
-    {.title = "LARGEST PROCESS", .is_figure = true},
+    {.title = "LARGEST", .is_figure = true},
     {.title = "TYPE", .is_optional = true, .cut_to = 12, .drop_rank = 1},
 };
 

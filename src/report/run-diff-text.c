@@ -147,8 +147,8 @@ static void append_sheets(const struct run_diff *diff, const struct report_style
         {.title = "RIGHT"},
         {.title = "WALL", .is_figure = true, .drop_rank = 1},
         {.title = "WALL", .is_figure = true, .drop_rank = 1},
-        {.title = "LARGEST PROCESS", .is_figure = true},
-        {.title = "LARGEST PROCESS", .is_figure = true},
+        {.title = "LARGEST", .is_figure = true},
+        {.title = "LARGEST", .is_figure = true},
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
 

@@ -184,13 +184,13 @@ static void test_summary(void **state _unused_)
     summary.exactness.processes = EXACT;
     summary.exactness.peak_total_mb = SAMPLED;
     summary.left_running = (struct left_process_list){left, 1};
-    short_summary_format(&summary, NULL, &out);
+    short_summary_format(&summary, 0, &REPORT_PLAIN, &out);
     assert_string_equal(text_string(&out),
                         "sonde: make-7f3a: failure, exit status 2\n"
                         "  wall       12.30 s\n"
                         "  CPU        ≥ 23.40 s (user 20.10 s, system 3.30 s), 1.90 cores\n"
-                        "  memory     812.4 MB of one process, ~ 1.90 GB in all "
-                        "(1.86 GB unshared)\n"
+                        "  memory     812.4 MB largest process\n"
+                        "             ~ 1.90 GB all processes, ≥ 1.86 GB without shared pages\n"
                         "  processes  1,501\n"
                         "  left       pid 4242 still running: sleep\\x1b[1m 100\n");
 }

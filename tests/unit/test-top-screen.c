@@ -510,7 +510,7 @@ static void test_timeline(void **state)
     for (size_t i = 1; i < timeline.items.count; i++)
         assert_true(timeline.items.items[i - 1]->timestamp < timeline.items.items[i]->timestamp);
     assert_string_equal(timeline.items.items[0]->word, "gap");
-    assert_string_equal(timeline.items.items[0]->text, "3.00 s not sampled: the machine slept");
+    assert_string_equal(timeline.items.items[0]->text, "3.00 s not sampled: the machine was suspended");
     timeline_done(&timeline);
 }
 
