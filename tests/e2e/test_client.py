@@ -410,7 +410,7 @@ class Follow(ClientTestCase):
         self.assertRegex(lines[0], r"  kill +1006  nightly       SIGKILL  a\\x1bb\n$")
         self.assertRegex(lines[1], r"  anomaly +-  -             high zombie: dead\n$")
         self.assertRegex(lines[2], r"  job +-  nightly       finished: failure, exit status 2\n$")
-        self.assertRegex(lines[3], r"  sheet +9  nightly       4 started \(link\)\n$")
+        self.assertRegex(lines[3], r"  step +9  nightly       4 started \(link\)\n$")
         self.end(process)
         self.assertEqual(self.said(), "")
         stream = next(params for name, params in daemon.asked if name == "daemon.monitor.stream")

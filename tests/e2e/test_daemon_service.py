@@ -268,7 +268,7 @@ class Reload(ServiceTestCase):
                                  ("profiler:\n  scope: all\n  no_such: 1\n", 3, "no_such"),
                                  ("profiler:\n\t- x\n", 2, ""),
                                  ("daemon:\n  access: group:no-such-group\n", 2,
-                                  "daemon.access: 'group:no-such-group': there is no such")):
+                                  "daemon.access: 'group:no-such-group': no such group")):
             with self.subTest(text=text):
                 at = len(sonde.log_now)
                 pathlib.Path(sonde.config_path).write_text(text, encoding="utf-8")
@@ -724,7 +724,7 @@ class Follow(ServiceTestCase):
 
     def test_without_a_daemon(self):
         result = self.run_sonde("events", "--follow")
-        self.assertEqual(result.status, 1, result)
+        self.assertEqual(result.status, 3, result)
         self.assertIn("daemon", result.stderr)
 
 

@@ -106,7 +106,7 @@ class Streams(clients.TestCase):
         self.assertGreater(losses["stream_bytes_dropped"], losses["stream_events_dropped"] * 50000)
         self.assertEqual(losses["subscribers_disabled"], 0)
         text = self.run_sonde("status").stdout.decode()
-        self.assertRegex(text, r"(?m)^ *LOST\b.*\n?(.*\n)*?.*[0-9] events dropped for streams")
+        self.assertRegex(text, r"(?m)^ *LOST\b.*\n?(.*\n)*?.*[0-9] events dropped for slow subscribers")
         self.assertRegex(text, r"clients +10[12] connections, 100 streams")
 
     def check_dead(self, sonde, link):

@@ -125,7 +125,8 @@ class RealJobs(LearnTestCase):
         self.assertEqual(calibration[0]["job_type"], "load")
         self.assertEqual(calibration[0]["runs"], 6)
         self.assertRegex(self.text("estimate", "load"),
-                         r"^load: by 7 finished runs; 71 % of all failed\n.*\n  memory +3..\.. MB")
+                         r"^load: estimated from 7 finished runs; 71 % of all runs failed\n.*\n"
+                         r"  memory, without shared pages +3..\.. MB")
 
 
 # ---- synthetic jobs, reported over RPC ----
@@ -361,7 +362,7 @@ class Alone(LearnTestCase):
         text = self.text("diff", "job", "big")
         self.assertRegex(text, r"^  left +job: failure, status 3, .*\n  right +big: success, ")
         self.assertRegex(text, r"\n  cause +exit status 3\n +-\n")
-        self.assertRegex(text, r"\n  memory +\S+ MB +1..\.. MB +\d+ times\n")
+        self.assertRegex(text, r"\n  largest process +\S+ MB +1..\.. MB +\d+ times\n")
         self.assertIn("no run 'job~2'", self.words("diff", "job~2", "job"))
         self.assertIn("did you mean 'big'?", self.words("diff", "job", "bigg"))
 

@@ -102,7 +102,7 @@ class Jobs(StoredTestCase):
 
     def test_table(self):
         lines = self.text("jobs").splitlines()
-        self.assertRegex(lines[0], r"^JOB +OUTCOME +STARTED +WALL +CPU +MEMORY")
+        self.assertRegex(lines[0], r"^JOB +OUTCOME +STARTED +WALL +CPU +LARGEST")
         self.assertEqual(len(lines), 4)
         self.assertRegex(lines[1], r"^killed +failure \(SIGTERM\) +[0-9]+:[0-9]{2}:[0-9]{2} ")
         self.assertRegex(lines[2], r"^bad +failure \(3\) ")
@@ -237,7 +237,7 @@ class Reports(StoredTestCase):
         self.assertRegex(self.first_line("bad"), rf"^bad: failure, exit status 9{reason}$")
         if harness.has_connector():
             text = self.text("report", "bad")
-            self.assertRegex(text, r"\n  failed     3 with a status other than 0\n")
+            self.assertRegex(text, r"\n  failed     3 with a nonzero exit status\n")
             for status in (7, 8, 9):
                 self.assertRegex(text, rf"\n +[0-9:.]+  exit +[0-9]+  status {status}")
 
@@ -338,7 +338,7 @@ class Reports(StoredTestCase):
         self.assertEqual([(sheet["sheet_num"], sheet["outcome"]) for sheet in report["sheets"]],
                          [(3, "success")])
         self.assertIn("3", report["job"]["profile"]["sheet_metrics"])
-        self.assertRegex(self.text("report", "steps"), r"\nsheets.*\n.*SHEET.*\n +3 +success ")
+        self.assertRegex(self.text("report", "steps"), r"\nsteps.*\n.*STEP.*\n +3 +success ")
 
     def test_run_within_a_run(self):
         outer = self.store("outer", harness.SONDE, "run", "-q", "--job", "inner", "--", "true")
@@ -350,7 +350,7 @@ class Reports(StoredTestCase):
         report = self.json("report", "outer")
         self.assertEqual([(run["job_id"], run["parent_run_id"]) for run in report["runs_within"]],
                          [("inner", outer["run_id"])])
-        self.assertRegex(self.text("report", "outer"), r"\nruns within\n.*\n  inner +success ")
+        self.assertRegex(self.text("report", "outer"), r"\nruns started by this run\n.*\n  inner +success ")
         self.assertIn(f"\n  part of    {outer['run_id']}\n", self.text("report", "inner"))
 
     def test_earlier_runs(self):
@@ -372,7 +372,7 @@ class Reports(StoredTestCase):
         self.assertLess(memory["median"], 16)
         self.assertRegex(self.text("report", "usual"),
                          r"\ncompared with 5 earlier successful runs of this type \(1 failed\)\n"
-                         r".*\n  memory .*unusual\n")
+                         r".*\n  largest process .*unusual\n")
         self.assertEqual(self.json("report", "usual~6")["earlier_runs"]["runs"], 0)
 
     def test_two_at_once(self):

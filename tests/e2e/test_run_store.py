@@ -520,7 +520,7 @@ class Places(Storing):
     def test_empty_option(self):
         result = self.run_program(harness.SONDE, "run", "--state-dir", "", "--", "true")
         self.assertEqual(result.status, 125, result)
-        self.assertIn("--state-dir: nothing is given", result.stderr)
+        self.assertIn("--state-dir: the value is empty", result.stderr)
 
     def test_deleted_while_it_is_written(self):
         """sonde reports that it stores into a deleted file."""

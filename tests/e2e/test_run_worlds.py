@@ -119,7 +119,7 @@ class Summary(harness.TestCase):
         os.mkfifo(self.path("fifo"))
         result = self.run_sonde("run", "--summary", self.path("fifo"), "--", "true")
         self.assertEqual(result.status, 125)
-        self.assertIn("it is a pipe that nobody reads", result.stderr)
+        self.assertIn("it is a pipe without a reader", result.stderr)
 
     def test_standard_output(self):
         result = self.run_sonde("run", "-q", "--summary", "-", "--", "true")

@@ -153,7 +153,7 @@ class Counted(Syscalls):
         self.assertEqual(self.stored(run_id, "syscall_hotspots"), summary["syscall_hotspots"])
         self.assertEqual(self.job(run_id)["exactness_syscall_hotspots"], "exact")
         report = self.run_sonde("report", run_id).stdout.decode()
-        self.assertIn("system calls (every one counted)", report)
+        self.assertIn("system calls (every call counted; without calls that wait)", report)
         self.assertRegex(report, r"write +[\d.]+ % +\S+ m?s +5,00\d")
         self.check_details_of_exits(run_id, summary["syscall_counts"])
 
