@@ -76,7 +76,7 @@ static void test_anomalies_and_gaps(void **state _unused_)
                 "\"suspend\",\"timestamp\":1784037802,\"seconds\":60,\"reason\":\"lid\"}}",
                 &plain,
                 "14:03:22.000  gap            -  -             1 m 00 s not sampled: the machine "
-                "slept: lid\n");
+                "was suspended: lid\n");
 }
 
 static void test_jobs_and_steps(void **state _unused_)
@@ -84,11 +84,10 @@ static void test_jobs_and_steps(void **state _unused_)
     expect_line(ENVELOPE("job.started", "\"run_id\":\"r\",\"outcome\":\"running\","
                                         "\"command\":\"make test\",\"profile\":{}"),
                 &plain, "14:03:22.500  job            -  make-7f3a     started  make test\n");
-    expect_line(
-        ENVELOPE("job.progress", "\"current_sheet\":3,\"total_sheets\":10,"
-                                 "\"status\":\"building\""),
-        &plain,
-        "14:03:22.500  job            -  make-7f3a     progress, step 3 of 10, building\n");
+    expect_line(ENVELOPE("job.progress", "\"current_sheet\":3,\"total_sheets\":10,"
+                                         "\"status\":\"building\""),
+                &plain,
+                "14:03:22.500  job            -  make-7f3a     progress, step 3 of 10, building\n");
     expect_line(ENVELOPE("job.finished", "\"outcome\":\"failure\",\"exit_code\":2"), &plain,
                 "14:03:22.500  job            -  make-7f3a     finished: failure, exit status 2\n");
     expect_line(ENVELOPE("job.finished", "\"outcome\":\"success\",\"exit_code\":0"), &coloured,
@@ -205,7 +204,7 @@ static void test_status(void **state _unused_)
                                    "  jobs       2 running\n"
                                    "  anomalies  0 open\n"
                                    "  pressure   low\n"
-                                   "  cost       CPU 0.2 %, 12.5 MB, 8.00 ms a snapshot\n"
+                                   "  cost       CPU 0.2 %, 12.5 MB memory, 8.00 ms per snapshot\n"
                                    "  snapshots  720, the last at 14:03:20\n"
                                    "  database   /var/lib/sonde/monitor.db\n"
                                    "  clients    1 connection\n");

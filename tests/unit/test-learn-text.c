@@ -97,12 +97,12 @@ static void test_analysis(void **state _unused_)
         &out,
         "1,200 runs ended with a known outcome in the last 7 days, 300 failed (25 %)\n"
         "\n"
-        "what goes with failure, or with success (2 of 14 groups of runs deviate)\n"
-        "  FIGURE   GROUP                  RUNS  FAIL  95 % RANGE  OF ALL        Q  CONFIDENCE  "
+        "resource use that correlates with failure or success (2 of 14 groups of runs differ)\n"
+        "  FIGURE   GROUP                  RUNS  FAIL  95 % RANGE  ALL RUNS        Q  CONFIDENCE  "
         "VERDICT\n"
-        "  memory   1-2GB                    50  80 %     67-89 %    25 %  < 0.001        0.81  "
+        "  memory   1-2GB                    50  80 %     67-89 %      25 %  < 0.001        0.81  "
         "significant\n"
-        "  syscall  evil\\x1b[31m (strace)     5   0 %      0-43 %    25 %    0.432        0.60  "
+        "  syscall  evil\\x1b[31m (strace)     5   0 %      0-43 %      25 %    0.432        0.60  "
         "may be chance\n"
         "\n"
         "patterns (2)\n"
@@ -122,8 +122,9 @@ static void test_empty_analysis(void **state _unused_)
     analysis.runs = analysis.failures = 0;
     analysis.runs_without_outcome = 3;
     assert_int_equal(analysis_format(&analysis, &plain, &out), 0);
-    assert_text(&out, "0 runs ended with a known outcome in the last 7 days; of 3 more nobody knows"
-                      " how\ntoo few runs\n");
+    assert_text(&out,
+                "0 runs ended with a known outcome in the last 7 days; the outcome of 3 more is "
+                "unknown\ntoo few runs\n");
 }
 
 static void test_many_patterns(void **state _unused_)
@@ -136,7 +137,7 @@ static void test_many_patterns(void **state _unused_)
         many[i] = patterns[i == 24];
     analysis.patterns = (struct pattern_list){many, ARRAY_SIZE(many)};
     assert_int_equal(analysis_format(&analysis, &plain, &out), 0);
-    assert_non_null(strstr(text_string(&out), "\npatterns (20 of 25; --json has all)\n"
+    assert_non_null(strstr(text_string(&out), "\npatterns (20 of 25; --json prints all)\n"
                                               "  [memory_vs_failure] 1-2GB"));
     assert_ptr_equal(many[24].pattern_name, patterns[1].pattern_name); /* it is left as it was */
 }
@@ -158,20 +159,21 @@ static void test_estimate(void **state _unused_)
     estimate.confidence = 0.62;
     estimate.failure_rate = 1 / 6.0;
     assert_int_equal(estimate_format("make\x1b test", &estimate, &plain, &out), 0);
-    assert_text(&out, "make\\x1b test: by 12 finished runs; 17 % of all failed\n"
-                      "          USUAL (P50)  AT MOST (P95)\n"
-                      "  memory     310.2 MB        1.50 GB\n"
-                      "  CPU          1.79 s              -\n"
-                      "  wall         250 ms       5 m 00 s\n"
-                      "  confidence 0.62, enough for `sonde admit` to go by\n");
+    assert_text(&out, "make\\x1b test: estimated from 12 finished runs; 17 % of all runs failed\n"
+                      "                                USUAL (P50)  AT MOST (P95)\n"
+                      "  memory, without shared pages     310.2 MB        1.50 GB\n"
+                      "  CPU                                1.79 s              -\n"
+                      "  wall                               250 ms       5 m 00 s\n"
+                      "  confidence 0.62, sufficient for `sonde admit`\n");
     text_reset(&out);
     record_init(&resource_estimate_record, &estimate);
     estimate.sample_size = 0;
     estimate.confidence = 0;
     assert_int_equal(estimate_format("make", &estimate, &plain, &out), 0);
-    assert_non_null(strstr(text_string(&out), "by 0 finished runs, because all were killed for "
-                                              "memory\n"));
-    assert_non_null(strstr(text_string(&out), "not enough for"));
+    assert_non_null(strstr(text_string(&out),
+                           "estimated from 0 finished runs, because all runs were killed for "
+                           "memory\n"));
+    assert_non_null(strstr(text_string(&out), "not sufficient for"));
 }
 
 static void test_calibration(void **state _unused_)
@@ -187,9 +189,12 @@ static void test_calibration(void **state _unused_)
 
     const struct calibration_list list = {items, ARRAY_SIZE(items)};
     assert_int_equal(calibration_format(&list, &plain, &out), 0);
-    assert_text(&out, "how many runs kept within the p95 of the runs before them; 95 % is the aim\n"
-                      "  TYPE          MEMORY  WHEN SURE            CPU                   WALL\n"
-                      "  make  19 of 20, 95 %          -  5 of 20, 25 %  1,200 of 1,200, 100 %\n");
+    assert_text(
+        &out,
+        "runs that stayed within the p95 estimated from the runs before them (goal: "
+        "95 %)\n"
+        "  TYPE          MEMORY  MEMORY, IF CONFIDENT            CPU                   WALL\n"
+        "  make  19 of 20, 95 %                     -  5 of 20, 25 %  1,200 of 1,200, 100 %\n");
     text_reset(&out);
     assert_int_equal(calibration_format(&list, &colours, &out), 0);
     assert_non_null(strstr(text_string(&out), "\033[33m5 of 20, 25 %")); /* certainly too few */
@@ -271,17 +276,17 @@ static void test_diff(void **state _unused_)
                       "             killed\n"
                       "  anomalies  none; zombie\n"
                       "\n"
-                      "                LEFT       RIGHT  DIFFERENCE\n"
-                      "  memory    100.0 MB    150.0 MB       +50 %\n"
-                      "  together         -  ≥ 200.0 MB           -\n"
-                      "  killed           0           1           -\n"
+                      "                       LEFT       RIGHT  DIFFERENCE\n"
+                      "  largest process  100.0 MB    150.0 MB       +50 %\n"
+                      "  all processes           -  ≥ 200.0 MB           -\n"
+                      "  killed                  0           1           -\n"
                       "\n"
-                      "sheets\n"
-                      "  SHEET  LEFT     RIGHT       WALL     WALL  MEMORY  MEMORY\n"
-                      "      1  success  -        20.00 s        -       -       -\n"
-                      "      3  success  success  10.00 s  30.00 s       -       -\n"
+                      "steps\n"
+                      "  STEP  LEFT     RIGHT       WALL     WALL  LARGEST  LARGEST\n"
+                      "     1  success  -        20.00 s        -        -        -\n"
+                      "     3  success  success  10.00 s  30.00 s        -        -\n"
                       "\n"
-                      "system calls (share of their time)\n"
+                      "system calls (share of the time in calls that do not wait)\n"
                       "  SYSCALL    LEFT   RIGHT\n"
                       "  read     60.0 %   0.0 %\n"
                       "  write    40.0 %  90.0 %\n"
@@ -302,7 +307,8 @@ static void test_diff_without_calls_of_one_run(void **state _unused_)
     assert_int_equal(run_diff_make(&left, &right, &arena, &diff), 0);
     assert_int_equal(diff.syscalls.count, 0);
     assert_int_equal(run_diff_format(&diff, &plain, &out), 0);
-    assert_non_null(strstr(text_string(&out), "  memory  100.0 MB  100.0 MB        same\n"));
+    assert_non_null(
+        strstr(text_string(&out), "  largest process  100.0 MB  100.0 MB        same\n"));
     assert_null(strstr(text_string(&out), "system calls"));
     arena_done(&arena);
 }
