@@ -43,7 +43,10 @@ static void test_memory_fits_the_terminal(void **state _unused_)
     style_label("memory", &out);
     run_figures_format_memory(&figures, &out);
     text_append_char(&out, '\n');
-    assert_non_null(strstr(text_string(&out), "≥ 1023.9 MB of one process, ~ 1023.9 MB in all"));
+    assert_non_null(
+        strstr(text_string(&out),
+               "  memory     ≥ 1023.9 MB largest process\n"
+               "             ~ 1023.9 MB all processes, ≥ 1023.9 MB without shared pages\n"));
     assert_in_range(widest_line(&out), 60, 80);
 }
 
@@ -64,7 +67,7 @@ static void test_jobs_fit_the_terminal(void **state _unused_)
     job_table_format(&list, START, 0, &(struct report_style){.columns = 80}, &out);
     assert_string_equal(
         out.bytes,
-        "JOB                OUTCOME                 STARTED     WALL        CPU    MEMORY\n"
+        "JOB                OUTCOME                 STARTED     WALL        CPU   LARGEST\n"
         "make-7f3a          failure (SIGTERM)      14:03:22  12.30 s  ≥ 23.40 s  812.4 MB\n"
         "make-7f3a          failure (2)        Jul 13 14:03  12.30 s  ≥ 23.40 s  812.4 MB\n"
         "a-name-that-is-l…  running                14:03:22  12.30 s          -  812.4 MB\n");
