@@ -2,7 +2,7 @@
 
 #include "query/query.h"
 
-/* Only the asking tells how long it has lasted. */
+/* A running job has no stored duration: it is computed when it is read. */
 static void add_wall_so_far(struct job *job, double now)
 {
     if (job->outcome == OUTCOME_RUNNING && !real_is_known(job->profile.wall_seconds) &&

@@ -101,7 +101,7 @@ int query_analysis(struct store_reader *reader, const struct analysis_request *r
     if (r == 0)
         r = correlation_patterns(&analysis.correlations, numbers, request->now, arena,
                                  &renewal.patterns);
-    /* Of others' runs, and of what these show, nothing is told. */
+    /* Nothing about the runs of other users is returned. */
     bool is_of_all = !request->job_type && !int_is_known(request->uid);
     if (r == 0 && is_of_all)
         r = store_read_patterns(reader, arena, &stored);

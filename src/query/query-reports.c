@@ -4,7 +4,7 @@
 #include "base/macros.h"
 #include "query/query.h"
 
-/* Notable events, all that there are; or else the last ones of each kind, which tell why a run
+/* Notable events, all that there are; or else the last ones of each kind, which show why a run
  * ended as it did. */
 #define EVENTS_MAX 40
 
@@ -16,7 +16,7 @@
 #define LAST_MEMORY_POINTS  8
 
 #define RUNS_WITHIN_MAX 20
-/* Enough to tell what is usual, few enough not to be felt. */
+/* Enough runs to show what is usual, few enough to read quickly. */
 #define EARLIER_RUNS_MAX 50
 
 #define MACHINE_EVENTS_MAX    30

@@ -1,4 +1,4 @@
-/* Questions about what is stored: asked by verbs, and by whoever answers for a daemon. Nothing is
+/* Queries on stored data, for the verbs and for the daemon. Nothing is
  * printed; results are placed in `arena`. All return 0 or a negative errno, in which case
  * store_reader_error() has the words, except as said. */
 #pragma once

@@ -27,9 +27,9 @@
 
 static enum store_load load_of(const struct store_queue *queue)
 {
-    return queue->message_bytes > STORE_TOLD_MAX_BYTES     ? STORE_LOAD_FULL
-           : queue->message_bytes > STORE_TOLD_HEAVY_BYTES ? STORE_LOAD_HEAVY
-                                                           : STORE_LOAD_LIGHT;
+    return queue->message_bytes > STORE_PENDING_MAX_BYTES     ? STORE_LOAD_FULL
+           : queue->message_bytes > STORE_PENDING_HEAVY_BYTES ? STORE_LOAD_HEAVY
+                                                              : STORE_LOAD_LIGHT;
 }
 
 enum store_load store_writer_load(struct store_writer *writer)

@@ -19,8 +19,8 @@
 /* Waiting messages about jobs and steps: above the first limit, clients should be throttled (a
  * message is 1 or 2 KiB, and a disk writes thousands per second); above the second, no new job or
  * step should begin. */
-#define STORE_TOLD_HEAVY_BYTES (1024 * 1024)
-#define STORE_TOLD_MAX_BYTES   (16 * 1024 * 1024)
+#define STORE_PENDING_HEAVY_BYTES (1024 * 1024)
+#define STORE_PENDING_MAX_BYTES   (16 * 1024 * 1024)
 
 /* Timeouts of the writer; tests use shorter ones. */
 struct store_pace {

@@ -1,4 +1,4 @@
-/* Allocations that fail when they are told to: the n-th from now on, once or for good. For programs
+/* Allocations that fail on request: the n-th from now on, once or for good. For programs
  * that are linked with --wrap for the four functions below; one file of each includes it. */
 #pragma once
 

@@ -9,7 +9,7 @@
  *     wide        processes are listed in the layout of the first drivers 535
  *     narrow      … in that of before there were instances, whatever the function's name says
  *     sparing     … and of the last one, only pid and memory are written
- *     overdone    it tells of more than 100 % busy
+ *     overdone    it reports more than 100 % busy
  *
  * FAKE_NVML_FILE names a file with lines that may change while it is used: such a word, or
  * "compute DEVICE PID BYTES" and "graphics DEVICE PID BYTES" (BYTES -1: not available). Compiled

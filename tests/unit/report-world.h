@@ -10,7 +10,7 @@
 /* 2026-07-14 14:03:22 UTC. */
 #define START 1784037802.0
 
-/* What a program may be called by whoever means harm. */
+/* Hostile names of programs. */
 #define HOSTILE "x\033[2J\n\r\b\u202e\x9b \xff"
 
 extern const struct report_style plain;

@@ -17,7 +17,7 @@
 #include "base/macros.h"
 #include "store/database-path.h"
 
-#define SOMEBODY_ELSE 1234
+#define OTHER_USER 1234
 
 static char base[64];   /* a directory of our own */
 static char local[128]; /* what stands in for a network */
@@ -267,11 +267,11 @@ static void test_files_of_another_user(void **state _unused_)
     if (geteuid() != 0)
         skip();
     make_file(BELOW("x.db"), 0666);
-    assert_int_equal(chown(BELOW("x.db"), SOMEBODY_ELSE, SOMEBODY_ELSE), 0);
+    assert_int_equal(chown(BELOW("x.db"), OTHER_USER, OTHER_USER), 0);
     expect_refused(BELOW("x.db"), -EPERM, "x.db", "1234");
 
     make_dir(BELOW("theirs"), 0755);
-    assert_int_equal(chown(BELOW("theirs"), SOMEBODY_ELSE, SOMEBODY_ELSE), 0);
+    assert_int_equal(chown(BELOW("theirs"), OTHER_USER, OTHER_USER), 0);
     expect_refused(BELOW("theirs/x.db"), -EPERM, BELOW("theirs"), "--state-dir");
 }
 
@@ -315,14 +315,14 @@ static void test_a_private_group(void **state _unused_)
     assert_int_equal(as_user(user->pw_uid, group->gr_gid, prepare_at_base), 0);
     assert_int_equal(mode_of(BELOW("x.db")), 0600);
     /* Another group, or everyone. */
-    assert_int_equal(WEXITSTATUS(as_user(user->pw_uid, SOMEBODY_ELSE, prepare_at_base)), EPERM);
+    assert_int_equal(WEXITSTATUS(as_user(user->pw_uid, OTHER_USER, prepare_at_base)), EPERM);
     assert_int_equal(chmod(base, 0777), 0);
     assert_int_equal(WEXITSTATUS(as_user(user->pw_uid, group->gr_gid, prepare_at_base)), EPERM);
     /* Without group write permission, the group does not matter. */
     assert_int_equal(chmod(base, 0755), 0);
-    assert_int_equal(as_user(SOMEBODY_ELSE + 1, SOMEBODY_ELSE, prepare_at_base) != 0, 1);
+    assert_int_equal(as_user(OTHER_USER + 1, OTHER_USER, prepare_at_base) != 0, 1);
     assert_int_equal(unlink(BELOW("x.db")), 0);
-    assert_int_equal(as_user(SOMEBODY_ELSE + 1, SOMEBODY_ELSE, prepare_at_base), 0);
+    assert_int_equal(as_user(OTHER_USER + 1, OTHER_USER, prepare_at_base), 0);
 }
 
 /* ---- networks ---- */
@@ -353,7 +353,7 @@ static void test_a_network_filesystem(void **state _unused_)
     expect_refused_with(&options, -EPERM, local, "chmod 700");
     assert_int_equal(chmod(local, 0700), 0);
     if (geteuid() == 0) {
-        assert_int_equal(chown(local, SOMEBODY_ELSE, 0), 0);
+        assert_int_equal(chown(local, OTHER_USER, 0), 0);
         expect_refused_with(&options, -EPERM, local, "not private to you");
     }
 }

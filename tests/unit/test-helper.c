@@ -156,7 +156,7 @@ static void test_clean_world(void **state)
                       "grep -E 'Sig(Blk|Ign)' /proc/self/status | tr -d '\\n\\t'; cat"));
     sigset_t all;
 
-    setenv("LD_PRELOAD_OF_SOMEBODY", "x", 1);
+    setenv("LD_PRELOAD_OF_CALLER", "x", 1);
     signal(SIGUSR1, SIG_IGN);
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
@@ -165,7 +165,7 @@ static void test_clean_world(void **state)
     signal(SIGUSR1, SIG_DFL);
     wait_for_end(world);
     close(leaked);
-    unsetenv("LD_PRELOAD_OF_SOMEBODY");
+    unsetenv("LD_PRELOAD_OF_CALLER");
     /* ls has its directory open beside the three. */
     assert_string_equal(world->output, "/\nLC_ALL PATH PWD 4\nown session\n"
                                        "SigBlk:0000000000000000SigIgn:0000000000000000");

@@ -71,7 +71,7 @@ static void test_what_counts(void **state)
 
     put_run(store, 1, "make", OUTCOME_SUCCESS, NULL, 1);
     put_run(store, 2, "make", OUTCOME_FAILURE, "exit status 1", 2);
-    put_run(store, 3, "make", OUTCOME_UNKNOWN, "nobody saw it end", 3);
+    put_run(store, 3, "make", OUTCOME_UNKNOWN, "its end was not seen", 3);
     put_run(store, 4, "make", OUTCOME_UNKNOWN, "lost", 100);
     put_run(store, 5, "other", OUTCOME_SUCCESS, NULL, 100);
     assert_int_equal(estimate(*state, "make", &found), 0);

@@ -171,7 +171,7 @@ static void test_storms(void **state _unused_)
     folded[1].exit_code = folded[6].exit_code = folded[7].exit_code = 0;
     folded[2].exit_code = 1;
     folded[3].signal_num = 9;
-    folded[1].cpu_seconds = 0.5; /* the others have not told */
+    folded[1].cpu_seconds = 0.5; /* the others are unknown */
     folded[6].cpu_seconds = 12.3;
     folded[6].peak_rss_mb = 1.2;
     report.storms = (struct process_event_list){folded, ARRAY_SIZE(folded)};
@@ -380,7 +380,7 @@ static void test_earlier_runs(void **state _unused_)
     assert_false(real_is_known(memory->robust_z));
     assert_int_equal(memory->unusual, TRUTH_YES);
     assert_int_equal(find_difference(earlier, "read_bytes")->unusual, TRUTH_NO);
-    assert_null(find_difference(earlier, "total_cpu_seconds")); /* nobody knows it */
+    assert_null(find_difference(earlier, "total_cpu_seconds")); /* it is unknown */
     assert_non_null(
         strstr(format(&report, &plain, &out),
                "\ncompared with 7 earlier successful runs of this type (1 failed)\n"

@@ -222,7 +222,7 @@ static void report_sheets_until(struct store_writer *writer, enum store_load loa
     sheet.name = "a step whose name is some thirty bytes long";
     for (size_t i = 0; store_writer_load(writer) != load; i++) {
         assert_true(i <
-                    STORE_TOLD_MAX_BYTES / sizeof(struct sheet)); /* else the limit has no effect */
+                    STORE_PENDING_MAX_BYTES / sizeof(struct sheet)); /* else the limit has no effect */
         sheet.sheet_num = (int64_t)i;
         assert_int_equal(store_writer_sheet(writer, &sheet), 0);
     }

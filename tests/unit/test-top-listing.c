@@ -113,9 +113,9 @@ static void test_a_job_without_processes_is_shown(void **state)
     (void)state;
 
     top_world_init(&world);
-    add_job_usage(&world, "told", REAL_UNKNOWN, REAL_UNKNOWN);
+    add_job_usage(&world, "known", REAL_UNKNOWN, REAL_UNKNOWN);
     struct listing_wish wish = wish_of(BY_JOB, "cpu_percent", &none);
-    assert_rows(&world.frame, &wish, "told ");
+    assert_rows(&world.frame, &wish, "known ");
     top_world_done(&world);
 }
 
