@@ -158,6 +158,14 @@ static void add_row(struct table *table, const struct profile_figure *figure,
     table_add_tinted(table, tint, is_unusual ? "unusual" : "usual");
 }
 
+/* The counts may come from a daemon of another version: they can be unknown or contradictory. */
+static int64_t count_successes(const struct earlier_runs *earlier)
+{
+    bool is_consistent = earlier->failures >= 0 && earlier->runs >= earlier->failures;
+
+    return is_consistent ? earlier->runs - earlier->failures : INT_UNKNOWN;
+}
+
 void earlier_runs_format(const struct earlier_runs *earlier, const struct job *run,
                          const struct report_style *style, struct text *out)
 {
@@ -172,7 +180,7 @@ void earlier_runs_format(const struct earlier_runs *earlier, const struct job *r
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = 2);
     struct human runs, failures;
-    int64_t successes = earlier->runs - earlier->failures;
+    int64_t successes = count_successes(earlier);
 
     if (!earlier->figures.count)
         return;
@@ -185,10 +193,11 @@ void earlier_runs_format(const struct earlier_runs *earlier, const struct job *r
             add_row(&table, figure, difference, run);
     }
     style_heading(style, "compared with", out);
-    text_printf(out, " %s earlier successful run%s of this type", figure_count(&runs, successes),
-                successes == 1 ? "" : "s");
+    if (int_is_known(successes))
+        text_printf(out, " %s", figure_count(&runs, successes));
+    text_printf(out, " earlier successful run%s of this type", successes == 1 ? "" : "s");
     if (earlier->failures > 0)
-        text_printf(out, " (%s failed)", figure_count(&failures, earlier->failures));
+        text_printf(out, "; %s more failed", figure_count(&failures, earlier->failures));
     text_append_char(out, '\n');
     table_format(&table, style, out);
 }

@@ -360,7 +360,7 @@ class Reports(StoredTestCase):
         earlier = self.json("report", "usual")["earlier_runs"]
         self.assertEqual((earlier["runs"], earlier["failures"]), (5, 1))
         self.assertEqual(earlier["figures"], [])  # four are too few
-        self.assertNotIn("earlier runs", self.text("report", "usual"))
+        self.assertNotIn("compared with", self.text("report", "usual"))
         self.store("usual", *self.victim("alloc", "64", "10"), options=["--type", "usual"])
         earlier = self.json("report", "usual")["earlier_runs"]
         self.assertEqual((earlier["runs"], earlier["failures"]), (6, 1))
@@ -371,7 +371,7 @@ class Reports(StoredTestCase):
         self.assertGreater(memory["value"], 64)
         self.assertLess(memory["median"], 16)
         self.assertRegex(self.text("report", "usual"),
-                         r"\ncompared with 5 earlier successful runs of this type \(1 failed\)\n"
+                         r"\ncompared with 5 earlier successful runs of this type; 1 more failed\n"
                          r".*\n  largest process .*unusual\n")
         self.assertEqual(self.json("report", "usual~6")["earlier_runs"]["runs"], 0)
 

@@ -383,7 +383,7 @@ static void test_earlier_runs(void **state _unused_)
     assert_null(find_difference(earlier, "total_cpu_seconds")); /* it is unknown */
     assert_non_null(
         strstr(format(&report, &plain, &out),
-               "\ncompared with 7 earlier successful runs of this type (1 failed)\n"
+               "\ncompared with 7 earlier successful runs of this type; 1 more failed\n"
                "                   THIS RUN   MEDIAN  DIFFERENCE     Z  RUNS  VERDICT\n"
                "  largest process  812.4 MB  50.0 MB    16 times     -     7  unusual\n"
                "  wall              12.30 s  10.30 s       +19 %  +6.7     7  unusual\n"
@@ -395,10 +395,19 @@ static void test_earlier_runs(void **state _unused_)
     wall = find_difference(earlier, "wall_seconds");
     assert_true(wall->robust_z > 3.3);
     assert_int_equal(wall->unusual, TRUTH_NO);
+
+    /* Counts that a daemon of another version omits, or that contradict each other. */
+    earlier->failures = INT_UNKNOWN;
+    assert_non_null(strstr(format(&report, &plain, &out),
+                           "\ncompared with earlier successful runs of this type\n"));
+    earlier->runs = INT_UNKNOWN + 1;
+    earlier->failures = INT64_MAX;
+    assert_non_null(strstr(format(&report, &plain, &out),
+                           "\ncompared with earlier successful runs of this type; "));
     arena_done(&arena);
 }
 
-/* Of a few runs nothing is said, nor of one that goes on. */
+/* There is no comparison with too few runs, and none of a run that has not ended. */
 static void test_too_few_earlier_runs(void **state _unused_)
 {
     struct job_report report = make_full_report();
