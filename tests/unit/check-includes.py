@@ -3,8 +3,8 @@
 
     check-includes.py SRC_DIR        checks the tree
 
-Folders are layers (docs/ARCHITECTURE.md): a folder includes only itself and what stands left of it.
-Some libraries belong to some folders alone.
+Folders are layers (docs/ARCHITECTURE.md): a folder includes only itself and folders to its left.
+Some libraries may be used only in some folders.
 """
 import pathlib
 import re
@@ -24,6 +24,13 @@ LAYERS = [
     ["daemon", "top", "web"],
     ["cli"],
 ]
+# These use only some folders of the group of `probe`. `trace` sums up system calls by run, so it knows runs.
+SOURCES = {
+    "sample": {"probe", "jobs"},
+    "trace": {"probe", "jobs"},
+    "writer": {"store"},
+    "fleet": {"store"},
+}
 LIBRARIES = {
     "uv.h": {"loop", "trace", "engine", "run", "client", "daemon", "top", "web"},
     "sqlite3.h": {"store"},
@@ -43,7 +50,10 @@ def visible_from(folder):
     for group in LAYERS:
         if folder in group:
             return seen
-        seen.update(group)
+        if "probe" in group and folder in SOURCES:
+            seen.update(SOURCES[folder])
+        else:
+            seen.update(group)
     return None
 
 
@@ -60,7 +70,7 @@ def check_line(folder, line):
         return None
     target = own.split("/")[0]
     if "/" not in own:
-        return f'"{own}" does not say which folder it is in'
+        return f'"{own}" has no folder'
     if own.startswith("sonde/"):
         return None
     if target not in visible_from(folder):
@@ -74,7 +84,7 @@ def check_tree(src):
     for path in sorted(src.glob("*/**/*.[ch]")):
         folder = path.relative_to(src).parts[0]
         if visible_from(folder) is None:
-            problems.append(f"{path}: folder '{folder}' is not in the house")
+            problems.append(f"{path}: folder '{folder}' has no layer in LAYERS")
             continue
         files += 1
         for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -89,9 +99,10 @@ def self_test():
              ("probe", '#include "jobs/registry.h"'), ("sample", '#include "engine/engine.h"'),
              ("cli", "#include <uv.h>"), ("cli", "#include <sqlite3.h>"), ("stats", '#include "model/field.h"'),
              ("engine", '#include "tracing.h"'), ("engine", '#include "run/job-run.h"'),
-             ("writer", '#include "trace/tracing.h"'), ("query", '#include "client/reader.h"')]
+             ("writer", '#include "trace/tracing.h"'), ("writer", '#include "report/table.h"'),
+             ("trace", '#include "store/store.h"'), ("sample", '#include "detect/finding.h"'), ("query", '#include "client/reader.h"')]
     right = [("cli", '#include "engine/engine.h"'), ("sample", '#include "probe/procfs.h"'),
-             ("store", '#include "config/config.h"'),
+             ("store", '#include "config/config.h"'), ("writer", '#include "store/store.h"'),
              ("engine", "#include <uv.h>"), ("base", "#include <stdio.h>"), ("lib", '#include "sonde/sonde.h"')]
     return ([f"not caught: {case}" for case in wrong if check_line(*case) is None] +
             [f"wrongly caught: {case}" for case in right if check_line(*case) is not None])
