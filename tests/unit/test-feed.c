@@ -358,7 +358,7 @@ static void test_history_grows(void **state)
 }
 
 /* Neither the first frame nor those before it can be read: there is an error and a position. */
-static void test_history_that_breaks(void **state)
+static void test_database_error_during_replay(void **state)
 {
     const struct store_fixture *fixture = *state;
     char job_id[JOB_ID_NUMBERED_MAX_BYTES];
@@ -405,7 +405,7 @@ static void expect_refusal(const struct feed_options *options, int error, const 
     assert_int_equal(uv_loop_close(&seen.loop), 0);
 }
 
-static void test_missing_history(void **state)
+static void test_replay_without_data(void **state)
 {
     const struct store_fixture *fixture = *state;
     struct feed_options options = history_of(fixture);
@@ -453,7 +453,7 @@ static void note_job(void *context, const struct job *job, bool is_end)
 }
 
 /* A run that continues does not end because many others have begun since. */
-static void test_crowd_of_runs(void **state)
+static void test_many_runs(void **state)
 {
     const struct store_fixture *fixture = *state;
     struct store *store = fixture_open(fixture);
@@ -589,7 +589,7 @@ static struct feed_options live_at(const struct socket_place *place)
 }
 
 /* The feed requests what is not sent often enough, and omits what does not belong to the job. */
-static void test_daemon(void **state)
+static void test_frames_from_a_daemon(void **state)
 {
     struct seen seen = {0};
     struct fake fake = {0};
@@ -784,7 +784,7 @@ static void receive_status(void *context, const struct feed_status *status _unus
     received->statuses++;
 }
 
-static void test_thread(void **state)
+static void test_feed_in_a_thread(void **state)
 {
     const struct store_fixture *fixture = *state;
     struct received received = {0};
@@ -820,16 +820,16 @@ int main(void)
         T(test_history_has_progress),
         T(test_history_plays),
         T(test_history_grows),
-        T(test_history_that_breaks),
-        T(test_missing_history),
-        T(test_crowd_of_runs),
-        cmocka_unit_test(test_daemon),
+        T(test_database_error_during_replay),
+        T(test_replay_without_data),
+        T(test_many_runs),
+        cmocka_unit_test(test_frames_from_a_daemon),
         cmocka_unit_test(test_daemon_has_open_episodes),
         cmocka_unit_test(test_events_that_are_dropped),
         cmocka_unit_test(test_daemon_that_repeats_a_snapshot),
         cmocka_unit_test(test_daemon_sends_invalid_data),
         cmocka_unit_test(test_daemon_restart),
-        T(test_thread),
+        T(test_feed_in_a_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

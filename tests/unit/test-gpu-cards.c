@@ -28,7 +28,7 @@ static struct gpu_metric read_card(struct drm_cards *cards, unsigned index, uint
 
 /* ---- sysfs ---- */
 
-static void amd(void **state)
+static void test_amd(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -44,7 +44,7 @@ static void amd(void **state)
     drm_cards_close(cards);
 }
 
-static void amd_newer_names(void **state)
+static void test_amd_newer_names(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -59,7 +59,7 @@ static void amd_newer_names(void **state)
     drm_cards_close(cards);
 }
 
-static void intel_integrated(void **state)
+static void test_intel_integrated(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -74,7 +74,7 @@ static void intel_integrated(void **state)
 }
 
 /* Power is energy over time: unknown at first, and after the counter has begun anew. */
-static void intel_discrete(void **state)
+static void test_intel_discrete(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -95,7 +95,7 @@ static void intel_discrete(void **state)
 }
 
 /* In the order of their numbers, NVIDIA's own left out, and what only shows pictures. */
-static void several_cards(void **state)
+static void test_several_cards(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -119,7 +119,7 @@ static void several_cards(void **state)
     drm_cards_close(cards);
 }
 
-static void a_card_that_sleeps_is_not_read(void **state)
+static void test_sleeping_card_is_not_read(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -144,7 +144,7 @@ static size_t count_processes(struct drm_cards *cards, uint64_t mono_ns)
 }
 
 /* Nor are the files that processes hold: reading them would wake it. */
-static void nor_are_its_files(void **state)
+static void test_files_of_a_sleeping_card_are_not_read(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -161,7 +161,7 @@ static void nor_are_its_files(void **state)
     drm_cards_close(cards);
 }
 
-static void files_that_say_nothing(void **state)
+static void test_invalid_figures_are_unknown(void **state)
 {
     const struct gpu_world *world = *state;
     struct gpu_metric gpu;
@@ -185,7 +185,7 @@ static void files_that_say_nothing(void **state)
     drm_cards_close(cards);
 }
 
-static void none(void **state)
+static void test_no_card(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_cards *cards = NULL;
@@ -214,7 +214,7 @@ static bool is_about(double value, double expected)
 }
 
 /* The busiest engine, over all clients; a client that several processes hold counts once. */
-static void busy_by_engine_time(void **state)
+static void test_load_by_engine_time(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -243,7 +243,7 @@ static void busy_by_engine_time(void **state)
     drm_cards_close(cards);
 }
 
-static void busy_by_cycles(void **state)
+static void test_load_by_cycles(void **state)
 {
     static const char format[] = "drm-driver:\txe\ndrm-client-id:\t3\ndrm-pdev:\t0000:04:00.0\n"
                                  "drm-cycles-rcs:\t%d\ndrm-total-cycles-rcs:\t%d\n"
@@ -267,7 +267,7 @@ static void busy_by_cycles(void **state)
 
 /* Without a PCI address, a file is of the card whose node it is; the driver may be called otherwise
  * there. */
-static void busy_by_node(void **state)
+static void test_load_by_device_node(void **state)
 {
     static const char format[] =
         "drm-driver:\tmsm\ndrm-client-id:\t%d\ndrm-engine-gpu:\t%d000000000 ns\n";
@@ -293,7 +293,7 @@ static void busy_by_node(void **state)
 }
 
 /* Idle without clients; unknown if the driver does not report the load. */
-static void idle_or_unknown(void **state)
+static void test_idle_or_unknown_load(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -317,19 +317,19 @@ static void idle_or_unknown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(amd),
-        WORLD_TEST(amd_newer_names),
-        WORLD_TEST(intel_integrated),
-        WORLD_TEST(intel_discrete),
-        WORLD_TEST(several_cards),
-        WORLD_TEST(a_card_that_sleeps_is_not_read),
-        WORLD_TEST(nor_are_its_files),
-        WORLD_TEST(files_that_say_nothing),
-        WORLD_TEST(none),
-        WORLD_TEST(busy_by_engine_time),
-        WORLD_TEST(busy_by_cycles),
-        WORLD_TEST(busy_by_node),
-        WORLD_TEST(idle_or_unknown),
+        WORLD_TEST(test_amd),
+        WORLD_TEST(test_amd_newer_names),
+        WORLD_TEST(test_intel_integrated),
+        WORLD_TEST(test_intel_discrete),
+        WORLD_TEST(test_several_cards),
+        WORLD_TEST(test_sleeping_card_is_not_read),
+        WORLD_TEST(test_files_of_a_sleeping_card_are_not_read),
+        WORLD_TEST(test_invalid_figures_are_unknown),
+        WORLD_TEST(test_no_card),
+        WORLD_TEST(test_load_by_engine_time),
+        WORLD_TEST(test_load_by_cycles),
+        WORLD_TEST(test_load_by_device_node),
+        WORLD_TEST(test_idle_or_unknown_load),
     };
     return cmocka_run_group_tests_name("gpu-cards", tests, NULL, NULL);
 }

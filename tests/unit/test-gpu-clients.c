@@ -12,7 +12,7 @@
 /* ---- files ---- */
 
 /* One file without figures makes the load of its device unknown, but not that of others. */
-static void unreadable_files(void **state)
+static void test_unreadable_files(void **state)
 {
     static const char *const texts[] = {
         "pos:\t0\nflags:\t02100002\nmnt_id:\t30\n", /* vmwgfx, or virtio_gpu before 6.2 */
@@ -42,7 +42,7 @@ static void unreadable_files(void **state)
 }
 
 /* The files are read after the scan, so their figures are of that time. */
-static void scan_time_is_added(void **state)
+static void test_scan_time_is_added(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_clients *clients = new_clients(world);
@@ -76,7 +76,7 @@ static struct gpu_reading *processes_at(const struct gpu_world *world, struct dr
     return reading;
 }
 
-static void memory_of_processes(void **state)
+static void test_memory_of_processes(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_clients *clients = new_clients(world);
@@ -120,7 +120,7 @@ static void memory_of_processes(void **state)
     drm_clients_free(clients);
 }
 
-static void many_come_and_go(void **state)
+static void test_many_processes_start_and_end(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_clients *clients = new_clients(world);
@@ -152,7 +152,7 @@ static void many_come_and_go(void **state)
 }
 
 /* The same number on two devices is two clients; so are two files of a driver without numbers. */
-static void clients_are_distinguished(void **state)
+static void test_clients_are_distinguished(void **state)
 {
     static const struct drm_device both[] = {{.pdev = "0000:00:02.0", .card = 0, .render = 128},
                                              {.pdev = "0000:03:00.0", .card = 1, .render = 129}};
@@ -211,7 +211,7 @@ static size_t count_clients(const struct drm_clients *clients)
 
 /* The number of files that are kept and read is limited. Omitted files make the load unknown; it is
  * known again when none is omitted. */
-static void more_files_than_are_read(void **state)
+static void test_number_of_files_is_limited(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_clients *clients = new_clients(world);
@@ -289,7 +289,7 @@ static struct drm_clients *clients_of_self(const struct gpu_world *world)
     return new_clients(world);
 }
 
-static void a_number_of_descriptors_that_changed(void **state)
+static void test_directory_that_grew_is_scanned(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_clients *clients = clients_of_self(world);
@@ -303,7 +303,7 @@ static void a_number_of_descriptors_that_changed(void **state)
     drm_clients_free(clients);
 }
 
-static void another_process_of_that_pid(void **state)
+static void test_reused_pid_is_scanned(void **state)
 {
     const struct gpu_world *world = *state;
     char from[PATH_MAX], to[PATH_MAX];
@@ -324,7 +324,7 @@ static void another_process_of_that_pid(void **state)
 
 /* Every twelfth walk looks into all. A file that is not one any more has its process looked into
  * by the next. */
-static void all_of_them_now_and_then(void **state)
+static void test_every_twelfth_walk_scans_all(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_clients *clients = clients_of_self(world);
@@ -346,15 +346,15 @@ static void all_of_them_now_and_then(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(unreadable_files),
-        WORLD_TEST(scan_time_is_added),
-        WORLD_TEST(memory_of_processes),
-        WORLD_TEST(many_come_and_go),
-        WORLD_TEST(clients_are_distinguished),
-        WORLD_TEST(more_files_than_are_read),
-        WORLD_TEST(a_number_of_descriptors_that_changed),
-        WORLD_TEST(another_process_of_that_pid),
-        WORLD_TEST(all_of_them_now_and_then),
+        WORLD_TEST(test_unreadable_files),
+        WORLD_TEST(test_scan_time_is_added),
+        WORLD_TEST(test_memory_of_processes),
+        WORLD_TEST(test_many_processes_start_and_end),
+        WORLD_TEST(test_clients_are_distinguished),
+        WORLD_TEST(test_number_of_files_is_limited),
+        WORLD_TEST(test_directory_that_grew_is_scanned),
+        WORLD_TEST(test_reused_pid_is_scanned),
+        WORLD_TEST(test_every_twelfth_walk_scans_all),
     };
     return cmocka_run_group_tests_name("gpu-clients", tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static void test_devices(void **state)
     gpu_set_free(set);
 }
 
-static void test_more_than_all(void **state)
+static void test_utilization_above_100_percent_is_unknown(void **state)
 {
     struct gpu_set *set = open_set(*state, nvml_alone);
     struct gpu_metric metric;
@@ -61,7 +61,7 @@ static void test_more_than_all(void **state)
     gpu_set_free(set);
 }
 
-static void test_none(void **state)
+static void test_reason_for_no_gpu(void **state)
 {
     static const struct {
         const char *way, *words;
@@ -105,7 +105,7 @@ static void test_two_sources(void **state)
     gpu_set_free(set);
 }
 
-static void test_gpu_sources_there(void **state)
+static void test_gpu_sources_are_found(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -278,11 +278,16 @@ static void test_old_library(void **state)
 int main(int argc, char **argv _unused_)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(test_devices),        WORLD_TEST(test_none),
-        WORLD_TEST(test_two_sources),    WORLD_TEST(test_gpu_sources_there),
-        WORLD_TEST(test_processes),      WORLD_TEST(test_many_processes),
-        WORLD_TEST(test_more_than_all),  WORLD_TEST(test_layout_by_two),
-        WORLD_TEST(test_builtin_source), WORLD_TEST(test_stuck_driver),
+        WORLD_TEST(test_devices),
+        WORLD_TEST(test_reason_for_no_gpu),
+        WORLD_TEST(test_two_sources),
+        WORLD_TEST(test_gpu_sources_are_found),
+        WORLD_TEST(test_processes),
+        WORLD_TEST(test_many_processes),
+        WORLD_TEST(test_utilization_above_100_percent_is_unknown),
+        WORLD_TEST(test_layout_by_two),
+        WORLD_TEST(test_builtin_source),
+        WORLD_TEST(test_stuck_driver),
     };
     const struct CMUnitTest old_tests[] = {
         WORLD_TEST(test_old_library),

@@ -133,7 +133,7 @@ static void test_output_and_status(void **state)
     assert_false(world->end.was_cut);
 }
 
-static void test_other_stream(void **state)
+static void test_output_of_stderr(void **state)
 {
     struct world *world = *state;
     struct helper_options options = shell(world, SCRIPT("echo said; echo wrong >&2"));
@@ -146,7 +146,7 @@ static void test_other_stream(void **state)
 }
 
 /* Nothing of ours reaches it: environment, descriptors, directory, signals, terminal. */
-static void test_clean_world(void **state)
+static void test_environment_is_clean(void **state)
 {
     struct world *world = *state;
     int leaked = open("/dev/zero", O_RDONLY); /* not closed on exec */
@@ -293,7 +293,7 @@ static void test_stop_signal(void **state)
 }
 
 /* Past its time it is asked; deaf, it is killed, and its children with it. */
-static void test_hangs(void **state)
+static void test_program_that_hangs(void **state)
 {
     struct world *world = *state;
     struct helper_options options =
@@ -308,7 +308,7 @@ static void test_hangs(void **state)
     assert_int_equal(WTERMSIG(world->end.wait_status), SIGKILL);
 }
 
-static void test_flood(void **state)
+static void test_program_that_floods(void **state)
 {
     struct world *world = *state;
     struct helper_options options = shell(world, SCRIPT("trap '' INT PIPE; cat /dev/zero"));
@@ -335,7 +335,7 @@ static bool is_gone(pid_t pid)
 }
 
 /* It ends by itself; what it left behind holds its stream open, and is not waited for. */
-static void test_leaves_children(void **state)
+static void test_program_that_leaves_children(void **state)
 {
     struct world *world = *state;
     struct helper_options options = shell(world, SCRIPT("sleep 1000 & echo $!; exit 0"));
@@ -421,7 +421,7 @@ static void test_reaper_distinguishes_helpers(void **state)
     assert_int_equal(WEXITSTATUS(world->end.wait_status), 5);
 }
 
-static void test_closed_in_flight(void **state)
+static void test_closed_while_it_runs(void **state)
 {
     struct world *world = *state;
     struct helper_options options =
@@ -442,7 +442,7 @@ static void write_program(const char *path, mode_t mode)
 }
 
 /* Not from where others can put or exchange programs, nor from wherever we happen to stand. */
-static void test_find(void **state _unused_)
+static void test_programs_are_found_in_safe_directories(void **state _unused_)
 {
     char directory[] = "/tmp/test-helper-XXXXXX", program[128], open_dir[64], path[512], found[512];
 
@@ -481,21 +481,21 @@ int main(void)
 #define HELPER_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         HELPER_TEST(test_output_and_status),
-        HELPER_TEST(test_other_stream),
-        HELPER_TEST(test_clean_world),
+        HELPER_TEST(test_output_of_stderr),
+        HELPER_TEST(test_environment_is_clean),
         HELPER_TEST(test_missing_program),
         HELPER_TEST(test_file_for_its_output),
         HELPER_TEST(test_traced_helper),
         HELPER_TEST(test_repeated_readings),
         HELPER_TEST(test_stop_signal),
-        HELPER_TEST(test_hangs),
-        HELPER_TEST(test_flood),
-        HELPER_TEST(test_leaves_children),
+        HELPER_TEST(test_program_that_hangs),
+        HELPER_TEST(test_program_that_floods),
+        HELPER_TEST(test_program_that_leaves_children),
         HELPER_TEST(test_helper_gets_death_signal),
         HELPER_TEST(test_as_another_user),
         HELPER_TEST(test_reaper_distinguishes_helpers),
-        HELPER_TEST(test_closed_in_flight),
-        cmocka_unit_test(test_find),
+        HELPER_TEST(test_closed_while_it_runs),
+        cmocka_unit_test(test_programs_are_found_in_safe_directories),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

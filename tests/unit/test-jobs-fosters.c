@@ -21,7 +21,7 @@ static void test_the_foster_parent_gets_the_orphans(void **state)
     assert_null(registry_run_of_reaped(f->registry, 43, 303));
 }
 
-static void test_strangers_are_excluded(void **state)
+static void test_unrelated_processes_are_excluded(void **state)
 {
     struct fixture *f = *state;
 
@@ -196,7 +196,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, jobs_fixture_set_up, jobs_fixture_tear_down)
     const struct CMUnitTest tests[] = {
         T(test_the_foster_parent_gets_the_orphans),
-        T(test_strangers_are_excluded),
+        T(test_unrelated_processes_are_excluded),
         T(test_each_run_has_its_own_foster_parent),
         T(test_foster_parent_identity),
         T(test_a_foster_parent_that_has_ended),

@@ -376,7 +376,7 @@ static void fall_asleep(struct kernel_probe *of)
     while (!kernel_probe_sleep(of) || is_woken(of));
 }
 
-static pid_t start_stranger(void)
+static pid_t start_untagged(void)
 {
     pid_t pid = fork();
 
@@ -426,7 +426,7 @@ static void test_untagged_events_do_not_wake(void **state _unused_)
     /* A storm of other processes may overflow the ring before this process is scheduled. */
     assert_true(kernel_probe_lost(all) || crowd.own_forks == forks);
 
-    pid_t target = start_stranger();
+    pid_t target = start_untagged();
     assert_int_equal(kernel_probe_tag(all, target, 11), 0);
     fall_asleep(all);
     kill(target, SIGKILL);

@@ -201,14 +201,14 @@ static void test_values_of_odd_processes(void **state _unused_)
 #define GROWTH_PAGES 256
 
 static char *untouched; /* in every process that is forked after it was mapped */
-static int errand[2];
+static int requests[2];
 
-static void run_errands(void)
+static void open_files_on_request(void)
 {
     char byte;
 
     write(ready_fd, "r", 1);
-    while (read(errand[0], &byte, 1) == 1)
+    while (read(requests[0], &byte, 1) == 1)
         open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
@@ -285,11 +285,11 @@ static void test_processes_that_ran_between_readings(void **state _unused_)
 {
     struct readings proc = {0};
 
-    assert_int_equal(pipe(errand), 0);
-    struct animal runner = animal_start(run_errands);
+    assert_int_equal(pipe(requests), 0);
+    struct animal runner = animal_start(open_files_on_request);
     int64_t files = read_one(runner.pid).open_fds;
     for (int round = 0; round < 50; round++) {
-        assert_int_equal(write(errand[1], "", 1), 1);
+        assert_int_equal(write(requests[1], "", 1), 1);
         do
             assert_int_equal(procfs_read_pids(procfs, &runner.pid, 1, &proc), 0);
         while (proc.items[0].open_fds == files);
@@ -298,8 +298,8 @@ static void test_processes_that_ran_between_readings(void **state _unused_)
     compare_sleeper(runner.pid);
     animal_end(&runner);
     readings_done(&proc);
-    close(errand[0]);
-    close(errand[1]);
+    close(requests[0]);
+    close(requests[1]);
 }
 
 /* ---- many ---- */
@@ -366,7 +366,7 @@ static void test_more_than_a_chunk(void **state _unused_)
     readings_done(&all);
 }
 
-static void *make_a_stir(void *argument)
+static void *fork_all_the_time(void *argument)
 {
     while (!__atomic_load_n((bool *)argument, __ATOMIC_RELAXED)) {
         pid_t pid = vfork();
@@ -387,7 +387,7 @@ static void test_scan_continues_after_vanished_process(void **state _unused_)
     size_t total;
 
     start_crowd(pids);
-    assert_int_equal(pthread_create(&stir, NULL, make_a_stir, &is_over), 0);
+    assert_int_equal(pthread_create(&stir, NULL, fork_all_the_time, &is_over), 0);
     for (int round = 0; round < 8; round++) {
         /* the oldest go first: whole chunks move up */
         end_crowd(pids + round * 10, 10);

@@ -369,7 +369,7 @@ static void test_a_whole_inner_branch_vanishes_at_once(void **state _unused_)
 }
 
 /* The run between counts what has passed from its inner run to its outer one, too. */
-static void test_figures_pass_over_a_run_between(void **state _unused_)
+static void test_cpu_passes_through_the_run_between(void **state _unused_)
 {
     TICK(P(110, 1, 5, 0, outer), P(111, 110, 100, 0, inner), P(120, 110, 400, 0, core));
     TICK(P(110, 1, 5, 400, outer), P(111, 110, 150, 0, inner));
@@ -561,7 +561,7 @@ static void test_ignored_children_are_exact_if_exits_are_reported(void **state _
 
 /* Events begin in the middle: what was reaped before is in the parent's account, also of a child
  * that was seen alive at the last tick. */
-static void test_covered_in_the_middle(void **state _unused_)
+static void test_covered_while_it_runs(void **state _unused_)
 {
     TICK({20, SELF, 10, 100}, {21, 20, 8, 0}, {22, 20, 3, 0});
     cover(20, SELF, 11, 109); /* 21 was reaped meanwhile, with 9 */
@@ -842,7 +842,7 @@ static void test_late_parent_that_is_covered_later(void **state _unused_)
     assert_false(is_partial(&late));
 }
 
-static void test_random_lives(void **state _unused_)
+static void test_random_process_trees(void **state _unused_)
 {
     struct run *const runs[] = {&outer, &inner, &core};
     unsigned random = 1;
@@ -916,7 +916,7 @@ int main(void)
         T(test_outer_cpu_never_decreases),
         T(test_a_credit_may_come_before_its_debit_between_runs),
         T(test_a_whole_inner_branch_vanishes_at_once),
-        T(test_figures_pass_over_a_run_between),
+        T(test_cpu_passes_through_the_run_between),
         T(test_inner_process_without_reaper),
         T(test_an_inner_run_ends),
         T(test_an_inner_run_ends_and_its_process_joins_the_outer_one),
@@ -928,7 +928,7 @@ int main(void)
         T(test_reported_exits_count_once),
         T(test_a_zombie_that_was_counted_is_a_sample),
         T(test_ignored_children_are_exact_if_exits_are_reported),
-        T(test_covered_in_the_middle),
+        T(test_covered_while_it_runs),
         T(test_covered_just_before_the_end),
         T(test_covered_after_a_branch_is_gone),
         T(test_vanished_child_of_covered_process),
@@ -945,7 +945,7 @@ int main(void)
         T(test_late_parent_of_an_incomplete_run),
         T(test_late_parent_between_two_runs),
         T(test_late_parent_that_is_covered_later),
-        T(test_random_lives),
+        T(test_random_process_trees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,7 @@ static void test_round_trips(void **state _unused_)
     }
 }
 
-static void test_form(void **state _unused_)
+static void test_json_text(void **state _unused_)
 {
     struct sonde_summary summary = {.peak_rss_mb = 10.5,
                                     .mean_rss_mb = 9,
@@ -186,7 +186,7 @@ static int read_json(const char *json, struct sonde_summary *ret, struct sonde_e
     return sonde_summary_from_json(json, strlen(json), ret, error);
 }
 
-static void test_absent(void **state _unused_)
+static void test_optional_fields_may_be_absent(void **state _unused_)
 {
     struct sonde_summary summary;
     struct sonde_error error;
@@ -200,7 +200,7 @@ static void test_absent(void **state _unused_)
     assert_true(isnan(summary.mean_cpu_percent) && isnan(summary.cpu_seconds));
 }
 
-static void test_refused(void **state _unused_)
+static void test_invalid_json_is_rejected(void **state _unused_)
 {
     static const struct {
         const char *json;
@@ -265,15 +265,20 @@ static void test_every_missing_field_is_named(void **state _unused_)
     }
 }
 
-static void test_too_long(void **state _unused_)
+/* A valid summary, padded with blanks: only its length makes the second one invalid. */
+static void test_length_is_limited(void **state _unused_)
 {
-    size_t length = 2 << 20;
-    char *json = malloc(length);
+    static const char text[] = "{\"peak_rss_mb\":2,\"peak_gpu_mem_mb\":7," REST "}";
+    size_t length = 1 << 20;
+    char *json = malloc(length + 1);
     struct sonde_summary summary;
     struct sonde_error error;
 
-    memset(json, ' ', length);
-    assert_int_equal(sonde_summary_from_json(json, length, &summary, &error), -EBADMSG);
+    memset(json, ' ', length + 1);
+    memcpy(json, text, strlen(text));
+    assert_int_equal(sonde_summary_from_json(json, length, &summary, &error), 0);
+    assert_int_equal(sonde_summary_from_json(json, length + 1, &summary, &error), -EBADMSG);
+    assert_non_null(strstr(error.text, "longer than"));
     free(json);
 }
 
@@ -311,12 +316,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_form),
+        cmocka_unit_test(test_json_text),
         cmocka_unit_test(test_negative_figures),
-        cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_optional_fields_may_be_absent),
+        cmocka_unit_test(test_invalid_json_is_rejected),
         cmocka_unit_test(test_every_missing_field_is_named),
-        cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_length_is_limited),
         cmocka_unit_test(test_locale),
     };
     return cmocka_run_group_tests_name("lib-json", tests, NULL, NULL);

@@ -122,7 +122,7 @@ static void test_no_such_process(void **state _unused_)
 
 /* ---- samples and summaries ---- */
 
-static void test_nothing_yet(void **state _unused_)
+static void test_no_samples_before_the_start(void **state _unused_)
 {
     _cleanup_monitor_ struct sonde_monitor *monitor = new_monitor(NULL);
     struct sonde_sample *samples;
@@ -203,7 +203,7 @@ static void test_restart(void **state _unused_)
     assert_true(count == 0 && phases == NULL);
 }
 
-static void test_bounded(void **state _unused_)
+static void test_number_of_samples_is_bounded(void **state _unused_)
 {
     struct sonde_options options = options_of(0.001);
     struct sonde_sample *samples;
@@ -582,7 +582,7 @@ static void gate_wait(struct gate *gate) /* in the child */
     CHECK(read(gate->in[0], &byte, 1) == 1);
 }
 
-static void gate_tell(struct gate *gate) /* in the child */
+static void gate_confirm(struct gate *gate) /* in the child */
 {
     CHECK(write(gate->out[1], "x", 1) == 1);
 }
@@ -614,14 +614,14 @@ static void busy_family(struct gate *gate)
         }
         waitpid(child, NULL, 0);
     }
-    gate_tell(gate);
+    gate_confirm(gate);
     gate_wait(gate);
     pid_t child = fork();
     if (child == 0) {
         pid_t grandchild = fork();
         if (grandchild == 0) {
             take_memory(64 * MB);
-            gate_tell(gate);
+            gate_confirm(gate);
             gate_wait(gate);
             _exit(0);
         }
@@ -629,7 +629,7 @@ static void busy_family(struct gate *gate)
         _exit(0);
     }
     waitpid(child, NULL, 0);
-    gate_tell(gate);
+    gate_confirm(gate);
 }
 
 static void test_descendants(void **state _unused_)
@@ -675,10 +675,10 @@ static void alone(struct gate *gate)
         _exit(0);
     }
     waitpid(child, NULL, 0);
-    gate_tell(gate);
+    gate_confirm(gate);
     gate_wait(gate);
     munmap(memory, 48 * MB);
-    gate_tell(gate);
+    gate_confirm(gate);
     gate_wait(gate);
 }
 
@@ -707,7 +707,7 @@ static void test_one_other_process(void **state _unused_)
 static void *outlive_leader(void *gate)
 {
     take_memory(32 * MB);
-    gate_tell(gate);
+    gate_confirm(gate);
     gate_wait(gate);
     _exit(0);
 }
@@ -813,7 +813,7 @@ static void holder(struct gate *gate)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     take_memory(32 * MB);
-    gate_tell(gate);
+    gate_confirm(gate);
     gate_wait(gate);
 }
 
@@ -851,7 +851,7 @@ static bool blocks_all_signals(pid_t tid)
     return (blocked | 1ull << 8 | 1ull << 18 | 3ull << 31) == UINT64_MAX;
 }
 
-static void test_no_signal_is_taken(void **state _unused_)
+static void test_monitor_thread_blocks_signals(void **state _unused_)
 {
     _cleanup_monitor_ struct sonde_monitor *monitor = new_monitor(NULL);
     sigset_t before, after;
@@ -883,10 +883,10 @@ int main(void)
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_newer_options),
         cmocka_unit_test(test_no_such_process),
-        cmocka_unit_test(test_nothing_yet),
+        cmocka_unit_test(test_no_samples_before_the_start),
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_restart),
-        cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_number_of_samples_is_bounded),
         cmocka_unit_test(test_cpu),
         cmocka_unit_test(test_peaks),
         cmocka_unit_test(test_reset_of_another_users_peak),
@@ -899,7 +899,7 @@ int main(void)
         cmocka_unit_test(test_one_other_process),
         cmocka_unit_test(test_leader_that_ended),
         cmocka_unit_test(test_few_descriptors),
-        cmocka_unit_test(test_no_signal_is_taken),
+        cmocka_unit_test(test_monitor_thread_blocks_signals),
     };
     return cmocka_run_group_tests_name("lib-monitor", tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static void assert_in_order(const struct sonde_sample *samples, size_t count)
         assert_true(samples[i].timestamp > samples[i - 1].timestamp);
 }
 
-static void test_bounded(void **state _unused_)
+static void test_number_of_samples_is_bounded(void **state _unused_)
 {
     struct series series;
     struct sonde_sample samples[16];
@@ -61,7 +61,7 @@ static void test_bounded(void **state _unused_)
     }
 }
 
-static void test_halves(void **state _unused_)
+static void test_pairs_are_merged(void **state _unused_)
 {
     struct series series;
     struct sonde_sample samples[17];
@@ -153,7 +153,7 @@ static void test_one_sample(void **state _unused_)
     assert_true(isnan(summary.mean_cpu_percent));
 }
 
-static void test_sums(void **state _unused_)
+static void test_summary_of_a_window(void **state _unused_)
 {
     struct window window;
     struct sonde_summary summary;
@@ -217,7 +217,7 @@ static void test_means_stay_finite(void **state _unused_)
 }
 
 /* The last of it may become known when there is nothing left to sample. */
-static void test_rest(void **state _unused_)
+static void test_rest_after_the_last_sample(void **state _unused_)
 {
     struct window window;
     struct sonde_summary summary;
@@ -238,15 +238,15 @@ static void test_rest(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounded),
-        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_number_of_samples_is_bounded),
+        cmocka_unit_test(test_pairs_are_merged),
         cmocka_unit_test(test_unknown_in_merge),
         cmocka_unit_test(test_no_sample),
         cmocka_unit_test(test_one_sample),
-        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_summary_of_a_window),
         cmocka_unit_test(test_gpu_means_skip_unknown),
         cmocka_unit_test(test_means_stay_finite),
-        cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_rest_after_the_last_sample),
     };
     return cmocka_run_group_tests_name("lib-series", tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void burn_ms(long ms)
     }
 }
 
-static void say_done(const struct family *family)
+static void confirm(const struct family *family)
 {
     if (write(family->done[1], "x", 1) != 1)
         _exit(1);
@@ -61,7 +61,7 @@ static void have_child(const struct family *family)
         return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     take_memory(32 * MB);
-    say_done(family);
+    confirm(family);
     for (;;)
         pause();
 }
@@ -80,7 +80,7 @@ static void obey(const struct family *family, int who)
         case 'r': waitpid(-1, NULL, 0); break;
         default: _exit(0);
         }
-        say_done(family);
+        confirm(family);
     }
     _exit(0);
 }
@@ -92,7 +92,7 @@ static void live(const struct family *family)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (fork() == 0) {
         if (fork() == 0) {
-            say_done(family);
+            confirm(family);
             obey(family, GRANDCHILD);
         }
         obey(family, CHILD);
@@ -157,7 +157,7 @@ static void assert_used(const struct look *from, const struct look *to, long ms)
 
 /* ---- tests ---- */
 
-static void test_children_and_theirs(void **state _unused_)
+static void test_children_and_grandchildren(void **state _unused_)
 {
     struct family family;
     struct target *target = NULL;
@@ -239,7 +239,7 @@ static void test_children_between_readings(void **state _unused_)
     family_end(&family);
 }
 
-static void test_peak_between_looks(void **state _unused_)
+static void test_peak_between_readings(void **state _unused_)
 {
     struct family family;
     struct target *target = NULL;
@@ -267,7 +267,7 @@ static void test_peak_between_looks(void **state _unused_)
     family_end(&family);
 }
 
-static void test_end(void **state _unused_)
+static void test_end_of_all_processes(void **state _unused_)
 {
     struct family family;
     struct target *target = NULL;
@@ -298,12 +298,12 @@ static void test_end(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_children_and_theirs),
+        cmocka_unit_test(test_children_and_grandchildren),
         cmocka_unit_test(test_process_started_later),
         cmocka_unit_test(test_orphans),
         cmocka_unit_test(test_children_between_readings),
-        cmocka_unit_test(test_peak_between_looks),
-        cmocka_unit_test(test_end),
+        cmocka_unit_test(test_peak_between_readings),
+        cmocka_unit_test(test_end_of_all_processes),
     };
     return cmocka_run_group_tests_name("lib-target", tests, NULL, NULL);
 }

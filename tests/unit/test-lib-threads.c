@@ -69,7 +69,7 @@ static struct sonde_monitor *fast_monitor(unsigned flags)
 }
 
 /* Everything that may be asked while it runs. */
-static void ask_everything(struct sonde_monitor *monitor)
+static void read_everything(struct sonde_monitor *monitor)
 {
     struct sonde_sample *samples;
     struct sonde_phase *phases;
@@ -91,7 +91,7 @@ static void *own_monitors(void *number)
         struct sonde_monitor *monitor = fast_monitor((uintptr_t)number % 2 ? SONDE_DESCENDANTS : 0);
         CHECK(sonde_monitor_start(monitor, NULL) == 0);
         CHECK(sonde_monitor_mark(monitor, "phase", NULL) == 0);
-        ask_everything(monitor);
+        read_everything(monitor);
         if (i % 2)
             CHECK(sonde_monitor_stop(monitor) == 0);
         sonde_monitor_free(monitor);
@@ -125,7 +125,7 @@ static void *shared_monitor(void *monitor)
         CHECK(r == 0 || r == -EALREADY);
         r = sonde_monitor_mark(monitor, i % 3 ? "phase" : NULL, NULL);
         CHECK(r == 0 || r == -ESRCH || r == -ENOSPC);
-        ask_everything(monitor);
+        read_everything(monitor);
         CHECK(sonde_monitor_stop(monitor) == 0);
     }
     return NULL;
@@ -167,7 +167,7 @@ static void use_in_child(struct sonde_monitor *monitor, bool starts)
 {
     CHECK(sonde_monitor_is_running(monitor) == 0);
     CHECK(summary_of(monitor).num_samples == 0);
-    ask_everything(monitor);
+    read_everything(monitor);
     if (starts) {
         CHECK(sonde_monitor_start(monitor, NULL) == 0);
         char *memory = take_memory(8 * MB);

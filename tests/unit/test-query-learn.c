@@ -91,7 +91,7 @@ static void put_anomaly_pattern(struct store *store)
 }
 
 /* Found, kept, found again, and gone when it is no longer so. */
-static void test_the_life_of_a_pattern(void **state)
+static void test_patterns_are_stored_and_expire(void **state)
 {
     struct store *store = fixture_open(*state);
     struct pattern_renewal renewal;
@@ -166,7 +166,7 @@ static void test_too_few_runs_leave_patterns_alone(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-static void test_some_runs_only(void **state)
+static void test_runs_of_one_user_or_type(void **state)
 {
     struct store *store = fixture_open(*state);
     struct pattern_renewal renewal;
@@ -220,9 +220,9 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_the_life_of_a_pattern),
+        TEST(test_patterns_are_stored_and_expire),
         TEST(test_too_few_runs_leave_patterns_alone),
-        TEST(test_some_runs_only),
+        TEST(test_runs_of_one_user_or_type),
         TEST(test_calibration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

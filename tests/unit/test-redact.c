@@ -214,7 +214,7 @@ static void test_other_arguments(void **state _unused_)
     check_all(kept, ARRAY_SIZE(kept), &none);
 }
 
-static void test_appends_to_what_is_there(void **state _unused_)
+static void test_result_is_appended(void **state _unused_)
 {
     _cleanup_text_ struct text out = {0};
 
@@ -348,7 +348,7 @@ int main(void)
         cmocka_unit_test(test_quotes),
         cmocka_unit_test(test_urls),
         cmocka_unit_test(test_other_arguments),
-        cmocka_unit_test(test_appends_to_what_is_there),
+        cmocka_unit_test(test_result_is_appended),
         cmocka_unit_test(test_random_texts),
         cmocka_unit_test(test_no_secret_is_left),
     };

@@ -105,7 +105,7 @@ static struct shown check_shown(const struct store_fixture *fixture, const struc
 }
 
 /* Six minutes in full, a quarter of an hour in all. */
-static void hurry(struct store_fixture *fixture)
+static void set_short_limits(struct store_fixture *fixture)
 {
     fixture->options.retention.full_resolution_hours = 360 / HOUR;
     fixture->options.retention.downsampled_days = 900 / DAY;
@@ -131,7 +131,7 @@ static void test_samples_become_minutes(void **state)
     struct shown shown = {0};
     struct world world;
 
-    hurry(fixture);
+    set_short_limits(fixture);
     world_init(&world, 61);
     struct store *store = fixture_open(fixture);
     for (size_t i = 1; i <= 500; i++) { /* 40 minutes */
@@ -242,7 +242,7 @@ static void test_clock_set_back(void **state)
     static const char shown[] = "SELECT COALESCE(sum(COALESCE(n.to_tick, n.tick) - n.tick + 1), 0)"
                                 " FROM snapshots s JOIN snap n ON n.id = s.id";
 
-    hurry(fixture);
+    set_short_limits(fixture);
     world_init(&world, 66);
     struct store *store = fixture_open(fixture);
     sqlite3 *handle = fixture_sqlite(fixture);
@@ -390,7 +390,7 @@ static void test_interruption_at_any_point(void **state)
     run_sql(handle, "PRAGMA wal_checkpoint(TRUNCATE)");
     sqlite3_close(handle);
 
-    hurry(fixture);
+    set_short_limits(fixture);
     double now = world.now + 60;
     bool is_cut = true;
     long after = -1;

@@ -102,14 +102,14 @@ static void fail_all(enum arrangement wanted, bool for_good)
     assert_true(fail_each_allocation(show_twice, for_good, 101) > 0);
 }
 
-static void test_once(void **state _unused_)
+static void test_each_allocation_fails_once(void **state _unused_)
 {
     fail_all(BY_JOB, false);
     fail_all(AS_TREE, false);
     fail_all(AS_LIST, false);
 }
 
-static void test_for_good(void **state _unused_)
+static void test_all_allocations_fail_from_each_on(void **state _unused_)
 {
     fail_all(BY_JOB, true);
     fail_all(AS_TREE, true);
@@ -118,8 +118,8 @@ static void test_for_good(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_once),
-        cmocka_unit_test(test_for_good),
+        cmocka_unit_test(test_each_allocation_fails_once),
+        cmocka_unit_test(test_all_allocations_fail_from_each_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

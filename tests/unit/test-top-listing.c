@@ -203,7 +203,7 @@ static void test_figures_of_groups(void **state)
 }
 
 /* Names are each user's own: two jobs of the same name have come as far as each has. */
-static void test_progress_of_namesakes(void **state)
+static void test_progress_of_jobs_with_the_same_name(void **state)
 {
     struct key_set none = {0};
     struct listing listing = {0};
@@ -227,7 +227,7 @@ static void test_progress_of_namesakes(void **state)
 
 /* Parents in a circle (which equal starts could make), a process that is its own parent, a chain
  * deeper than any screen: every process is there once. */
-static void test_odd_families(void **state)
+static void test_cycles_and_deep_chains_of_parents(void **state)
 {
     struct key_set none = {0};
     struct listing listing = {0};
@@ -254,7 +254,7 @@ static void test_odd_families(void **state)
 }
 
 /* A younger process with the pid of a parent that has gone is no parent. */
-static void test_a_stranger_is_no_parent(void **state)
+static void test_younger_process_is_no_parent(void **state)
 {
     struct key_set none = {0};
     struct top_world world;
@@ -349,9 +349,9 @@ int main(void)
         cmocka_unit_test(test_folds),
         cmocka_unit_test(test_filter),
         cmocka_unit_test(test_figures_of_groups),
-        cmocka_unit_test(test_progress_of_namesakes),
-        cmocka_unit_test(test_odd_families),
-        cmocka_unit_test(test_a_stranger_is_no_parent),
+        cmocka_unit_test(test_progress_of_jobs_with_the_same_name),
+        cmocka_unit_test(test_cycles_and_deep_chains_of_parents),
+        cmocka_unit_test(test_younger_process_is_no_parent),
         cmocka_unit_test(test_unknown_comes_last),
         cmocka_unit_test(test_keys_are_those_of_processes),
         cmocka_unit_test(test_trails),

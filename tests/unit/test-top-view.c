@@ -218,7 +218,7 @@ static void test_search(void **state)
 }
 
 /* What was found stays selected in another order, until the selection is moved. */
-static void test_found_stays_selected(void **state)
+static void test_found_row_stays_selected(void **state)
 {
     struct stage *stage = *state;
 
@@ -345,7 +345,7 @@ static void test_killing_a_job(void **state)
     assert_int_equal(stage->view.panel, PANEL_NONE);
 }
 
-static void test_alarms(void **state)
+static void test_keys_find_anomalies(void **state)
 {
     struct stage *stage = *state;
 
@@ -415,7 +415,7 @@ static void test_pause_and_quit(void **state)
 }
 
 /* Any keys in any order. */
-static void test_any_keys(void **state)
+static void test_random_keys(void **state)
 {
     struct stage *stage = *state;
     unsigned seed = 7;
@@ -459,16 +459,16 @@ int main(void)
         T(test_filter),
         T(test_input_is_text),
         T(test_search),
-        T(test_found_stays_selected),
+        T(test_found_row_stays_selected),
         T(test_folding),
         T(test_following),
         T(test_tagging),
         T(test_killing_asks_first),
         T(test_killing_a_job),
-        T(test_alarms),
+        T(test_keys_find_anomalies),
         T(test_history),
         T(test_pause_and_quit),
-        T(test_any_keys),
+        T(test_random_keys),
         T(test_nothing_to_select),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
