@@ -113,7 +113,7 @@ class ByCall(faults.Case):
         made = {}
         with open(log, encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                # "PID call(…"; what goes on in another thread is resumed without a name
+                # "PID call(…"; a call that another thread interrupts is resumed without its name
                 name = line.split()[1].split("(")[0]
                 made[name] = made.get(name, 0) + 1
         sites = [(call, number) for call in self.CALLS

@@ -1,5 +1,5 @@
 /* Stands in for NVIDIA's library, as libnvidia-ml.so.1: three devices, the second of which does not
- * answer. FAKE_NVML in the environment makes it another:
+ * answer. The variable FAKE_NVML changes its behaviour:
  *
  *     none        no device
  *     broken      it cannot be initialised
@@ -11,9 +11,9 @@
  *     sparing     … and of the last one, only pid and memory are written
  *     overdone    it reports more than 100 % busy
  *
- * FAKE_NVML_FILE names a file with lines that may change while it is used: such a word, or
- * "compute DEVICE PID BYTES" and "graphics DEVICE PID BYTES" (BYTES -1: not available). Compiled
- * with FAKE_NVML_OLD it is a version without clock and power, and with the older names only. */
+ * FAKE_NVML_FILE names a file with lines that may change while it is used: such a word, or "compute
+ * DEVICE PID BYTES" and "graphics DEVICE PID BYTES" (BYTES -1: not available). Compiled with
+ * FAKE_NVML_OLD it is an old version: no clock, no power, and only the older names. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* A store that misbehaves on purpose: slow, full, busy, damaged, hanging. It defines the store's
  * functions and records the calls.
  *
- * Tests wait on a condition; only to see that something does not happen they wait a few
- * milliseconds. */
+ * Tests wait for a condition. They wait a few milliseconds only to check that something does not
+ * happen. */
 #pragma once
 
 #include "unit.h"
@@ -19,7 +19,7 @@
 
 #define MSEC NS_PER_MSEC
 
-/* Longer than anything takes that has not failed. */
+/* Longer than any operation that does not fail. */
 #define PATIENCE_NS (120 * NS_PER_SEC)
 
 enum call {
@@ -131,7 +131,7 @@ const struct entry *find_tick(int64_t id);
         assert_int_equal(count_, expected);                                                        \
     } while (0)
 
-/* Every logged message begins with these texts, in this order. */
+/* The logged messages begin with these texts, in this order, and there are no others. */
 void assert_notices(size_t count, const char *const *starts);
 
 #define ASSERT_NOTICES(...)                                                                        \

@@ -155,7 +155,7 @@ double ask_real(sqlite3 *handle, const char *sql)
     return value;
 }
 
-/* ---- chance ---- */
+/* ---- random values ---- */
 
 uint64_t random_next(struct chance *random)
 {
@@ -349,7 +349,7 @@ void random_anomaly(struct chance *random, struct arena *arena, struct anomaly *
     random_record(random, &anomaly_record, arena, anomaly);
 }
 
-/* ---- a machine that never was ---- */
+/* ---- a synthetic machine ---- */
 
 #define FIRST_PID 100
 
@@ -380,7 +380,7 @@ void world_done(struct world *world)
     arena_done(&world->arena);
 }
 
-/* What the world sets itself. */
+/* The fields that the world sets itself. */
 static bool is_settled(const char *name)
 {
     static const char *const names[] = {"pid",        "job_id",      "run_id",
@@ -522,7 +522,7 @@ struct snapshot *world_tick(struct world *world)
     list_jobs(world, snapshot);
     snapshot->timestamp = world->now;
     snapshot->id = world->last_id = snapshot_id_next(world->last_id, world->now, world->tag);
-    /* These are the session's. */
+    /* The session sets these. */
     snapshot->host = "host.example";
     snapshot->daemon_pid = getpid();
     snapshot->resolution_seconds = FIXTURE_INTERVAL;

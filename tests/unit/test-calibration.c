@@ -144,7 +144,7 @@ static void test_a_run_killed_for_memory(void **state _unused_)
     assert_int_equal(list.items[0].memory.checked, 0);
     assert_false(real_is_known(list.items[0].memory.rate));
 
-    killed = digest_of("make", 900); /* certainly more than estimated */
+    killed = digest_of("make", 900); /* more than estimated in any case */
     killed.job.outcome = OUTCOME_FAILURE;
     killed.job.profile.oom_count = 1;
     add(&killed);
@@ -165,7 +165,7 @@ static void test_many_types(void **state _unused_)
         }
     struct calibration_list list = calibrate();
     assert_int_equal(list.count, 40);
-    for (int i = 0; i < 40; i++) { /* the most runs first */
+    for (int i = 0; i < 40; i++) { /* types with the most runs first */
         snprintf(name, sizeof(name), "type-%02d", 39 - i);
         assert_string_equal(list.items[i].job_type, name);
         assert_int_equal(list.items[i].runs, 3 * (40 - i) - 1);

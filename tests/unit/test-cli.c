@@ -170,7 +170,7 @@ static void test_table_as_tree(void **state _unused_)
     assert_true(root && root < second && second < first && first < below);
 }
 
-/* The indentation does not push the command out of the screen. */
+/* The indentation does not push the command off the screen. */
 static void test_deep_tree_fits_the_terminal(void **state _unused_)
 {
     enum { DEPTH = 40 };

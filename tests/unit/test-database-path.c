@@ -19,8 +19,8 @@
 
 #define OTHER_USER 1234
 
-static char base[64];   /* a directory of our own */
-static char local[128]; /* what stands in for a network */
+static char base[64];   /* a temporary directory */
+static char local[128]; /* the only path that is not on the fake network */
 
 static int set_up(void **state)
 {
@@ -348,7 +348,7 @@ static void test_a_network_filesystem(void **state _unused_)
     }
     assert_int_equal(mode_of(local), 0700);
     assert_int_equal(mode_of(BELOW("local/x.db")), 0600);
-    assert_int_equal(access(BELOW("home"), F_OK), -1); /* nothing was made on the network */
+    assert_int_equal(access(BELOW("home"), F_OK), -1); /* nothing was created on the network */
 
     assert_int_equal(chmod(local, 0755), 0);
     expect_rejected_with(&options, -EPERM, local, "chmod 700");

@@ -1,6 +1,6 @@
 /* Every allocation of a history with all kinds of anomalies fails once, and then all from it on: an
- * error is returned, nothing crashes or leaks (under ASan). What could not be reported is reported
- * later, once each, an opening before its clearing. Linked with -Wl,--wrap for the allocators. */
+ * error is returned, nothing crashes or leaks (under ASan). Reports that failed come later, once
+ * each, an opening before its clearing. Linked with -Wl,--wrap for the allocators. */
 #include "unit.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "detect/pressure.h"
 #include "failing-allocator.h"
 
-/* What was reported of an episode. */
+/* The reports of an episode. */
 struct heard {
     double timestamp;
     const char *type;
@@ -136,7 +136,7 @@ static void end_history(struct history *history)
         assert_true(history->heard[i].is_cleared);
 }
 
-/* How many episodes the history has and were reported; 0: there was no detector. */
+/* The episodes of the history that were reported; 0: there was no detector. */
 static size_t all_count, reported_count;
 
 /* Allocations fail only during the history. Returns 0 or the first error. */

@@ -18,7 +18,7 @@
 #define TICKS 40
 #define RUN   "01900000-0000-7000-8000-00000000000a"
 
-/* What a feed delivered. */
+/* The data that a feed delivered. */
 struct seen {
     uv_loop_t loop;
     struct VEC(double) times; /* of frames that are shown */
@@ -278,7 +278,7 @@ static void test_history_finds_anomalies(void **state)
     assert_string_equal(seen.last.anomalies.items[0].anomaly_type, "memory_spike");
     assert_non_null(strstr(text_string(&seen.news), "anomaly"));
     assert_null(strstr(text_string(&seen.news), "cleared"));
-    order(feed, FEED_ANOMALY, 1); /* there is no other: it stays */
+    order(feed, FEED_ANOMALY, 1); /* there is no other anomaly: the position stays */
     assert_int_equal(seen.status.position, 20);
     text_reset(&seen.news);
     order(feed, FEED_SEEK, time_of(25));
@@ -421,7 +421,7 @@ static void test_replay_without_data(void **state)
     expect_refusal(&options, -ENOENT, "no state directory");
 }
 
-/* ---- runs of others ---- */
+/* ---- runs of other processes ---- */
 
 #define CROWD 250 /* more than the feed reads */
 
@@ -588,7 +588,7 @@ static struct feed_options live_at(const struct socket_place *place)
         .socket_paths = place->paths, .interval_ns = 50 * NS_PER_MSEC, .since = REAL_UNKNOWN};
 }
 
-/* The feed requests what is not sent often enough, and omits what does not belong to the job. */
+/* The feed requests figures that the stream sends too rarely, and omits those of other jobs. */
 static void test_frames_from_a_daemon(void **state)
 {
     struct seen seen = {0};
@@ -647,7 +647,7 @@ static void test_daemon_has_open_episodes(void **state _unused_)
     remove_place(&place);
 }
 
-/* More than is kept while the feed waits for an answer. */
+/* More events than are kept while the feed waits for an answer. */
 static void test_events_that_are_dropped(void **state _unused_)
 {
     _cleanup_text_ struct text flood = {0};

@@ -1,6 +1,6 @@
-/* Every allocation on the way from drivers, cards and nvidia-smi's words to a reading fails once,
- * and then all from it on: an error comes back, or less is known; nothing crashes, nothing leaks
- * (under ASan). Linked with -Wl,--wrap for the allocators. */
+/* Every allocation between drivers, cards or the output of nvidia-smi and a reading fails once, and
+ * then all from it on: an error is returned, or less is known; nothing crashes or leaks (under
+ * ASan). Linked with -Wl,--wrap for the allocators. */
 #include "unit.h"
 
 #include <errno.h>

@@ -94,7 +94,8 @@ static void test_intel_discrete(void **state)
     drm_cards_close(cards);
 }
 
-/* In the order of their numbers, NVIDIA's own left out, and what only shows pictures. */
+/* Cards are in the order of their numbers, without those of NVIDIA's driver and those that only
+ * display. */
 static void test_several_cards(void **state)
 {
     const struct gpu_world *world = *state;
@@ -111,7 +112,7 @@ static void test_several_cards(void **state)
     struct drm_cards *cards = open_cards(world);
 
     assert_int_equal(drm_cards_count(cards), 4);
-    assert_string_equal(read_card(cards, 0, SECOND).vendor, "NVIDIA"); /* by nouveau */
+    assert_string_equal(read_card(cards, 0, SECOND).vendor, "NVIDIA"); /* its driver is nouveau */
     assert_string_equal(read_card(cards, 1, SECOND).vendor, "AMD");
     assert_null(read_card(cards, 2, SECOND).vendor);
     assert_string_equal(read_card(cards, 2, SECOND).name, "panfrost");
@@ -143,7 +144,7 @@ static size_t count_processes(struct drm_cards *cards, uint64_t mono_ns)
     return count;
 }
 
-/* Nor are the files that processes hold: reading them would wake it. */
+/* The fdinfo of its clients is not read either: that would wake the card. */
 static void test_files_of_a_sleeping_card_are_not_read(void **state)
 {
     const struct gpu_world *world = *state;
@@ -178,7 +179,7 @@ static void test_invalid_figures_are_unknown(void **state)
     assert_true(isnan(gpu.utilization_pct) && isnan(gpu.memory_used_mb));
     assert_true(isnan(gpu.memory_total_mb) && isnan(gpu.clock_mhz));
     assert_true(gpu.temperature_c == -5.5);
-    world_drop(world, "sys/class/drm/card0"); /* it was pulled out */
+    world_drop(world, "sys/class/drm/card0"); /* the card was removed */
     assert_int_equal(drm_cards_read(cards, 0, SECOND, &gpu), -ENODEV);
     assert_int_equal(drm_cards_read(cards, 1, SECOND, &gpu), 0);
     assert_int_equal(drm_cards_read(cards, 2, SECOND, &gpu), -ENODEV);
@@ -196,7 +197,7 @@ static void test_no_card(void **state)
     assert_int_equal(drm_cards_open(world->sys, world->proc, &cards, &reason), -ENODEV);
     assert_non_null(strstr(reason, "/sys/class/drm"));
     world_put(world, "sys/class/drm/card0/device/uevent", "DRIVER=ast\n");
-    assert_true(drm_cards_may_be(world->sys)); /* until it is opened */
+    assert_true(drm_cards_may_be(world->sys)); /* known only after opening */
     assert_int_equal(drm_cards_open(world->sys, world->proc, &cards, &reason), -ENODEV);
     assert_null(cards);
 }
@@ -230,9 +231,9 @@ static void test_load_by_engine_time(void **state)
     world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 200, 1005, 20));
     assert_true(is_about(busy_at(cards, 12 * AGE), 30)); /* 400 + 200 s of 2000 s */
     world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 200, 9005, 20));
-    assert_true(is_about(busy_at(cards, 16 * AGE), 100)); /* 8 of 4, by two engines */
+    assert_true(is_about(busy_at(cards, 16 * AGE), 100)); /* 8 s in 4 s, by two engines */
 
-    /* the same file in a child: not twice; a counter that fell back: not less than before */
+    /* the same file in a child counts once; a counter that decreases does not lower the load */
     world_put_process(world, 102, 70);
     world_put_file(world, 102, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1300, 0, 10));
     world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1300, 0, 10));
@@ -260,13 +261,13 @@ static void test_load_by_cycles(void **state)
     busy_at(cards, SECOND);
     snprintf(text, sizeof(text), format, 100, 2000, 3000, 2000);
     world_put_file(world, 100, 4, "/dev/dri/renderD128", text);
-    assert_true(fabs(busy_at(cards, 2 * SECOND) - 75) < 1e-9);     /* 3000 of 1000, by four */
+    assert_true(fabs(busy_at(cards, 2 * SECOND) - 75) < 1e-9); /* 3000 in 1000, by four engines */
     assert_true(fabs(busy_at(cards, 2 * SECOND + 5) - 75) < 1e-9); /* too soon for an update */
     drm_cards_close(cards);
 }
 
-/* Without a PCI address, a file is of the card whose node it is; the driver may be called otherwise
- * there. */
+/* Without a PCI address, the device node identifies the card; the driver may have another name in
+ * fdinfo. */
 static void test_load_by_device_node(void **state)
 {
     static const char format[] =
@@ -306,7 +307,7 @@ static void test_idle_or_unknown_load(void **state)
                    "drm-driver:\ti915\ndrm-client-id:\t1\ndrm-pdev:\t0000:00:02.0\n");
     busy_at(cards, 10 * SECOND);
     assert_true(isnan(busy_at(cards, 11 * SECOND)));
-    /* of another card */
+    /* a client of another card */
     world_put_file(world, 100, 4, "/dev/dri/card1",
                    "drm-driver:\ti915\ndrm-client-id:\t1\ndrm-pdev:\t0000:07:00.0\n");
     busy_at(cards, 20 * SECOND);

@@ -1,5 +1,5 @@
-/* Who uses a GPU, where not everyone can be seen: processes that are hidden, namespaces, and this
- * machine as it is. */
+/* Clients of a GPU where not all processes are visible: hidden processes, namespaces, and this
+ * machine itself. */
 #include "gpu-clients-world.h"
 
 #include <errno.h>
@@ -18,15 +18,15 @@
 #include "base/macros.h"
 #include "probe/pid-namespace.h"
 
-/* ---- what cannot be seen ---- */
+/* ---- hidden processes ---- */
 
 static void become(uid_t uid)
 {
     assert_int_equal(getuid() == 0 ? seteuid(uid) : 0, 0);
 }
 
-/* What some processes do is hidden: a part is not the whole. (Nothing is hidden from root.) Their
- * descriptors, or, as hidepid=noaccess does it, all that they have. */
+/* Some processes cannot be read, so the load is unknown. Hidden are their descriptors or, as with
+ * hidepid=noaccess, all their files. (Root can read everything.) */
 static void test_hidden_processes(void **state)
 {
     static const char *const hidden[] = {"100/fd", "100"};
@@ -54,7 +54,7 @@ static void test_hidden_processes(void **state)
     }
 }
 
-/* hidepid=invisible: there is always a first process. */
+/* hidepid=invisible: pid 1 always exists, so its absence shows that processes are hidden. */
 static void test_unlisted_processes(void **state)
 {
     const struct gpu_world *world = *state;
@@ -69,8 +69,8 @@ static void test_unlisted_processes(void **state)
     drm_clients_free(clients);
 }
 
-/* What the kernel does with its options, as another user; and in a pid namespace of one's own, as
- * root: there, all of it is a part. */
+/* Mount options of /proc, as another user; and as root in a new pid namespace, which shows only a
+ * part of the machine. */
 static const struct {
     const char *options;
     bool in_namespace;
@@ -170,7 +170,7 @@ static void test_mounts_that_hide_processes(void **state)
 
 /* ---- this machine ---- */
 
-/* No card has these numbers. */
+/* Device numbers that no card has. */
 static const struct drm_device no_card = {.pdev = "none", .card = 61001, .render = 61002};
 
 /* A child with a private /dev that opens ('o') and closes ('c') a node there on request. It answers
@@ -201,7 +201,7 @@ static bool send_order(int orders_fd, int answers_fd, char order)
     return write(orders_fd, &order, 1) == 1 && read(answers_fd, &answer, 1) == 1 && answer == order;
 }
 
-/* The descriptors are the kernel's own, the tree that they are in is not. */
+/* Real descriptors in a fake tree. */
 static void put_descriptors_of(const struct gpu_world *world, pid_t pid)
 {
     static const char *const names[] = {"fd", "fdinfo"};
@@ -243,7 +243,7 @@ static void test_real_descriptors(void **state)
     }
     close(orders[0]);
     close(answers[1]);
-    if (!send_order(orders[1], answers[0], 'r')) /* it may not have a /dev of its own */
+    if (!send_order(orders[1], answers[0], 'r')) /* a private /dev is not permitted */
         skip();
     link_self(world);
     put_descriptors_of(world, getpid());

@@ -57,7 +57,7 @@ static void test_fdinfo_of_i915(void **state _unused_)
     assert_int_equal(PARSE(drm_fdinfo_parse, integrated, &info), 0);
     assert_int_equal(engine_of(&info, "video")->capacity, 2);
     assert_int_equal(engine_of(&info, "video")->busy_ns, 10);
-    /* it has no memory of its own */
+    /* the GPU has no own memory */
     assert_int_equal(drm_fdinfo_memory_bytes(&info), INT64_C(50) << 20);
     assert_int_equal(PARSE(drm_fdinfo_parse, discrete, &info), 0);
     assert_false(int_is_known(info.client_id));

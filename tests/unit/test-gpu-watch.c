@@ -29,15 +29,15 @@ struct stage {
     struct helpers *helpers;
     struct gpu_watch *watch;
     struct snapshot *snapshot; /* the last one */
-    bool is_held;              /* it may not begin yet */
+    bool is_held;              /* the watch may not begin yet */
     uint64_t delay_ms;         /* before the first search */
-    unsigned asked;            /* times whether it may begin */
+    unsigned asked;            /* how often the watch asked whether it may begin */
     bool is_half_over;
     unsigned absences; /* reports that there is no GPU */
     char reason[GPU_TEXT_SIZE];
 };
 
-/* A sanitizer may have threads of its own: ours have names. */
+/* Sanitizers may have threads too; those of sonde have names. */
 static unsigned count_threads(const char *name)
 {
     _cleanup_closedir_ DIR *directory = fd_open_directory(-1, "/proc/self/task");
@@ -157,13 +157,13 @@ static int end(void **state)
     uv_run(&stage->loop, UV_RUN_DEFAULT);
     int r = uv_loop_close(&stage->loop); /* all handles are gone */
     snapshot_free(stage->snapshot);
-    /* A thread that hangs has its paths from there. */
+    /* A hanging thread still uses its paths. */
     gpu_world_remove((void **)&stage->world);
     free(stage);
     return r;
 }
 
-/* Until it is so; meson's timeout ends what never becomes so. */
+/* Runs the loop until the condition holds; meson's timeout ends the test if it never does. */
 #define AWAIT(stage, condition)                                                                    \
     do                                                                                             \
         uv_run(&(stage)->loop, UV_RUN_ONCE);                                                       \
@@ -209,7 +209,7 @@ static void assert_status(const struct stage *stage, const char *expected)
         fail_msg("'%s' does not say '%s'", words, expected);
 }
 
-/* What the driver does from now on, all at once. */
+/* Sets the behaviour of the driver atomically. */
 static void configure_nvml(const struct stage *stage, const char *text)
 {
     char path[64], made[64];
@@ -336,7 +336,8 @@ static void test_two_sources_and_their_processes(void **state)
     assert_status(stage, "NVML: 2 devices; kernel (DRM): 1 device");
 }
 
-/* What hangs is unknown, its devices named; the others stay, and it comes back by itself. */
+/* The devices of a driver that hangs stay listed, without figures. Others are not affected, and the
+ * driver recovers by itself. */
 static void test_driver_that_hangs(void **state)
 {
     struct stage *stage = *state;
@@ -358,7 +359,7 @@ static void test_driver_that_hangs(void **state)
     assert_true(gpu_at(stage, 1)->memory_used_mb == 3072);
 }
 
-/* One that hangs is not begun a second time, however often it is switched off and on. */
+/* A source that hangs is not started a second time, however often it is switched off and on. */
 static void test_switched_off_and_on_while_a_driver_hangs(void **state)
 {
     struct stage *stage = *state;

@@ -82,7 +82,7 @@ static void test_reason_for_no_gpu(void **state)
     gpu_set_free(NULL);
 }
 
-/* NVIDIA's first; its cards in sysfs are the same ones, and not shown twice. */
+/* NVIDIA's GPUs come first; their cards in sysfs are not listed again. */
 static void test_two_sources(void **state)
 {
     const struct gpu_world *world = *state;
@@ -97,7 +97,7 @@ static void test_two_sources(void **state)
     assert_string_equal(metric.vendor, "AMD");
     gpu_set_free(set);
 
-    setenv("FAKE_NVML", "broken", 1); /* the other one stays */
+    setenv("FAKE_NVML", "broken", 1); /* the other source works */
     set = open_set(world, GPU_SOURCES_ALL);
     assert_int_equal(gpu_set_count(set), 1);
     assert_int_equal(gpu_set_read(set, 0, &metric), 0);
@@ -160,7 +160,7 @@ static void test_processes(void **state)
         use_file(world, text);
         struct gpu_set *set = open_set(world, nvml_alone);
         struct gpu_reading *reading = NULL;
-        for (int turn = 0; turn < 2; turn++) { /* measured, and then known */
+        for (int turn = 0; turn < 2; turn++) { /* the first time measures the size of an entry */
             assert_int_equal(gpu_set_take(set, &reading), 0);
             assert_int_equal(reading->gpus.count, 2);
             assert_int_equal(reading->processes.count, 4);

@@ -1,5 +1,5 @@
-/* Helper programs that behave, and that hang, flood, die and leave children: each against the real
- * spawner, in a real loop. */
+/* Helper programs that succeed, hang, flood, die or leave children: each with the real spawner, in
+ * a real loop. */
 #include "unit.h"
 
 #include <errno.h>
@@ -145,7 +145,7 @@ static void test_output_of_stderr(void **state)
     assert_string_equal(world->seen, "wrong\n");
 }
 
-/* Nothing of ours reaches it: environment, descriptors, directory, signals, terminal. */
+/* A helper inherits no environment, descriptors, directory, signals or terminal. */
 static void test_environment_is_clean(void **state)
 {
     struct world *world = *state;
@@ -166,7 +166,7 @@ static void test_environment_is_clean(void **state)
     wait_for_end(world);
     close(leaked);
     unsetenv("LD_PRELOAD_OF_CALLER");
-    /* ls has its directory open beside the three. */
+    /* ls has the three standard streams and its directory open. */
     assert_string_equal(world->output, "/\nLC_ALL PATH PWD 4\nown session\n"
                                        "SigBlk:0000000000000000SigIgn:0000000000000000");
 }
@@ -202,7 +202,7 @@ static void test_file_for_its_output(void **state)
     assert_non_null(fgets(content, sizeof(content), file));
     fclose(file);
     assert_string_equal(content, "said\n");
-    /* never over what is there, nor through a link */
+    /* existing files are not overwritten, and links are not followed */
     world->ends = 0;
     start(world, &options);
     wait_for_end(world);
@@ -260,7 +260,7 @@ static void test_traced_helper(void **state)
     close(gate[1]);
 }
 
-/* To be asked again does not give it more time. */
+/* A second stop request does not extend its deadline. */
 static void test_repeated_readings(void **state)
 {
     struct world *world = *state;
@@ -292,7 +292,8 @@ static void test_stop_signal(void **state)
     assert_false(world->end.was_late);
 }
 
-/* Past its time it is asked; deaf, it is killed, and its children with it. */
+/* After its deadline it gets the stop signal; if it ignores that, it is killed with its children.
+ * */
 static void test_program_that_hangs(void **state)
 {
     struct world *world = *state;
@@ -334,7 +335,7 @@ static bool is_gone(pid_t pid)
     return state == 'Z' || state == 'X';
 }
 
-/* It ends by itself; what it left behind holds its stream open, and is not waited for. */
+/* It ends by itself. A child that it left holds its stream open, and is not waited for. */
 static void test_program_that_leaves_children(void **state)
 {
     struct world *world = *state;
@@ -344,7 +345,7 @@ static void test_program_that_leaves_children(void **state)
     wait_for_end(world);
     pid_t left = (pid_t)atoi(world->output);
     assert_true(left > 0);
-    while (!is_gone(left)) /* meson's timeout ends what never goes */
+    while (!is_gone(left)) /* meson's timeout ends the test if it never ends */
         usleep(1000);
     assert_true(WIFEXITED(world->end.wait_status));
 }
@@ -441,7 +442,7 @@ static void write_program(const char *path, mode_t mode)
     close(fd);
 }
 
-/* Not from where others can put or exchange programs, nor from wherever we happen to stand. */
+/* Directories that others can write, and relative ones, are not searched. */
 static void test_programs_are_found_in_safe_directories(void **state _unused_)
 {
     char directory[] = "/tmp/test-helper-XXXXXX", program[128], open_dir[64], path[512], found[512];

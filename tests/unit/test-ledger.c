@@ -95,7 +95,7 @@ static void test_living_processes_add_up(void **state _unused_)
 static void test_children_that_were_never_seen_count(void **state _unused_)
 {
     TICK({100, SELF, 10, 0});
-    TICK({100, SELF, 20, 5000}); /* it has reaped a thousand short ones */
+    TICK({100, SELF, 20, 5000}); /* it has reaped a thousand short children */
     assert_int_equal(cpu_ms(), 5020);
     assert_false(is_incomplete());
     assert_true(ledger_find(ledger, &run)->cpu_is_rounded); /* so far */
@@ -324,12 +324,12 @@ static void test_reaped_by_outer_process_counts_once(void **state _unused_)
 {
     TICK(P(100, 1, 100, 0, outer), P(110, 100, 5, 0, outer), P(111, 110, 700, 0, inner));
     assert_int_equal(ms_of(&outer), 805);
-    TICK(P(100, 1, 100, 0, outer), P(110, 100, 5, 720, outer)); /* it ran on for 20 ms */
-    assert_int_equal(ms_of(&inner), 700);                       /* as last seen */
+    TICK(P(100, 1, 100, 0, outer), P(110, 100, 5, 720, outer)); /* the command ran for 20 ms more */
+    assert_int_equal(ms_of(&inner), 700);                       /* as last read */
     assert_true(is_partial(&inner));
     assert_int_equal(ms_of(&outer), 825);
     assert_false(is_partial(&outer));
-    TICK(P(100, 1, 100, 725, outer)); /* and is reaped itself */
+    TICK(P(100, 1, 100, 725, outer)); /* 110 is reaped too */
     assert_int_equal(ms_of(&outer), 825);
     assert_int_equal(accounted_ms(&outer), 825);
     assert_int_equal(ms_of(&inner), 700);
@@ -368,7 +368,7 @@ static void test_a_whole_inner_branch_vanishes_at_once(void **state _unused_)
     assert_false(is_partial(&outer));
 }
 
-/* The run between counts what has passed from its inner run to its outer one, too. */
+/* The middle run also counts the time that passes from its inner run to its outer one. */
 static void test_cpu_passes_through_the_run_between(void **state _unused_)
 {
     TICK(P(110, 1, 5, 0, outer), P(111, 110, 100, 0, inner), P(120, 110, 400, 0, core));
@@ -434,7 +434,7 @@ static void test_a_run_ends_with_what_was_reaped_of_it(void **state _unused_)
     TICK(P(110, SELF, 5, 0, outer));
     assert_int_equal(accounted_ms(&outer), 2005);
     assert_true(ledger_find(ledger, &outer)->peak_rss_bytes == MB);
-    ledger_end_run(ledger, &inner); /* which is not known any more */
+    ledger_end_run(ledger, &inner); /* the run is not known any more */
 }
 
 static void test_process_moves_to_inner_run(void **state _unused_)
@@ -453,8 +453,8 @@ static void test_process_moves_to_another_run(void **state _unused_)
     TICK(P(110, 1, 15, 0, outer), P(111, 110, 320, 0, other));
     assert_int_equal(accounted_ms(&other), 320);
     assert_int_equal(accounted_ms(&outer), 15);
-    assert_int_equal(ms_of(&outer), 305); /* which does not fall, */
-    assert_true(is_partial(&outer));      /* but misses something */
+    assert_int_equal(ms_of(&outer), 305); /* the figure does not decrease, */
+    assert_true(is_partial(&outer));      /* but is a lower bound */
     assert_false(is_partial(&other));
 }
 
@@ -515,7 +515,7 @@ static void test_reported_exits_count_once(void **state _unused_)
     TICK({20, SELF, 10, 0}, {21, 20, 4, 0});
     assert_int_equal(cpu_ms(), 19);
     end_of(21, 6);
-    /* what the parent has reaped of them is not counted again */
+    /* their time in the parent's counters is not counted again */
     TICK({20, SELF, 12, 11});
     assert_int_equal(cpu_ms(), 23);
     end_of(20, 13);
@@ -526,7 +526,7 @@ static void test_reported_exits_count_once(void **state _unused_)
     assert_int_equal(usage->peak_rss_bytes, 7 * MB);
 }
 
-/* It is read once more before it is reaped: a sample, but no use of anything. */
+/* It is read once more before it is reaped: that counts as a sample, but adds no use. */
 static void test_a_zombie_that_was_counted_is_a_sample(void **state _unused_)
 {
     born(20);
@@ -578,7 +578,8 @@ static void test_covered_while_it_runs(void **state _unused_)
     assert_false(ledger_find(ledger, &run)->cpu_is_incomplete);
 }
 
-/* No tick between that and the end of the parent: who would inherit is gone by then. */
+/* No tick between that and the end of the parent: the process that would inherit the debit has
+ * ended. */
 static void test_covered_just_before_the_end(void **state _unused_)
 {
     TICK({20, SELF, 1, 0}, {21, 20, 150, 0});
@@ -590,8 +591,8 @@ static void test_covered_just_before_the_end(void **state _unused_)
     assert_false(is_incomplete());
 }
 
-/* A whole branch was reaped before its ancestor was covered: all of it is in that one's account,
- * whatever the order in which the accounts lie. */
+/* A whole branch was reaped before its ancestor was covered: the ancestor's account includes all of
+ * it, in whatever order the accounts are stored. */
 static void test_covered_after_a_branch_is_gone(void **state _unused_)
 {
     TICK({20, SELF, 1, 0}, {21, 20, 30, 0}, {22, 21, 40, 0}, {23, 22, 50, 0}, {24, 23, 60, 0});
@@ -605,8 +606,8 @@ static void test_covered_after_a_branch_is_gone(void **state _unused_)
     assert_false(is_incomplete());
 }
 
-/* A process that was not known when its parent was covered: its end is not reported, and what was
- * seen of it is all that is known. */
+/* A process that was not known when its parent was covered: its exit is not reported, and only its
+ * last sample is known. */
 static void test_vanished_child_of_covered_process(void **state _unused_)
 {
     born(20);
@@ -645,13 +646,14 @@ static void test_reported_exit_without_cpu_time(void **state _unused_)
     born(20);
     born(21);
     TICK({20, SELF, 1, 0}, {21, 20, 8, 0});
-    end_of(21, INT_UNKNOWN); /* as it was last seen */
+    end_of(21, INT_UNKNOWN); /* the last sample counts */
     TICK({20, SELF, 1, 0});
     assert_int_equal(cpu_ms(), 9);
     assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
 }
 
-/* Gone, and its end may still be on its way; after a while, it was lost. */
+/* The process is gone and its exit event may still come; after some time the event counts as lost.
+ * */
 static void test_lost_exit_report(void **state _unused_)
 {
     born(20);
@@ -680,8 +682,8 @@ static void test_late_fork_event_keeps_account(void **state _unused_)
     assert_false(ledger_find(ledger, &run)->cpu_is_incomplete);
 }
 
-/* sonde has reaped it, but its end was lost: what wait4 says of it includes what its children used,
- * which was reported. */
+/* sonde has reaped it, but its exit event was lost: the figures of wait4 include those of its
+ * children, which were reported. */
 static void test_reaped_without_exit_report(void **state _unused_)
 {
     born(20);
@@ -715,15 +717,13 @@ static void test_reused_pid_after_end(void **state _unused_)
     born(21);
     TICK({20, SELF, 1, 9}, {21, 20, 2, 0});
     assert_int_equal(cpu_ms(), 12);
-    born(21); /* the end of the one before was lost */
+    born(21); /* the exit of the former process was lost */
     end_of(21, 3);
     TICK({20, SELF, 1, 9});
     assert_int_equal(cpu_ms(), 15);
     assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
 }
 
-/* Random trees of processes in nested runs: whatever is reaped, by whom and when, no figure falls,
- * and the outermost has in the end what all have used. */
 /* ---- parents that are found late ---- */
 
 static void born_in(struct run *of, pid_t pid)
@@ -761,7 +761,7 @@ static void test_late_parent_misses_what_had_ended(void **state _unused_)
     tick(NULL, 0);
     assert_int_equal(accounted_ms(&late), 3020);
     assert_false(is_partial(&late));
-    /* its processes may have reaped some of the 3000: they are not added */
+    /* its processes may have reaped a part of the 3000, so the 3000 are not added */
     assert_int_equal(accounted_ms(&around), 25);
     assert_true(is_partial(&around));
     const struct run_usage *usage = ledger_find(ledger, &around);
@@ -842,6 +842,8 @@ static void test_late_parent_that_is_covered_later(void **state _unused_)
     assert_false(is_partial(&late));
 }
 
+/* Random trees of processes in nested runs: whichever process reaps, and whenever, no figure
+ * decreases, and in the end the outermost run has the sum of all. */
 static void test_random_process_trees(void **state _unused_)
 {
     struct run *const runs[] = {&outer, &inner, &core};

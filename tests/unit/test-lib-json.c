@@ -121,7 +121,7 @@ static void test_json_text(void **state _unused_)
     assert_non_null(strstr(json, "\"mean_gpu_clock_mhz\":1500,\"mean_gpu_power_w\":0.5"));
     sonde_free(json);
 
-    /* What could not be read back is not written. */
+    /* A summary that could not be read back is not written. */
     summary.peak_rss_mb = NAN;
     assert_int_equal(sonde_summary_to_json(&summary, &json), -EINVAL);
     summary.peak_rss_mb = INFINITY;
@@ -136,7 +136,7 @@ static double *figure_of(struct sonde_summary *summary, const struct field *fiel
     return (double *)((char *)summary + field->offset);
 }
 
-/* Each figure in turn: what is less than nothing is neither written nor read; growth may be so. */
+/* Each figure in turn: a negative one is neither written nor read, except memory growth. */
 static void test_negative_figures(void **state _unused_)
 {
     int refused = 0;
@@ -191,7 +191,7 @@ static void test_optional_fields_may_be_absent(void **state _unused_)
     struct sonde_summary summary;
     struct sonde_error error;
 
-    /* As the reference wrote it, and with something that is not known here. */
+    /* A summary as the reference writes it, with an additional unknown field. */
     assert_int_equal(read_json("{\"peak_rss_mb\":2,\"peak_gpu_mem_mb\":7," REST ",\"host\":\"x\"}",
                                &summary, &error),
                      0);
@@ -243,7 +243,7 @@ static void test_invalid_json_is_rejected(void **state _unused_)
     }
 }
 
-/* Each required field in turn, out of a summary that is whole. */
+/* Removes each required field in turn from a complete summary. */
 static void test_every_missing_field_is_named(void **state _unused_)
 {
     static const char *const required[] = {"peak_rss_mb",   "mean_rss_mb",      "peak_gpu_mem_mb",
@@ -282,8 +282,8 @@ static void test_length_is_limited(void **state _unused_)
     free(json);
 }
 
-/* A program's locale may put a comma where JSON has a point. One is made for the purpose, with
- * nothing else in it: localedef warns of that. */
+/* A program's locale may use a decimal comma, JSON a point. The test builds a locale with nothing
+ * else in it, about which localedef warns. */
 static void test_locale(void **state _unused_)
 {
     char directory[] = "/tmp/sonde-locale-XXXXXX", command[256];

@@ -1,5 +1,4 @@
-/* The parsers of PID/ files on text: what the kernel writes, what processes can make it write, and
- * what it never should. */
+/* The parsers of PID/ files on text: ordinary, hostile and malformed content. */
 #include "parse.h"
 
 #include <stdbool.h>
@@ -114,7 +113,7 @@ static void test_stat_long_name_is_cut(void **state)
     assert_int_equal(stat.state, 'I');
 }
 
-/* A stat file in which one field, counted as in proc(5), is another text. */
+/* Makes a stat file in which one field, numbered as in proc(5), has the given text. */
 static void stat_with(char *into, size_t size, unsigned field, const char *value)
 {
     _cleanup_free_ char *fields = strdup(STAT_HEAD STAT_TAIL);
@@ -233,7 +232,7 @@ static void test_stat_recognises_kernel_threads(void **state)
     char text[1024];
     struct proc_stat stat;
 
-    stat_with(text, sizeof(text), 9, "69238880"); /* a kworker's */
+    stat_with(text, sizeof(text), 9, "69238880"); /* the flags of a kworker */
     assert_int_equal(PARSE(proc_stat_parse, text, &stat), 0);
     assert_true(proc_stat_is_kernel_thread(&stat));
 }

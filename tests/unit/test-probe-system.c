@@ -40,7 +40,7 @@ static struct cgroup_limits limits_of(const char *cgroup_root, const char *self_
     assert_true(root_fd >= 0);
     assert_int_equal(cgroup_paths_parse(self_cgroup, strlen(self_cgroup), paths), 0);
     cgroup_limits_read(root_fd, paths, &bounds, &limits);
-    /* at any later time the same comes out of the files that are kept */
+    /* a later reading through the kept descriptors gives the same */
     assert_true(cgroup_bounds_read(&bounds) == limits.memory_available_bytes);
     cgroup_bounds_done(&bounds);
     return limits;
@@ -146,7 +146,7 @@ static void test_available_memory_is_never_negative(void **state)
     struct cgroup_limits limits = limits_of(root, "0::/\n");
     assert_int_equal(limits.memory_available_bytes, 0);
 
-    /* statistics that lag behind do not make more room than the limit */
+    /* statistics that lag behind do not make more memory available than the limit */
     put_file(root, "memory.current", "500\n");
     put_file(root, "memory.stat", "inactive_file 9223372036854775807\n");
     limits = limits_of(root, "0::/\n");
@@ -209,7 +209,7 @@ static void test_machine_of_the_fixture_in_a_cgroup(void **state)
     assert_int_equal(reading.cpu.stolen, 11);
 }
 
-/* A machine of our own, whose limits and usage change. */
+/* A synthetic machine whose limits and usage change. */
 static void test_limits_are_read_again(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void test_limits_are_read_again(void **state)
     assert_int_equal(reading.memory_total_bytes, 30720);
     assert_int_equal(reading.memory_available_bytes, 20480);
 
-    /* what is used is fresh at each reading, what may be used is not */
+    /* usage is read each time, limits are cached */
     put_file(root, "memory.current", "20480\n");
     put_file(root, "memory.max", "25600\n");
     system_probe_read(probe, start_ns + NS_PER_SEC, &reading);

@@ -1,4 +1,4 @@
-/* Estimates out of what is stored: the latest finished runs of a type, whatever else there is. */
+/* Estimates from stored runs: only the latest finished runs of a type are used. */
 #include "unit.h"
 
 #include <errno.h>
@@ -95,7 +95,7 @@ static void test_estimate_of_one_user(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-/* Not by many that go on or were lost, and not by those of long ago. */
+/* Many running, lost or older runs do not displace them. */
 static void test_latest_finished_runs_are_used(void **state)
 {
     struct resource_estimate found;

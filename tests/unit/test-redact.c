@@ -131,7 +131,7 @@ static void test_colons_and_json(void **state _unused_)
         {"{\"password\": \"a b", "{\"password\": \"***"},
         {"--password='a b", "--password='***"},
         {"{\"password\":", NULL},
-        /* no names of values */
+        /* not names of secrets */
         {"cargo test token::parse", NULL},
         {"pytest tests/test_key.py::test_a", NULL},
         {"docker run -v /run/secret:/run/secret:ro x/token:latest", NULL},
@@ -296,7 +296,7 @@ static void test_random_texts(void **state _unused_)
     }
 }
 
-/* Command lines of all forms: no secret is left, and all else is. */
+/* Command lines of all forms: every secret is removed, and all other text is kept. */
 static void test_no_secret_is_left(void **state _unused_)
 {
     static const char *const forms[] = {

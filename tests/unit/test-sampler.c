@@ -10,7 +10,7 @@
 
 #define SELF 10
 
-/* The clock is ours: seconds since some start, on three clocks that begin apart. */
+/* The test sets the time: seconds since a start, on three clocks with different origins. */
 static struct moment at(double seconds)
 {
     uint64_t ns = (uint64_t)(seconds * 1e9);
@@ -181,7 +181,8 @@ static void test_jobs(void **state _unused_)
     struct process_reading second[] = {process(100, -1, 1, 1.5), process(101, 0.5, 1, 0.25),
                                        process(7, -1, 1, 6)};
     second[1].ppid = 100;
-    second[0].reaped_user_ns = (int64_t)(NS_PER_SEC / 4); /* children that came and went */
+    second[0].reaped_user_ns =
+        (int64_t)(NS_PER_SEC / 4); /* children that started and ended between readings */
     _cleanup_(snapshot_freep) struct snapshot *snapshot = take(1, second, 3);
 
     assert_string_equal(snapshot->processes.items[1].job_id, "build");
@@ -237,7 +238,7 @@ static void test_runs_without_processes_are_listed(void **state _unused_)
     assert_near(usages[0].rss_mb, 0, 1e-6);
     assert_string_equal(usages[1].run_id, "run-2");
     assert_int_equal(usages[1].processes, 0);
-    assert_false(real_is_known(usages[1].cpu_seconds)); /* nothing was ever seen of it */
+    assert_false(real_is_known(usages[1].cpu_seconds)); /* its processes were never read */
     assert_false(real_is_known(usages[1].cpu_percent));
     assert_false(real_is_known(usages[1].rss_mb));
 }
@@ -303,7 +304,7 @@ static void test_a_run_ends(void **state _unused_)
     assert_null(sampler_usage(sampler, run));
     registry_end_run(registry, run);
 
-    /* what comes in its place, maybe at the same address, begins anew */
+    /* the next run, perhaps at the same address, starts from zero */
     run = add_run("run-2", "build", NULL);
     registry_add(registry, run, INT_UNKNOWN, 200);
     struct process_reading both[] = {process(100, -1, 1, 6), process(200, 0.5, 1, 0.25)};
@@ -392,8 +393,8 @@ static void test_scope_keeps_processes_the_caller_wants(void **state _unused_)
     assert_int_equal(items[20].pid, 77);
 }
 
-/* The last places are for those that come first, which are the same at every tick. A job's process
- * that is among the largest takes one. */
+/* Of equal values the first processes are kept, which are the same at every tick. A process of a
+ * job counts as one of the largest. */
 static void test_scope_with_equal_values(void **state _unused_)
 {
     struct process_metric items[100];

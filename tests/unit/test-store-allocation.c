@@ -41,7 +41,7 @@ static int set_up_sqlite(void **state _unused_)
     return 0;
 }
 
-/* ---- what is done meanwhile ---- */
+/* ---- operations ---- */
 
 static const char *const words[] = {"password"};
 static const struct text_list word_list = {.items = (const char **)(uintptr_t)words, .count = 1};
@@ -300,7 +300,7 @@ struct plan {
     long sites;  /* there are at least so many */
 };
 
-/* What is played now. */
+/* The current operation. */
 static struct scene *played;
 static const struct plan *played_plan;
 

@@ -294,7 +294,7 @@ static void test_pattern_limit(void **state)
     arena_done(&arena);
 }
 
-/* ---- left open ---- */
+/* ---- anomalies that are left open ---- */
 
 static void leave_open(struct store *store)
 {
@@ -359,7 +359,7 @@ static void test_dead_session_clears_anomalies(void **state)
     assert_int_equal(store_close(living), 0);
 }
 
-/* ---- of version 1 ---- */
+/* ---- migration from version 1 ---- */
 
 static void load_sql(const struct store_fixture *fixture, const char *path)
 {

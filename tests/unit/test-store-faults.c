@@ -98,7 +98,7 @@ static void test_database_locked_by_another(void **state)
     assert_non_null(strstr(store_error(store), fixture->path));
     assert_int_equal(store_open(&fixture->options, &another, &error), -EBUSY);
     assert_non_null(strstr(error.text, fixture->path));
-    check_snapshots(fixture, &written); /* readers do not mind */
+    check_snapshots(fixture, &written); /* readers are not affected */
     run_sql(handle, "ROLLBACK");
     sqlite3_close(handle);
 
@@ -200,7 +200,7 @@ static void test_file_size_limit(void **state)
     world_done(&world);
 }
 
-/* ---- files that are not what they should be ---- */
+/* ---- foreign and damaged files ---- */
 
 static void read_file(const char *path, struct text *into)
 {
@@ -476,7 +476,7 @@ static void test_damaged_pages(void **state)
     world_done(&world);
 }
 
-/* ---- of an older sonde ---- */
+/* ---- databases of older versions ---- */
 
 static void test_older_version_is_migrated(void **state)
 {

@@ -10,7 +10,7 @@
 #include "base/macros.h"
 #include "store-world.h"
 
-/* ---- a machine of few words ---- */
+/* ---- a small machine ---- */
 
 struct sight {
     const char *run_id; /* NULL: of no run */
@@ -102,7 +102,7 @@ static void check_process(const struct last_seen *found, int64_t pid, uint64_t s
     assert_int_equal(found->sheet_num, sheet_num);
 }
 
-/* ---- what there was ---- */
+/* ---- orphaned runs ---- */
 
 static void write_runs(struct store *store)
 {
@@ -145,7 +145,7 @@ static void test_run_of_a_dead_writer(void **state)
 
     fixture_die_after(*state, write_runs, 1000);
     struct orphaned_run_list found = read_orphaned(*state, &arena);
-    check_runs(&found); /* before anybody has noticed */
+    check_runs(&found); /* before another writer has recovered the session */
     assert_int_equal(store_close(fixture_open(*state)), 0);
     found = read_orphaned(*state, &arena);
     check_runs(&found);
@@ -159,7 +159,7 @@ static void test_run_of_an_ended_writer(void **state)
 
     write_runs(store);
     struct orphaned_run_list found = read_orphaned(*state, &arena);
-    assert_int_equal(found.count, 0); /* they are not, while it lives */
+    assert_int_equal(found.count, 0); /* runs of a living writer are not orphaned */
     assert_int_equal(store_close(store), 0);
     found = read_orphaned(*state, &arena);
     check_runs(&found);
@@ -178,7 +178,7 @@ static void test_other_hosts_and_boots_are_excluded(void **state)
     arena_done(&arena);
 }
 
-/* ---- who goes on ---- */
+/* ---- several writers ---- */
 
 static void take_first(struct store *store)
 {

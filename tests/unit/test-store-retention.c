@@ -37,7 +37,7 @@ static sqlite3_stmt *list_tables(sqlite3 *handle)
     return tables;
 }
 
-/* ---- what is shown ---- */
+/* ---- checks of the stored data ---- */
 
 static bool has_pid(const struct snapshot *snapshot, int64_t pid)
 {
@@ -210,7 +210,7 @@ static void test_no_rows_are_left(void **state)
     world_done(&world);
 }
 
-/* ---- times that are not as one would think ---- */
+/* ---- clock errors ---- */
 
 /* The clock was ahead when the session began, and was corrected. */
 static void test_session_from_the_future(void **state)
@@ -289,7 +289,7 @@ static void test_unfolded_samples_are_kept(void **state)
     world_done(&world);
 }
 
-/* ---- cut off anywhere ---- */
+/* ---- interruption ---- */
 
 static long stop_after; /* answers; < 0: never */
 
@@ -422,7 +422,7 @@ static void test_interruption_at_any_point(void **state)
     world_done(&world);
 }
 
-/* ---- each by its own limit ---- */
+/* ---- limits by kind of data ---- */
 
 static void put_job(struct store *store, const char *run_id, double ended_at)
 {
@@ -601,7 +601,7 @@ static void test_file_size_is_bounded(void **state)
         /* about one an hour for three days, and one until the next sweep */
         assert_in_range(texts[day], 1, 5 * TICKS_PER_DAY / 20 + 2);
     }
-    /* and gets smaller when there is less to keep */
+    /* and the file shrinks when less is kept */
     assert_int_equal(store_retain(store, now + 40 * DAY), 0);
     assert_in_range(ask_int(handle, "PRAGMA page_count"), 1, pages[5] / 2);
     sqlite3_close(handle);
@@ -658,7 +658,7 @@ static void test_ballast_is_recreated(void **state)
     check_ballast(fixture, true);
     snprintf(path, sizeof(path), "%s-wal", fixture->path);
     assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(st.st_size, 0); /* the log is as short as can be */
+    assert_int_equal(st.st_size, 0); /* the log is truncated */
     assert_int_equal(store_retain(store, WORLD_START), 0);
     check_ballast(fixture, true);
     assert_int_equal(store_close(store), 0);

@@ -21,7 +21,7 @@ static void write_all(struct store *store, struct world *world, struct written *
         write_next(store, world, written);
 }
 
-/* ---- minutes, the long way ---- */
+/* ---- minutes, computed from samples ---- */
 
 static int64_t minute_of(const struct snapshot *snapshot)
 {
@@ -352,7 +352,7 @@ static void test_minutes_after_a_crash(void **state)
     (void)state;
 }
 
-/* ---- the figures of runs and sheets, the long way ---- */
+/* ---- the figures of runs and steps, computed from samples ---- */
 
 #define SHEETS 3
 

@@ -114,7 +114,7 @@ static void write_all(struct store *store, struct world *world)
         init_anomaly(&anomaly);
         anomaly.timestamp = world->now;
         anomaly.anomaly_type = "runaway";
-        anomaly.run_id = run_id; /* whose type is a secret, too */
+        anomaly.run_id = run_id; /* the type of this run contains a secret, too */
         anomaly.is_opening = true;
         anomaly.description = commands[i];
         assert_int_equal(write_anomaly(store, &anomaly), 0);

@@ -16,7 +16,7 @@
 
 #define RUN "01900000-0000-7000-8000-00000000000a"
 
-/* ---- a machine of few words ---- */
+/* ---- a small machine ---- */
 
 struct sight {
     int64_t pid;
@@ -132,7 +132,7 @@ static double sheet_cpu(const struct store_fixture *fixture, int64_t sheet_num)
     return cpu_seconds;
 }
 
-/* ---- from the dead ---- */
+/* ---- from a dead writer ---- */
 
 static void write_first_part(struct store *store)
 {
@@ -206,7 +206,7 @@ static void test_takeover_from_an_ended_writer(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-/* ---- from the living ---- */
+/* ---- from a living writer ---- */
 
 static void test_takeover_from_a_living_writer(void **state)
 {
@@ -254,7 +254,7 @@ static void begin_only(struct store *store)
 static void test_three_writers_in_turn(void **state)
 {
     fixture_die_after(*state, write_first_part, 100);
-    fixture_die_after(*state, begin_only, 100); /* before it has seen anything */
+    fixture_die_after(*state, begin_only, 100); /* before it has written any sample */
     struct store *store = fixture_open(*state);
     go_on(*state, store, 3);
     assert_int_equal(store_close(store), 0);

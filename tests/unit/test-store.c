@@ -522,7 +522,7 @@ static void test_job_filters(void **state)
         assert_int_equal(store_begin_job(store, job, name), 0);
         assert_string_equal(name, job_ids[i]);
         job->outcome = OUTCOME_RUNNING;
-        if (i % 5 == 4) /* goes on */
+        if (i % 5 == 4) /* still running */
             continue;
         job->ended_at = job->started_at + 100;
         job->outcome = OUTCOME_SUCCESS + (int)(i % 3);

@@ -254,7 +254,7 @@ static void test_clocks_go_forward(void **state _unused_)
     };
 
     set_zone(BERLIN);
-    /* What was asked before must not matter. */
+    /* Earlier conversions must have no effect. */
     for (int round = 0; round < 3; round++) {
         expect("2026-12-24 12:00", now, utc(2026, 12, 24, 11, 0, 0));
         expect_all(expected, ARRAY_SIZE(expected), now);
@@ -284,8 +284,8 @@ static void test_clocks_go_back(void **state _unused_)
     expect("yesterday", utc(2026, 10, 26, 5, 0, 0), utc(2026, 10, 24, 22, 0, 0));
 }
 
-/* All through a year and more, in odd zones: what the clock shows then finds that moment,
- * or the one an hour off where the clocks show it twice. */
+/* More than a year, in unusual zones: the local time of a moment converts back to it, or to the
+ * moment an hour later or earlier where the clock shows that time twice. */
 static void test_local_times_round_trip(void **state _unused_)
 {
     static const char *const zones[] = {BERLIN, NEW_YORK, BEIRUT, "<+1245>-12:45",

@@ -1,6 +1,6 @@
 /* Every allocation between a frame and the screen fails once, and then all from it on: each time an
- * error comes back or something is left out, nothing crashes, nothing leaks (under ASan), and the
- * next attempt works. */
+ * error is returned or something is omitted, nothing crashes or leaks (under ASan), and the next
+ * attempt works. */
 #include "unit.h"
 
 #include <errno.h>
@@ -80,7 +80,7 @@ static void end(struct stage *stage)
     canvas_done(&stage->canvas);
 }
 
-/* What comes before and after is not to fail; and the next attempt works. */
+/* The steps before and after do not fail; then the next attempt works. */
 static int show_twice(void)
 {
     struct stage stage;

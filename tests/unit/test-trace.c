@@ -1,4 +1,4 @@
-/* What strace says: its table in all its forms, and whether it has attached. */
+/* The output of strace: its table in all forms, and the messages about attaching. */
 #include "unit.h"
 
 #include <errno.h>
@@ -109,7 +109,7 @@ static void test_decimal_comma(void **state _unused_)
     check("write", 2358, 117862000, 0);
 }
 
-/* What was traced did nothing; or strace was killed half-way. */
+/* The traced process made no calls; or strace was killed while it printed. */
 static void test_empty_and_truncated_tables(void **state _unused_)
 {
     assert_int_equal(parse(""), -ENODATA);
@@ -204,7 +204,7 @@ static void test_attach_messages(void **state _unused_)
 
     assert_int_equal(attach_state("", NULL), STRACE_PENDING);
     assert_int_equal(attach_state("strace: Process 916 attached", NULL),
-                     STRACE_PENDING); /* not whole */
+                     STRACE_PENDING); /* the line is incomplete */
     assert_int_equal(attach_state("strace: Process 916 attached\n", NULL), STRACE_ATTACHED);
     assert_int_equal(attach_state("strace: Process 916 attached with 8 threads\n", NULL),
                      STRACE_ATTACHED);
@@ -235,7 +235,7 @@ static void test_attach_messages(void **state _unused_)
                      STRACE_PENDING);
 }
 
-/* However it is cut into pieces, and however many processes it speaks of. */
+/* However the output is split, and however many processes it names. */
 static void test_output_in_pieces(void **state _unused_)
 {
     static const char table[] =
@@ -264,7 +264,7 @@ static void test_output_in_pieces(void **state _unused_)
     }
 }
 
-/* Not more is kept than a table can have. */
+/* No more is kept than the largest table has. */
 static void test_output_size_is_limited(void **state _unused_)
 {
     struct strace_output output = {.pid = 916};
