@@ -261,7 +261,7 @@ static void test_traced_helper(void **state)
 }
 
 /* A second stop request does not extend its deadline. */
-static void test_repeated_readings(void **state)
+static void test_second_stop_does_not_extend_the_deadline(void **state)
 {
     struct world *world = *state;
     struct helper_options options =
@@ -487,7 +487,7 @@ int main(void)
         HELPER_TEST(test_missing_program),
         HELPER_TEST(test_file_for_its_output),
         HELPER_TEST(test_traced_helper),
-        HELPER_TEST(test_repeated_readings),
+        HELPER_TEST(test_second_stop_does_not_extend_the_deadline),
         HELPER_TEST(test_stop_signal),
         HELPER_TEST(test_program_that_hangs),
         HELPER_TEST(test_program_that_floods),

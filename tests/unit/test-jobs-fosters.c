@@ -10,10 +10,10 @@ static void test_the_foster_parent_gets_the_orphans(void **state)
     assert_ptr_equal(place(f->registry, 300, 42, 70), f->run);
     assert_ptr_equal(registry_run_of_reaped(f->registry, 42, 300), f->run);
     assert_int_equal(f->run->processes, 1);
-    /* a child that was never seen before it was orphaned */
+    /* an orphan that was never read is counted when it is reaped */
     assert_ptr_equal(registry_run_of_reaped(f->registry, 42, 301), f->run);
     assert_int_equal(f->run->processes, 2);
-    /* not if events report all processes: then it is known not to be a member */
+    /* if events report all processes, it was counted at its fork: not again */
     registry_trust_events(f->registry);
     assert_ptr_equal(registry_run_of_reaped(f->registry, 42, 302), f->run);
     assert_int_equal(f->run->processes, 2);
