@@ -127,7 +127,9 @@ class Readme(harness.TestCase):
 
     def test_links(self):
         text = (ROOT / "README.md").read_text("utf-8")
-        for target in re.findall(r"\]\(([^)#]+)\)", text):
+        targets = re.findall(r"\]\(([^)#]+)\)", text)
+        self.assertGreater(len(targets), 10)
+        for target in targets:
             self.assertTrue((ROOT / target).exists(), target)
 
 
