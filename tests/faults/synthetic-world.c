@@ -10,7 +10,7 @@
 #include "base/macros.h"
 
 #define BUSY_PERCENT 15
-/* One in so many processes is replaced at each tick. */
+/* One process in this many is replaced at each tick. */
 #define REPLACED_ONE_IN 300
 /* The unit of start times in /proc. */
 #define TICKS_PER_SECOND 100

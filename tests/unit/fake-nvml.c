@@ -4,12 +4,12 @@
  *     none        no device
  *     broken      it cannot be initialised
  *     mismatch    its driver is of another version
- *     stuck       it never comes back from asking for memory
- *     stuck-init  nor even from being initialised
+ *     stuck       a query for memory never returns
+ *     stuck-init  initialisation never returns
  *     wide        processes are listed in the layout of the first drivers 535
- *     narrow      … in that of before there were instances, whatever the function's name says
- *     sparing     … and of the last one, only pid and memory are written
- *     overdone    it reports more than 100 % busy
+ *     narrow      … in the layout without instances, although the function's name says
+ * otherwise sparing     … and of the last one, only pid and memory are written overdone    it
+ * reports more than 100 % busy
  *
  * FAKE_NVML_FILE names a file with lines that may change while it is used: such a word, or "compute
  * DEVICE PID BYTES" and "graphics DEVICE PID BYTES" (BYTES -1: not available). Compiled with

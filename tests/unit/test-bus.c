@@ -24,7 +24,7 @@ struct listener {
     size_t takes;           /* if not 0: returns 1 at the event of that number */
     struct listener *drops; /* unsubscribes this one */
     const char *publishes;  /* publishes this, once, */
-    size_t times;           /* or so often */
+    size_t times;           /* or this many times */
 };
 
 static struct bus *bus;

@@ -106,7 +106,7 @@ static void test_events_of_a_newer_daemon(void **state _unused_)
     assert_int_equal(line.kind, EVENT_LINE_OTHER);
     expect_line(ENVELOPE("disk.full", "\"x\":1"), &plain,
                 "14:03:22.500  full           -  make-7f3a\n");
-    /* A known name with unexpected data: the name and the job are decoded all the same. */
+    /* A known name with unexpected data: the name and the job are still decoded. */
     line = decode(ENVELOPE("process.exit", "\"pid\":\"seven\""));
     assert_int_equal(line.kind, EVENT_LINE_OTHER);
     assert_string_equal(line.job_id, "make-7f3a");

@@ -248,7 +248,7 @@ static void test_builtin_source(void **state _unused_)
     sonde_monitor_free(monitor);
 }
 
-/* A driver that hangs: samples go on, and the monitor can be stopped and freed. Its thread may
+/* A driver that hangs: sampling continues, and the monitor can be stopped and freed. Its thread may
  * outlive the test, and reads the environment: no test that changes it comes after this one. */
 static void test_stuck_driver(void **state)
 {

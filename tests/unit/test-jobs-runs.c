@@ -150,7 +150,7 @@ static void test_a_parent_run_ends_before_its_child(void **state)
     assert_ptr_equal(run_of(f, 111), inner);
     registry_fork(f->registry, 111, 112);
     assert_ptr_equal(run_of(f, 112), inner);
-    assert_ptr_equal(place(f->registry, 113, 110, 90), inner); /* that goes on */
+    assert_ptr_equal(place(f->registry, 113, 110, 90), inner); /* the inner run continues */
     registry_end_run(f->registry, f->run);
     assert_null(inner->parent);
     registry_end_run(f->registry, inner);
@@ -264,7 +264,7 @@ static void test_members_are_adopted_by_identity(void **state)
     assert_int_equal(f->run->processes, 10);
     registry_add(f->registry, f->run, 4, 200);
     assert_int_equal(f->run->root_pid, 0);
-    /* the oldest that was adopted stands for the root */
+    /* the oldest adopted process takes the place of the root */
     registry_set_foster(f->registry, 42, f->run);
     assert_null(place(f->registry, 30, 42, 49));
     assert_ptr_equal(place(f->registry, 31, 42, 50), f->run);

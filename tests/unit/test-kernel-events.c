@@ -407,7 +407,7 @@ static void note_crowd(void *context, const struct lifecycle_event *event)
 #define EVENT_BYTES_MAX (sizeof(struct kernel_exec) + 8)
 
 /* Events of processes without a tag wake the reader only when a quarter of the ring is full: by
- * this process, and by whatever else runs on the machine. They are kept for it. */
+ * this process and by all others on the machine. They are kept for the reader. */
 static void test_untagged_events_do_not_wake(void **state _unused_)
 {
     struct kernel_probe *all;

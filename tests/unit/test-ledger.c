@@ -341,7 +341,7 @@ static void test_outer_cpu_never_decreases(void **state _unused_)
     TICK(P(110, 1, 5, 0, outer)); /* read before it has reaped the command */
     assert_int_equal(accounted_ms(&inner), 700);
     assert_int_equal(accounted_ms(&outer), 705);
-    TICK(P(110, 1, 5, 700, outer), P(112, 110, 50, 0, inner)); /* the inner run goes on */
+    TICK(P(110, 1, 5, 700, outer), P(112, 110, 50, 0, inner)); /* the inner run continues */
     assert_int_equal(accounted_ms(&inner), 750);
     assert_int_equal(accounted_ms(&outer), 755);
     assert_false(is_partial(&outer));
@@ -778,7 +778,7 @@ static void test_late_parent_misses_nothing_if_nothing_had_ended(void **state _u
     born_in(&late, 111);
     born_in(&late, 112);
     TICK({111, 100, 10, 0, OF(late)}, {112, 111, 100, 0, OF(late)});
-    set_parent(&late, &around); /* before anything is known of its own processes */
+    set_parent(&late, &around); /* before any of its own processes is known */
     end_in(&late, 112, 3000, 50);
     born_in(&around, 100);
     end_in(&late, 111, 20, 9);

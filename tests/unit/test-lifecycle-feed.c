@@ -340,7 +340,7 @@ static void test_kill_without_a_run(void **state _unused_)
 }
 
 /* The event that wakes the loop is drained before the loop sees that there is something to read:
- * the next one must wake it all the same. If it does not, the loop waits here forever. */
+ * the next one must still wake it. If it does not, the loop waits here forever. */
 static void test_wakes_after_a_drain(void **state _unused_)
 {
     int status;

@@ -297,7 +297,7 @@ struct plan {
     act *act;
     bool of_sqlite;
     long stride; /* distance between two allocations that fail */
-    long sites;  /* there are at least so many */
+    long sites;  /* the least number of allocations */
 };
 
 /* The current operation. */

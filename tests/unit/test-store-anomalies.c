@@ -428,7 +428,7 @@ static void test_migration_from_version_1(void **state)
     assert_true(anomalies.items[2].cleared_at == 1700000004);
     assert_int_equal(anomalies.items[0].uid, INT_UNKNOWN);
 
-    /* and its run can go on */
+    /* and its run can continue */
     assert_int_equal(store_read_orphaned(reader, "synthetic-world",
                                          "5d0f6d1c-0000-4000-8000-000000000000", &arena, &orphaned),
                      0);

@@ -145,7 +145,7 @@ static void test_samples_become_minutes(void **state)
     assert_in_range(shown.minutes, 1, 20);
     assert_in_range(shown.first, 100, 450);
 
-    /* the session is over; time goes on */
+    /* the session has ended; time passes */
     assert_int_equal(store_close(store), 0);
     check_shown(fixture, &written);
     store = fixture_open(fixture);
