@@ -689,7 +689,7 @@ class Many(RightsTestCase):
                            "GROUP BY outcome", ONE)
         self.assertEqual({row["outcome"]: row["count"] for row in stored}["success"], 2000)
 
-    def test_sheets(self):
+    def test_steps(self):
         sonde = self.daemon(EVERYONE)
         one = self.connect(ONE)
         one.call("job.start", job_id="wide")

@@ -310,7 +310,7 @@ static void test_tagged_process_is_placed_by_its_tag(void **state)
     assert_ptr_equal(run_of(f, 200), other);
 }
 
-static void test_sheets(void **state)
+static void test_steps(void **state)
 {
     struct fixture *f = *state;
     struct run *run = f->run;
@@ -395,7 +395,7 @@ int main(void)
         T(test_members_are_adopted_by_identity),
         T(test_adopted_processes_are_a_tree),
         T(test_tagged_process_is_placed_by_its_tag),
-        T(test_sheets),
+        T(test_steps),
         T(test_many_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
