@@ -1,19 +1,19 @@
-# The front door. meson and ninja do the work; this installs what is missing and calls them.
+# Entry point: installs missing packages and calls meson and ninja.
 #
 #   make           build/sonde and libsonde
 #   make help      this list
-#   make run       build, run a real job under sonde, show its report
-#   make test      every test, built with gcc; T=NAME runs one program,
+#   make run       build, run real jobs under sonde, show their reports
+#   make test      all tests, built with gcc; T=NAME runs one program,
 #                  T="NAME --test-args=TEST" those of its tests whose names contain TEST
-#   make test-sanitized  every test under ASan and UBSan, and TSan where threads meet
-#   make release-check  the long checks: every fault that the store must survive, random histories
-#                  and messages by the million, fuzzing; 20 minutes
-#   make coverage  which lines of src the tests reach; writes docs/COVERAGE.md
-#   make bench     every benchmark, beside its peers
-#   make fuzz      all fuzz targets on all cores, FUZZ_SECONDS (600) in total; keeps what it finds
+#   make test-sanitized  all tests under ASan and UBSan; programs whose threads interact also under TSan
+#   make release-check  the long checks: all fault tests, long forms of other tests, a build without
+#                  the kernel collector, fuzzing; 20 minutes
+#   make coverage  measure which lines of src the tests reach; writes docs/COVERAGE.md
+#   make bench     all benchmarks, compared with other tools
+#   make fuzz      all fuzz targets on all cores, FUZZ_SECONDS (600) in total; keeps the inputs it finds
 #   make install   with DESTDIR and PREFIX (/usr/local)
 #   make format    clang-format over the tree
-#   make docs      regenerates the generated parts of docs/
+#   make docs      regenerate the generated parts of docs/
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -72,7 +72,7 @@ docs: all
 	ninja -C $(BUILD) docs/generate
 	cd docs && ../$(BUILD)/docs/generate
 
-# What fuzzing has found stays: $(FUZZED)/corpus, crashes and executions.json.
+# Keeps the results of fuzzing: $(FUZZED)/corpus, crashes and executions.json.
 clean:
 	rm -rf $(BUILD) build-sanitized build-tsan build-without-bpf build-coverage
 	find $(FUZZED) -mindepth 1 -maxdepth 1 ! -name corpus ! -name crashes \

@@ -1,4 +1,4 @@
-"""What the benchmarks share: finding peers, compiling, running commands in rounds, tables.
+"""Shared by the benchmarks: finding peers, compiling, running commands in rounds, tables.
 
 Interleaving and medians reduce noise: compared commands take turns, forwards in one round and
 backwards in the next, so that other load affects all of them alike. CPU time comes before wall
@@ -53,7 +53,7 @@ def python_with_psutil():
 
 # ---- a directory to build and write in ----
 
-# What the build has generated, beside the binary that is measured.
+# Files that the build has generated, beside the binary that is measured.
 BUILT = os.path.join(os.path.dirname(os.path.abspath(sys.argv[-1])), "src")
 
 
@@ -105,7 +105,7 @@ class Workshop:
 
 # ---- commands in rounds ----
 
-Run = namedtuple("Run", "wall cpu")  # seconds; CPU of the command and of all it has reaped
+Run = namedtuple("Run", "wall cpu")  # seconds; CPU of the command and of processes it has reaped
 
 
 def run_rounds(workshop, commands, rounds):

@@ -437,7 +437,8 @@ class TestCase(unittest.TestCase):
         status = process.wait(timeout)
         out = b""
         if process.stdout:
-            # A process that was left running may hold the other end: read only what is there now.
+            # A process that was left running may hold the other end: read only the data that has
+            # arrived.
             os.set_blocking(process.stdout.fileno(), False)
             out = process.stdout.read() or b""
         errors = pathlib.Path(process.errors_path).read_bytes()

@@ -8,8 +8,8 @@ import harness
 QUEUE_MAX = 64
 # The message that sonde logs once each time the disk gets full.
 FULL = "the disk is full; sampling continues"
-# A run of so many processes fills a disk soon; a snapshot reads at most so many files of each. Few
-# enough that a busy machine takes hundreds of snapshots within the deadline of a test.
+# The processes of a run that fills a disk soon, and the files that a snapshot reads of each at
+# most. Few enough that a busy machine takes hundreds of snapshots within the deadline of a test.
 CROWD = 20
 READS_MAX = 8
 

@@ -125,8 +125,10 @@ class Forms(harness.TestCase):
         self.run_sonde("run", "-q", "--job", "old", "--sheet", "4", "true")
         jobs = json.loads(self.run_sonde("jobs", "-n5", "--json").stdout)
         self.assertEqual([job["job_id"] for job in jobs], ["old", "forms"])
+        self.assertEqual([tuple(row) for row in self.stored(
+            "SELECT sheet_num FROM sheets ORDER BY sheet_num")], [(3,), (4,)])
 
-    def test_failed_and_times(self):
+    def test_outcome_failed_and_relative_times(self):
         self.run_sonde("run", "-q", "--job", "bad", "false")
         self.run_sonde("run", "-q", "--job", "good", "true")
         for outcome in ("failed", "failure"):
@@ -138,8 +140,9 @@ class Forms(harness.TestCase):
 
     def test_ascii_outside_utf8(self):
         environment = dict(self.environment, LC_ALL="C")
-        for words in (("run", "--help"), ("run", "--", "sh", "-c", "true # \u65e5"), ("jobs",),
-                      ("report",), ("events",), ("ps",)):
+        run = ("run", "--job", "x", "--type", "x", "--", "sh", "-c", "true # \u65e5")
+        for words in (("run", "--help"), run, run, ("jobs",), ("report",), ("events",), ("ps",),
+                      ("diff", "x"), ("estimate", "x")):
             with self.subTest(words=words):
                 result = self.run_sonde(*words, env=environment)
                 self.assertEqual(result.status, 0, result)

@@ -586,7 +586,7 @@ class Reused(RightsTestCase):
             db.execute("BEGIN IMMEDIATE")
             clerk.send({"jsonrpc": "2.0", "id": 1, "method": "job.finish",
                         "params": {"job_id": "other", "outcome": "success"}})
-            self.connect(ONE).call("pressure.current") # those before it were taken in
+            self.connect(ONE).call("pressure.current")  # earlier requests were read
             link.send({"jsonrpc": "2.0", "id": 1, "method": "job.start",
                        "params": {"job_id": "steal", "run_id": run_id, "pid": reported.pid}})
             self.connect(ONE).call("pressure.current")
@@ -689,7 +689,7 @@ class Many(RightsTestCase):
                            "GROUP BY outcome", ONE)
         self.assertEqual({row["outcome"]: row["count"] for row in stored}["success"], 2000)
 
-    def test_sheets(self):
+    def test_steps(self):
         sonde = self.daemon(EVERYONE)
         one = self.connect(ONE)
         one.call("job.start", job_id="wide")
@@ -730,11 +730,11 @@ class Many(RightsTestCase):
         two.call("job.start", job_id="mine")
         sonde.await_snapshots(1)
         with contextlib.closing(sqlite3.connect(self.database, isolation_level=None)) as db:
-            db.execute("BEGIN IMMEDIATE") # so that each end is waited for as long as may be
+            db.execute("BEGIN IMMEDIATE")  # so that the daemon waits as long as possible for each end
             for number, link in enumerate(many):
                 link.send({"jsonrpc": "2.0", "id": 1, "method": "job.finish",
                            "params": {"job_id": f"job-{number}", "outcome": "success"}})
-            self.connect(ONE).call("pressure.current") # they were taken in
+            self.connect(ONE).call("pressure.current")  # the requests were read
             two.call("job.finish", job_id="mine", outcome="success")
             self.assertLess(len(select.select(many, [], [], 0)[0]), 5)
             db.execute("ROLLBACK")

@@ -47,7 +47,7 @@ class Kernel(daemon.TestCase):
         return os.path.join(harness.HELPERS, name)
 
     def storm(self, count, program=None):
-        """The command for so many processes, four at a time; "-": without a program."""
+        """The command that starts this many processes, four at a time; "-": without a program."""
         return (self.helper("storm"), str(count), "4", program or self.helper("nothing"))
 
     def refusing(self, programs):

@@ -110,8 +110,8 @@ class PsTestCase(harness.TestCase):
         return harness.wait_until(find, "it uses the CPU")
 
     def assert_share(self, snapshot, process, cores):
-        """At most so many cores. The processes are read one after the other: what one uses until it
-        is read counts as well."""
+        """Asserts a share of at most this many cores. The processes are read one after the other:
+        what one uses until it is read counts as well."""
         longer = snapshot["collect_ms"] / 1000 / PAUSE_SECONDS
         self.assertLessEqual(process["cpu_percent"], 102 * cores * (1 + longer))
 

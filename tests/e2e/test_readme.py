@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every command that README.md shows is run, in its order, in a directory like that of its reader.
-The labels of shown output must be in the real output; figures differ."""
+The shown output must be real: its labels, its lines without figures, and explanations in
+parentheses must be in the output of the command."""
 import os
 import pathlib
 import re
@@ -48,6 +49,19 @@ def labels(lines):
     return {match[1] for match in (re.match(r"  ([A-Za-z/]+) ", line) for line in lines) if match}
 
 
+def plain(text):
+    return " ".join(text.split())
+
+
+def fixed_texts(lines):
+    """The parts of shown output that do not depend on the run: lines and explanations in parentheses
+    that contain no figure."""
+    for line in lines:
+        if not re.search(r"\d|…", line):
+            yield plain(line)
+        yield from re.findall(r"\([a-z]+(?: [a-z]+){2,}\)", line)
+
+
 def at_three_o_clock():
     """A time zone in which it is a few minutes past three."""
     minutes = (time.gmtime().tm_hour * 60 + time.gmtime().tm_min - 185) % 1440
@@ -87,6 +101,8 @@ class Readme(harness.TestCase):
             output = self.run_command(command)
             missing = labels(shown) - labels(output.splitlines())
             self.assertFalse(missing, f"{command} shows {missing}, which is not in: {output}")
+            for text in fixed_texts(shown):
+                self.assertIn(text, plain(output), command)
         self.assertGreater(count, 10)
 
     def test_commands_that_are_not_run(self):
@@ -111,7 +127,9 @@ class Readme(harness.TestCase):
 
     def test_links(self):
         text = (ROOT / "README.md").read_text("utf-8")
-        for target in re.findall(r"\]\(([^)#]+)\)", text):
+        targets = re.findall(r"\]\(([^)#]+)\)", text)
+        self.assertGreater(len(targets), 10)
+        for target in targets:
             self.assertTrue((ROOT / target).exists(), target)
 
 

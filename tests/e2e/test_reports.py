@@ -332,7 +332,7 @@ class Reports(StoredTestCase):
                 result = self.ask("report", name, status=3)
                 self.assertNotRegex(result.stderr, r"[\x00-\x09\x0b-\x1f\x7f]")
 
-    def test_sheet(self):
+    def test_step(self):
         self.store("steps", "true", options=["--sheet", "3"])
         report = self.json("report", "steps")
         self.assertEqual([(sheet["sheet_num"], sheet["outcome"]) for sheet in report["sheets"]],

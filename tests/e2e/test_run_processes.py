@@ -59,7 +59,7 @@ class WithoutConnector(harness.TestCase):
         return result
 
     def run_crowd(self, count, prefix):
-        """So many children at once, until a snapshot has all of them."""
+        """Runs this many children at once, until a snapshot has all of them."""
         process = self.start(*prefix, harness.SONDE, "run", "--job", "crowd", "--summary",
                              self.path("summary"), "--", *self.victim("crowd", count),
                              stderr=subprocess.PIPE)

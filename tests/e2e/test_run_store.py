@@ -142,7 +142,7 @@ class Outcome(Storing):
             content = pathlib.Path(self.state, name).read_bytes()
             self.assertNotIn(b"hush-hush", content, name)
 
-    def test_sheet(self):
+    def test_step(self):
         result = self.run_anything("sh", "-c", "sleep 0.15; exit 3", options=("--sheet", "7"))
         sheet, = self.rows("SELECT * FROM sheets WHERE run_id = ?", result.summary["run_id"])
         self.assertEqual((sheet["sheet_num"], sheet["outcome"]), (7, "failure"))

@@ -22,7 +22,7 @@ class Storms(harness.TestCase):
     """Without a daemon; the class below repeats them with one."""
 
     def storm(self, job, count=COUNT):
-        """So many programs that do nothing, four at a time, and some that fail."""
+        """Runs this many programs that do nothing, four at a time, and some that fail."""
         storm = os.path.join(harness.HELPERS, "storm")
         script = (f"{storm} {count} 4 {os.path.join(harness.HELPERS, 'nothing')}; "
                   f"{storm} {FAILED} 1 /bin/false; exit 0")

@@ -334,7 +334,7 @@ class Jobs(tracing.TestCase):
         self.check_run(result.summary["run_id"])
 
     def test_run_under_a_daemon(self):
-        """The daemon's configuration counts, and strace may end after the run."""
+        """The daemon's configuration applies, and strace may end after the run."""
         self.daemon(self.CONFIG)
         result = self.run_sonde("run", "--", "sh", "-c", self.SCRIPT)
         self.assertEqual(result.status, 3)

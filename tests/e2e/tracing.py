@@ -78,8 +78,8 @@ class TestCase(daemon.TestCase):
         return answer["tracer_pid"]
 
     def await_calls(self, process, count=20):
-        """Waits for so many further writes of a busy process. strace has counted all of these calls
-        except perhaps the first, when it attached too late, and the last."""
+        """Waits for this many further writes of a busy process. strace has counted all of these
+        calls except perhaps the first, when it attached too late, and the last."""
         enough = writes_of(process.pid) + count
         harness.wait_until(lambda: writes_of(process.pid) >= enough, f"{count} writes")
 

@@ -23,8 +23,8 @@
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/number.h"
-#include "writer/store-writer.h"
 #include "synthetic-world.h"
+#include "writer/store-writer.h"
 
 /* As the writer thread does it. */
 #define TRIES_MAX 3
@@ -391,8 +391,8 @@ static void check_reader(struct store_reader *reader, int r, const char *what)
         fail(what, store_reader_error(reader));
 }
 
-/* All snapshots, some at a time, as they lie: those of one instant may be cut apart between two
- * questions, and are then not seen. */
+/* Reads all snapshots, some per query. Snapshots of the same time may be split between two queries,
+ * and are then not checked. */
 static int64_t check_snapshots(struct store_reader *reader)
 {
     struct snapshot_list list = {0};

@@ -10,9 +10,9 @@
 #include "base/macros.h"
 
 #define BUSY_PERCENT 15
-/* One in so many processes is replaced at each tick. */
+/* One process in this many is replaced at each tick. */
 #define REPLACED_ONE_IN 300
-/* What /proc counts starts in. */
+/* The unit of start times in /proc. */
 #define TICKS_PER_SECOND 100
 /* When the machine of this world was booted, before its first tick. */
 #define BOOTED_SECONDS_AGO 1000000
@@ -137,8 +137,8 @@ static void replace(struct synthetic_world *world, struct synthetic_process *pro
     add_event(world, process, EVENT_SPAWN, events)->ppid = process->ppid;
 }
 
-/* One event of each tick names it. It is of no run: many ticks within a second are a storm, in
- * which a run's events are counted instead of stored one by one. */
+/* One event of each tick names the tick. It belongs to no run: many ticks within a second are a
+ * storm, in which a run's events are counted instead of stored one by one. */
 static int sign(struct synthetic_world *world, struct arena *arena,
                 struct process_event_list *events)
 {

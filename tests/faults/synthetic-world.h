@@ -40,6 +40,6 @@ void synthetic_world_done(struct synthetic_world *world);
  * -ENOMEM. */
 int synthetic_world_tick(struct synthetic_world *world, struct tick *ret);
 
-/* Whether a snapshot that was read is one that was made, whole and unmixed; else says what is
- * wrong. */
+/* Whether a snapshot that was read is complete and not mixed with another; otherwise prints the
+ * reason. */
 bool synthetic_snapshot_is_whole(const struct snapshot *snapshot, const char **ret_why);

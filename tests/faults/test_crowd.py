@@ -173,9 +173,8 @@ class LongReader(faults.Case):
         self.check_reports([report])
 
     def test_readers_that_overlap(self):
-        """Overlapping readers: at least one is always open. Each
-        is short, and ends whatever the writer does. What is written meanwhile is much more than the
-        log may have."""
+        """Overlapping readers: at least one is always open. Each is short and ends, whatever the
+        writer does. Meanwhile the writer writes much more than the limit of the log."""
         ticks = faults.count(1000, 10000)
         writer = self.write_database("--processes", 50, "--ticks", 1000000, "--pace", 0.0005)
         self.await_ticks(writer, 300)

@@ -37,9 +37,9 @@ class SmallDisk(small_disk.TestCase, faults.Case):
                              {"the disk was full", "the disk was too slow"})
 
     def endure(self, errors, times, count_taken):
-        """Fills the disk until snapshots are lost and frees it again, so many times; each is
-        reported once. The ballast is given up before, unless room was made only just before, out
-        of which it was made again. count_taken() counts the snapshots taken so far, or less."""
+        """Fills the disk until snapshots are lost and frees it again, this many times; each is
+        reported once. The ballast is given up before, unless room was made only just before, out of
+        which it was made again. count_taken() counts the snapshots taken so far, or less."""
         for number in range(1, times + 1):
             self.assertTrue(os.path.exists(self.ballast) or number > 1, "there is no ballast")
             self.fill_until(lambda: errors().count(small_disk.FULL) == number,

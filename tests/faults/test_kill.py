@@ -44,7 +44,7 @@ class ByTime(faults.Case):
             if len({report.pid for report in reports}) == len(reports):
                 self.check_reports(reports, retention)
             else:
-                # The kernel gave a pid out again: the rows of these two are not distinguishable.
+                # The kernel reused a pid: the rows of the two processes cannot be distinguished.
                 self.clear()
                 reports = []
 
@@ -113,7 +113,7 @@ class ByCall(faults.Case):
         made = {}
         with open(log, encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                # "PID call(…"; what goes on in another thread is resumed without a name
+                # "PID call(…"; a call that another thread interrupts is resumed without its name
                 name = line.split()[1].split("(")[0]
                 made[name] = made.get(name, 0) + 1
         sites = [(call, number) for call in self.CALLS
@@ -167,7 +167,7 @@ class Recovery(faults.Case):
                 " system_memory_available_mb, running_jobs, active_sheets, zombie_count",
         "gpu": "session, is_minute, tick, utilization_pct, memory_used_mb",
         "usage": "session, is_minute, tick, cpu_seconds, rss_mb, processes",
-        # but for bytes, which are written every so often
+        # except byte counters, which are stored at intervals
         "jobs": "peak_rss_mb, peak_total_mb, max_cpu_pct, kill_count, failed_exit_count,"
                 " exit_count, process_spawn_count, unique_pid_count, total_cpu_seconds,"
                 " num_samples",

@@ -100,7 +100,7 @@ static void append(void)
     assert(jsonl_append(jsonl, APPENDED, strlen(APPENDED)) == 0);
 }
 
-/* The first two bytes say how much of the rest is in the two older files. */
+/* The first two bytes determine how much of the rest is in the two older files. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     _cleanup_text_ struct text expected = {0};

@@ -5,7 +5,7 @@
 
 #include "probe/proc-children.h"
 
-/* Stops at a hundred, to see that it is heeded. */
+/* Stops at a hundred children, to check that the parser stops, too. */
 static int count_child(void *context, pid_t pid)
 {
     size_t *count = context;

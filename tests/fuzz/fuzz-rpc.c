@@ -101,7 +101,7 @@ static void check_reply(const char *line, size_t length)
     json_decref(json);
 }
 
-/* All lines there are, one after the other, each in a buffer of its own size. */
+/* Takes all complete lines, each in a buffer of its exact size. */
 static void take_lines(struct rpc_framer *framer, struct text *lines, bool checks)
 {
     const char *line;
@@ -122,7 +122,7 @@ static void take_lines(struct rpc_framer *framer, struct text *lines, bool check
     }
 }
 
-/* The first byte says how the rest is split. */
+/* The first byte determines how the rest is split. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     _cleanup_(rpc_framer_done) struct rpc_framer whole = {.max_bytes = LINE_MAX_BYTES};

@@ -8,7 +8,7 @@
 #include "daemon/query-thread.h"
 #include "daemon/server.h"
 
-/* As the daemon's own, without the sweep, which the tests call. */
+/* The same as the daemon's, but without the sweep, which the tests call. */
 static void on_tick(void *context, struct tick_box *box)
 {
     struct daemon *daemon = context;

@@ -104,7 +104,7 @@ struct process_event *world_happen(struct world *world, int event_type, int64_t 
     return event;
 }
 
-/* Openings, then changes, then clearings; counted. */
+/* Checks the order (openings, changes, clearings) and counts the openings. */
 static void count_reported(struct world *world)
 {
     int phase = 0;

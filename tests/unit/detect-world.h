@@ -7,7 +7,7 @@
 
 #define WORLD_PROCESSES_MAX 2048
 #define WORLD_EVENTS_MAX    16
-/* Of sonde in this world. */
+/* The pid of sonde in this world. */
 #define WORLD_DAEMON_PID 50
 
 struct world {
@@ -17,7 +17,7 @@ struct world {
     struct process_event events[WORLD_EVENTS_MAX];
     struct process_event_list event_list;
     uint64_t now_ns;
-    double wall_offset; /* what the wall clock shows beyond the monotonic one */
+    double wall_offset; /* wall clock minus monotonic clock */
 
     struct arena arena;
     struct anomaly_list reported; /* at the last tick */

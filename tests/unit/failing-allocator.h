@@ -1,5 +1,5 @@
-/* Allocations that fail on request: the n-th from now on, once or for good. For programs
- * that are linked with --wrap for the four functions below; one file of each includes it. */
+/* Makes the n-th allocation from now on fail, once or with all that follow. For programs that are
+ * linked with --wrap for the four functions below; one file of each program includes it. */
 #pragma once
 
 #include "unit.h"
@@ -9,10 +9,10 @@
 
 static bool is_failing;     /* whether allocations may fail now */
 static bool fails_for_good; /* not only once */
-static bool is_others; /* those of another library, not our own, if the test tells them apart */
-static long countdown; /* allocations until the one that fails */
+static bool is_others;      /* fails those of another library, if the test distinguishes them */
+static long countdown;      /* allocations until the one that fails */
 
-/* Whether this one does; `of_others`: whose it is. */
+/* Whether this allocation fails; `of_others`: another library made it. */
 static bool fails_of(bool of_others)
 {
     if (!is_failing || of_others != is_others)
@@ -75,13 +75,13 @@ static inline bool stop_failing(void)
     return has_failed();
 }
 
-/* Calls `attempt` with a failure at site 1, 1 + stride, …, until a round meets none, which must
- * succeed; there were more sites than `least`. The others return 0 or -ENOMEM. Some failures are
- * made good: a list that is only scratch, opendir's own buffer.
+/* Calls `attempt` with a failure at allocation 1, 1 + stride, …, until no allocation fails; that
+ * call must succeed, and there must be more than `least` allocations. The other calls return 0 or
+ * -ENOMEM: the code recovers from some failures, for example of a scratch list.
  *
- * While `attempt` runs, `countdown` is the site at its beginning, and fails_for_good is set. It
- * may clear is_failing for what must not fail, and it checks what is special to it. Returns how
- * many rounds returned -ENOMEM. */
+ * When `attempt` starts, `countdown` is the number of the allocation, and fails_for_good is set. It
+ * may clear is_failing around code that must not fail, and makes its own checks. Returns how many
+ * calls returned -ENOMEM. */
 static inline long fail_some_allocations(int (*attempt)(void), bool for_good, long stride,
                                          long least)
 {
@@ -101,7 +101,7 @@ static inline long fail_some_allocations(int (*attempt)(void), bool for_good, lo
     return errors;
 }
 
-/* The same at each site. */
+/* The same for every allocation. */
 static inline long fail_each_allocation(int (*attempt)(void), bool for_good, long least)
 {
     return fail_some_allocations(attempt, for_good, 1, least);

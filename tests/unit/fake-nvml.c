@@ -1,19 +1,19 @@
 /* Stands in for NVIDIA's library, as libnvidia-ml.so.1: three devices, the second of which does not
- * answer. FAKE_NVML in the environment makes it another:
+ * answer. The variable FAKE_NVML changes its behaviour:
  *
  *     none        no device
  *     broken      it cannot be initialised
  *     mismatch    its driver is of another version
- *     stuck       it never comes back from asking for memory
- *     stuck-init  nor even from being initialised
+ *     stuck       a query for memory never returns
+ *     stuck-init  initialisation never returns
  *     wide        processes are listed in the layout of the first drivers 535
- *     narrow      … in that of before there were instances, whatever the function's name says
- *     sparing     … and of the last one, only pid and memory are written
- *     overdone    it reports more than 100 % busy
+ *     narrow      … in the layout without instances, although the function's name says
+ * otherwise sparing     … and of the last one, only pid and memory are written overdone    it
+ * reports more than 100 % busy
  *
- * FAKE_NVML_FILE names a file with lines that may change while it is used: such a word, or
- * "compute DEVICE PID BYTES" and "graphics DEVICE PID BYTES" (BYTES -1: not available). Compiled
- * with FAKE_NVML_OLD it is a version without clock and power, and with the older names only. */
+ * FAKE_NVML_FILE names a file with lines that may change while it is used: such a word, or "compute
+ * DEVICE PID BYTES" and "graphics DEVICE PID BYTES" (BYTES -1: not available). Compiled with
+ * FAKE_NVML_OLD it is an old version: no clock, no power, and only the older names. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

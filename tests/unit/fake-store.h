@@ -1,8 +1,8 @@
 /* A store that misbehaves on purpose: slow, full, busy, damaged, hanging. It defines the store's
  * functions and records the calls.
  *
- * Tests wait on a condition; only to see that something does not happen they wait a few
- * milliseconds. */
+ * Tests wait for a condition. They wait a few milliseconds only to check that something does not
+ * happen. */
 #pragma once
 
 #include "unit.h"
@@ -19,7 +19,7 @@
 
 #define MSEC NS_PER_MSEC
 
-/* Longer than anything takes that has not failed. */
+/* Longer than any operation that does not fail. */
 #define PATIENCE_NS (120 * NS_PER_SEC)
 
 enum call {
@@ -66,14 +66,14 @@ extern struct fake {
     /* how it misbehaves */
     enum call failing;
     int error;
-    unsigned failures; /* so many times */
+    unsigned failures; /* how many times */
     bool making_room_helps;
     bool is_blocked; /* writing a tick does not return */
-    bool is_held_up; /* … unless should_stop() says so: another writer has the database */
+    bool is_held_up; /* … until should_stop() returns true: another writer has the database */
     uint64_t
         computes_until_ns; /* writing a tick uses CPU time until then, on the monotonic clock */
     bool was_retained_lately;
-    bool retains_long; /* until should_stop() says so */
+    bool retains_long; /* until should_stop() returns true */
     const char *rename_to;
     int log_error;
 
@@ -91,7 +91,7 @@ extern struct fake {
 /* Resets behaviour and records. For cmocka: before each test, and after the last. */
 int fake_store_reset(void **state);
 
-/* Fails so many times; UINT_MAX: until changed. */
+/* Fails this many times; UINT_MAX: until changed. */
 void make_fail(enum call call, int error, unsigned times);
 
 /* Waits until `condition` holds, which the fake's lock guards. */
@@ -131,7 +131,7 @@ const struct entry *find_tick(int64_t id);
         assert_int_equal(count_, expected);                                                        \
     } while (0)
 
-/* Every logged message begins with these texts, in this order. */
+/* The logged messages begin with these texts, in this order, and there are no others. */
 void assert_notices(size_t count, const char *const *starts);
 
 #define ASSERT_NOTICES(...)                                                                        \

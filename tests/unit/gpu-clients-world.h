@@ -1,5 +1,5 @@
-/* For the tests of AMD's and Intel's cards and of who uses them: what such a user's file says, and
- * reads all of them. */
+/* For the tests of AMD's and Intel's cards and of the processes that use them: the content of their
+ * device files, and a function that reads all of them. */
 #pragma once
 
 #include "unit.h"
@@ -9,27 +9,27 @@
 #include "probe/gpu/drm-clients.h"
 
 #define SECOND NS_PER_SEC
-/* Between looks whose rates are compared: the time of a walk is part of what they are over, and
- * nothing next to this. */
+/* The time between readings whose rates are compared. It is so long that the time of a walk has no
+ * effect. */
 #define AGE (1000 * SECOND)
 
 #define WORLD_TEST(function)                                                                       \
     cmocka_unit_test_setup_teardown(function, gpu_world_make, gpu_world_remove)
 
-/* Seconds and MiB. */
+/* The fdinfo of a client, with engine times in seconds and memory in MiB. */
 #define I915_CLIENT(id, render, video, memory)                                                     \
     "drm-driver:\ti915\ndrm-client-id:\t" #id "\ndrm-pdev:\t0000:00:02.0\n"                        \
     "drm-resident-system0:\t" #memory " MiB\ndrm-engine-render:\t" #render "000000000 ns\n"        \
     "drm-engine-video:\t" #video "000000000 ns\ndrm-engine-capacity-video:\t2\n"
 
-/* The card that the clients are of. */
+/* The card that the clients use. */
 extern const struct drm_device i915;
 
-/* Fails the test if it cannot be made. */
+/* Fails the test on an error. */
 struct drm_clients *new_clients(const struct gpu_world *world);
 
-/* With a walk each. */
+/* Walks through all processes. */
 double busy_of(struct drm_clients *clients, const struct drm_device *device, unsigned age);
 
-/* As the kernel's own tree is: `self`, which is us. */
+/* Makes `self` in the fake /proc, for this process. */
 void link_self(const struct gpu_world *world);

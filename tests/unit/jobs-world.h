@@ -1,4 +1,4 @@
-/* For the tests of who belongs to which job: a registry with one run in it, and questions to it. */
+/* For the tests of job membership: a registry with one run, and functions that query it. */
 #pragma once
 
 #include "unit.h"
@@ -20,11 +20,11 @@ int jobs_fixture_tear_down(void **state);
 
 /* A run of user 1000; `parent` may be NULL. */
 struct run *add_run(struct registry *registry, const char *name, struct run *parent);
-/* A process is registered for the fixture's run. */
+/* Registers a process for the fixture's run. */
 void add(struct fixture *f, pid_t pid);
-/* One is read: whose it is, or NULL. */
+/* Places a process that was read; returns its run, or NULL. */
 struct run *place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t start);
 
-/* Of a known process. */
+/* The run and the step of a known process. */
 struct run *run_of(struct fixture *f, pid_t pid);
 int64_t sheet_of(struct fixture *f, pid_t pid);

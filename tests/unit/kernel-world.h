@@ -1,5 +1,5 @@
-/* For the tests of the kernel collector against the real kernel: a probe. It takes CAP_BPF and
- * CAP_PERFMON to have one. */
+/* For the tests of the kernel collector against the real kernel: a probe, which needs CAP_BPF and
+ * CAP_PERFMON. */
 #pragma once
 
 #include "unit.h"
@@ -12,5 +12,5 @@ extern struct kernel_probe *probe;
 int kernel_world_set_up(void **state);
 int kernel_world_tear_down(void **state);
 
-/* Whether it can be had; or says why the tests are skipped. */
+/* Whether the probe could be opened; otherwise prints why the tests are skipped. */
 bool kernel_world_is_allowed(void);

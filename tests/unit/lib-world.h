@@ -1,4 +1,4 @@
-/* What the tests of libsonde share: waiting for a condition, memory that comes and goes. */
+/* Shared by the tests of libsonde: waiting for a condition, allocating and freeing memory. */
 #pragma once
 
 #include <assert.h>
@@ -17,7 +17,7 @@ static inline void nap_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-/* Until it is so; meson's timeout ends what never becomes so. */
+/* Waits until the condition holds; meson's timeout ends the test if it never does. */
 #define AWAIT(condition)                                                                           \
     do {                                                                                           \
         while (!(condition))                                                                       \

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parses a copy that ends where the text does, so that the address sanitizer sees every read past
- * it. */
+/* Parses a copy of exactly the text's size, so that the address sanitizer detects every read past
+ * its end. */
 #define PARSE_BYTES(parse, text, length, ret)                                                      \
     ({                                                                                             \
         size_t parse_length_ = (length);                                                           \

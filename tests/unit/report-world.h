@@ -1,4 +1,4 @@
-/* For the tests of reports: runs that are made by hand, in a time zone that is always the same. */
+/* For the tests of reports: synthetic runs in a fixed time zone. */
 #pragma once
 
 #include "unit.h"
@@ -16,22 +16,22 @@
 extern const struct report_style plain;
 extern const struct report_style coloured;
 
-/* The time zone. For cmocka: before the first test. */
+/* Sets the time zone. For cmocka: before the first test. */
 int report_world_set_up(void **state);
 
-/* A run that began at START, of which next to nothing is known; and one that went well, of which
- * all is. */
+/* A run that began at START and whose figures are unknown; and a successful one with all figures.
+ * */
 struct job_report make_report(int outcome);
 struct job_report make_full_report(void);
 
 /* `after`: seconds since START. */
 struct process_event make_event(int type, double after, int64_t pid, const char *command);
-/* So many of them, that were counted within three seconds. */
+/* A folded event: `count` events within three seconds. */
 struct process_event make_folded(int type, const char *command, int64_t count);
 
-/* The report as text, which is in `out`. */
+/* Returns the report as text; `out` owns it. */
 const char *format(const struct job_report *report, const struct report_style *style,
                    struct text *out);
 
-/* Nothing in it moves the cursor, or is no text. */
+/* Fails the test if the text contains control characters or invalid UTF-8. */
 void assert_harmless(const struct text *out);

@@ -155,7 +155,7 @@ double ask_real(sqlite3 *handle, const char *sql)
     return value;
 }
 
-/* ---- chance ---- */
+/* ---- random values ---- */
 
 uint64_t random_next(struct chance *random)
 {
@@ -349,7 +349,7 @@ void random_anomaly(struct chance *random, struct arena *arena, struct anomaly *
     random_record(random, &anomaly_record, arena, anomaly);
 }
 
-/* ---- a machine that never was ---- */
+/* ---- a synthetic machine ---- */
 
 #define FIRST_PID 100
 
@@ -380,7 +380,7 @@ void world_done(struct world *world)
     arena_done(&world->arena);
 }
 
-/* What the world sets itself. */
+/* The fields that the world sets itself. */
 static bool is_settled(const char *name)
 {
     static const char *const names[] = {"pid",        "job_id",      "run_id",
@@ -413,7 +413,7 @@ static void change_job(struct world *world, struct process_metric *metric)
     metric->job_id = run ? run->job_id : NULL;
 }
 
-static void be_born(struct world *world, struct world_process *process)
+static void start_process(struct world *world, struct world_process *process)
 {
     struct process_metric *metric = &process->metric;
     uint64_t age = random_below(&world->random, 400);
@@ -429,7 +429,7 @@ static void be_born(struct world *world, struct world_process *process)
     change_job(world, metric);
 }
 
-static void live_on(struct world *world, struct world_process *process)
+static void advance_process(struct world *world, struct world_process *process)
 {
     struct process_metric *metric = &process->metric;
     struct chance *random = &world->random;
@@ -437,7 +437,7 @@ static void live_on(struct world *world, struct world_process *process)
     if (random_once_in(random, 40)) {
         process->is_alive = false;
         if (random_once_in(random, 2))
-            be_born(world, process); /* the pid was reused between two ticks */
+            start_process(world, process); /* the pid was reused between two ticks */
         return;
     }
     if (!process->is_idle)
@@ -469,9 +469,9 @@ static void list_processes(struct world *world, struct snapshot *snapshot)
     for (size_t i = 0; i < WORLD_PIDS; i++) {
         struct world_process *process = &world->processes[i];
         if (process->is_alive)
-            live_on(world, process);
+            advance_process(world, process);
         else if (random_once_in(&world->random, 10))
-            be_born(world, process);
+            start_process(world, process);
         if (!process->is_alive)
             continue;
         set_age(world, process);
@@ -522,7 +522,7 @@ struct snapshot *world_tick(struct world *world)
     list_jobs(world, snapshot);
     snapshot->timestamp = world->now;
     snapshot->id = world->last_id = snapshot_id_next(world->last_id, world->now, world->tag);
-    /* These are the session's. */
+    /* The session sets these. */
     snapshot->host = "host.example";
     snapshot->daemon_pid = getpid();
     snapshot->resolution_seconds = FIXTURE_INTERVAL;
@@ -692,8 +692,8 @@ static bool same_value(const struct field *field, const void *a, const void *b)
     }
 }
 
-static void tell_difference(const struct record *record, const struct field *field, const void *a,
-                            const void *b)
+static void print_difference(const struct record *record, const struct field *field, const void *a,
+                             const void *b)
 {
     print_error("%s.%s differs", record->name, field->name);
     if (field->type == FIELD_INT)
@@ -713,7 +713,7 @@ bool same_record(const struct record *record, const void *written, const void *f
         const char *a = (const char *)written + field->offset;
         const char *b = (const char *)found + field->offset;
         if (!same_value(field, a, b)) {
-            tell_difference(record, field, a, b);
+            print_difference(record, field, a, b);
             return false;
         }
     }

@@ -12,7 +12,7 @@ static void on_notice(void *context _unused_, const char *text)
 
 static struct store_writer *start_as(struct store_pace pace, bool stays)
 {
-    /* All of it is gone when this returns. */
+    /* All data of the tick is freed when this returns. */
     char path[] = "/nowhere/monitor.db", host[] = "here", word[] = "token", other[] = "key";
     const char *words[] = {word, other};
     struct text_list redact = {.items = words, .count = 2};

@@ -6,16 +6,16 @@
 
 /* These fail the test if they fail. */
 struct store_writer *start_with(struct store_pace pace);
-/* A writer that retries at once; and a daemon's. */
+/* A writer that retries at once; and the same with a daemon's options. */
 struct store_writer *start(void);
 struct store_writer *start_staying(void);
 struct store_report stop(struct store_writer *writer);
-/* Its status at this moment. */
+/* The writer's current status. */
 struct store_report ask(struct store_writer *writer);
 
-/* Tick N is of the second 1000 + N. */
+/* Tick N has the time 1000 + N s. */
 struct tick_box *make_tick(int64_t id, size_t events);
-/* With two events each. */
+/* Each tick has two events. */
 void send_ticks(struct store_writer *writer, int64_t from, int64_t to);
 
 void begin_job(struct store_writer *writer, const char *job_id);

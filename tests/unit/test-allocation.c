@@ -112,7 +112,7 @@ static void ignore_child(void *context _unused_, pid_t pid _unused_, pid_t ppid 
 }
 
 /* The rules, and the facts of a process that they need. */
-static int whose_is_it(void)
+static int find_run_of_process(void)
 {
     const char *names[] = {"PATH"};
     struct job_rule items[] = {
@@ -142,13 +142,13 @@ static int whose_is_it(void)
 static void test_each_allocation_fails_once(void **state _unused_)
 {
     fail_each_allocation(everything, false, 50);
-    fail_each_allocation(whose_is_it, false, 7);
+    fail_each_allocation(find_run_of_process, false, 7);
 }
 
 static void test_all_allocations_fail_from_each_on(void **state _unused_)
 {
     fail_each_allocation(everything, true, 50);
-    fail_each_allocation(whose_is_it, true, 7);
+    fail_each_allocation(find_run_of_process, true, 7);
 }
 
 int main(void)

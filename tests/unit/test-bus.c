@@ -24,7 +24,7 @@ struct listener {
     size_t takes;           /* if not 0: returns 1 at the event of that number */
     struct listener *drops; /* unsubscribes this one */
     const char *publishes;  /* publishes this, once, */
-    size_t times;           /* or so often */
+    size_t times;           /* or this many times */
 };
 
 static struct bus *bus;
@@ -324,7 +324,7 @@ static void test_bytes_of_a_user(void **state _unused_)
     assert_int_equal(bus_drops(bus).bytes, queued - BUS_USER_MAX_BYTES);
 }
 
-static void test_ring_goes_round(void **state _unused_)
+static void test_ring_wraps_around(void **state _unused_)
 {
     struct listener *listener = listener_new("*", &all);
     char name[32];
@@ -687,7 +687,7 @@ int main(void)
         TEST(test_event_that_was_not_accepted_is_repeated),
         TEST(test_bytes_of_a_queue),
         TEST(test_bytes_of_a_user),
-        TEST(test_ring_goes_round),
+        TEST(test_ring_wraps_around),
         TEST(test_failing_subscriber_is_disabled),
         TEST(test_queue_of_a_disabled_subscriber_is_lost),
         cmocka_unit_test(test_unsubscribing_another_during_an_event),

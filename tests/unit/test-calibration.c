@@ -52,7 +52,7 @@ static void add_run(const char *type, double memory_mb)
     add(&run);
 }
 
-static struct calibration_list judge(void)
+static struct calibration_list calibrate(void)
 {
     struct calibration_list list;
 
@@ -62,7 +62,7 @@ static struct calibration_list judge(void)
 
 static void test_no_runs(void **state _unused_)
 {
-    assert_int_equal(judge().count, 0);
+    assert_int_equal(calibrate().count, 0);
     add_run("make", 100);
     add_run("test", 100); /* the first of its type, too */
     struct run_digest odd = digest_of(NULL, 100);
@@ -73,14 +73,14 @@ static void test_no_runs(void **state _unused_)
     odd.job.outcome = OUTCOME_UNKNOWN;
     odd.job.cause = "lost";
     add(&odd);
-    assert_int_equal(judge().count, 0);
+    assert_int_equal(calibrate().count, 0);
 }
 
 static void test_estimates_that_are_high_enough(void **state _unused_)
 {
     for (int i = 0; i < 21; i++)
         add_run("make", 100);
-    struct calibration_list list = judge();
+    struct calibration_list list = calibrate();
     assert_int_equal(list.count, 1);
     const struct calibration *found = &list.items[0];
     assert_string_equal(found->job_type, "make");
@@ -99,7 +99,7 @@ static void test_growing_memory_exceeds_every_estimate(void **state _unused_)
 {
     for (int i = 0; i < 11; i++)
         add_run("train", 100 + i);
-    struct calibration_list list = judge();
+    struct calibration_list list = calibrate();
     assert_int_equal(list.items[0].memory.checked, 10);
     assert_int_equal(list.items[0].memory.held, 0);
     assert_int_equal(list.items[0].cpu.held, 10);
@@ -112,11 +112,11 @@ static void test_simultaneous_runs_are_independent(void **state _unused_)
         now = 1000;
         add_run("make", 100 + i);
     }
-    assert_int_equal(judge().count, 0);
+    assert_int_equal(calibrate().count, 0);
     now = 1010;
     add_run("make", 103.8); /* p95 of 100 to 104 */
     add_run("make", 500);
-    struct calibration_list list = judge();
+    struct calibration_list list = calibrate();
     assert_int_equal(list.items[0].memory.checked, 2);
     assert_int_equal(list.items[0].memory.held, 1);
 }
@@ -129,7 +129,7 @@ static void test_run_that_ended_before_it_began(void **state _unused_)
         run.job.ended_at = run.job.started_at - 3600;
         add(&run);
     }
-    assert_int_equal(judge().count, 0);
+    assert_int_equal(calibrate().count, 0);
 }
 
 static void test_a_run_killed_for_memory(void **state _unused_)
@@ -139,16 +139,16 @@ static void test_a_run_killed_for_memory(void **state _unused_)
     killed.job.outcome = OUTCOME_FAILURE;
     killed.job.profile.oom_count = 1;
     add(&killed);
-    struct calibration_list list = judge();
+    struct calibration_list list = calibrate();
     assert_int_equal(list.items[0].runs, 1);
     assert_int_equal(list.items[0].memory.checked, 0);
     assert_false(real_is_known(list.items[0].memory.rate));
 
-    killed = digest_of("make", 900); /* certainly more than estimated */
+    killed = digest_of("make", 900); /* more than estimated in any case */
     killed.job.outcome = OUTCOME_FAILURE;
     killed.job.profile.oom_count = 1;
     add(&killed);
-    list = judge();
+    list = calibrate();
     assert_int_equal(list.items[0].memory.checked, 1);
     assert_int_equal(list.items[0].memory.held, 0);
 }
@@ -163,9 +163,9 @@ static void test_many_types(void **state _unused_)
             for (int k = 0; k <= i; k++)
                 add_run(name, 10 + i);
         }
-    struct calibration_list list = judge();
+    struct calibration_list list = calibrate();
     assert_int_equal(list.count, 40);
-    for (int i = 0; i < 40; i++) { /* the most runs first */
+    for (int i = 0; i < 40; i++) { /* types with the most runs first */
         snprintf(name, sizeof(name), "type-%02d", 39 - i);
         assert_string_equal(list.items[i].job_type, name);
         assert_int_equal(list.items[i].runs, 3 * (40 - i) - 1);
@@ -181,7 +181,7 @@ static void test_only_the_latest_count(void **state _unused_)
     for (int i = 0; i < 200; i++)
         add_run("make", 100);
     add_run("make", 500);
-    struct calibration_list list = judge();
+    struct calibration_list list = calibrate();
     assert_int_equal(list.items[0].memory.checked, 400);
     assert_int_equal(list.items[0].memory.held, 399);
 }

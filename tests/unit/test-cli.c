@@ -35,7 +35,7 @@ static int parse(struct arguments *arguments, bool stops_at_word, char **argv)
 /* String literals are const, argv is not. */
 #define W(text) ((char[]){text})
 
-static void test_options_and_words(void **state _unused_)
+static void test_options_and_arguments(void **state _unused_)
 {
     struct arguments arguments;
 
@@ -90,7 +90,7 @@ static void test_familiar_forms(void **state _unused_)
     assert_string_equal(arguments_value(&arguments, "job"), "--");
 }
 
-static void assert_misused(char **argv, const char *reason)
+static void assert_wrong_usage(char **argv, const char *reason)
 {
     struct arguments arguments;
     assert_int_equal(parse(&arguments, false, argv), -EINVAL);
@@ -99,23 +99,24 @@ static void assert_misused(char **argv, const char *reason)
 
 static void test_wrong_usage(void **state _unused_)
 {
-    assert_misused(ARGV(W("--intervall=3")),
-                   "unknown option '--intervall'; did you mean '--interval'?");
-    assert_misused(ARGV(W("--zzz")), "unknown option '--zzz'");
-    assert_misused(ARGV(W("-x")), "unknown option '-x'");
-    assert_misused(ARGV(W("--interva=3")),
-                   "unknown option '--interva'; did you mean '--interval'?");
-    assert_misused(ARGV(W("-wx")), "unknown option '-x'");
-    assert_misused(ARGV(W("-interval")), "unknown option '-interval'; did you mean '--interval'?");
-    assert_misused(ARGV(W("-j")), "option '--job' needs a value (ID)");
-    assert_misused(ARGV(W("--job"), W("--"), W("x")), "option '--job' needs a value (ID)");
-    assert_misused(ARGV(W("--job")), "option '--job' needs a value (ID)");
-    assert_misused(ARGV(W("--wait=1")), "option '--wait' takes no value");
+    assert_wrong_usage(ARGV(W("--intervall=3")),
+                       "unknown option '--intervall'; did you mean '--interval'?");
+    assert_wrong_usage(ARGV(W("--zzz")), "unknown option '--zzz'");
+    assert_wrong_usage(ARGV(W("-x")), "unknown option '-x'");
+    assert_wrong_usage(ARGV(W("--interva=3")),
+                       "unknown option '--interva'; did you mean '--interval'?");
+    assert_wrong_usage(ARGV(W("-wx")), "unknown option '-x'");
+    assert_wrong_usage(ARGV(W("-interval")),
+                       "unknown option '-interval'; did you mean '--interval'?");
+    assert_wrong_usage(ARGV(W("-j")), "option '--job' needs a value (ID)");
+    assert_wrong_usage(ARGV(W("--job"), W("--"), W("x")), "option '--job' needs a value (ID)");
+    assert_wrong_usage(ARGV(W("--job")), "option '--job' needs a value (ID)");
+    assert_wrong_usage(ARGV(W("--wait=1")), "option '--wait' takes no value");
 
     char *many[ARGUMENTS_MAX_OPTIONS + 3] = {W("verb")}, word[] = "--wait";
     for (size_t i = 1; i <= ARGUMENTS_MAX_OPTIONS + 1; i++)
         many[i] = word;
-    assert_misused(many, "too many options");
+    assert_wrong_usage(many, "too many options");
 }
 
 /* ---- the table ---- */
@@ -169,7 +170,7 @@ static void test_table_as_tree(void **state _unused_)
     assert_true(root && root < second && second < first && first < below);
 }
 
-/* The indentation does not push the command out of the screen. */
+/* The indentation does not push the command off the screen. */
 static void test_deep_tree_fits_the_terminal(void **state _unused_)
 {
     enum { DEPTH = 40 };
@@ -248,7 +249,7 @@ static void test_free_memory_decides_alone(void **state _unused_)
     assert_int_equal(admission.level, PRESSURE_CRITICAL);
 }
 
-static void test_what_cannot_be_read_refuses(void **state _unused_)
+static void test_unknown_memory_refuses(void **state _unused_)
 {
     struct admission admission;
 
@@ -276,8 +277,8 @@ static void test_a_type_that_needs_more_is_refused(void **state _unused_)
 
 /* ---- selection of events ---- */
 
-static struct event_line make_news(int event_type, int64_t pid, const char *job_id,
-                                   const char *run_id)
+static struct event_line make_event(int event_type, int64_t pid, const char *job_id,
+                                    const char *run_id)
 {
     struct event_line news = {.event = "process.exit",
                               .job_id = job_id,
@@ -293,7 +294,7 @@ static struct event_line make_news(int event_type, int64_t pid, const char *job_
 
 static void test_selection_of_events(void **state _unused_)
 {
-    const struct event_line exit = make_news(EVENT_EXIT, 7, "make", "r-1");
+    const struct event_line exit = make_event(EVENT_EXIT, 7, "make", "r-1");
     const struct event_line gap = {.event = "monitor.gap", .kind = EVENT_LINE_GAP};
     const struct event_line job = {
         .event = "job.started", .job_id = "make", .kind = EVENT_LINE_JOB};
@@ -328,7 +329,7 @@ static void test_selection_of_events(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options_and_words),
+        cmocka_unit_test(test_options_and_arguments),
         cmocka_unit_test(test_options_of_the_command),
         cmocka_unit_test(test_familiar_forms),
         cmocka_unit_test(test_wrong_usage),
@@ -338,7 +339,7 @@ int main(void)
         cmocka_unit_test(test_cycle_of_parents),
         cmocka_unit_test(test_table_fits_the_terminal),
         cmocka_unit_test(test_free_memory_decides_alone),
-        cmocka_unit_test(test_what_cannot_be_read_refuses),
+        cmocka_unit_test(test_unknown_memory_refuses),
         cmocka_unit_test(test_a_type_that_needs_more_is_refused),
         cmocka_unit_test(test_selection_of_events),
     };

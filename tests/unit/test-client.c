@@ -378,7 +378,7 @@ static int as_unprivileged(int (*body)(const struct place *place), const struct 
     return WEXITSTATUS(status);
 }
 
-static int open_and_say(const struct place *place)
+static int open_and_return_status(const struct place *place)
 {
     struct client_error error = {""};
     int r = try_open(place, &error);
@@ -397,9 +397,9 @@ static void test_daemon_denies_access(void **state)
     struct fake_daemon *daemon = fake_daemon_start(place->path, answer_ordinary, NULL);
     assert_int_equal(chmod(place->dir, 0755), 0);
     assert_int_equal(chmod(place->path, 0600), 0);
-    assert_int_equal(as_unprivileged(open_and_say, place), EACCES);
+    assert_int_equal(as_unprivileged(open_and_return_status, place), EACCES);
     assert_int_equal(chmod(place->path, 0666), 0);
-    assert_int_equal(as_unprivileged(open_and_say, place), 0);
+    assert_int_equal(as_unprivileged(open_and_return_status, place), 0);
     fake_daemon_stop(daemon);
 }
 

@@ -107,7 +107,7 @@ static void test_a_planted_cause_is_found(void **state _unused_)
     assert_int_equal(analysis.failures, 55);
     assert_near(analysis.failure_rate, 0.275, 1e-12);
 
-    /* The right bin, and the first of all. */
+    /* The planted bin is found, and is the first of all findings. */
     const struct correlation *found = need("[memory_vs_failure] 1-2GB");
     assert_ptr_equal(found, &analysis.correlations.items[0]);
     assert_string_equal(found->figure, "memory");
@@ -177,7 +177,7 @@ static void test_shuffled_outcomes_are_not_significant(void **state _unused_)
     assert_true(with_any > 0); /* by confidence alone there would be findings */
 }
 
-/* ---- what is looked at ---- */
+/* ---- the groups that are tested ---- */
 
 static void test_bins_at_their_bounds(void **state _unused_)
 {
@@ -330,14 +330,14 @@ static void test_sources_are_separate(void **state _unused_)
     add_calls(4, false, SYSCALLS_STRACE, reading, 1);
     add_calls(40, false, SYSCALLS_SAMPLED, writing, 1);
     add_calls(10, true, SYSCALLS_SAMPLED, reading, 1);
-    for (int i = 0; i < 100; i++) { /* of these nothing is known */
+    for (int i = 0; i < 100; i++) { /* their calls are unknown */
         struct run_digest run = digest_of(false, REAL_UNKNOWN);
         add(&run);
     }
     find();
     const struct correlation *found = need("[syscall_vs_failure] write (strace)");
     assert_int_equal(found->runs, 4);
-    assert_near(found->baseline_rate, 0.5, 1e-12); /* of those that strace has seen */
+    assert_near(found->baseline_rate, 0.5, 1e-12); /* of the runs that strace has traced */
     assert_near(found->p_value, 2.0 / 70, 1e-12);
     assert_int_equal(need("[syscall_vs_failure] write (sampled)")->failures, 0);
 }
@@ -345,7 +345,7 @@ static void test_sources_are_separate(void **state _unused_)
 static void test_unknown_figures_are_left_out(void **state _unused_)
 {
     for (int i = 0; i < 60; i++) {
-        /* of the first 40 the memory is known, and none of the others has failed */
+        /* the memory of only the first 40 is known, and none of the others has failed */
         struct run_digest run = digest_of(i < 20, i >= 40 ? REAL_UNKNOWN : i < 10 ? 3000 : 10);
         add(&run);
     }
@@ -355,7 +355,7 @@ static void test_unknown_figures_are_left_out(void **state _unused_)
     assert_near(found->share, 0.25, 1e-12);
 }
 
-/* ---- what is found ---- */
+/* ---- findings ---- */
 
 static void test_small_groups_are_not_tested(void **state _unused_)
 {
@@ -388,7 +388,7 @@ static void test_minimum_deviation(void **state _unused_)
     find();
     assert_null(get("[memory_vs_failure] >2GB"));
     assert_int_equal(analysis.verdict, VERDICT_NOTHING_FOUND);
-    assert_int_equal(analysis.groups_tested, 2); /* dropped, but looked at */
+    assert_int_equal(analysis.groups_tested, 2); /* dropped, but tested */
 }
 
 static void test_confidence_is_limited(void **state _unused_)
@@ -424,7 +424,7 @@ static void test_patterns_need_confidence(void **state _unused_)
     assert_int_equal(patterns.items[0].occurrences, 1);
 }
 
-/* ---- what cannot be said ---- */
+/* ---- no findings ---- */
 
 static void assert_verdict(int verdict, const char *message)
 {

@@ -19,8 +19,8 @@
 
 #define OTHER_USER 1234
 
-static char base[64];   /* a directory of our own */
-static char local[128]; /* what stands in for a network */
+static char base[64];   /* a temporary directory */
+static char local[128]; /* the only path that is not on the fake network */
 
 static int set_up(void **state)
 {
@@ -68,13 +68,13 @@ static void make_dir(const char *path, mode_t mode)
 
 /* ---- filesystems to pretend ---- */
 
-static int everywhere_network(int dir_fd _unused_, long *ret_type)
+static int all_paths_network(int dir_fd _unused_, long *ret_type)
 {
     *ret_type = 0x6969;
     return 0;
 }
 
-static int network_but_for_local(int dir_fd, long *ret_type)
+static int network_except_local(int dir_fd, long *ret_type)
 {
     struct stat st, local_st;
 
@@ -107,8 +107,8 @@ static void expect(const char *path, bool create)
 }
 
 /* The path is rejected with one line that contains both words. */
-static void expect_refused_with(const struct database_path_options *options, int code,
-                                const char *word, const char *another)
+static void expect_rejected_with(const struct database_path_options *options, int code,
+                                 const char *word, const char *another)
 {
     struct database_path found = {.path = NULL};
     struct database_path_error error = {""};
@@ -120,10 +120,10 @@ static void expect_refused_with(const struct database_path_options *options, int
     assert_null(found.path);
 }
 
-static void expect_refused(const char *path, int code, const char *word, const char *another)
+static void expect_rejected(const char *path, int code, const char *word, const char *another)
 {
     const struct database_path_options options = {.path = path, .create = true};
-    expect_refused_with(&options, code, word, another);
+    expect_rejected_with(&options, code, word, another);
 }
 
 /* ---- tests ---- */
@@ -180,8 +180,8 @@ static void test_nothing_is_created_for_readers(void **state _unused_)
     const struct database_path_options missing = {.path = BELOW("x.db")};
     const struct database_path_options deep = {.path = BELOW("a/b/x.db")};
 
-    expect_refused_with(&missing, -ENOENT, "x.db", "no database");
-    expect_refused_with(&deep, -ENOENT, "a/b/x.db", "no database");
+    expect_rejected_with(&missing, -ENOENT, "x.db", "no database");
+    expect_rejected_with(&deep, -ENOENT, "a/b/x.db", "no database");
     assert_int_equal(access(BELOW("a"), F_OK), -1);
 }
 
@@ -193,12 +193,12 @@ static void test_directory_others_can_write(void **state _unused_)
     for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
         assert_int_equal(chmod(BELOW("open"), modes[i]), 0);
         if (geteuid() == 0 || (modes[i] & 2)) /* else the group may be the user's private one */
-            expect_refused(BELOW("open/x.db"), -EPERM, BELOW("open"), "--state-dir");
+            expect_rejected(BELOW("open/x.db"), -EPERM, BELOW("open"), "--state-dir");
     }
     /* A directory of our own below it is allowed. */
     assert_int_equal(chmod(BELOW("open"), 01777), 0);
     expect(BELOW("open/mine/x.db"), true);
-    expect_refused("/tmp/x.db", -EPERM, "/tmp", "chmod go-w");
+    expect_rejected("/tmp/x.db", -EPERM, "/tmp", "chmod go-w");
     assert_int_equal(access(BELOW("open/x.db"), F_OK), -1);
 }
 
@@ -210,8 +210,8 @@ static void test_links(void **state _unused_)
     make_file(BELOW("target/x.db"), 0600);
     assert_int_equal(symlink(BELOW("target/x.db"), BELOW("open/x.db")), 0);
     assert_int_equal(symlink(BELOW("target"), BELOW("open/dir")), 0);
-    expect_refused(BELOW("open/x.db"), -ELOOP, "x.db", "symbolic link");
-    expect_refused(BELOW("open/dir/x.db"), -ELOOP, "x.db", "symbolic link");
+    expect_rejected(BELOW("open/x.db"), -ELOOP, "x.db", "symbolic link");
+    expect_rejected(BELOW("open/dir/x.db"), -ELOOP, "x.db", "symbolic link");
 
     /* Our own links are followed, even if their target is missing. */
     assert_int_equal(symlink("../target/x.db", BELOW("own/x.db")), 0);
@@ -225,12 +225,12 @@ static void test_links(void **state _unused_)
 
     /* But SQLite's files will be created where the links lead. */
     assert_int_equal(symlink(BELOW("open/z.db"), BELOW("own/z.db")), 0);
-    expect_refused(BELOW("own/z.db"), -EPERM, "own/z.db", BELOW("open"));
+    expect_rejected(BELOW("own/z.db"), -EPERM, "own/z.db", BELOW("open"));
 
     assert_int_equal(symlink("loop", BELOW("own/loop")), 0);
     assert_int_equal(symlink("nowhere", BELOW("own/dangling")), 0);
-    expect_refused(BELOW("own/loop"), -ELOOP, "loop", "too many");
-    expect_refused(BELOW("own/dangling/x.db"), -ENOENT, "dangling", "--state-dir");
+    expect_rejected(BELOW("own/loop"), -ELOOP, "loop", "too many");
+    expect_rejected(BELOW("own/dangling/x.db"), -ENOENT, "dangling", "--state-dir");
 }
 
 static void test_special_files(void **state _unused_)
@@ -238,12 +238,12 @@ static void test_special_files(void **state _unused_)
     make_dir(BELOW("d.db"), 0700);
     assert_int_equal(mkfifo(BELOW("p.db"), 0600), 0);
     make_file(BELOW("f"), 0600);
-    expect_refused(BELOW("d.db"), -EINVAL, "d.db", "regular");
-    expect_refused(BELOW("p.db"), -EINVAL, "p.db", "regular");
-    expect_refused(BELOW("d.db/"), -EISDIR, "d.db", "file name");
-    expect_refused(BELOW("missing/"), -EISDIR, "missing", "file name");
-    expect_refused(BELOW("f/x.db"), -ENOTDIR, "f/x.db", "--state-dir");
-    expect_refused("", -ENOENT, "", "");
+    expect_rejected(BELOW("d.db"), -EINVAL, "d.db", "regular");
+    expect_rejected(BELOW("p.db"), -EINVAL, "p.db", "regular");
+    expect_rejected(BELOW("d.db/"), -EISDIR, "d.db", "file name");
+    expect_rejected(BELOW("missing/"), -EISDIR, "missing", "file name");
+    expect_rejected(BELOW("f/x.db"), -ENOTDIR, "f/x.db", "--state-dir");
+    expect_rejected("", -ENOENT, "", "");
     assert_int_equal(access(BELOW("missing"), F_OK), -1);
 }
 
@@ -253,13 +253,14 @@ static void test_errors_have_one_line(void **state _unused_)
     char path[1200], name[201];
 
     make_dir(BELOW("open\nopen"), 0777);
-    expect_refused(BELOW("open\nopen/\x1b[31m"), -EPERM, "open\\nopen", "--state-dir");
+    expect_rejected(BELOW("open\nopen/\x1b[31m"), -EPERM, "open\\nopen", "--state-dir");
 
     memset(name, 'n', sizeof(name) - 1);
     memcpy(name, "é", strlen("é"));
     name[sizeof(name) - 1] = '\0';
     snprintf(path, sizeof(path), "%s/%s/%s/%s", base, name, name, name);
-    expect_refused_with(&(struct database_path_options){.path = path}, -ENOENT, "…", "--state-dir");
+    expect_rejected_with(&(struct database_path_options){.path = path}, -ENOENT, "…",
+                         "--state-dir");
 }
 
 static void test_files_of_another_user(void **state _unused_)
@@ -268,11 +269,11 @@ static void test_files_of_another_user(void **state _unused_)
         skip();
     make_file(BELOW("x.db"), 0666);
     assert_int_equal(chown(BELOW("x.db"), OTHER_USER, OTHER_USER), 0);
-    expect_refused(BELOW("x.db"), -EPERM, "x.db", "1234");
+    expect_rejected(BELOW("x.db"), -EPERM, "x.db", "1234");
 
     make_dir(BELOW("theirs"), 0755);
     assert_int_equal(chown(BELOW("theirs"), OTHER_USER, OTHER_USER), 0);
-    expect_refused(BELOW("theirs/x.db"), -EPERM, BELOW("theirs"), "--state-dir");
+    expect_rejected(BELOW("theirs/x.db"), -EPERM, BELOW("theirs"), "--state-dir");
 }
 
 /* Runs `body` as another user, who owns the directory; 0 on success. */
@@ -332,12 +333,12 @@ static void test_a_network_filesystem(void **state _unused_)
     const struct database_path_options options = {.path = BELOW("home/state/x.db"),
                                                   .create = true,
                                                   .local_dir = local,
-                                                  .filesystem = network_but_for_local};
+                                                  .filesystem = network_except_local};
     const struct database_path_options reading = {
-        .path = options.path, .local_dir = local, .filesystem = network_but_for_local};
+        .path = options.path, .local_dir = local, .filesystem = network_except_local};
     struct database_path_error error = {"nothing"};
 
-    expect_refused_with(&reading, -ENOENT, "x.db", "no database");
+    expect_rejected_with(&reading, -ENOENT, "x.db", "no database");
     for (int round = 0; round < 2; round++) {
         _cleanup_database_path_ struct database_path found = {0};
         if (database_path_prepare(round ? &reading : &options, &found, &error) != 0)
@@ -347,14 +348,14 @@ static void test_a_network_filesystem(void **state _unused_)
     }
     assert_int_equal(mode_of(local), 0700);
     assert_int_equal(mode_of(BELOW("local/x.db")), 0600);
-    assert_int_equal(access(BELOW("home"), F_OK), -1); /* nothing was made on the network */
+    assert_int_equal(access(BELOW("home"), F_OK), -1); /* nothing was created on the network */
 
     assert_int_equal(chmod(local, 0755), 0);
-    expect_refused_with(&options, -EPERM, local, "chmod 700");
+    expect_rejected_with(&options, -EPERM, local, "chmod 700");
     assert_int_equal(chmod(local, 0700), 0);
     if (geteuid() == 0) {
         assert_int_equal(chown(local, OTHER_USER, 0), 0);
-        expect_refused_with(&options, -EPERM, local, "not private to you");
+        expect_rejected_with(&options, -EPERM, local, "not private to you");
     }
 }
 
@@ -363,26 +364,24 @@ static void test_a_local_directory_that_is_a_link(void **state _unused_)
     const struct database_path_options options = {.path = BELOW("x.db"),
                                                   .create = true,
                                                   .local_dir = local,
-                                                  .filesystem = network_but_for_local};
+                                                  .filesystem = network_except_local};
 
     make_dir(BELOW("target"), 0700);
     assert_int_equal(chmod(base, 01777), 0); /* as /var/tmp is */
     assert_int_equal(symlink(BELOW("target"), local), 0);
-    expect_refused_with(&options, -ELOOP, local, "symbolic link");
+    expect_rejected_with(&options, -ELOOP, local, "symbolic link");
     assert_int_equal(access(BELOW("target/x.db"), F_OK), -1);
 }
 
 static void test_network_everywhere(void **state _unused_)
 {
-    const struct database_path_options options = {.path = BELOW("x.db"),
-                                                  .create = true,
-                                                  .local_dir = local,
-                                                  .filesystem = everywhere_network};
+    const struct database_path_options options = {
+        .path = BELOW("x.db"), .create = true, .local_dir = local, .filesystem = all_paths_network};
     const struct database_path_options broken = {
         .path = BELOW("x.db"), .create = true, .filesystem = unknown_filesystem};
 
-    expect_refused_with(&options, -EREMOTE, "x.db", "network");
-    expect_refused_with(&broken, -EIO, "x.db", "--state-dir");
+    expect_rejected_with(&options, -EREMOTE, "x.db", "network");
+    expect_rejected_with(&broken, -EIO, "x.db", "--state-dir");
     assert_int_equal(access(BELOW("x.db"), F_OK), -1);
 }
 

@@ -1,6 +1,6 @@
 /* Every allocation of a history with all kinds of anomalies fails once, and then all from it on: an
- * error is returned, nothing crashes or leaks (under ASan). What could not be reported is reported
- * later, once each, an opening before its clearing. Linked with -Wl,--wrap for the allocators. */
+ * error is returned, nothing crashes or leaks (under ASan). Reports that failed come later, once
+ * each, an opening before its clearing. Linked with -Wl,--wrap for the allocators. */
 #include "unit.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "detect/pressure.h"
 #include "failing-allocator.h"
 
-/* What was reported of an episode. */
+/* The reports of an episode. */
 struct heard {
     double timestamp;
     const char *type;
@@ -22,21 +22,21 @@ struct heard {
     bool is_cleared;
 };
 
-struct story {
+struct history {
     struct detector *detector;
     struct snapshot snapshot;
     struct process_metric processes[8];
     struct process_event oom;
     struct process_event_list events;
     struct heard heard[64];
-    size_t heard_count;
+    size_t reported_count;
     int error; /* the first one */
 };
 
-static struct heard *find_heard(struct story *story, const struct anomaly *anomaly)
+static struct heard *find_report(struct history *history, const struct anomaly *anomaly)
 {
-    for (size_t i = 0; i < story->heard_count; i++) {
-        struct heard *heard = &story->heard[i];
+    for (size_t i = 0; i < history->reported_count; i++) {
+        struct heard *heard = &history->heard[i];
         if (heard->timestamp == anomaly->timestamp && heard->type == anomaly->anomaly_type &&
             heard->pid == anomaly->pid &&
             strcmp(heard->run_id, anomaly->run_id ? anomaly->run_id : "") == 0)
@@ -45,17 +45,17 @@ static struct heard *find_heard(struct story *story, const struct anomaly *anoma
     return NULL;
 }
 
-static void count_reports(struct story *story, const struct anomaly_list *reported)
+static void count_reports(struct history *history, const struct anomaly_list *reported)
 {
     for (size_t i = 0; i < reported->count; i++) {
         const struct anomaly *anomaly = &reported->items[i];
-        struct heard *heard = find_heard(story, anomaly);
+        struct heard *heard = find_report(history, anomaly);
 
         assert_true(anomaly->is_opening == !heard);
         assert_non_null(anomaly->description);
         if (!heard) {
-            assert_true(story->heard_count < ARRAY_SIZE(story->heard));
-            heard = &story->heard[story->heard_count++];
+            assert_true(history->reported_count < ARRAY_SIZE(history->heard));
+            heard = &history->heard[history->reported_count++];
             *heard = (struct heard){.timestamp = anomaly->timestamp,
                                     .type = anomaly->anomaly_type,
                                     .pid = anomaly->pid};
@@ -66,31 +66,31 @@ static void count_reports(struct story *story, const struct anomaly_list *report
     }
 }
 
-static void check(struct story *story, uint64_t ns)
+static void check(struct history *history, uint64_t ns)
 {
     struct arena arena = {0};
     struct anomaly_list reported = {0}, open;
     const struct detect_input input = {
-        .snapshot = &story->snapshot, .mono_ns = ns, .events = &story->events};
+        .snapshot = &history->snapshot, .mono_ns = ns, .events = &history->events};
 
-    story->snapshot.timestamp = (double)ns / 1e9;
-    int r = detector_check(story->detector, &input, &arena, &reported);
+    history->snapshot.timestamp = (double)ns / 1e9;
+    int r = detector_check(history->detector, &input, &arena, &reported);
     assert_true(r == 0 || r == -ENOMEM);
-    story->error = story->error ? story->error : r;
-    count_reports(story, &reported);
-    r = detector_list_open(story->detector, &arena, &open);
-    story->error = story->error ? story->error : r;
+    history->error = history->error ? history->error : r;
+    count_reports(history, &reported);
+    r = detector_list_open(history->detector, &arena, &open);
+    history->error = history->error ? history->error : r;
     arena_done(&arena);
 }
 
-static void set_scene(struct story *story)
+static void init_history(struct history *history)
 {
-    record_init(&snapshot_record, &story->snapshot);
-    story->snapshot.processes.items = story->processes;
-    story->snapshot.processes.count = ARRAY_SIZE(story->processes);
-    story->snapshot.system_memory_total_mb = 1000;
-    for (size_t i = 0; i < ARRAY_SIZE(story->processes); i++) {
-        struct process_metric *process = &story->processes[i];
+    record_init(&snapshot_record, &history->snapshot);
+    history->snapshot.processes.items = history->processes;
+    history->snapshot.processes.count = ARRAY_SIZE(history->processes);
+    history->snapshot.system_memory_total_mb = 1000;
+    for (size_t i = 0; i < ARRAY_SIZE(history->processes); i++) {
+        struct process_metric *process = &history->processes[i];
         record_init(&process_metric_record, process);
         process->pid = 100 + (int64_t)i;
         process->command = "command";
@@ -101,67 +101,67 @@ static void set_scene(struct story *story)
         process->open_fds = i >= 6 ? 2000 : 5;
         process->rss_mb = 100;
     }
-    record_init(&process_event_record, &story->oom);
-    story->oom.uid = INT_UNKNOWN;
-    story->oom.event_type = EVENT_OOM;
-    story->oom.pid = 100;
-    story->oom.command = "command";
-    story->events.items = &story->oom;
+    record_init(&process_event_record, &history->oom);
+    history->oom.uid = INT_UNKNOWN;
+    history->oom.event_type = EVENT_OOM;
+    history->oom.pid = 100;
+    history->oom.command = "command";
+    history->events.items = &history->oom;
 }
 
 /* All kinds open, some get worse, all clear. Allocations may fail while it lasts. */
-static void replay_history(struct story *story)
+static void replay_history(struct history *history)
 {
     uint64_t ns = 0;
 
     for (int tick = 0; tick < 40; tick++) {
-        story->snapshot.system_memory_available_mb = tick > 10 ? 90 - tick : 500;
-        story->events.count = tick == 20;
-        for (size_t i = 4; i < ARRAY_SIZE(story->processes); i++)
-            story->processes[i].rss_mb += i == 4 ? 1000 : 5;
-        check(story, ns += UINT64_C(5000000000));
+        history->snapshot.system_memory_available_mb = tick > 10 ? 90 - tick : 500;
+        history->events.count = tick == 20;
+        for (size_t i = 4; i < ARRAY_SIZE(history->processes); i++)
+            history->processes[i].rss_mb += i == 4 ? 1000 : 5;
+        check(history, ns += UINT64_C(5000000000));
     }
 }
 
-static void end_story(struct story *story)
+static void end_history(struct history *history)
 {
     uint64_t ns = UINT64_C(1000000000000);
 
-    story->snapshot.processes.count = story->events.count = 0;
-    story->snapshot.system_memory_available_mb = 500;
+    history->snapshot.processes.count = history->events.count = 0;
+    history->snapshot.system_memory_available_mb = 500;
     for (int tick = 0; tick < 5; tick++)
-        check(story, ns += UINT64_C(5000000000));
-    assert_int_equal(detector_open_count(story->detector), 0);
-    for (size_t i = 0; i < story->heard_count; i++)
-        assert_true(story->heard[i].is_cleared);
+        check(history, ns += UINT64_C(5000000000));
+    assert_int_equal(detector_open_count(history->detector), 0);
+    for (size_t i = 0; i < history->reported_count; i++)
+        assert_true(history->heard[i].is_cleared);
 }
 
-/* How many episodes the history has and were reported; 0: there was no detector. */
-static size_t all_count, heard_count;
+/* The episodes of the history that were reported; 0: there was no detector. */
+static size_t all_count, reported_count;
 
 /* Allocations fail only during the history. Returns 0 or the first error. */
 static int try(void)
 {
     bool was_failing = TAKE(is_failing, false);
-    struct story story = {0};
+    struct history history = {0};
     struct anomaly_config config = world_config();
     struct detect_numbers numbers = detect_numbers_default;
 
     numbers.leak_points_max = 20;
     numbers.leak_points_min = 10;
     numbers.leak_span_ns = UINT64_C(60000000000);
-    set_scene(&story);
-    heard_count = 0;
+    init_history(&history);
+    reported_count = 0;
     is_failing = was_failing;
-    int r = detector_new_with(&config, &numbers, &story.detector);
+    int r = detector_new_with(&config, &numbers, &history.detector);
     if (r < 0)
         return r;
-    replay_history(&story);
+    replay_history(&history);
     is_failing = false;
-    end_story(&story);
-    detector_free(story.detector);
-    heard_count = story.heard_count;
-    return story.error;
+    end_history(&history);
+    detector_free(history.detector);
+    reported_count = history.reported_count;
+    return history.error;
 }
 
 /* Each failure is an error. After a single one everything is reported, if later; except the event,
@@ -174,14 +174,14 @@ static int try_and_check(void)
     if (has_failed() && r == 0)
         fail_msg("allocation %ld failed without an error", site);
     if (!fails_for_good && site > 1)
-        assert_in_range(heard_count, all_count - 1, all_count);
+        assert_in_range(reported_count, all_count - 1, all_count);
     return r;
 }
 
 static void fail_all(bool for_good)
 {
     assert_int_equal(try(), 0);
-    all_count = heard_count;
+    all_count = reported_count;
     assert_true(all_count > 10);
     fail_each_allocation(try_and_check, for_good, 100);
 }
@@ -199,32 +199,32 @@ static void test_all_allocations_fail_from_each_on(void **state _unused_)
 /* In the steady state nothing is allocated, not even while episodes are open. */
 static void test_steady_state_allocates_nothing(void **state _unused_)
 {
-    struct story story = {0};
+    struct history history = {0};
     struct anomaly_config config = world_config();
     struct arena arena = {0};
     uint64_t ns = 0;
 
     fails_for_good = false;
-    set_scene(&story);
-    assert_int_equal(detector_new(&config, &story.detector), 0);
+    init_history(&history);
+    assert_int_equal(detector_new(&config, &history.detector), 0);
     for (int tick = 0; tick < 2000; tick++) {
         struct anomaly_list reported;
-        const struct detect_input input = {.snapshot = &story.snapshot,
+        const struct detect_input input = {.snapshot = &history.snapshot,
                                            .mono_ns = ns += UINT64_C(5000000000)};
 
         is_failing = tick > 1000;
         countdown = 1;
         /* `stuck` is reported again as its time grows. */
         for (size_t i = 0; i < 2; i++)
-            story.processes[i].state = tick > 100 ? 'S' : 'D';
-        story.processes[5].rss_mb = 500 + tick % 3;
-        assert_int_equal(detector_check(story.detector, &input, &arena, &reported), 0);
+            history.processes[i].state = tick > 100 ? 'S' : 'D';
+        history.processes[5].rss_mb = 500 + tick % 3;
+        assert_int_equal(detector_check(history.detector, &input, &arena, &reported), 0);
     }
     is_failing = false;
     assert_int_equal(countdown, 1);
-    assert_true(detector_open_count(story.detector) > 3);
+    assert_true(detector_open_count(history.detector) > 3);
     arena_done(&arena);
-    detector_free(story.detector);
+    detector_free(history.detector);
 }
 
 static void test_admission_without_memory_for_its_text(void **state _unused_)

@@ -1,8 +1,8 @@
-/* The detector against the slow reference on random histories: values near the thresholds, pids
- * used again, processes that are missed, unknown values, irregular intervals.
+/* The detector against the slow reference on random histories: values near the thresholds, reused
+ * pids, snapshots without some processes, unknown values, irregular intervals.
  *
- * SONDE_TEST_HISTORIES is their number; each is made from its number alone, so that one that fails
- * can be repeated with SONDE_TEST_FIRST_HISTORY. */
+ * SONDE_TEST_HISTORIES is how many histories are tested. Each depends only on its index, so that
+ * SONDE_TEST_FIRST_HISTORY repeats one that fails. */
 #include "unit.h"
 
 #include <stdlib.h>

@@ -33,7 +33,7 @@ static void test_a_quiet_hour(void **state _unused_)
             process->open_fds = 20 + rand() % 700;
             process->state = "SSSSRD"[rand() % 6];
         }
-        /* A backup: half a minute of a whole core, and 400 MB that it takes from its start on. */
+        /* A backup: it uses a whole core for half a minute, and 400 MB from its start. */
         if (tick == 300) {
             struct process_metric *backup = world_add(world, 5000, "backup");
             backup->age_seconds = 0;
@@ -91,7 +91,7 @@ static void test_a_compile(void **state _unused_)
             struct process_metric *compiler = left[i] ? world_find(world, compiling[i] + 1) : NULL;
             if (compiler) {
                 compiler->cpu_percent = 97 + 5 * random_part();
-                /* Some rest for seconds in between, at work. */
+                /* Some do not grow for seconds, while they compute. */
                 if (left[i] % 40 < 20)
                     compiler->rss_mb += 25 * random_part();
             }
@@ -102,7 +102,7 @@ static void test_a_compile(void **state _unused_)
     assert_int_equal(world->openings, 0);
 }
 
-/* A few megabytes an hour are nothing; 30 a hour for 12 hours are. */
+/* A few megabytes per hour are no leak; 30 per hour for 12 hours are one. */
 static size_t leaks_in_12_hours(double mb_an_hour, double *ret_growth_mb)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);

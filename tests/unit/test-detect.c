@@ -81,7 +81,7 @@ static void test_spike_baseline_is_the_earliest_in_the_window(void **state _unus
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
     struct process_metric *process = world_add(world, 7, "server");
 
-    /* 10 s apart: 200 is 30 s ago, and inside, when 300 comes. */
+    /* 10 s apart: when 300 is read, 200 is 30 s old, which is still inside the window. */
     const double rss[] = {200, 230, 265, 300};
     for (size_t i = 0; i < ARRAY_SIZE(rss); i++) {
         process->rss_mb = rss[i];
@@ -148,7 +148,7 @@ static void test_spike_by_unknown_memory_is_none(void **state _unused_)
     assert_true(world_opened(world, "memory_spike")->threshold == 1350);
 }
 
-/* As a compiler: it grows while it works. */
+/* Like a compiler: it grows while it computes. */
 static void test_a_start_is_no_spike(void **state _unused_)
 {
     _cleanup_world_ struct world *world = world_new(NULL, NULL);
@@ -164,7 +164,7 @@ static void test_a_start_is_no_spike(void **state _unused_)
     assert_int_equal(world->openings, 0);
 }
 
-/* Or in steps, with seconds between them in which it computes. */
+/* Or in steps, with seconds of computing between them. */
 static void test_a_start_is_not_over_while_it_computes(void **state _unused_)
 {
     static const struct {
@@ -222,7 +222,8 @@ static void test_a_start_is_over_after_a_window(void **state _unused_)
 
     process->age_seconds = 0;
     process->rss_mb = 100;
-    /* 12 % a second: never still. At 30 s it is past its start, and half as large again 4 s on. */
+    /* It grows by 12 % per second. At 30 s its start is over, and 4 s later it is half as large
+     * again. */
     for (int i = 0; i < 33; i++) {
         world_tick(world, 1);
         assert_int_equal(world->openings, 0);
@@ -362,7 +363,7 @@ static void test_zombies_of_a_job_are_one_episode(void **state _unused_)
     assert_string_equal(anomaly->description,
                         "20 processes have ended and not been reaped by their parent: pids 100, "
                         "101, 102, 103, 104, 105, 106, 107 and 12 more");
-    /* Half as many again is worse. */
+    /* Half as many more is worse. */
     for (int i = 20; i < 30; i++) {
         struct process_metric *zombie = world_add(world, 100 + i, "true");
         world_put_into_job(zombie, "make", "run-1");

@@ -1,4 +1,4 @@
-/* What a process has forked before it was registered, with real processes. */
+/* Children that a process forked before it was registered, with real processes. */
 #include "unit.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@ struct family {
     pid_t parent, child, grandchild;
 };
 
-/* How far below the parent it is, less one. */
+/* The number of generations below the parent, minus one. */
 struct birth {
     int depth;
     pid_t pid;
@@ -108,7 +108,7 @@ static void test_descendants_become_members(void **state _unused_)
     earlier_forks_done(&forks);
     earlier_forks_done(&again);
     registry_free(registry);
-    /* From below: so none can miss the death of its parent before it has requested that signal. */
+    /* Descendants first: each has requested its death signal before its parent can end. */
     kill(family.grandchild, SIGKILL);
     kill(family.child, SIGKILL);
     kill(family.parent, SIGKILL);

@@ -124,7 +124,7 @@ static void test_exit_waits_only_for_children(void **state)
 {
     struct report_log *log = *state;
 
-    leave(log, 99, 1); /* releases much memory */
+    leave(log, 99, 1); /* freeing its memory takes long */
     leave(log, 20, 10);
     leave(log, 10, 1);
     die(log, 20);
@@ -158,7 +158,7 @@ static void test_nothing_was_lost(void **state)
     assert_reported(log, "20:? ");
 }
 
-/* One that it did not wait for. */
+/* A child that it did not wait for. */
 static void test_slow_child(void **state)
 {
     struct report_log *log = *state;

@@ -1,4 +1,4 @@
-/* The collection loop with real processes: what it reports when the kernel does not report all. */
+/* The collection loop with real processes: its reports when events of the kernel are missing. */
 #include "unit.h"
 
 #include <sys/wait.h>

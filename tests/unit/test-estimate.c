@@ -56,7 +56,8 @@ static void test_percentiles(void **state _unused_)
     add_run(OUTCOME_RUNNING, 9999);
     assert_int_equal(estimate_make(&list, &estimate), 0);
     assert_int_equal(estimate.sample_size, 5);
-    /* 100 … 500: (n − 1)·0.95 = 3.8, so four fifths of the way from the fourth to the fifth. */
+    /* 100 … 500: (n − 1)·0.95 = 3.8, which is four fifths of the way from the fourth to the fifth
+     * value. */
     assert_close(estimate.peak_memory_mb_p50, 300, 1e-9);
     assert_close(estimate.peak_memory_mb_p95, 480, 1e-9);
     assert_close(estimate.estimated_peak_memory_mb, 480, 1e-9);
@@ -89,7 +90,7 @@ static void test_runs_without_memory(void **state _unused_)
     for (int i = 0; i < 4; i++)
         add_run(OUTCOME_SUCCESS, i == 3 ? 400 : 0);
     assert_int_equal(estimate_make(&list, &estimate), 0);
-    assert_true(estimate.confidence == 0); /* a quarter of them is infinitely far from the rest */
+    assert_true(estimate.confidence == 0); /* the spread is infinite */
     list.count = 3;
     assert_int_equal(estimate_make(&list, &estimate), 0);
     assert_close(estimate.confidence, 3.0 / 8, 1e-9);
@@ -141,7 +142,8 @@ static void test_run_killed_for_memory_is_a_lower_bound(void **state _unused_)
     assert_close(estimate.peak_memory_mb_p50, 200, 1e-9);
     assert_close(estimate.peak_memory_mb_p95, 900, 1e-9);
     assert_close(estimate.estimated_peak_memory_mb, 900, 1e-9);
-    assert_close(estimate.cpu_seconds_p50, 4, 1e-9); /* cut short, so no data point here either */
+    assert_close(estimate.cpu_seconds_p50, 4,
+                 1e-9); /* the killed run ended early, so its CPU time is not used either */
     assert_close(estimate.cpu_seconds_p95, 10, 1e-9);
     killed->outcome = OUTCOME_SUCCESS; /* it was not the job that was killed */
     assert_int_equal(estimate_make(&list, &estimate), 0);

@@ -99,14 +99,14 @@ static void test_jobs_and_steps(void **state _unused_)
                 "14:03:22.500  step           -  make-7f3a     3 started\n");
 }
 
-static void test_what_a_newer_daemon_tells(void **state _unused_)
+static void test_events_of_a_newer_daemon(void **state _unused_)
 {
     struct event_line line = decode(ENVELOPE("disk.full", "\"x\":1"));
 
     assert_int_equal(line.kind, EVENT_LINE_OTHER);
     expect_line(ENVELOPE("disk.full", "\"x\":1"), &plain,
                 "14:03:22.500  full           -  make-7f3a\n");
-    /* A known name with unexpected data: the name and the job are decoded all the same. */
+    /* A known name with unexpected data: the name and the job are still decoded. */
     line = decode(ENVELOPE("process.exit", "\"pid\":\"seven\""));
     assert_int_equal(line.kind, EVENT_LINE_OTHER);
     assert_string_equal(line.job_id, "make-7f3a");
@@ -210,7 +210,7 @@ static void test_status(void **state _unused_)
                                    "  clients    1 connection\n");
 }
 
-static void test_losses_are_loud(void **state _unused_)
+static void test_losses_are_highlighted(void **state _unused_)
 {
     _cleanup_text_ struct text out = {0};
     struct daemon_status status = make_status();
@@ -238,7 +238,7 @@ static void test_losses_are_loud(void **state _unused_)
     assert_non_null(strstr(out.bytes, "14:01:48"));
 }
 
-static void test_a_status_that_says_nothing(void **state _unused_)
+static void test_status_without_known_figures(void **state _unused_)
 {
     _cleanup_text_ struct text out = {0};
     struct daemon_status status;
@@ -262,12 +262,12 @@ int main(void)
         cmocka_unit_test(test_events_of_processes),
         cmocka_unit_test(test_anomalies_and_gaps),
         cmocka_unit_test(test_jobs_and_steps),
-        cmocka_unit_test(test_what_a_newer_daemon_tells),
+        cmocka_unit_test(test_events_of_a_newer_daemon),
         cmocka_unit_test(test_a_line_fits_the_terminal),
         cmocka_unit_test(test_stored_event_has_an_envelope),
         cmocka_unit_test(test_status),
-        cmocka_unit_test(test_losses_are_loud),
-        cmocka_unit_test(test_a_status_that_says_nothing),
+        cmocka_unit_test(test_losses_are_highlighted),
+        cmocka_unit_test(test_status_without_known_figures),
     };
     setenv("TZ", "UTC", 1);
     tzset();

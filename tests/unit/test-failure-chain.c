@@ -1,5 +1,5 @@
-/* The first failure: event histories, and the sentence made of each. A cause is reported only where
- * the events support it. */
+/* The first failure: event histories, and the sentence that is made from each. A cause is reported
+ * only if the events support it. */
 #include "unit.h"
 
 #include <errno.h>
@@ -216,7 +216,7 @@ static void test_subshell_has_the_name_of_its_parent(void **state)
     assert_exit_cause(4, "exit status 4: bash (101) exited 4 → bash exited 4");
 }
 
-/* ---- what does not support a cause ---- */
+/* ---- failures that are not the cause ---- */
 
 static void test_handled_by_a_shell(void **state)
 {
@@ -237,11 +237,11 @@ static void test_other_status_of_a_shell(void **state)
     starts(ROOT, 101, "false");
     exits(101, 1);
     exits(ROOT, 3);
-    /* it may have handled it or not: it was its last child */
+    /* it was the last child: whether the shell handled its failure is unknown */
     assert_exit_cause(3, "exit status 3: false (101) exited 1 → sh exited 3");
 }
 
-/* A shell script by its own name, because its command line was gone. */
+/* A shell script that has its own name, because its command line could not be read. */
 static void test_other_status_of_a_script(void **state)
 {
     (void)state;
@@ -250,7 +250,7 @@ static void test_other_status_of_a_script(void **state)
     exits(101, 7);
     exits(ROOT, 1);
     assert_exit_cause(1, "exit status 1: build (101) exited 7 → build exited 1");
-    /* No script: it returns the first failure, not the last. */
+    /* Not a script: the program returns the first failure, not the last. */
     starts(1, ROOT, "[make]");
     starts(ROOT, 101, "cc a.c");
     starts(ROOT, 102, "cc b.c");
@@ -269,7 +269,7 @@ static void test_crash_below_a_shell(void **state)
     exits(ROOT, 1);
     assert_exit_cause(
         1, "exit status 1: work (101) killed by SIGKILL, sent by pid 812 (admin) → sh exited 1");
-    /* it has done so itself */
+    /* the program raised it itself */
     starts(1, ROOT, "sh -c './server & kill -9 $!; exit 1'");
     starts(ROOT, 101, "./server");
     is_killed(101, SIGKILL, ROOT, "sh");
@@ -281,7 +281,7 @@ static void test_crash_below_a_shell(void **state)
     is_killed(101, SIGTERM, INT_UNKNOWN, NULL);
     exits(ROOT, 1);
     assert_exit_cause(1, "exit status 1");
-    /* that was long ago */
+    /* the failure was long before */
     starts(1, ROOT, "sh x.sh");
     starts(ROOT, 101, "./work");
     is_killed(101, SIGKILL, INT_UNKNOWN, NULL);
@@ -451,11 +451,11 @@ static void test_steps(void **state)
     starts(1, 201, "./fetch");
     exits(201, 3);
     assert_string_equal(cause_of(0, 3, INT_UNKNOWN), "exit status 3");
-    starts(1, 202, "./fetch"); /* it is tried again */
+    starts(1, 202, "./fetch"); /* a retry */
     exits(202, 0);
     assert_null(cause_of(0, 3, INT_UNKNOWN));
     assert_string_equal(cause_of(201, 3, INT_UNKNOWN), "exit status 3"); /* if asked for */
-    /* two at once, and what these start themselves is no step */
+    /* two steps at once; processes that they start are not steps */
     starts(1, 203, "sh build.sh");
     starts(1, 204, "./test");
     starts(203, 205, "cc a.c");
@@ -502,7 +502,7 @@ static void test_sender_of_another_run(void **state)
     starts(1, ROOT, "job");
     is_killed(ROOT, SIGKILL, 900, NULL);
     assert_null(strstr(cause_of(ROOT, INT_UNKNOWN, SIGKILL), "killer"));
-    /* for members of the run sonde knows more than the kernel reports */
+    /* for members of the run, sonde knows more than the kernel reports */
     starts(1, ROOT, "job");
     starts(ROOT, 101, "./guard --limit 5");
     is_killed(ROOT, SIGKILL, 101, "guard");
@@ -534,7 +534,7 @@ static void test_killed_for_memory(void **state)
     is_chosen_for_memory(ROOT, NULL);
     is_killed(ROOT, SIGKILL, 0, NULL);
     assert_kill_cause(SIGKILL, "killed by the kernel for memory (OOM)");
-    /* its end may come first */
+    /* the exit event may come first */
     starts(1, ROOT, "bash job.sh");
     starts(ROOT, 101, "python3 train.py");
     is_killed(101, SIGKILL, 0, NULL);
@@ -603,7 +603,7 @@ static void test_orphan_that_fails_later(void **state _unused_)
     now += 0.01;
     exits(101, 3);
     assert_exit_cause(3, "exit status 3");
-    /* … and one of which nothing is heard any more keeps nothing */
+    /* … and a process without further events uses no memory */
     failure_chains_forget_run(&chains, RUN);
     assert_null(cause_of(ROOT, 3, INT_UNKNOWN));
 }
@@ -733,7 +733,7 @@ static void replay_events(void)
     exits(ROOT, 2);
 }
 
-/* Then less is known, but nothing wrong. */
+/* Then less is known, but nothing is wrong. */
 static void test_without_memory(void **state)
 {
     (void)state;
@@ -746,7 +746,7 @@ static void test_without_memory(void **state)
             is_failing = false;
             const char *cause = cause_of(ROOT, 2, INT_UNKNOWN);
             assert_true(!cause || strstr(cause, "cc (101) killed by the kernel for memory"));
-            assert_true(at < 39 || cause); /* there are not as many */
+            assert_true(at < 39 || cause); /* fewer allocations than that */
             failure_chains_done(&chains);
         }
 }

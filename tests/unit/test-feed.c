@@ -18,7 +18,7 @@
 #define TICKS 40
 #define RUN   "01900000-0000-7000-8000-00000000000a"
 
-/* What a feed delivered. */
+/* The data that a feed delivered. */
 struct seen {
     uv_loop_t loop;
     struct VEC(double) times; /* of frames that are shown */
@@ -278,7 +278,7 @@ static void test_history_finds_anomalies(void **state)
     assert_string_equal(seen.last.anomalies.items[0].anomaly_type, "memory_spike");
     assert_non_null(strstr(text_string(&seen.news), "anomaly"));
     assert_null(strstr(text_string(&seen.news), "cleared"));
-    order(feed, FEED_ANOMALY, 1); /* there is no other: it stays */
+    order(feed, FEED_ANOMALY, 1); /* there is no other anomaly: the position stays */
     assert_int_equal(seen.status.position, 20);
     text_reset(&seen.news);
     order(feed, FEED_SEEK, time_of(25));
@@ -358,7 +358,7 @@ static void test_history_grows(void **state)
 }
 
 /* Neither the first frame nor those before it can be read: there is an error and a position. */
-static void test_history_that_breaks(void **state)
+static void test_database_error_during_replay(void **state)
 {
     const struct store_fixture *fixture = *state;
     char job_id[JOB_ID_NUMBERED_MAX_BYTES];
@@ -405,7 +405,7 @@ static void expect_refusal(const struct feed_options *options, int error, const 
     assert_int_equal(uv_loop_close(&seen.loop), 0);
 }
 
-static void test_missing_history(void **state)
+static void test_replay_without_data(void **state)
 {
     const struct store_fixture *fixture = *state;
     struct feed_options options = history_of(fixture);
@@ -421,7 +421,7 @@ static void test_missing_history(void **state)
     expect_refusal(&options, -ENOENT, "no state directory");
 }
 
-/* ---- runs of others ---- */
+/* ---- runs of other processes ---- */
 
 #define CROWD 250 /* more than the feed reads */
 
@@ -453,7 +453,7 @@ static void note_job(void *context, const struct job *job, bool is_end)
 }
 
 /* A run that continues does not end because many others have begun since. */
-static void test_crowd_of_runs(void **state)
+static void test_many_runs(void **state)
 {
     const struct store_fixture *fixture = *state;
     struct store *store = fixture_open(fixture);
@@ -588,8 +588,8 @@ static struct feed_options live_at(const struct socket_place *place)
         .socket_paths = place->paths, .interval_ns = 50 * NS_PER_MSEC, .since = REAL_UNKNOWN};
 }
 
-/* The feed requests what is not sent often enough, and omits what does not belong to the job. */
-static void test_daemon(void **state)
+/* The feed requests figures that the stream sends too rarely, and omits those of other jobs. */
+static void test_frames_from_a_daemon(void **state)
 {
     struct seen seen = {0};
     struct fake fake = {0};
@@ -647,7 +647,7 @@ static void test_daemon_has_open_episodes(void **state _unused_)
     remove_place(&place);
 }
 
-/* More than is kept while the feed waits for an answer. */
+/* More events than are kept while the feed waits for an answer. */
 static void test_events_that_are_dropped(void **state _unused_)
 {
     _cleanup_text_ struct text flood = {0};
@@ -784,7 +784,7 @@ static void receive_status(void *context, const struct feed_status *status _unus
     received->statuses++;
 }
 
-static void test_thread(void **state)
+static void test_feed_in_a_thread(void **state)
 {
     const struct store_fixture *fixture = *state;
     struct received received = {0};
@@ -820,16 +820,16 @@ int main(void)
         T(test_history_has_progress),
         T(test_history_plays),
         T(test_history_grows),
-        T(test_history_that_breaks),
-        T(test_missing_history),
-        T(test_crowd_of_runs),
-        cmocka_unit_test(test_daemon),
+        T(test_database_error_during_replay),
+        T(test_replay_without_data),
+        T(test_many_runs),
+        cmocka_unit_test(test_frames_from_a_daemon),
         cmocka_unit_test(test_daemon_has_open_episodes),
         cmocka_unit_test(test_events_that_are_dropped),
         cmocka_unit_test(test_daemon_that_repeats_a_snapshot),
         cmocka_unit_test(test_daemon_sends_invalid_data),
         cmocka_unit_test(test_daemon_restart),
-        T(test_thread),
+        T(test_feed_in_a_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

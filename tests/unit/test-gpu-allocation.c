@@ -1,6 +1,6 @@
-/* Every allocation on the way from drivers, cards and nvidia-smi's words to a reading fails once,
- * and then all from it on: an error comes back, or less is known; nothing crashes, nothing leaks
- * (under ASan). Linked with -Wl,--wrap for the allocators. */
+/* Every allocation between drivers, cards or the output of nvidia-smi and a reading fails once, and
+ * then all from it on: an error is returned, or less is known; nothing crashes or leaks (under
+ * ASan). Linked with -Wl,--wrap for the allocators. */
 #include "unit.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 static const struct gpu_world *world;
 
-static int from_drivers(void)
+static int read_drivers(void)
 {
     struct gpu_set *set = NULL;
     const char *reason = NULL;
@@ -32,7 +32,7 @@ static int from_drivers(void)
     return r;
 }
 
-static int from_words(void)
+static int parse_smi_output(void)
 {
     static const char gpus[] = "0, 1, 2, 3, 4, 5, 6, first\n1, 1, 2, 3, 4, 5, 6, second\n";
     static const char apps[] = "100, 5\n101, 6\n";
@@ -66,21 +66,21 @@ static int make(void **state)
 
 static void test_each_allocation_fails_once(void **state _unused_)
 {
-    fail_each_allocation(from_drivers, false, 12);
-    fail_each_allocation(from_words, false, 4);
+    fail_each_allocation(read_drivers, false, 12);
+    fail_each_allocation(parse_smi_output, false, 4);
 }
 
-static void test_all_fail_from_each_allocation_on(void **state _unused_)
+static void test_all_allocations_fail_from_each_on(void **state _unused_)
 {
-    fail_each_allocation(from_drivers, true, 12);
-    fail_each_allocation(from_words, true, 4);
+    fail_each_allocation(read_drivers, true, 12);
+    fail_each_allocation(parse_smi_output, true, 4);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_each_allocation_fails_once, make, gpu_world_remove),
-        cmocka_unit_test_setup_teardown(test_all_fail_from_each_allocation_on, make,
+        cmocka_unit_test_setup_teardown(test_all_allocations_fail_from_each_on, make,
                                         gpu_world_remove),
     };
     return cmocka_run_group_tests_name("gpu-allocation", tests, NULL, NULL);

@@ -28,7 +28,7 @@ static struct gpu_metric read_card(struct drm_cards *cards, unsigned index, uint
 
 /* ---- sysfs ---- */
 
-static void amd(void **state)
+static void test_amd(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -44,7 +44,7 @@ static void amd(void **state)
     drm_cards_close(cards);
 }
 
-static void amd_newer_names(void **state)
+static void test_amd_newer_names(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -59,7 +59,7 @@ static void amd_newer_names(void **state)
     drm_cards_close(cards);
 }
 
-static void intel_integrated(void **state)
+static void test_intel_integrated(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -74,7 +74,7 @@ static void intel_integrated(void **state)
 }
 
 /* Power is energy over time: unknown at first, and after the counter has begun anew. */
-static void intel_discrete(void **state)
+static void test_intel_discrete(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -94,8 +94,9 @@ static void intel_discrete(void **state)
     drm_cards_close(cards);
 }
 
-/* In the order of their numbers, NVIDIA's own left out, and what only shows pictures. */
-static void several_cards(void **state)
+/* Cards are in the order of their numbers, without those of NVIDIA's driver and those that only
+ * display. */
+static void test_several_cards(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -111,7 +112,7 @@ static void several_cards(void **state)
     struct drm_cards *cards = open_cards(world);
 
     assert_int_equal(drm_cards_count(cards), 4);
-    assert_string_equal(read_card(cards, 0, SECOND).vendor, "NVIDIA"); /* by nouveau */
+    assert_string_equal(read_card(cards, 0, SECOND).vendor, "NVIDIA"); /* its driver is nouveau */
     assert_string_equal(read_card(cards, 1, SECOND).vendor, "AMD");
     assert_null(read_card(cards, 2, SECOND).vendor);
     assert_string_equal(read_card(cards, 2, SECOND).name, "panfrost");
@@ -119,7 +120,7 @@ static void several_cards(void **state)
     drm_cards_close(cards);
 }
 
-static void a_card_that_sleeps_is_not_read(void **state)
+static void test_sleeping_card_is_not_read(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -143,8 +144,8 @@ static size_t count_processes(struct drm_cards *cards, uint64_t mono_ns)
     return count;
 }
 
-/* Nor are the files that processes hold: reading them would wake it. */
-static void nor_are_its_files(void **state)
+/* The fdinfo of its clients is not read either: that would wake the card. */
+static void test_files_of_a_sleeping_card_are_not_read(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -161,7 +162,7 @@ static void nor_are_its_files(void **state)
     drm_cards_close(cards);
 }
 
-static void files_that_say_nothing(void **state)
+static void test_invalid_figures_are_unknown(void **state)
 {
     const struct gpu_world *world = *state;
     struct gpu_metric gpu;
@@ -178,14 +179,14 @@ static void files_that_say_nothing(void **state)
     assert_true(isnan(gpu.utilization_pct) && isnan(gpu.memory_used_mb));
     assert_true(isnan(gpu.memory_total_mb) && isnan(gpu.clock_mhz));
     assert_true(gpu.temperature_c == -5.5);
-    world_drop(world, "sys/class/drm/card0"); /* it was pulled out */
+    world_drop(world, "sys/class/drm/card0"); /* the card was removed */
     assert_int_equal(drm_cards_read(cards, 0, SECOND, &gpu), -ENODEV);
     assert_int_equal(drm_cards_read(cards, 1, SECOND, &gpu), 0);
     assert_int_equal(drm_cards_read(cards, 2, SECOND, &gpu), -ENODEV);
     drm_cards_close(cards);
 }
 
-static void none(void **state)
+static void test_no_card(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_cards *cards = NULL;
@@ -196,7 +197,7 @@ static void none(void **state)
     assert_int_equal(drm_cards_open(world->sys, world->proc, &cards, &reason), -ENODEV);
     assert_non_null(strstr(reason, "/sys/class/drm"));
     world_put(world, "sys/class/drm/card0/device/uevent", "DRIVER=ast\n");
-    assert_true(drm_cards_may_be(world->sys)); /* until it is opened */
+    assert_true(drm_cards_may_be(world->sys)); /* known only after opening */
     assert_int_equal(drm_cards_open(world->sys, world->proc, &cards, &reason), -ENODEV);
     assert_null(cards);
 }
@@ -214,7 +215,7 @@ static bool is_about(double value, double expected)
 }
 
 /* The busiest engine, over all clients; a client that several processes hold counts once. */
-static void busy_by_engine_time(void **state)
+static void test_load_by_engine_time(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -230,9 +231,9 @@ static void busy_by_engine_time(void **state)
     world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 200, 1005, 20));
     assert_true(is_about(busy_at(cards, 12 * AGE), 30)); /* 400 + 200 s of 2000 s */
     world_put_file(world, 101, 7, "/dev/dri/card0", I915_CLIENT(2, 200, 9005, 20));
-    assert_true(is_about(busy_at(cards, 16 * AGE), 100)); /* 8 of 4, by two engines */
+    assert_true(is_about(busy_at(cards, 16 * AGE), 100)); /* 8 s in 4 s, by two engines */
 
-    /* the same file in a child: not twice; a counter that fell back: not less than before */
+    /* the same file in a child counts once; a counter that decreases does not lower the load */
     world_put_process(world, 102, 70);
     world_put_file(world, 102, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1300, 0, 10));
     world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 1300, 0, 10));
@@ -243,7 +244,7 @@ static void busy_by_engine_time(void **state)
     drm_cards_close(cards);
 }
 
-static void busy_by_cycles(void **state)
+static void test_load_by_cycles(void **state)
 {
     static const char format[] = "drm-driver:\txe\ndrm-client-id:\t3\ndrm-pdev:\t0000:04:00.0\n"
                                  "drm-cycles-rcs:\t%d\ndrm-total-cycles-rcs:\t%d\n"
@@ -260,14 +261,14 @@ static void busy_by_cycles(void **state)
     busy_at(cards, SECOND);
     snprintf(text, sizeof(text), format, 100, 2000, 3000, 2000);
     world_put_file(world, 100, 4, "/dev/dri/renderD128", text);
-    assert_true(fabs(busy_at(cards, 2 * SECOND) - 75) < 1e-9);     /* 3000 of 1000, by four */
+    assert_true(fabs(busy_at(cards, 2 * SECOND) - 75) < 1e-9); /* 3000 in 1000, by four engines */
     assert_true(fabs(busy_at(cards, 2 * SECOND + 5) - 75) < 1e-9); /* too soon for an update */
     drm_cards_close(cards);
 }
 
-/* Without a PCI address, a file is of the card whose node it is; the driver may be called otherwise
- * there. */
-static void busy_by_node(void **state)
+/* Without a PCI address, the device node identifies the card; the driver may have another name in
+ * fdinfo. */
+static void test_load_by_device_node(void **state)
 {
     static const char format[] =
         "drm-driver:\tmsm\ndrm-client-id:\t%d\ndrm-engine-gpu:\t%d000000000 ns\n";
@@ -293,7 +294,7 @@ static void busy_by_node(void **state)
 }
 
 /* Idle without clients; unknown if the driver does not report the load. */
-static void idle_or_unknown(void **state)
+static void test_idle_or_unknown_load(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -306,7 +307,7 @@ static void idle_or_unknown(void **state)
                    "drm-driver:\ti915\ndrm-client-id:\t1\ndrm-pdev:\t0000:00:02.0\n");
     busy_at(cards, 10 * SECOND);
     assert_true(isnan(busy_at(cards, 11 * SECOND)));
-    /* of another card */
+    /* a client of another card */
     world_put_file(world, 100, 4, "/dev/dri/card1",
                    "drm-driver:\ti915\ndrm-client-id:\t1\ndrm-pdev:\t0000:07:00.0\n");
     busy_at(cards, 20 * SECOND);
@@ -317,19 +318,19 @@ static void idle_or_unknown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(amd),
-        WORLD_TEST(amd_newer_names),
-        WORLD_TEST(intel_integrated),
-        WORLD_TEST(intel_discrete),
-        WORLD_TEST(several_cards),
-        WORLD_TEST(a_card_that_sleeps_is_not_read),
-        WORLD_TEST(nor_are_its_files),
-        WORLD_TEST(files_that_say_nothing),
-        WORLD_TEST(none),
-        WORLD_TEST(busy_by_engine_time),
-        WORLD_TEST(busy_by_cycles),
-        WORLD_TEST(busy_by_node),
-        WORLD_TEST(idle_or_unknown),
+        WORLD_TEST(test_amd),
+        WORLD_TEST(test_amd_newer_names),
+        WORLD_TEST(test_intel_integrated),
+        WORLD_TEST(test_intel_discrete),
+        WORLD_TEST(test_several_cards),
+        WORLD_TEST(test_sleeping_card_is_not_read),
+        WORLD_TEST(test_files_of_a_sleeping_card_are_not_read),
+        WORLD_TEST(test_invalid_figures_are_unknown),
+        WORLD_TEST(test_no_card),
+        WORLD_TEST(test_load_by_engine_time),
+        WORLD_TEST(test_load_by_cycles),
+        WORLD_TEST(test_load_by_device_node),
+        WORLD_TEST(test_idle_or_unknown_load),
     };
     return cmocka_run_group_tests_name("gpu-cards", tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 /* ---- files ---- */
 
 /* One file without figures makes the load of its device unknown, but not that of others. */
-static void unreadable_files(void **state)
+static void test_unreadable_files(void **state)
 {
     static const char *const texts[] = {
         "pos:\t0\nflags:\t02100002\nmnt_id:\t30\n", /* vmwgfx, or virtio_gpu before 6.2 */
@@ -34,7 +34,7 @@ static void unreadable_files(void **state)
         assert_true(isnan(busy_of(clients, &i915, age++)));
         assert_true(drm_clients_busy_pct(clients, &other) == 0);
     }
-    /* that number is of another file now: known at once, not only by the next walk */
+    /* the descriptor is another file now: noticed at once, not only in the next walk */
     world_put_file(world, 100, 5, "/dev/null", "pos:\t0\nflags:\t02\nmnt_id:\t30\n");
     drm_clients_look(clients, (age - 1) * AGE + SECOND, NULL, 0);
     assert_true(drm_clients_busy_pct(clients, &i915) == 0);
@@ -42,7 +42,7 @@ static void unreadable_files(void **state)
 }
 
 /* The files are read after the scan, so their figures are of that time. */
-static void scan_time_is_added(void **state)
+static void test_scan_time_is_added(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_clients *clients = new_clients(world);
@@ -76,14 +76,14 @@ static struct gpu_reading *processes_at(const struct gpu_world *world, struct dr
     return reading;
 }
 
-static void memory_of_processes(void **state)
+static void test_memory_of_processes(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_clients *clients = new_clients(world);
 
     world_put_process(world, 100, 50);
     world_put_process(world, 101, 60);
-    world_put_process(world, 102, UINT64_C(1) << 60); /* born after the question */
+    world_put_process(world, 102, UINT64_C(1) << 60); /* started after the reading */
     world_put_file(world, 100, 5, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10));
     world_put_file(world, 100, 6, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10)); /* dup */
     world_put_file(world, 100, 7, "/dev/dri/renderD129", I915_CLIENT(2, 0, 0, 30));
@@ -96,11 +96,11 @@ static void memory_of_processes(void **state)
     struct gpu_reading *reading = processes_at(world, clients, SECOND);
     assert_int_equal(reading->processes.count, 1);
     assert_int_equal(gpu_reading_find(reading, 100, 50)->memory_bytes, 40 << 20);
-    assert_null(gpu_reading_find(reading, 100, 51)); /* another of that pid */
+    assert_null(gpu_reading_find(reading, 100, 51)); /* another process with that pid */
     assert_null(gpu_reading_find(reading, 101, 60));
     gpu_reading_free(reading);
 
-    /* In between, files that are known are read; new ones are found with the next walk. */
+    /* Between walks, only known files are read; the next walk finds new ones. */
     world_put_file(world, 100, 7, "/dev/dri/renderD129", I915_CLIENT(2, 0, 0, 35));
     world_put_file(world, 101, 9, "/dev/dri/renderD128", I915_CLIENT(4, 0, 0, 7));
     reading = processes_at(world, clients, 2 * SECOND);
@@ -114,13 +114,13 @@ static void memory_of_processes(void **state)
     world_drop(world, "proc/100");
     reading = processes_at(world, clients, 8 * SECOND);
     assert_null(gpu_reading_find(reading, 100, 50));
-    /* who shared the file has it now */
+    /* the process that shared the file has it now */
     assert_int_equal(gpu_reading_find(reading, 101, 60)->memory_bytes, 17 << 20);
     gpu_reading_free(reading);
     drm_clients_free(clients);
 }
 
-static void many_come_and_go(void **state)
+static void test_many_processes_start_and_end(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_clients *clients = new_clients(world);
@@ -152,7 +152,7 @@ static void many_come_and_go(void **state)
 }
 
 /* The same number on two devices is two clients; so are two files of a driver without numbers. */
-static void clients_are_distinguished(void **state)
+static void test_clients_are_distinguished(void **state)
 {
     static const struct drm_device both[] = {{.pdev = "0000:00:02.0", .card = 0, .render = 128},
                                              {.pdev = "0000:03:00.0", .card = 1, .render = 129}};
@@ -180,7 +180,7 @@ static void clients_are_distinguished(void **state)
     drm_clients_free(clients);
 }
 
-/* What drm-clients.c keeps at most, of one process and in all. */
+/* The limits of drm-clients.c, per process and in total. */
 #define FILES_MAX   256
 #define CLIENTS_MAX 4096
 
@@ -211,7 +211,7 @@ static size_t count_clients(const struct drm_clients *clients)
 
 /* The number of files that are kept and read is limited. Omitted files make the load unknown; it is
  * known again when none is omitted. */
-static void more_files_than_are_read(void **state)
+static void test_number_of_files_is_limited(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_clients *clients = new_clients(world);
@@ -233,7 +233,7 @@ static void more_files_than_are_read(void **state)
     drm_clients_free(clients);
 }
 
-/* ---- the walk that leaves out what has not changed ---- */
+/* ---- walks skip unchanged directories ---- */
 
 static off_t size_of(const struct gpu_world *world, const char *path)
 {
@@ -245,7 +245,7 @@ static off_t size_of(const struct gpu_world *world, const char *path)
     return st.st_size;
 }
 
-/* File systems differ in what makes a directory larger; enough long names do in all. */
+/* File systems differ in when a directory grows; many long names suffice in all. */
 static void grow_descriptors(const struct gpu_world *world, pid_t pid)
 {
     char directory[64], path[512];
@@ -259,7 +259,7 @@ static void grow_descriptors(const struct gpu_world *world, pid_t pid)
     assert_true(size_of(world, directory) != size);
 }
 
-/* A file in the place of another: as many as before. */
+/* Replaces one file by another: their number stays the same. */
 static void replace_file(const struct gpu_world *world, pid_t pid, int file)
 {
     char directory[64];
@@ -289,7 +289,7 @@ static struct drm_clients *clients_of_self(const struct gpu_world *world)
     return new_clients(world);
 }
 
-static void a_number_of_descriptors_that_changed(void **state)
+static void test_directory_that_grew_is_scanned(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_clients *clients = clients_of_self(world);
@@ -303,7 +303,7 @@ static void a_number_of_descriptors_that_changed(void **state)
     drm_clients_free(clients);
 }
 
-static void another_process_of_that_pid(void **state)
+static void test_reused_pid_is_scanned(void **state)
 {
     const struct gpu_world *world = *state;
     char from[PATH_MAX], to[PATH_MAX];
@@ -322,9 +322,9 @@ static void another_process_of_that_pid(void **state)
     drm_clients_free(clients);
 }
 
-/* Every twelfth walk looks into all. A file that is not one any more has its process looked into
- * by the next. */
-static void all_of_them_now_and_then(void **state)
+/* Every twelfth walk scans all processes. When a known file is no longer a device, the next walk
+ * scans its process. */
+static void test_every_twelfth_walk_scans_all(void **state)
 {
     const struct gpu_world *world = *state;
     struct drm_clients *clients = clients_of_self(world);
@@ -346,15 +346,15 @@ static void all_of_them_now_and_then(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(unreadable_files),
-        WORLD_TEST(scan_time_is_added),
-        WORLD_TEST(memory_of_processes),
-        WORLD_TEST(many_come_and_go),
-        WORLD_TEST(clients_are_distinguished),
-        WORLD_TEST(more_files_than_are_read),
-        WORLD_TEST(a_number_of_descriptors_that_changed),
-        WORLD_TEST(another_process_of_that_pid),
-        WORLD_TEST(all_of_them_now_and_then),
+        WORLD_TEST(test_unreadable_files),
+        WORLD_TEST(test_scan_time_is_added),
+        WORLD_TEST(test_memory_of_processes),
+        WORLD_TEST(test_many_processes_start_and_end),
+        WORLD_TEST(test_clients_are_distinguished),
+        WORLD_TEST(test_number_of_files_is_limited),
+        WORLD_TEST(test_directory_that_grew_is_scanned),
+        WORLD_TEST(test_reused_pid_is_scanned),
+        WORLD_TEST(test_every_twelfth_walk_scans_all),
     };
     return cmocka_run_group_tests_name("gpu-clients", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Who uses a GPU, where not everyone can be seen: processes that are hidden, namespaces, and this
- * machine as it is. */
+/* Clients of a GPU where not all processes are visible: hidden processes, namespaces, and this
+ * machine itself. */
 #include "gpu-clients-world.h"
 
 #include <errno.h>
@@ -18,16 +18,16 @@
 #include "base/macros.h"
 #include "probe/pid-namespace.h"
 
-/* ---- what cannot be seen ---- */
+/* ---- hidden processes ---- */
 
 static void become(uid_t uid)
 {
     assert_int_equal(getuid() == 0 ? seteuid(uid) : 0, 0);
 }
 
-/* What some processes do is hidden: a part is not the whole. (Nothing is hidden from root.) Their
- * descriptors, or, as hidepid=noaccess does it, all that they have. */
-static void hidden_processes(void **state)
+/* Some processes cannot be read, so the load is unknown. Hidden are their descriptors or, as with
+ * hidepid=noaccess, all their files. (Root can read everything.) */
+static void test_hidden_processes(void **state)
 {
     static const char *const hidden[] = {"100/fd", "100"};
     const struct gpu_world *world = *state;
@@ -54,8 +54,8 @@ static void hidden_processes(void **state)
     }
 }
 
-/* hidepid=invisible: there is always a first process. */
-static void processes_that_are_not_listed(void **state)
+/* hidepid=invisible: pid 1 always exists, so its absence shows that processes are hidden. */
+static void test_unlisted_processes(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -69,8 +69,8 @@ static void processes_that_are_not_listed(void **state)
     drm_clients_free(clients);
 }
 
-/* What the kernel does with its options, as another user; and in a pid namespace of one's own, as
- * root: there, all of it is a part. */
+/* Mount options of /proc, as another user; and as root in a new pid namespace, which shows only a
+ * part of the machine. */
 static const struct {
     const char *options;
     bool in_namespace;
@@ -96,7 +96,7 @@ static int drop_privileges(void)
                : prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
-static int look_through(const struct gpu_world *world, size_t i)
+static int read_mount(const struct gpu_world *world, size_t i)
 {
     struct drm_clients *clients = NULL;
 
@@ -119,7 +119,7 @@ static int status_of(pid_t pid)
 }
 
 /* A child for each, with private mounts. */
-static int look_apart(const struct gpu_world *world, size_t i)
+static int read_in_child(const struct gpu_world *world, size_t i)
 {
     const bool in_namespace = proc_mounts[i].in_namespace;
     pid_t pid = fork();
@@ -128,7 +128,7 @@ static int look_apart(const struct gpu_world *world, size_t i)
         if (unshare(CLONE_NEWNS | (in_namespace ? CLONE_NEWPID : 0)) < 0)
             _exit(NOT_ALLOWED);
         pid = in_namespace ? fork() : 0; /* the child is the namespace's first */
-        _exit(pid == 0 ? look_through(world, i) : status_of(pid));
+        _exit(pid == 0 ? read_mount(world, i) : status_of(pid));
     }
     return status_of(pid);
 }
@@ -155,13 +155,13 @@ static bool sees_all(void)
     return r == 0;
 }
 
-static void mounts_that_hide(void **state)
+static void test_mounts_that_hide_processes(void **state)
 {
     const struct gpu_world *world = *state;
 
     assert_int_equal(chmod(world->proc, 0755) | chmod(world->dir, 0755), 0);
     for (size_t i = 0; i < ARRAY_SIZE(proc_mounts); i++) {
-        int result = look_apart(world, i);
+        int result = read_in_child(world, i);
         if (result == NOT_ALLOWED)
             skip();
         assert_int_equal(result, proc_mounts[i].is_known && sees_all() ? KNOWN : UNKNOWN);
@@ -170,7 +170,7 @@ static void mounts_that_hide(void **state)
 
 /* ---- this machine ---- */
 
-/* No card has these numbers. */
+/* Device numbers that no card has. */
 static const struct drm_device no_card = {.pdev = "none", .card = 61001, .render = 61002};
 
 /* A child with a private /dev that opens ('o') and closes ('c') a node there on request. It answers
@@ -201,7 +201,7 @@ static bool send_order(int orders_fd, int answers_fd, char order)
     return write(orders_fd, &order, 1) == 1 && read(answers_fd, &answer, 1) == 1 && answer == order;
 }
 
-/* The descriptors are the kernel's own, the tree that they are in is not. */
+/* Real descriptors in a fake tree. */
 static void put_descriptors_of(const struct gpu_world *world, pid_t pid)
 {
     static const char *const names[] = {"fd", "fdinfo"};
@@ -230,7 +230,7 @@ static void watch_child(struct drm_clients *clients, int orders_fd, int answers_
     }
 }
 
-static void the_real_descriptors(void **state)
+static void test_real_descriptors(void **state)
 {
     const struct gpu_world *world = *state;
     int orders[2], answers[2];
@@ -243,7 +243,7 @@ static void the_real_descriptors(void **state)
     }
     close(orders[0]);
     close(answers[1]);
-    if (!send_order(orders[1], answers[0], 'r')) /* it may not have a /dev of its own */
+    if (!send_order(orders[1], answers[0], 'r')) /* a private /dev is not permitted */
         skip();
     link_self(world);
     put_descriptors_of(world, getpid());
@@ -258,7 +258,7 @@ static void the_real_descriptors(void **state)
 }
 
 /* No process has a file of this device; checks whether that can be known. */
-static void the_real_proc(void **state _unused_)
+static void test_real_proc(void **state _unused_)
 {
     struct drm_clients *clients = NULL;
 
@@ -272,9 +272,11 @@ static void the_real_proc(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(hidden_processes),    WORLD_TEST(processes_that_are_not_listed),
-        WORLD_TEST(mounts_that_hide),    WORLD_TEST(the_real_descriptors),
-        cmocka_unit_test(the_real_proc),
+        WORLD_TEST(test_hidden_processes),
+        WORLD_TEST(test_unlisted_processes),
+        WORLD_TEST(test_mounts_that_hide_processes),
+        WORLD_TEST(test_real_descriptors),
+        cmocka_unit_test(test_real_proc),
     };
     return cmocka_run_group_tests_name("gpu-hidden", tests, NULL, NULL);
 }

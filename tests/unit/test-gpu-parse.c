@@ -20,7 +20,7 @@ static const struct drm_engine *engine_of(const struct drm_fdinfo *info, const c
     return NULL;
 }
 
-static void fdinfo_of_amdgpu(void **state _unused_)
+static void test_fdinfo_of_amdgpu(void **state _unused_)
 {
     static const char text[] = "pos:\t0\nflags:\t02100002\nmnt_id:\t26\nino:\t1093\n"
                                "drm-driver:\tamdgpu\ndrm-client-id:\t241\n"
@@ -42,7 +42,7 @@ static void fdinfo_of_amdgpu(void **state _unused_)
     assert_int_equal(drm_fdinfo_memory_bytes(&info), INT64_C(1200) << 20);
 }
 
-static void fdinfo_of_i915(void **state _unused_)
+static void test_fdinfo_of_i915(void **state _unused_)
 {
     static const char integrated[] = "drm-driver:\ti915\ndrm-client-id:\t7\n"
                                      "drm-pdev:\t0000:00:02.0\ndrm-total-system0:\t53668 KiB\n"
@@ -57,14 +57,14 @@ static void fdinfo_of_i915(void **state _unused_)
     assert_int_equal(PARSE(drm_fdinfo_parse, integrated, &info), 0);
     assert_int_equal(engine_of(&info, "video")->capacity, 2);
     assert_int_equal(engine_of(&info, "video")->busy_ns, 10);
-    /* it has no memory of its own */
+    /* the GPU has no own memory */
     assert_int_equal(drm_fdinfo_memory_bytes(&info), INT64_C(50) << 20);
     assert_int_equal(PARSE(drm_fdinfo_parse, discrete, &info), 0);
     assert_false(int_is_known(info.client_id));
     assert_int_equal(drm_fdinfo_memory_bytes(&info), INT64_C(7) << 20);
 }
 
-static void fdinfo_of_xe_and_panfrost(void **state _unused_)
+static void test_fdinfo_of_xe_and_panfrost(void **state _unused_)
 {
     static const char xe[] = "drm-driver:\txe\ndrm-client-id:\t3\ndrm-pdev:\t0000:03:00.0\n"
                              "drm-total-gtt:\t192 KiB\ndrm-resident-gtt:\t192 KiB\n"
@@ -93,7 +93,7 @@ static void fdinfo_of_xe_and_panfrost(void **state _unused_)
     assert_int_equal(drm_fdinfo_memory_bytes(&info), 36496 * 1024);
 }
 
-static void fdinfo_that_is_none(void **state _unused_)
+static void test_other_files_are_rejected(void **state _unused_)
 {
     struct drm_fdinfo info;
 
@@ -110,7 +110,7 @@ static void fdinfo_that_is_none(void **state _unused_)
     assert_bad(drm_fdinfo_parse, "drm-driver:\tabcdefghijklmnopqrstuvwxyz0123456789\n", &info);
 }
 
-static void fdinfo_with_too_much(void **state _unused_)
+static void test_fdinfo_with_too_many_entries(void **state _unused_)
 {
     char text[8192] = "drm-driver:\tmany\n";
     struct drm_fdinfo info;
@@ -129,7 +129,7 @@ static void fdinfo_with_too_much(void **state _unused_)
     assert_true(drm_fdinfo_memory_bytes(&info) == INT64_MAX);
 }
 
-static void uevents(void **state _unused_)
+static void test_uevent(void **state _unused_)
 {
     struct drm_uevent uevent;
 
@@ -158,7 +158,7 @@ static struct gpu_reading *gpus_of(const char *text)
     return reading;
 }
 
-static void smi_devices(void **state _unused_)
+static void test_smi_devices(void **state _unused_)
 {
     struct gpu_reading *reading = gpus_of("0, 37, 3072, 24576, 61, 1755, 250.50, NVIDIA A10\n"
                                           "1, 0, 1, 24576, 33, 210, 9.13, Quadro, the 4,000th\n");
@@ -175,7 +175,7 @@ static void smi_devices(void **state _unused_)
     gpu_reading_free(reading);
 }
 
-static void smi_what_is_not_known(void **state _unused_)
+static void test_smi_unknown_values(void **state _unused_)
 {
     struct gpu_reading *reading =
         gpus_of("0, [N/A], [Not Supported], 24576, [Unknown Error], -5, N/A, [Unknown Error]\n"
@@ -198,7 +198,7 @@ static void smi_what_is_not_known(void **state _unused_)
     gpu_reading_free(reading);
 }
 
-static void smi_other_locales(void **state _unused_)
+static void test_smi_other_locales(void **state _unused_)
 {
     struct gpu_reading *reading = gpus_of("0, 37, 3072, 24576, 61, 1755, 250,50, Karte\r\n");
 
@@ -208,7 +208,7 @@ static void smi_other_locales(void **state _unused_)
     gpu_reading_free(reading);
 }
 
-static void smi_garbage(void **state _unused_)
+static void test_smi_garbage(void **state _unused_)
 {
     static const char *const texts[] = {
         "",
@@ -245,7 +245,7 @@ static void smi_garbage(void **state _unused_)
     gpu_reading_free(reading);
 }
 
-static void smi_processes(void **state _unused_)
+static void test_smi_processes(void **state _unused_)
 {
     struct gpu_reading *reading = gpu_reading_new();
 
@@ -262,7 +262,7 @@ static void smi_processes(void **state _unused_)
     gpu_reading_free(reading);
 }
 
-static void smi_too_many(void **state _unused_)
+static void test_smi_number_of_rows_is_limited(void **state _unused_)
 {
     struct gpu_reading *reading = gpu_reading_new();
     char line[64];
@@ -279,18 +279,18 @@ static void smi_too_many(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fdinfo_of_amdgpu),
-        cmocka_unit_test(fdinfo_of_i915),
-        cmocka_unit_test(fdinfo_of_xe_and_panfrost),
-        cmocka_unit_test(fdinfo_that_is_none),
-        cmocka_unit_test(fdinfo_with_too_much),
-        cmocka_unit_test(uevents),
-        cmocka_unit_test(smi_devices),
-        cmocka_unit_test(smi_what_is_not_known),
-        cmocka_unit_test(smi_other_locales),
-        cmocka_unit_test(smi_garbage),
-        cmocka_unit_test(smi_processes),
-        cmocka_unit_test(smi_too_many),
+        cmocka_unit_test(test_fdinfo_of_amdgpu),
+        cmocka_unit_test(test_fdinfo_of_i915),
+        cmocka_unit_test(test_fdinfo_of_xe_and_panfrost),
+        cmocka_unit_test(test_other_files_are_rejected),
+        cmocka_unit_test(test_fdinfo_with_too_many_entries),
+        cmocka_unit_test(test_uevent),
+        cmocka_unit_test(test_smi_devices),
+        cmocka_unit_test(test_smi_unknown_values),
+        cmocka_unit_test(test_smi_other_locales),
+        cmocka_unit_test(test_smi_garbage),
+        cmocka_unit_test(test_smi_processes),
+        cmocka_unit_test(test_smi_number_of_rows_is_limited),
     };
     return cmocka_run_group_tests_name("gpu-parse", tests, NULL, NULL);
 }

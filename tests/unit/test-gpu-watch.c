@@ -29,15 +29,15 @@ struct stage {
     struct helpers *helpers;
     struct gpu_watch *watch;
     struct snapshot *snapshot; /* the last one */
-    bool is_held;              /* it may not begin yet */
+    bool is_held;              /* the watch may not begin yet */
     uint64_t delay_ms;         /* before the first search */
-    unsigned asked;            /* times whether it may begin */
+    unsigned asked;            /* how often the watch asked whether it may begin */
     bool is_half_over;
     unsigned absences; /* reports that there is no GPU */
     char reason[GPU_TEXT_SIZE];
 };
 
-/* A sanitizer may have threads of its own: ours have names. */
+/* Sanitizers may have threads too; those of sonde have names. */
 static unsigned count_threads(const char *name)
 {
     _cleanup_closedir_ DIR *directory = fd_open_directory(-1, "/proc/self/task");
@@ -157,13 +157,13 @@ static int end(void **state)
     uv_run(&stage->loop, UV_RUN_DEFAULT);
     int r = uv_loop_close(&stage->loop); /* all handles are gone */
     snapshot_free(stage->snapshot);
-    /* A thread that hangs has its paths from there. */
+    /* A hanging thread still uses its paths. */
     gpu_world_remove((void **)&stage->world);
     free(stage);
     return r;
 }
 
-/* Until it is so; meson's timeout ends what never becomes so. */
+/* Runs the loop until the condition holds; meson's timeout ends the test if it never does. */
 #define AWAIT(stage, condition)                                                                    \
     do                                                                                             \
         uv_run(&(stage)->loop, UV_RUN_ONCE);                                                       \
@@ -192,7 +192,7 @@ static double memory_of(const struct stage *stage, size_t i)
     return stage->snapshot->processes.items[i].gpu_memory_mb;
 }
 
-static bool words_have(const struct stage *stage, const char *expected)
+static bool status_has(const struct stage *stage, const char *expected)
 {
     char words[GPU_TEXT_SIZE];
 
@@ -200,7 +200,7 @@ static bool words_have(const struct stage *stage, const char *expected)
     return strstr(words, expected) != NULL;
 }
 
-static void assert_words(const struct stage *stage, const char *expected)
+static void assert_status(const struct stage *stage, const char *expected)
 {
     char words[GPU_TEXT_SIZE];
 
@@ -209,7 +209,7 @@ static void assert_words(const struct stage *stage, const char *expected)
         fail_msg("'%s' does not say '%s'", words, expected);
 }
 
-/* What the driver does from now on, all at once. */
+/* Sets the behaviour of the driver atomically. */
 static void configure_nvml(const struct stage *stage, const char *text)
 {
     char path[64], made[64];
@@ -238,7 +238,7 @@ static void put_smi(const struct stage *stage, const char *script)
 
 /* ---- ---- */
 
-static void no_device_costs_nothing(void **state)
+static void test_no_thread_without_a_device(void **state)
 {
     struct stage *stage = *state;
 
@@ -248,29 +248,29 @@ static void no_device_costs_nothing(void **state)
     AWAIT(stage, true);
     assert_false(has_threads());
     assert_int_equal(gpu_count(stage), 0);
-    assert_words(stage, "no device");
+    assert_status(stage, "no device");
     assert_int_equal(stage->absences, 0);
 }
 
-static void switched_off_and_on(void **state)
+static void test_switched_off_and_on(void **state)
 {
     struct stage *stage = *state;
 
     world_put_radeon(stage->world, 0);
     start(stage, SWITCH_OFF);
     AWAIT(stage, stage->snapshot);
-    assert_words(stage, "profiler.gpu_enabled is false");
+    assert_status(stage, "profiler.gpu_enabled is false");
     assert_false(has_threads());
     gpu_watch_configure(stage->watch, SWITCH_AUTO);
     AWAIT(stage, is_known(stage, 0));
     assert_true(has_thread("sonde-drm") && !has_thread("sonde-nvml"));
-    assert_words(stage, "kernel (DRM): 1 device");
+    assert_status(stage, "kernel (DRM): 1 device");
     gpu_watch_configure(stage->watch, SWITCH_OFF);
     AWAIT(stage, gpu_count(stage) == 0);
     AWAIT(stage, !has_threads()); /* a thread in a request ends later */
 }
 
-static void it_begins_when_it_may(void **state)
+static void test_start_waits_for_permission(void **state)
 {
     struct stage *stage = *state;
 
@@ -295,7 +295,7 @@ static void on_half_over(uv_timer_t *timer)
 }
 
 /* A loop calls timers in the order in which they are due, however late it is. */
-static void nothing_before_the_delay(void **state)
+static void test_no_search_before_the_delay(void **state)
 {
     struct stage *stage = *state;
 
@@ -308,7 +308,7 @@ static void nothing_before_the_delay(void **state)
     AWAIT(stage, is_known(stage, 0));
 }
 
-static void two_sources_and_their_processes(void **state)
+static void test_two_sources_and_their_processes(void **state)
 {
     struct stage *stage = *state;
 
@@ -333,11 +333,12 @@ static void two_sources_and_their_processes(void **state)
     assert_true(memory_of(stage, 0) == 15); /* on both */
     assert_true(memory_of(stage, 1) == 1);
     assert_true(isnan(memory_of(stage, 2))); /* another process of that pid */
-    assert_words(stage, "NVML: 2 devices; kernel (DRM): 1 device");
+    assert_status(stage, "NVML: 2 devices; kernel (DRM): 1 device");
 }
 
-/* What hangs is unknown, its devices named; the others stay, and it comes back by itself. */
-static void a_driver_that_hangs(void **state)
+/* The devices of a driver that hangs stay listed, without figures. Others are not affected, and the
+ * driver recovers by itself. */
+static void test_driver_that_hangs(void **state)
 {
     struct stage *stage = *state;
 
@@ -352,14 +353,14 @@ static void a_driver_that_hangs(void **state)
     assert_string_equal(gpu_at(stage, 0)->name, "Fake A, 24 GB");
     assert_true(isnan(gpu_at(stage, 0)->memory_used_mb) && isnan(gpu_at(stage, 1)->power_w));
     assert_true(is_known(stage, 2)); /* the other one */
-    assert_words(stage, "NVML: does not answer; kernel (DRM): 1 device");
+    assert_status(stage, "NVML: does not answer; kernel (DRM): 1 device");
     configure_nvml(stage, "");
     AWAIT(stage, is_known(stage, 0));
     assert_true(gpu_at(stage, 1)->memory_used_mb == 3072);
 }
 
-/* One that hangs is not begun a second time, however often it is switched off and on. */
-static void off_and_on_while_a_driver_hangs(void **state)
+/* A source that hangs is not started a second time, however often it is switched off and on. */
+static void test_switched_off_and_on_while_a_driver_hangs(void **state)
 {
     struct stage *stage = *state;
 
@@ -371,7 +372,7 @@ static void off_and_on_while_a_driver_hangs(void **state)
     for (int i = 0; i < 3; i++) {
         gpu_watch_configure(stage->watch, SWITCH_OFF);
         gpu_watch_configure(stage->watch, SWITCH_AUTO);
-        AWAIT(stage, words_have(stage, "NVML: no answer yet"));
+        AWAIT(stage, status_has(stage, "NVML: no answer yet"));
         assert_int_equal(count_threads("sonde-nvml"), 1);
     }
     configure_nvml(stage, "");
@@ -379,7 +380,7 @@ static void off_and_on_while_a_driver_hangs(void **state)
     assert_int_equal(count_threads("sonde-nvml"), 1);
 }
 
-static void it_ends_while_a_driver_hangs(void **state)
+static void test_stop_while_a_driver_hangs(void **state)
 {
     struct stage *stage = *state;
 
@@ -391,7 +392,7 @@ static void it_ends_while_a_driver_hangs(void **state)
     AWAIT(stage, is_known(stage, 0));
     assert_string_equal(gpu_at(stage, 0)->vendor, "AMD");
     assert_int_equal(gpu_at(stage, 0)->index, 1); /* after the GPU with an NVIDIA node */
-    assert_words(stage, "NVML: no answer yet");
+    assert_status(stage, "NVML: no answer yet");
     /* the thread is detached and ends later */
     gpu_watch_close(TAKE_PTR(stage->watch));
     uv_timer_stop(&stage->ticks);
@@ -401,7 +402,7 @@ static void it_ends_while_a_driver_hangs(void **state)
         usleep(1000);
 }
 
-static void asked_for_and_none(void **state)
+static void test_missing_gpu_is_reported_once(void **state)
 {
     struct stage *stage = *state;
 
@@ -419,7 +420,7 @@ static void asked_for_and_none(void **state)
 
 /* ---- nvidia-smi ---- */
 
-static void smi_where_there_is_no_nvml(void **state)
+static void test_smi_without_nvml(void **state)
 {
     struct stage *stage = *state;
 
@@ -437,10 +438,10 @@ static void smi_where_there_is_no_nvml(void **state)
     assert_true(isnan(gpu_at(stage, 1)->utilization_pct));
     assert_true(gpu_at(stage, 1)->memory_used_mb == 5);
     assert_true(memory_of(stage, 0) == 77 && memory_of(stage, 1) == 3);
-    assert_words(stage, "nvidia-smi: 2 devices, without NVML (NVML cannot be initialised)");
+    assert_status(stage, "nvidia-smi: 2 devices, without NVML (NVML cannot be initialised)");
 }
 
-static void smi_that_fails(void **state)
+static void test_smi_that_fails(void **state)
 {
     static const struct {
         const char *script, *words;
@@ -469,7 +470,7 @@ static void smi_that_fails(void **state)
 }
 
 /* Switched off while it runs: its answer is ignored. */
-static void smi_switched_off(void **state)
+static void test_smi_switched_off(void **state)
 {
     struct stage *stage = *state;
 
@@ -480,12 +481,12 @@ static void smi_switched_off(void **state)
     gpu_watch_configure(stage->watch, SWITCH_OFF);
     AWAIT(stage, helpers_are_none(stage->helpers));
     put_smi(stage, SMI_ANSWERS);
-    assert_words(stage, "profiler.gpu_enabled is false");
+    assert_status(stage, "profiler.gpu_enabled is false");
     assert_int_equal(gpu_count(stage), 0);
 }
 
 /* Closed while it runs: killed. */
-static void smi_closed(void **state)
+static void test_smi_closed(void **state)
 {
     struct stage *stage = *state;
 
@@ -500,19 +501,19 @@ static void smi_closed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STAGE_TEST(no_device_costs_nothing),
-        STAGE_TEST(switched_off_and_on),
-        STAGE_TEST(it_begins_when_it_may),
-        STAGE_TEST(nothing_before_the_delay),
-        STAGE_TEST(two_sources_and_their_processes),
-        STAGE_TEST(a_driver_that_hangs),
-        STAGE_TEST(off_and_on_while_a_driver_hangs),
-        STAGE_TEST(it_ends_while_a_driver_hangs),
-        STAGE_TEST(asked_for_and_none),
-        STAGE_TEST(smi_where_there_is_no_nvml),
-        STAGE_TEST(smi_that_fails),
-        STAGE_TEST(smi_switched_off),
-        STAGE_TEST(smi_closed),
+        STAGE_TEST(test_no_thread_without_a_device),
+        STAGE_TEST(test_switched_off_and_on),
+        STAGE_TEST(test_start_waits_for_permission),
+        STAGE_TEST(test_no_search_before_the_delay),
+        STAGE_TEST(test_two_sources_and_their_processes),
+        STAGE_TEST(test_driver_that_hangs),
+        STAGE_TEST(test_switched_off_and_on_while_a_driver_hangs),
+        STAGE_TEST(test_stop_while_a_driver_hangs),
+        STAGE_TEST(test_missing_gpu_is_reported_once),
+        STAGE_TEST(test_smi_without_nvml),
+        STAGE_TEST(test_smi_that_fails),
+        STAGE_TEST(test_smi_switched_off),
+        STAGE_TEST(test_smi_closed),
     };
     return cmocka_run_group_tests_name("gpu-watch", tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static void test_devices(void **state)
     gpu_set_free(set);
 }
 
-static void test_more_than_all(void **state)
+static void test_utilization_above_100_percent_is_unknown(void **state)
 {
     struct gpu_set *set = open_set(*state, nvml_alone);
     struct gpu_metric metric;
@@ -61,7 +61,7 @@ static void test_more_than_all(void **state)
     gpu_set_free(set);
 }
 
-static void test_none(void **state)
+static void test_reason_for_no_gpu(void **state)
 {
     static const struct {
         const char *way, *words;
@@ -82,7 +82,7 @@ static void test_none(void **state)
     gpu_set_free(NULL);
 }
 
-/* NVIDIA's first; its cards in sysfs are the same ones, and not shown twice. */
+/* NVIDIA's GPUs come first; their cards in sysfs are not listed again. */
 static void test_two_sources(void **state)
 {
     const struct gpu_world *world = *state;
@@ -97,7 +97,7 @@ static void test_two_sources(void **state)
     assert_string_equal(metric.vendor, "AMD");
     gpu_set_free(set);
 
-    setenv("FAKE_NVML", "broken", 1); /* the other one stays */
+    setenv("FAKE_NVML", "broken", 1); /* the other source works */
     set = open_set(world, GPU_SOURCES_ALL);
     assert_int_equal(gpu_set_count(set), 1);
     assert_int_equal(gpu_set_read(set, 0, &metric), 0);
@@ -105,7 +105,7 @@ static void test_two_sources(void **state)
     gpu_set_free(set);
 }
 
-static void test_gpu_sources_there(void **state)
+static void test_gpu_sources_are_found(void **state)
 {
     const struct gpu_world *world = *state;
 
@@ -160,7 +160,7 @@ static void test_processes(void **state)
         use_file(world, text);
         struct gpu_set *set = open_set(world, nvml_alone);
         struct gpu_reading *reading = NULL;
-        for (int turn = 0; turn < 2; turn++) { /* measured, and then known */
+        for (int turn = 0; turn < 2; turn++) { /* the first time measures the size of an entry */
             assert_int_equal(gpu_set_take(set, &reading), 0);
             assert_int_equal(reading->gpus.count, 2);
             assert_int_equal(reading->processes.count, 4);
@@ -248,7 +248,7 @@ static void test_builtin_source(void **state _unused_)
     sonde_monitor_free(monitor);
 }
 
-/* A driver that hangs: samples go on, and the monitor can be stopped and freed. Its thread may
+/* A driver that hangs: sampling continues, and the monitor can be stopped and freed. Its thread may
  * outlive the test, and reads the environment: no test that changes it comes after this one. */
 static void test_stuck_driver(void **state)
 {
@@ -278,11 +278,16 @@ static void test_old_library(void **state)
 int main(int argc, char **argv _unused_)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(test_devices),        WORLD_TEST(test_none),
-        WORLD_TEST(test_two_sources),    WORLD_TEST(test_gpu_sources_there),
-        WORLD_TEST(test_processes),      WORLD_TEST(test_many_processes),
-        WORLD_TEST(test_more_than_all),  WORLD_TEST(test_layout_by_two),
-        WORLD_TEST(test_builtin_source), WORLD_TEST(test_stuck_driver),
+        WORLD_TEST(test_devices),
+        WORLD_TEST(test_reason_for_no_gpu),
+        WORLD_TEST(test_two_sources),
+        WORLD_TEST(test_gpu_sources_are_found),
+        WORLD_TEST(test_processes),
+        WORLD_TEST(test_many_processes),
+        WORLD_TEST(test_utilization_above_100_percent_is_unknown),
+        WORLD_TEST(test_layout_by_two),
+        WORLD_TEST(test_builtin_source),
+        WORLD_TEST(test_stuck_driver),
     };
     const struct CMUnitTest old_tests[] = {
         WORLD_TEST(test_old_library),

@@ -1,5 +1,5 @@
-/* Helper programs that behave, and that hang, flood, die and leave children: each against the real
- * spawner, in a real loop. */
+/* Helper programs that succeed, hang, flood, die or leave children: each with the real spawner, in
+ * a real loop. */
 #include "unit.h"
 
 #include <errno.h>
@@ -133,7 +133,7 @@ static void test_output_and_status(void **state)
     assert_false(world->end.was_cut);
 }
 
-static void test_other_stream(void **state)
+static void test_output_of_stderr(void **state)
 {
     struct world *world = *state;
     struct helper_options options = shell(world, SCRIPT("echo said; echo wrong >&2"));
@@ -145,8 +145,8 @@ static void test_other_stream(void **state)
     assert_string_equal(world->seen, "wrong\n");
 }
 
-/* Nothing of ours reaches it: environment, descriptors, directory, signals, terminal. */
-static void test_clean_world(void **state)
+/* A helper inherits no environment, descriptors, directory, signals or terminal. */
+static void test_environment_is_clean(void **state)
 {
     struct world *world = *state;
     int leaked = open("/dev/zero", O_RDONLY); /* not closed on exec */
@@ -166,7 +166,7 @@ static void test_clean_world(void **state)
     wait_for_end(world);
     close(leaked);
     unsetenv("LD_PRELOAD_OF_CALLER");
-    /* ls has its directory open beside the three. */
+    /* ls has the three standard streams and its directory open. */
     assert_string_equal(world->output, "/\nLC_ALL PATH PWD 4\nown session\n"
                                        "SigBlk:0000000000000000SigIgn:0000000000000000");
 }
@@ -202,7 +202,7 @@ static void test_file_for_its_output(void **state)
     assert_non_null(fgets(content, sizeof(content), file));
     fclose(file);
     assert_string_equal(content, "said\n");
-    /* never over what is there, nor through a link */
+    /* existing files are not overwritten, and links are not followed */
     world->ends = 0;
     start(world, &options);
     wait_for_end(world);
@@ -260,8 +260,8 @@ static void test_traced_helper(void **state)
     close(gate[1]);
 }
 
-/* To be asked again does not give it more time. */
-static void test_repeated_readings(void **state)
+/* A second stop request does not extend its deadline. */
+static void test_second_stop_does_not_extend_the_deadline(void **state)
 {
     struct world *world = *state;
     struct helper_options options =
@@ -292,8 +292,9 @@ static void test_stop_signal(void **state)
     assert_false(world->end.was_late);
 }
 
-/* Past its time it is asked; deaf, it is killed, and its children with it. */
-static void test_hangs(void **state)
+/* After its deadline it gets the stop signal; if it ignores that, it is killed with its children.
+ * */
+static void test_program_that_hangs(void **state)
 {
     struct world *world = *state;
     struct helper_options options =
@@ -308,7 +309,7 @@ static void test_hangs(void **state)
     assert_int_equal(WTERMSIG(world->end.wait_status), SIGKILL);
 }
 
-static void test_flood(void **state)
+static void test_program_that_floods(void **state)
 {
     struct world *world = *state;
     struct helper_options options = shell(world, SCRIPT("trap '' INT PIPE; cat /dev/zero"));
@@ -334,8 +335,8 @@ static bool is_gone(pid_t pid)
     return state == 'Z' || state == 'X';
 }
 
-/* It ends by itself; what it left behind holds its stream open, and is not waited for. */
-static void test_leaves_children(void **state)
+/* It ends by itself. A child that it left holds its stream open, and is not waited for. */
+static void test_program_that_leaves_children(void **state)
 {
     struct world *world = *state;
     struct helper_options options = shell(world, SCRIPT("sleep 1000 & echo $!; exit 0"));
@@ -344,7 +345,7 @@ static void test_leaves_children(void **state)
     wait_for_end(world);
     pid_t left = (pid_t)atoi(world->output);
     assert_true(left > 0);
-    while (!is_gone(left)) /* meson's timeout ends what never goes */
+    while (!is_gone(left)) /* meson's timeout ends the test if it never ends */
         usleep(1000);
     assert_true(WIFEXITED(world->end.wait_status));
 }
@@ -421,7 +422,7 @@ static void test_reaper_distinguishes_helpers(void **state)
     assert_int_equal(WEXITSTATUS(world->end.wait_status), 5);
 }
 
-static void test_closed_in_flight(void **state)
+static void test_closed_while_it_runs(void **state)
 {
     struct world *world = *state;
     struct helper_options options =
@@ -441,8 +442,8 @@ static void write_program(const char *path, mode_t mode)
     close(fd);
 }
 
-/* Not from where others can put or exchange programs, nor from wherever we happen to stand. */
-static void test_find(void **state _unused_)
+/* Directories that others can write, and relative ones, are not searched. */
+static void test_programs_are_found_in_safe_directories(void **state _unused_)
 {
     char directory[] = "/tmp/test-helper-XXXXXX", program[128], open_dir[64], path[512], found[512];
 
@@ -481,21 +482,21 @@ int main(void)
 #define HELPER_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         HELPER_TEST(test_output_and_status),
-        HELPER_TEST(test_other_stream),
-        HELPER_TEST(test_clean_world),
+        HELPER_TEST(test_output_of_stderr),
+        HELPER_TEST(test_environment_is_clean),
         HELPER_TEST(test_missing_program),
         HELPER_TEST(test_file_for_its_output),
         HELPER_TEST(test_traced_helper),
-        HELPER_TEST(test_repeated_readings),
+        HELPER_TEST(test_second_stop_does_not_extend_the_deadline),
         HELPER_TEST(test_stop_signal),
-        HELPER_TEST(test_hangs),
-        HELPER_TEST(test_flood),
-        HELPER_TEST(test_leaves_children),
+        HELPER_TEST(test_program_that_hangs),
+        HELPER_TEST(test_program_that_floods),
+        HELPER_TEST(test_program_that_leaves_children),
         HELPER_TEST(test_helper_gets_death_signal),
         HELPER_TEST(test_as_another_user),
         HELPER_TEST(test_reaper_distinguishes_helpers),
-        HELPER_TEST(test_closed_in_flight),
-        cmocka_unit_test(test_find),
+        HELPER_TEST(test_closed_while_it_runs),
+        cmocka_unit_test(test_programs_are_found_in_safe_directories),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Which job an orphan belongs to: foster parents, which get the orphans of a run, and who is theirs
- * although no event reported it. */
+/* Which job an orphan belongs to: foster parents inherit the orphans of a run, also those that no
+ * event reported. */
 #include "jobs-world.h"
 
 static void test_the_foster_parent_gets_the_orphans(void **state)
@@ -10,10 +10,10 @@ static void test_the_foster_parent_gets_the_orphans(void **state)
     assert_ptr_equal(place(f->registry, 300, 42, 70), f->run);
     assert_ptr_equal(registry_run_of_reaped(f->registry, 42, 300), f->run);
     assert_int_equal(f->run->processes, 1);
-    /* reaped without ever having been seen */
+    /* an orphan that was never read is counted when it is reaped */
     assert_ptr_equal(registry_run_of_reaped(f->registry, 42, 301), f->run);
     assert_int_equal(f->run->processes, 2);
-    /* the same if events report all processes: it was dropped, not missed */
+    /* if events report all processes, it was counted at its fork: not again */
     registry_trust_events(f->registry);
     assert_ptr_equal(registry_run_of_reaped(f->registry, 42, 302), f->run);
     assert_int_equal(f->run->processes, 2);
@@ -21,7 +21,7 @@ static void test_the_foster_parent_gets_the_orphans(void **state)
     assert_null(registry_run_of_reaped(f->registry, 43, 303));
 }
 
-static void test_strangers_are_excluded(void **state)
+static void test_unrelated_processes_are_excluded(void **state)
 {
     struct fixture *f = *state;
 
@@ -64,10 +64,10 @@ static void test_foster_parent_identity(void **state)
     struct fixture *f = *state;
 
     registry_set_foster(f->registry, 42, f->run);
-    registry_fork(f->registry, 7, 42); /* how it was born: late news */
+    registry_fork(f->registry, 7, 42); /* its own fork event, late */
     place(f->registry, 42, 7, 60);
     assert_ptr_equal(place(f->registry, 300, 42, 70), f->run);
-    place(f->registry, 42, 7, 80); /* its pid is another's now */
+    place(f->registry, 42, 7, 80); /* another process has its pid now */
     assert_null(place(f->registry, 301, 42, 90));
 
     registry_set_foster(f->registry, 43, f->run);
@@ -128,7 +128,7 @@ static void test_member_with_expected_start(void **state)
 
     add(f, 100);
     registry_expect(f->registry, 100, 50);
-    assert_int_equal(registry_find(f->registry, 100)->start_ticks, 0); /* it is yet to be read */
+    assert_int_equal(registry_find(f->registry, 100)->start_ticks, 0); /* not read yet */
     assert_null(place(f->registry, 100, 1, 51));
     add(f, 101);
     registry_expect(f->registry, 101, 50);
@@ -141,7 +141,7 @@ static void test_children_older_than_the_root_do_not_belong(void **state)
 
     registry_set_foster(f->registry, 42, f->run);
     add(f, 100);
-    /* met before the root: taken in, with what it has forked, until it is known better */
+    /* read before the root: a member, with its children, until the root's start is known */
     assert_ptr_equal(place(f->registry, 90, 42, 40), f->run);
     assert_ptr_equal(place(f->registry, 91, 90, 55), f->run);
     assert_ptr_equal(place(f->registry, 95, 42, 50), f->run);
@@ -151,14 +151,14 @@ static void test_children_older_than_the_root_do_not_belong(void **state)
     assert_ptr_equal(run_of(f, 95), f->run); /* within the same tick */
     assert_int_equal(f->run->processes, 2);
     assert_int_equal(f->run->members, 2);
-    /* met after it */
+    /* read after it */
     assert_null(place(f->registry, 92, 42, 49));
     assert_ptr_equal(place(f->registry, 101, 42, 51), f->run);
     /* a late event, then a reading */
     registry_fork(f->registry, 42, 93);
     assert_null(place(f->registry, 93, 42, 30));
     assert_int_equal(f->run->processes, 3);
-    /* the root is gone, its age is not */
+    /* the root has ended; its start time is still known */
     registry_remove(f->registry, 100);
     assert_null(place(f->registry, 94, 42, 49));
 }
@@ -188,7 +188,7 @@ static void test_orphans_are_of_the_only_step(void **state)
     assert_int_equal(sheet_of(f, 300), 3);
     registry_add(f->registry, f->run, 4, 101);
     place(f->registry, 301, 42, 70);
-    assert_int_equal(sheet_of(f, 301), NONE); /* of either */
+    assert_int_equal(sheet_of(f, 301), NONE); /* neither of the two steps */
 }
 
 int main(void)
@@ -196,7 +196,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, jobs_fixture_set_up, jobs_fixture_tear_down)
     const struct CMUnitTest tests[] = {
         T(test_the_foster_parent_gets_the_orphans),
-        T(test_strangers_are_excluded),
+        T(test_unrelated_processes_are_excluded),
         T(test_each_run_has_its_own_foster_parent),
         T(test_foster_parent_identity),
         T(test_a_foster_parent_that_has_ended),

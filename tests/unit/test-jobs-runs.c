@@ -1,5 +1,5 @@
-/* Runs and their steps: several at once, one within another, processes that go over from one to
- * another, and ten thousand of them. */
+/* Runs and their steps: several at once, nested ones, processes that move between them, and ten
+ * thousand of them. */
 #include "jobs-world.h"
 
 #include <errno.h>
@@ -113,12 +113,13 @@ static void test_a_nested_run_owns_its_processes(void **state)
     assert_int_equal(f->run->processes, 2);
     assert_int_equal(inner->processes, 2);
 
-    registry_fork(f->registry, 110, 113); /* made its sibling by the command */
+    registry_fork(f->registry, 110, 113); /* a sibling that the command made (CLONE_PARENT) */
     assert_ptr_equal(run_of(f, 113), inner);
     registry_fork(f->registry, 112, 114);
     registry_exit(f->registry, 112, 0);
     registry_remove(f->registry, 112);
-    assert_ptr_equal(place(f->registry, 114, 110, 90), inner); /* an orphan, come home */
+    assert_ptr_equal(place(f->registry, 114, 110, 90),
+                     inner); /* an orphan, inherited by `sonde run` */
     assert_ptr_equal(place(f->registry, 115, 110, 91), inner); /* without an event */
     registry_fork(f->registry, 100, 116);
     assert_ptr_equal(run_of(f, 116), f->run);
@@ -149,7 +150,7 @@ static void test_a_parent_run_ends_before_its_child(void **state)
     assert_ptr_equal(run_of(f, 111), inner);
     registry_fork(f->registry, 111, 112);
     assert_ptr_equal(run_of(f, 112), inner);
-    assert_ptr_equal(place(f->registry, 113, 110, 90), inner); /* that goes on */
+    assert_ptr_equal(place(f->registry, 113, 110, 90), inner); /* the inner run continues */
     registry_end_run(f->registry, f->run);
     assert_null(inner->parent);
     registry_end_run(f->registry, inner);
@@ -170,7 +171,7 @@ static void test_subtree_moves_to_run(void **state)
     registry_fork(f->registry, 101, 102);
     registry_fork(f->registry, 102, 103);
     registry_fork(f->registry, 101, 104);
-    registry_add(f->registry, third, NONE, 104); /* which has been registered itself */
+    registry_add(f->registry, third, NONE, 104); /* it was registered itself */
     registry_fork(f->registry, 104, 106);
     registry_remove(f->registry, 102); /* its child is still one of 101's */
 
@@ -182,7 +183,7 @@ static void test_subtree_moves_to_run(void **state)
     assert_int_equal(sheet_of(f, 103), 7);
     assert_ptr_equal(run_of(f, 104), third);
     assert_ptr_equal(run_of(f, 106), third);
-    assert_int_equal(f->run->processes, 3); /* 102 has been, and stays counted */
+    assert_int_equal(f->run->processes, 3); /* 102 has ended and stays counted */
     assert_int_equal(f->run->members, 2);
     assert_int_equal(other->processes, 2);
     assert_int_equal(other->members, 2);
@@ -246,7 +247,7 @@ static void test_members_are_adopted_by_identity(void **state)
 {
     struct fixture *f = *state;
 
-    f->run->processes = 9; /* as it was */
+    f->run->processes = 9; /* as stored */
     registry_adopt(f->registry, f->run, 3, 100, 50);
     registry_adopt(f->registry, f->run, 3, 101, 60);
     registry_adopt(f->registry, f->run, 3, 102, 70);
@@ -263,7 +264,7 @@ static void test_members_are_adopted_by_identity(void **state)
     assert_int_equal(f->run->processes, 10);
     registry_add(f->registry, f->run, 4, 200);
     assert_int_equal(f->run->root_pid, 0);
-    /* the oldest that was adopted stands for the root */
+    /* the oldest adopted process takes the place of the root */
     registry_set_foster(f->registry, 42, f->run);
     assert_null(place(f->registry, 30, 42, 49));
     assert_ptr_equal(place(f->registry, 31, 42, 50), f->run);
@@ -282,7 +283,7 @@ static void test_adopted_processes_are_a_tree(void **state)
     assert_ptr_equal(run_of(f, 101), other);
 }
 
-/* After events were lost, only the kernel knows whose a process is. */
+/* After a loss of events, only the kernel's tag identifies the run of a process. */
 static void test_tagged_process_is_placed_by_its_tag(void **state)
 {
     struct fixture *f = *state;
@@ -309,7 +310,7 @@ static void test_tagged_process_is_placed_by_its_tag(void **state)
     assert_ptr_equal(run_of(f, 200), other);
 }
 
-static void test_sheets(void **state)
+static void test_steps(void **state)
 {
     struct fixture *f = *state;
     struct run *run = f->run;
@@ -337,8 +338,7 @@ static void test_sheets(void **state)
 #define RUNS        10000
 #define MEMBERS_PER 10
 
-/* Everything that happens to ten thousand runs within one. Anything that looks through all of them
- * for each would take minutes. */
+/* All operations on ten thousand runs. An operation that searched all runs would take minutes. */
 static void test_many_runs(void **state)
 {
     struct fixture *f = *state;
@@ -354,7 +354,7 @@ static void test_many_runs(void **state)
         for (int j = 1; j < MEMBERS_PER; j++)
             registry_fork(f->registry, root + j - 1, root + j);
         runs[i] = add_run(f->registry, name, f->run);
-        registry_add(f->registry, runs[i], 1, root); /* all ten go over */
+        registry_add(f->registry, runs[i], 1, root); /* all ten move */
         registry_set_foster(f->registry, root + 1, runs[i]);
     }
     assert_int_equal(f->run->members, 1);
@@ -395,7 +395,7 @@ int main(void)
         T(test_members_are_adopted_by_identity),
         T(test_adopted_processes_are_a_tree),
         T(test_tagged_process_is_placed_by_its_tag),
-        T(test_sheets),
+        T(test_steps),
         T(test_many_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Which job a process belongs to: by its parent, by the events of its birth and end, and no longer
- * when its pid is another's. */
+/* Which job a process belongs to: by its parent, by fork and exit events, and no longer when its
+ * pid is reused. */
 #include "jobs-world.h"
 
 /* ---- readings alone ---- */
@@ -30,7 +30,7 @@ static void test_an_orphan_stays_a_member(void **state)
     assert_ptr_equal(place(f->registry, 101, 1, 51), f->run);
     assert_int_equal(f->run->processes, 2);
     assert_int_equal(f->run->members, 1);
-    /* and is still known by who has forked it */
+    /* its forking parent is still known */
     assert_int_equal(registry_find(f->registry, 101)->ppid, 100);
 }
 
@@ -42,7 +42,7 @@ static void test_reused_pid_is_no_member(void **state)
     place(f->registry, 100, 1, 50);
     assert_null(place(f->registry, 100, 1, 999));
     assert_int_equal(f->run->members, 0);
-    /* and what it starts is none of ours */
+    /* its children are no members */
     assert_null(place(f->registry, 101, 100, 1000));
     /* a child cannot be older than its parent */
     add(f, 200);
@@ -96,7 +96,7 @@ static void test_a_process_ends_with_its_last_thread(void **state)
     assert_false(f->run->root_has_ended);
     registry_exit(f->registry, 100, 3 << 8);
     assert_true(registry_find(f->registry, 100)->has_ended);
-    registry_exit(f->registry, 100, 3 << 8); /* one too many harms nothing */
+    registry_exit(f->registry, 100, 3 << 8); /* one event too many has no effect */
     assert_int_equal(f->run->members, 1);    /* it may still be there as a zombie */
 }
 
@@ -127,7 +127,7 @@ static void test_late_fork_of_registered_process(void **state)
     assert_ptr_equal(run_of(f, 100), f->run);
     assert_int_equal(f->run->processes, 1);
     assert_int_equal(registry_find(f->registry, 100)->ppid, 50);
-    registry_fork(f->registry, 50, 100); /* an end that was missed: this is another */
+    registry_fork(f->registry, 50, 100); /* its exit was missed: this is another process */
     assert_ptr_equal(run_of(f, 100), outer);
     assert_int_equal(f->run->members, 0);
     assert_int_equal(outer->processes, 2);
@@ -164,7 +164,7 @@ static void test_end_of_root_is_stored(void **state)
     assert_true(f->run->root_has_ended);
     assert_int_equal(f->run->root_wait_status, 9);
 
-    /* a later one with its pid is not it */
+    /* a later process with its pid is another one */
     registry_fork(f->registry, 200, 100);
     registry_exit(f->registry, 100, 7 << 8);
     assert_int_equal(f->run->root_wait_status, 9);

@@ -1,4 +1,4 @@
-/* What stands for the kernel collector in a build without it: it cannot be opened, and says why. */
+/* The replacement of the kernel collector in a build without it: opening fails with a reason. */
 #include "unit.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static void test_refusal_has_a_reason(void **state _unused_)
     kernel_probe_close(probe);
 }
 
-/* Callers that ask all the same fall back as if the kernel had refused. */
+/* Callers fall back as if the kernel had refused. */
 static void test_every_part_is_refused(void **state _unused_)
 {
     _cleanup_(kernel_probe_closep) struct kernel_probe *probe = NULL;

@@ -1,5 +1,5 @@
-/* How the kernel's own account takes over from what parents have reaped: nothing is lost, nothing
- * is counted twice, while processes are born, end and are reaped. */
+/* The kernel's accounting takes over from the counters of reaping parents: nothing is lost or
+ * counted twice while processes start, end and are reaped. */
 #include "unit.h"
 
 #include <string.h>
@@ -39,9 +39,9 @@ static int tear_down(void **state _unused_)
 }
 
 struct seen {
-    int pid, ppid; /* behind ROOT; a parent of -1 is sonde */
+    int pid, ppid; /* offsets from ROOT; a parent of -1 is sonde */
     int64_t own_ms, reaped_ms;
-    char state; /* 0: it runs; 'X': it is on its way out */
+    char state; /* 0: running; 'X': exiting */
 };
 
 static size_t read_all(const struct seen *seen, size_t count, struct process_reading *into)
@@ -63,7 +63,7 @@ static size_t read_all(const struct seen *seen, size_t count, struct process_rea
     return count;
 }
 
-/* All members have their tags, as far as they have not ended. */
+/* All members that have not ended get their tags. */
 static void tag_all(void)
 {
     struct member *member = NULL;
@@ -146,7 +146,7 @@ static void test_command_that_has_ended(void **state _unused_)
     assert_int_equal(cpu_ms(), 301);
 }
 
-/* It ends before the check and is reaped after it. */
+/* The child ends before the check and is reaped after it. */
 static void test_child_that_is_not_reaped_yet(void **state _unused_)
 {
     tag_all();
@@ -174,8 +174,8 @@ static void test_child_reaped_between_checks(void **state _unused_)
     assert_int_equal(cpu_ms(), 2 + 60);
 }
 
-/* Its birth is reported when its parent is covered: it was born after the drain, and was not reaped
- * before the last look, or that would not have been calm. */
+/* The fork is reported when the parent is already covered: the child started after the drain, and
+ * was not reaped before the last check, which would have found a change. */
 static void test_late_events_of_child(void **state _unused_)
 {
     tag_all();
@@ -188,7 +188,7 @@ static void test_late_events_of_child(void **state _unused_)
     assert_int_equal(cpu_ms(), 2 + 10 + 50);
 }
 
-/* As when a rule makes a process a member during a snapshot: it is covered with the next. */
+/* As when a rule makes a process a member during a snapshot: the next check covers it. */
 static void test_children_of_one_that_is_not_covered(void **state _unused_)
 {
     report_fork(0, 1);
@@ -204,7 +204,7 @@ static void test_children_of_one_that_is_not_covered(void **state _unused_)
     assert_int_equal(cpu_ms(), 2 + 80);
 }
 
-/* Its end may have been before its tag: then it is not reported. */
+/* The child may have ended before it got its tag: then its exit is not reported. */
 static void test_exiting_child(void **state _unused_)
 {
     report_fork(0, 1);
@@ -229,7 +229,7 @@ static void test_child_without_a_tag(void **state _unused_)
     assert_false(registry_find(registry, ROOT)->is_covered);
 }
 
-/* A run that is never calm is counted by those who reap. */
+/* A run whose processes change at every check stays with the counters of its reaping parents. */
 static void test_storm_that_does_not_end(void **state _unused_)
 {
     struct rusage usage = {.ru_utime.tv_sec = 2};
@@ -246,7 +246,7 @@ static void test_storm_that_does_not_end(void **state _unused_)
     assert_int_equal(cpu_ms(), 2000);
 }
 
-/* … and does not keep others from being covered. */
+/* … and does not delay other runs. */
 static void test_sleeping_processes_beside_busy_ones(void **state _unused_)
 {
     const struct run_options options = {.run_id = "s", .job_id = "k"};
@@ -262,8 +262,8 @@ static void test_sleeping_processes_beside_busy_ones(void **state _unused_)
     assert_true(registry_find(registry, ROOT + 7)->is_covered);
 }
 
-/* A run that began in a process of ours, and was registered before us: what ends in it counts for
- * us once, whether we are covered by then or not. */
+/* An inner run that was registered before the outer one: its exits count once for the outer run,
+ * whether that is covered by then or not. */
 static void test_parent_that_is_found_late(void **state _unused_)
 {
     const struct run_options options = {.run_id = "i", .job_id = "inner"};
@@ -271,7 +271,7 @@ static void test_parent_that_is_found_late(void **state _unused_)
 
     assert_int_equal(registry_add_run(registry, &options, &inner), 0);
     assert_int_equal(registry_add(registry, inner, INT_UNKNOWN, ROOT + 10), 0);
-    report_fork(-100, 10); /* by a process that is no member */
+    report_fork(-100, 10); /* forked by a process that is no member */
     report_fork(10, 11);
     report_fork(10, 12);
     assert_true(registry_find(registry, ROOT + 11)->is_covered);
@@ -282,7 +282,7 @@ static void test_parent_that_is_found_late(void **state _unused_)
     report_exit(12, 400);
     report_exit(10, 50);
     tag_all();
-    /* The root of ours has reaped all of it. */
+    /* The root of the outer run has reaped all of it. */
     assert_int_equal(LOOK({0, -1, 5, 750}), 0);
     assert_int_equal(LOOK({0, -1, 5, 750}), 1);
     assert_false(inner->awaits_parent_cover);
@@ -310,7 +310,7 @@ static void test_parent_that_is_covered_when_found(void **state _unused_)
     assert_false(inner->awaits_parent_cover);
     report_exit(10, 50);
     report_exit(0, 6);
-    assert_int_equal(cpu_ms(), 56); /* which is complete */
+    assert_int_equal(cpu_ms(), 56); /* complete */
 }
 
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)

@@ -1,5 +1,5 @@
-/* The kernel collector against the real kernel: every birth, program, end and signal of who is
- * tagged is reported, once and in order. Skipped where the kernel does not permit it. */
+/* The kernel collector against the real kernel: every fork, exec, exit and signal of a tagged
+ * process is reported, once and in order. Skipped where the kernel does not permit it. */
 #include "kernel-world.h"
 
 #include <errno.h>
@@ -64,7 +64,8 @@ static const struct lifecycle_event *find_event(enum lifecycle_kind kind, pid_t 
     return NULL;
 }
 
-/* Drains until the end of the process has come; meson's timeout ends what never comes. */
+/* Drains until the exit of the process was reported; meson's timeout ends the test if it never is.
+ * */
 static void await_end(pid_t pid)
 {
     while (!find_event(LIFECYCLE_EXIT, pid)) {
@@ -92,7 +93,7 @@ static int64_t usage_ns(const struct rusage *usage)
 
 #define STORM 500
 
-/* Every one of them, with what wait4 says of it. */
+/* Every exit is reported, with the figures of wait4. */
 static void test_storm(void **state _unused_)
 {
     struct {
@@ -125,7 +126,7 @@ static void test_storm(void **state _unused_)
     assert_int_equal(count(LIFECYCLE_FORK, 7), STORM + 1);
     assert_int_equal(count(LIFECYCLE_EXEC, 7), STORM);
     assert_int_equal(count(LIFECYCLE_EXIT, 7), STORM + 1);
-    assert_int_equal(count(LIFECYCLE_FORK, 0), STORM + 1); /* of no other */
+    assert_int_equal(count(LIFECYCLE_FORK, 0), STORM + 1); /* and of no other process */
     assert_int_equal(kernel_probe_lost(probe), 0);
     for (int i = 0; i < STORM; i++) {
         const struct lifecycle_event *end = find_event(LIFECYCLE_EXIT, expected[i].pid);
@@ -136,7 +137,7 @@ static void test_storm(void **state _unused_)
         int64_t off_ns = end->cpu_ns - expected[i].cpu_ns;
         assert_true(off_ns >= -1000);
         equal += off_ns < 5000;
-        /* wait4 remembers what it had before its exec */
+        /* wait4 includes the peak before the exec */
         assert_true(end->peak_rss_bytes > 0 && end->peak_rss_bytes <= expected[i].peak_kb * 1024);
         const struct lifecycle_event *exec = find_event(LIFECYCLE_EXEC, expected[i].pid);
         assert_string_equal(exec->command, i % 2 ? "sh -c exit 3" : "sh -c :");
@@ -209,7 +210,7 @@ static void test_signals_and_their_senders(void **state _unused_)
     if (sender == 0) {
         prctl(PR_SET_NAME, "assassin");
         kill(target, SIGUSR1); /* ignored: nothing happens */
-        kill(target, SIGCHLD); /* everyday */
+        kill(target, SIGCHLD); /* routine: not reported */
         kill(target, SIGKILL);
         _exit(0);
     }
@@ -265,7 +266,7 @@ static void test_timer_signal_is_not_from_terminal(void **state _unused_)
     assert_false(sent->is_from_terminal);
 }
 
-/* Ctrl-C, typed in a terminal of the target's own. */
+/* Ctrl-C in a terminal that the target controls. */
 static void test_key_of_a_terminal(void **state _unused_)
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY);
@@ -327,10 +328,11 @@ static void test_threads(void **state _unused_)
     waitpid(second, NULL, 0);
     await_end(second);
     assert_int_equal(WEXITSTATUS(find_event(LIFECYCLE_EXIT, second)->wait_status), 4);
-    assert_int_equal(count(LIFECYCLE_EXIT, 12), 2); /* and that of what it forked then */
+    assert_int_equal(count(LIFECYCLE_EXIT, 12), 2); /* and that of the child that it forked then */
 }
 
-/* One that is there already: its threads, and what they fork, belong to it from then on. */
+/* A process that existed before: its threads, and the children that they fork, are tagged from then
+ * on. */
 static void test_tagged_later(void **state _unused_)
 {
     forget_all();
@@ -367,8 +369,8 @@ static void note_nothing(void *context _unused_, const struct lifecycle_event *e
 {
 }
 
-/* Until it sleeps, and does not look woken from before: a file descriptor that was woken stays
- * readable until it is polled while the ring is empty. */
+/* Waits until the reader sleeps. A descriptor that was woken before stays readable until it is
+ * polled while the ring is empty. */
 static void fall_asleep(struct kernel_probe *of)
 {
     do
@@ -376,7 +378,7 @@ static void fall_asleep(struct kernel_probe *of)
     while (!kernel_probe_sleep(of) || is_woken(of));
 }
 
-static pid_t start_stranger(void)
+static pid_t start_untagged(void)
 {
     pid_t pid = fork();
 
@@ -405,7 +407,7 @@ static void note_crowd(void *context, const struct lifecycle_event *event)
 #define EVENT_BYTES_MAX (sizeof(struct kernel_exec) + 8)
 
 /* Events of processes without a tag wake the reader only when a quarter of the ring is full: by
- * this process, and by whatever else runs on the machine. They are kept for it. */
+ * this process and by all others on the machine. They are kept for the reader. */
 static void test_untagged_events_do_not_wake(void **state _unused_)
 {
     struct kernel_probe *all;
@@ -415,7 +417,7 @@ static void test_untagged_events_do_not_wake(void **state _unused_)
 
     assert_int_equal(
         kernel_probe_open(&(struct kernel_probe_options){.wants_all = true}, &all, &refusal), 0);
-    do { /* until it was this that woke the reader */
+    do { /* until these events woke the reader, and not others */
         crowd = (struct crowd){0};
         fall_asleep(all);
         for (forks = 0; !is_woken(all); forks++)
@@ -426,7 +428,7 @@ static void test_untagged_events_do_not_wake(void **state _unused_)
     /* A storm of other processes may overflow the ring before this process is scheduled. */
     assert_true(kernel_probe_lost(all) || crowd.own_forks == forks);
 
-    pid_t target = start_stranger();
+    pid_t target = start_untagged();
     assert_int_equal(kernel_probe_tag(all, target, 11), 0);
     fall_asleep(all);
     kill(target, SIGKILL);

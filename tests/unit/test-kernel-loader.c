@@ -16,8 +16,8 @@ static struct world {
     uv_timer_t before, after; /* due before the loader, and after it */
     struct kernel_loader *loader;
     bool is_wanted;
-    unsigned asked;        /* whether it is wanted */
-    unsigned asked_before; /* of these, when `before` was due */
+    unsigned asked;        /* calls of is_wanted() */
+    unsigned asked_before; /* the same when `before` was due */
     unsigned loaded;
     unsigned loaded_before;
     bool is_after;
@@ -52,7 +52,7 @@ static int set_up(void **state _unused_)
     const struct kernel_loader_options options = {
         .delay_ms = DELAY_MS, .is_wanted = is_wanted, .on_loaded = on_loaded};
 
-    /* If `before` is never called, its numbers are wrong. */
+    /* An invalid value, in case `before` is never called. */
     world = (struct world){.is_wanted = true, .asked_before = 99, .loaded_before = 99};
     assert_int_equal(uv_loop_init(&world.loop), 0);
     uv_timer_init(&world.loop, &world.before);
@@ -99,7 +99,7 @@ static void test_not_if_unwanted(void **state _unused_)
     assert_int_equal(world.loaded, 0);
 }
 
-/* A command that has ended by then has no cost. */
+/* A command that has ended by then costs nothing. */
 static void test_closed_before_its_delay(void **state _unused_)
 {
     kernel_loader_close(TAKE_PTR(world.loader));

@@ -1,5 +1,5 @@
-/* The kernel collector against the real kernel: equal to /proc field by field, and every process
- * once, however many there are. Skipped where the kernel does not let us. */
+/* The kernel collector against the real kernel: every field equals /proc, and every process is read
+ * once, however many there are. Skipped where the kernel does not permit it. */
 #include "kernel-world.h"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static void fail_at(const struct comparison *at, const char *field, int64_t befo
              (long long)after);
 }
 
-/* What may move between the readings lies between the two that stand around it. */
+/* A figure that may change lies between the readings before and after it. */
 static void check_between(const struct comparison *at, size_t offset, const char *field,
                           int64_t slack)
 {
@@ -51,7 +51,7 @@ static void check_between(const struct comparison *at, size_t offset, const char
 #define CHECK(at, member, slack)                                                                   \
     check_between(at, offsetof(struct process_reading, member), #member, slack)
 
-/* One of the two around it. */
+/* The value equals the reading before or the one after. */
 static void check_either(const struct comparison *at, const char *field, int64_t before,
                          int64_t proc, int64_t after)
 {
@@ -59,7 +59,7 @@ static void check_either(const struct comparison *at, const char *field, int64_t
         fail_at(at, field, before, proc, after);
 }
 
-/* What does not go to and fro while a process works. */
+/* The fields that do not vary while a process works. */
 static void compare_identity(const struct comparison *at)
 {
     const struct process_reading *before = at->before, *proc = at->proc, *after = at->after;
@@ -75,7 +75,7 @@ static void compare_identity(const struct comparison *at)
         fail_at(at, "command", 0, 1, 0);
 }
 
-/* All of it, of a process that sleeps. */
+/* All fields of a sleeping process. */
 static void compare_all(const struct comparison *at)
 {
     const int64_t tick_ns = 1000000000 / sysconf(_SC_CLK_TCK);
@@ -89,14 +89,14 @@ static void compare_all(const struct comparison *at)
     CHECK(at, shared_bytes, 0);
     CHECK(at, open_fds, 0);
     CHECK(at, fd_limit, 0);
-    /* /proc has neither of a process whose first thread has ended. */
+    /* /proc has neither for a process whose first thread has ended. */
     if (proc->vsize_bytes || !proc->rss_bytes) {
         CHECK(at, vsize_bytes, 0);
         CHECK(at, peak_rss_bytes, 0);
     }
     CHECK(at, read_bytes, 0);
     CHECK(at, write_bytes, 0);
-    CHECK(at, cpu_ns, 0); /* both are the scheduler's */
+    CHECK(at, cpu_ns, 0); /* both come from the scheduler */
     /* /proc cuts off to ticks. */
     CHECK(at, user_ns, tick_ns);
     CHECK(at, system_ns, tick_ns);
@@ -114,8 +114,8 @@ static const struct process_reading *find(const struct readings *readings, pid_t
     return NULL;
 }
 
-/* One process, the kernel asked before and after /proc. Commands are copied, because a reading is
- * valid until the next. Returns whether it was there all the while. */
+/* Compares one process: reads the kernel before and after /proc. Copies commands, because a reading
+ * is valid until the next. Returns whether the process existed all the time. */
 static bool compare_pid(pid_t pid, void (*compare)(const struct comparison *at))
 {
     static struct readings before, proc, after;
@@ -136,7 +136,7 @@ static bool compare_pid(pid_t pid, void (*compare)(const struct comparison *at))
     return true;
 }
 
-/* One of this test's, which sleeps once it has done its work. */
+/* A process of this test, which sleeps once its work is done. */
 static void compare_sleeper(pid_t pid)
 {
     await_sleep(pid);
@@ -196,19 +196,19 @@ static void test_values_of_odd_processes(void **state _unused_)
     readings_done(&all);
 }
 
-/* ---- who sleeps ---- */
+/* ---- sleeping processes ---- */
 
 #define GROWTH_PAGES 256
 
 static char *untouched; /* in every process that is forked after it was mapped */
-static int errand[2];
+static int requests[2];
 
-static void run_errands(void)
+static void open_files_on_request(void)
 {
     char byte;
 
     write(ready_fd, "r", 1);
-    while (read(errand[0], &byte, 1) == 1)
+    while (read(requests[0], &byte, 1) == 1)
         open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
@@ -233,13 +233,13 @@ static void test_changes_of_a_sleeping_process(void **state _unused_)
     untouched = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *content = calloc(1, bytes);
     struct animal sleeper = animal_start(do_nothing);
-    await_sleep(sleeper.pid); /* it has said that it is ready, no more */
+    await_sleep(sleeper.pid); /* "ready" does not mean that it sleeps yet */
     struct process_reading before = read_one(sleeper.pid);
     const struct iovec from = {content, bytes}, to = {untouched, bytes};
     assert_int_equal(process_vm_writev(sleeper.pid, &from, 1, &to, 1, 0), bytes);
     assert_int_equal(kernel_probe_tag(probe, sleeper.pid, 5), 0);
     struct process_reading after = read_one(sleeper.pid);
-    assert_int_equal(after.cpu_ns, before.cpu_ns); /* it sleeps indeed */
+    assert_int_equal(after.cpu_ns, before.cpu_ns); /* it really slept */
     assert_true(after.mono_ns > before.mono_ns);
     assert_int_equal(after.rss_bytes, before.rss_bytes + (int64_t)bytes);
     assert_true(after.peak_rss_bytes >= after.rss_bytes);
@@ -280,16 +280,16 @@ static void test_sleeping_orphan(void **state _unused_)
     close(pipe_fds[1]);
 }
 
-/* However short it was: what /proc has seen, the kernel's reading after it sees, too. */
+/* However short the work was: a change that /proc shows is also in the kernel's next reading. */
 static void test_processes_that_ran_between_readings(void **state _unused_)
 {
     struct readings proc = {0};
 
-    assert_int_equal(pipe(errand), 0);
-    struct animal runner = animal_start(run_errands);
+    assert_int_equal(pipe(requests), 0);
+    struct animal runner = animal_start(open_files_on_request);
     int64_t files = read_one(runner.pid).open_fds;
     for (int round = 0; round < 50; round++) {
-        assert_int_equal(write(errand[1], "", 1), 1);
+        assert_int_equal(write(requests[1], "", 1), 1);
         do
             assert_int_equal(procfs_read_pids(procfs, &runner.pid, 1, &proc), 0);
         while (proc.items[0].open_fds == files);
@@ -298,8 +298,8 @@ static void test_processes_that_ran_between_readings(void **state _unused_)
     compare_sleeper(runner.pid);
     animal_end(&runner);
     readings_done(&proc);
-    close(errand[0]);
-    close(errand[1]);
+    close(requests[0]);
+    close(requests[1]);
 }
 
 /* ---- many ---- */
@@ -318,7 +318,7 @@ static void start_crowd(pid_t *pids)
     }
 }
 
-/* All at once: on a busy machine each needs some time to end. */
+/* Kills all before it waits: on a busy machine each needs some time to end. */
 static void end_crowd(const pid_t *pids, int count)
 {
     for (int i = 0; i < count; i++)
@@ -366,7 +366,7 @@ static void test_more_than_a_chunk(void **state _unused_)
     readings_done(&all);
 }
 
-static void *make_a_stir(void *argument)
+static void *fork_all_the_time(void *argument)
 {
     while (!__atomic_load_n((bool *)argument, __ATOMIC_RELAXED)) {
         pid_t pid = vfork();
@@ -377,7 +377,7 @@ static void *make_a_stir(void *argument)
     return NULL;
 }
 
-/* The walk goes on behind a process that may be gone by then. */
+/* The walk continues after a process that may have ended meanwhile. */
 static void test_scan_continues_after_vanished_process(void **state _unused_)
 {
     pid_t pids[CROWD];
@@ -387,7 +387,7 @@ static void test_scan_continues_after_vanished_process(void **state _unused_)
     size_t total;
 
     start_crowd(pids);
-    assert_int_equal(pthread_create(&stir, NULL, make_a_stir, &is_over), 0);
+    assert_int_equal(pthread_create(&stir, NULL, fork_all_the_time, &is_over), 0);
     for (int round = 0; round < 8; round++) {
         /* the oldest go first: whole chunks move up */
         end_crowd(pids + round * 10, 10);

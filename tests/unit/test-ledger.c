@@ -95,7 +95,7 @@ static void test_living_processes_add_up(void **state _unused_)
 static void test_children_that_were_never_seen_count(void **state _unused_)
 {
     TICK({100, SELF, 10, 0});
-    TICK({100, SELF, 20, 5000}); /* it has reaped a thousand short ones */
+    TICK({100, SELF, 20, 5000}); /* it has reaped a thousand short children */
     assert_int_equal(cpu_ms(), 5020);
     assert_false(is_incomplete());
     assert_true(ledger_find(ledger, &run)->cpu_is_rounded); /* so far */
@@ -324,12 +324,12 @@ static void test_reaped_by_outer_process_counts_once(void **state _unused_)
 {
     TICK(P(100, 1, 100, 0, outer), P(110, 100, 5, 0, outer), P(111, 110, 700, 0, inner));
     assert_int_equal(ms_of(&outer), 805);
-    TICK(P(100, 1, 100, 0, outer), P(110, 100, 5, 720, outer)); /* it ran on for 20 ms */
-    assert_int_equal(ms_of(&inner), 700);                       /* as last seen */
+    TICK(P(100, 1, 100, 0, outer), P(110, 100, 5, 720, outer)); /* the command ran for 20 ms more */
+    assert_int_equal(ms_of(&inner), 700);                       /* as last read */
     assert_true(is_partial(&inner));
     assert_int_equal(ms_of(&outer), 825);
     assert_false(is_partial(&outer));
-    TICK(P(100, 1, 100, 725, outer)); /* and is reaped itself */
+    TICK(P(100, 1, 100, 725, outer)); /* 110 is reaped too */
     assert_int_equal(ms_of(&outer), 825);
     assert_int_equal(accounted_ms(&outer), 825);
     assert_int_equal(ms_of(&inner), 700);
@@ -341,7 +341,7 @@ static void test_outer_cpu_never_decreases(void **state _unused_)
     TICK(P(110, 1, 5, 0, outer)); /* read before it has reaped the command */
     assert_int_equal(accounted_ms(&inner), 700);
     assert_int_equal(accounted_ms(&outer), 705);
-    TICK(P(110, 1, 5, 700, outer), P(112, 110, 50, 0, inner)); /* the inner run goes on */
+    TICK(P(110, 1, 5, 700, outer), P(112, 110, 50, 0, inner)); /* the inner run continues */
     assert_int_equal(accounted_ms(&inner), 750);
     assert_int_equal(accounted_ms(&outer), 755);
     assert_false(is_partial(&outer));
@@ -368,8 +368,8 @@ static void test_a_whole_inner_branch_vanishes_at_once(void **state _unused_)
     assert_false(is_partial(&outer));
 }
 
-/* The run between counts what has passed from its inner run to its outer one, too. */
-static void test_figures_pass_over_a_run_between(void **state _unused_)
+/* The middle run also counts the time that passes from its inner run to its outer one. */
+static void test_cpu_passes_through_the_run_between(void **state _unused_)
 {
     TICK(P(110, 1, 5, 0, outer), P(111, 110, 100, 0, inner), P(120, 110, 400, 0, core));
     TICK(P(110, 1, 5, 400, outer), P(111, 110, 150, 0, inner));
@@ -434,7 +434,7 @@ static void test_a_run_ends_with_what_was_reaped_of_it(void **state _unused_)
     TICK(P(110, SELF, 5, 0, outer));
     assert_int_equal(accounted_ms(&outer), 2005);
     assert_true(ledger_find(ledger, &outer)->peak_rss_bytes == MB);
-    ledger_end_run(ledger, &inner); /* which is not known any more */
+    ledger_end_run(ledger, &inner); /* the run is not known any more */
 }
 
 static void test_process_moves_to_inner_run(void **state _unused_)
@@ -453,8 +453,8 @@ static void test_process_moves_to_another_run(void **state _unused_)
     TICK(P(110, 1, 15, 0, outer), P(111, 110, 320, 0, other));
     assert_int_equal(accounted_ms(&other), 320);
     assert_int_equal(accounted_ms(&outer), 15);
-    assert_int_equal(ms_of(&outer), 305); /* which does not fall, */
-    assert_true(is_partial(&outer));      /* but misses something */
+    assert_int_equal(ms_of(&outer), 305); /* the figure does not decrease, */
+    assert_true(is_partial(&outer));      /* but is a lower bound */
     assert_false(is_partial(&other));
 }
 
@@ -515,7 +515,7 @@ static void test_reported_exits_count_once(void **state _unused_)
     TICK({20, SELF, 10, 0}, {21, 20, 4, 0});
     assert_int_equal(cpu_ms(), 19);
     end_of(21, 6);
-    /* what the parent has reaped of them is not counted again */
+    /* their time in the parent's counters is not counted again */
     TICK({20, SELF, 12, 11});
     assert_int_equal(cpu_ms(), 23);
     end_of(20, 13);
@@ -526,7 +526,7 @@ static void test_reported_exits_count_once(void **state _unused_)
     assert_int_equal(usage->peak_rss_bytes, 7 * MB);
 }
 
-/* It is read once more before it is reaped: a sample, but no use of anything. */
+/* It is read once more before it is reaped: that counts as a sample, but adds no use. */
 static void test_a_zombie_that_was_counted_is_a_sample(void **state _unused_)
 {
     born(20);
@@ -561,7 +561,7 @@ static void test_ignored_children_are_exact_if_exits_are_reported(void **state _
 
 /* Events begin in the middle: what was reaped before is in the parent's account, also of a child
  * that was seen alive at the last tick. */
-static void test_covered_in_the_middle(void **state _unused_)
+static void test_covered_while_it_runs(void **state _unused_)
 {
     TICK({20, SELF, 10, 100}, {21, 20, 8, 0}, {22, 20, 3, 0});
     cover(20, SELF, 11, 109); /* 21 was reaped meanwhile, with 9 */
@@ -578,7 +578,8 @@ static void test_covered_in_the_middle(void **state _unused_)
     assert_false(ledger_find(ledger, &run)->cpu_is_incomplete);
 }
 
-/* No tick between that and the end of the parent: who would inherit is gone by then. */
+/* No tick between that and the end of the parent: the process that would inherit the debit has
+ * ended. */
 static void test_covered_just_before_the_end(void **state _unused_)
 {
     TICK({20, SELF, 1, 0}, {21, 20, 150, 0});
@@ -590,8 +591,8 @@ static void test_covered_just_before_the_end(void **state _unused_)
     assert_false(is_incomplete());
 }
 
-/* A whole branch was reaped before its ancestor was covered: all of it is in that one's account,
- * whatever the order in which the accounts lie. */
+/* A whole branch was reaped before its ancestor was covered: the ancestor's account includes all of
+ * it, in whatever order the accounts are stored. */
 static void test_covered_after_a_branch_is_gone(void **state _unused_)
 {
     TICK({20, SELF, 1, 0}, {21, 20, 30, 0}, {22, 21, 40, 0}, {23, 22, 50, 0}, {24, 23, 60, 0});
@@ -605,8 +606,8 @@ static void test_covered_after_a_branch_is_gone(void **state _unused_)
     assert_false(is_incomplete());
 }
 
-/* A process that was not known when its parent was covered: its end is not reported, and what was
- * seen of it is all that is known. */
+/* A process that was not known when its parent was covered: its exit is not reported, and only its
+ * last sample is known. */
 static void test_vanished_child_of_covered_process(void **state _unused_)
 {
     born(20);
@@ -645,13 +646,14 @@ static void test_reported_exit_without_cpu_time(void **state _unused_)
     born(20);
     born(21);
     TICK({20, SELF, 1, 0}, {21, 20, 8, 0});
-    end_of(21, INT_UNKNOWN); /* as it was last seen */
+    end_of(21, INT_UNKNOWN); /* the last sample counts */
     TICK({20, SELF, 1, 0});
     assert_int_equal(cpu_ms(), 9);
     assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
 }
 
-/* Gone, and its end may still be on its way; after a while, it was lost. */
+/* The process is gone and its exit event may still come; after some time the event counts as lost.
+ * */
 static void test_lost_exit_report(void **state _unused_)
 {
     born(20);
@@ -680,8 +682,8 @@ static void test_late_fork_event_keeps_account(void **state _unused_)
     assert_false(ledger_find(ledger, &run)->cpu_is_incomplete);
 }
 
-/* sonde has reaped it, but its end was lost: what wait4 says of it includes what its children used,
- * which was reported. */
+/* sonde has reaped it, but its exit event was lost: the figures of wait4 include those of its
+ * children, which were reported. */
 static void test_reaped_without_exit_report(void **state _unused_)
 {
     born(20);
@@ -715,15 +717,13 @@ static void test_reused_pid_after_end(void **state _unused_)
     born(21);
     TICK({20, SELF, 1, 9}, {21, 20, 2, 0});
     assert_int_equal(cpu_ms(), 12);
-    born(21); /* the end of the one before was lost */
+    born(21); /* the exit of the former process was lost */
     end_of(21, 3);
     TICK({20, SELF, 1, 9});
     assert_int_equal(cpu_ms(), 15);
     assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
 }
 
-/* Random trees of processes in nested runs: whatever is reaped, by whom and when, no figure falls,
- * and the outermost has in the end what all have used. */
 /* ---- parents that are found late ---- */
 
 static void born_in(struct run *of, pid_t pid)
@@ -761,7 +761,7 @@ static void test_late_parent_misses_what_had_ended(void **state _unused_)
     tick(NULL, 0);
     assert_int_equal(accounted_ms(&late), 3020);
     assert_false(is_partial(&late));
-    /* its processes may have reaped some of the 3000: they are not added */
+    /* its processes may have reaped a part of the 3000, so the 3000 are not added */
     assert_int_equal(accounted_ms(&around), 25);
     assert_true(is_partial(&around));
     const struct run_usage *usage = ledger_find(ledger, &around);
@@ -778,7 +778,7 @@ static void test_late_parent_misses_nothing_if_nothing_had_ended(void **state _u
     born_in(&late, 111);
     born_in(&late, 112);
     TICK({111, 100, 10, 0, OF(late)}, {112, 111, 100, 0, OF(late)});
-    set_parent(&late, &around); /* before anything is known of its own processes */
+    set_parent(&late, &around); /* before any of its own processes is known */
     end_in(&late, 112, 3000, 50);
     born_in(&around, 100);
     end_in(&late, 111, 20, 9);
@@ -842,7 +842,9 @@ static void test_late_parent_that_is_covered_later(void **state _unused_)
     assert_false(is_partial(&late));
 }
 
-static void test_random_lives(void **state _unused_)
+/* Random trees of processes in nested runs: whichever process reaps, and whenever, no figure
+ * decreases, and in the end the outermost run has the sum of all. */
+static void test_random_process_trees(void **state _unused_)
 {
     struct run *const runs[] = {&outer, &inner, &core};
     unsigned random = 1;
@@ -916,7 +918,7 @@ int main(void)
         T(test_outer_cpu_never_decreases),
         T(test_a_credit_may_come_before_its_debit_between_runs),
         T(test_a_whole_inner_branch_vanishes_at_once),
-        T(test_figures_pass_over_a_run_between),
+        T(test_cpu_passes_through_the_run_between),
         T(test_inner_process_without_reaper),
         T(test_an_inner_run_ends),
         T(test_an_inner_run_ends_and_its_process_joins_the_outer_one),
@@ -928,7 +930,7 @@ int main(void)
         T(test_reported_exits_count_once),
         T(test_a_zombie_that_was_counted_is_a_sample),
         T(test_ignored_children_are_exact_if_exits_are_reported),
-        T(test_covered_in_the_middle),
+        T(test_covered_while_it_runs),
         T(test_covered_just_before_the_end),
         T(test_covered_after_a_branch_is_gone),
         T(test_vanished_child_of_covered_process),
@@ -945,7 +947,7 @@ int main(void)
         T(test_late_parent_of_an_incomplete_run),
         T(test_late_parent_between_two_runs),
         T(test_late_parent_that_is_covered_later),
-        T(test_random_lives),
+        T(test_random_process_trees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

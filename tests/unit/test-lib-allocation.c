@@ -1,6 +1,6 @@
-/* Every allocation of libsonde fails once, and then all from it on: an error comes back, nothing
- * crashes or leaks (under ASan), and the next attempt works. And while it samples there is none to
- * fail. Linked with -Wl,--wrap for the allocators. */
+/* Every allocation of libsonde fails once, and then all from it on: an error is returned, nothing
+ * crashes or leaks (under ASan), and the next attempt works. While it samples, libsonde allocates
+ * nothing. Linked with -Wl,--wrap for the allocators. */
 #include "unit.h"
 
 #include <errno.h>
@@ -14,7 +14,8 @@
 #include "lib-world.h"
 #include "lib/target.h"
 
-/* All that a caller may do, in one thread: the sampler's turn never comes. */
+/* Calls every function in one thread; the interval is so long that the sampler's thread takes no
+ * sample. */
 static int use_monitor(void)
 {
     struct sonde_options options = SONDE_OPTIONS_INIT;
@@ -65,21 +66,21 @@ static void test_each_allocation_fails(void **state _unused_)
     assert_true(fail_each_allocation(use_twice, true, 8) >= 8);
 }
 
-/* ---- none while it samples ---- */
+/* ---- no allocation while sampling ---- */
 
 static struct sonde_monitor *start_fast(unsigned flags)
 {
     struct sonde_options options = SONDE_OPTIONS_INIT;
 
     options.interval_sec = 0.001;
-    options.max_samples = 64; /* which are thinned out many times */
+    options.max_samples = 64; /* the samples are thinned out many times */
     options.flags = flags;
     struct sonde_monitor *monitor = new_monitor(&options);
     assert_int_equal(sonde_monitor_start(monitor, NULL), 0);
     return monitor;
 }
 
-/* Allocations by anybody while so many samples are taken: this thread makes none. */
+/* The allocations of all threads while this many samples are taken; this thread makes none. */
 static long allocations_during(struct sonde_monitor *monitor, int64_t samples)
 {
     const long many = 1000000;

@@ -1,4 +1,4 @@
-/* What libsonde's caller reads when a process cannot be watched. */
+/* The error texts of libsonde when a process cannot be monitored. */
 #include "unit.h"
 
 #include <errno.h>

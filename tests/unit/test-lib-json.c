@@ -95,7 +95,7 @@ static void test_round_trips(void **state _unused_)
     }
 }
 
-static void test_form(void **state _unused_)
+static void test_json_text(void **state _unused_)
 {
     struct sonde_summary summary = {.peak_rss_mb = 10.5,
                                     .mean_rss_mb = 9,
@@ -121,7 +121,7 @@ static void test_form(void **state _unused_)
     assert_non_null(strstr(json, "\"mean_gpu_clock_mhz\":1500,\"mean_gpu_power_w\":0.5"));
     sonde_free(json);
 
-    /* What could not be read back is not written. */
+    /* A summary that could not be read back is not written. */
     summary.peak_rss_mb = NAN;
     assert_int_equal(sonde_summary_to_json(&summary, &json), -EINVAL);
     summary.peak_rss_mb = INFINITY;
@@ -136,7 +136,7 @@ static double *figure_of(struct sonde_summary *summary, const struct field *fiel
     return (double *)((char *)summary + field->offset);
 }
 
-/* Each figure in turn: what is less than nothing is neither written nor read; growth may be so. */
+/* Each figure in turn: a negative one is neither written nor read, except memory growth. */
 static void test_negative_figures(void **state _unused_)
 {
     int refused = 0;
@@ -186,12 +186,12 @@ static int read_json(const char *json, struct sonde_summary *ret, struct sonde_e
     return sonde_summary_from_json(json, strlen(json), ret, error);
 }
 
-static void test_absent(void **state _unused_)
+static void test_optional_fields_may_be_absent(void **state _unused_)
 {
     struct sonde_summary summary;
     struct sonde_error error;
 
-    /* As the reference wrote it, and with something that is not known here. */
+    /* A summary as the reference writes it, with an additional unknown field. */
     assert_int_equal(read_json("{\"peak_rss_mb\":2,\"peak_gpu_mem_mb\":7," REST ",\"host\":\"x\"}",
                                &summary, &error),
                      0);
@@ -200,7 +200,7 @@ static void test_absent(void **state _unused_)
     assert_true(isnan(summary.mean_cpu_percent) && isnan(summary.cpu_seconds));
 }
 
-static void test_refused(void **state _unused_)
+static void test_invalid_json_is_rejected(void **state _unused_)
 {
     static const struct {
         const char *json;
@@ -243,7 +243,7 @@ static void test_refused(void **state _unused_)
     }
 }
 
-/* Each required field in turn, out of a summary that is whole. */
+/* Removes each required field in turn from a complete summary. */
 static void test_every_missing_field_is_named(void **state _unused_)
 {
     static const char *const required[] = {"peak_rss_mb",   "mean_rss_mb",      "peak_gpu_mem_mb",
@@ -265,20 +265,25 @@ static void test_every_missing_field_is_named(void **state _unused_)
     }
 }
 
-static void test_too_long(void **state _unused_)
+/* A valid summary, padded with blanks: only its length makes the second one invalid. */
+static void test_length_is_limited(void **state _unused_)
 {
-    size_t length = 2 << 20;
-    char *json = malloc(length);
+    static const char text[] = "{\"peak_rss_mb\":2,\"peak_gpu_mem_mb\":7," REST "}";
+    size_t length = 1 << 20;
+    char *json = malloc(length + 1);
     struct sonde_summary summary;
     struct sonde_error error;
 
-    memset(json, ' ', length);
-    assert_int_equal(sonde_summary_from_json(json, length, &summary, &error), -EBADMSG);
+    memset(json, ' ', length + 1);
+    memcpy(json, text, strlen(text));
+    assert_int_equal(sonde_summary_from_json(json, length, &summary, &error), 0);
+    assert_int_equal(sonde_summary_from_json(json, length + 1, &summary, &error), -EBADMSG);
+    assert_non_null(strstr(error.text, "longer than"));
     free(json);
 }
 
-/* A program's locale may put a comma where JSON has a point. One is made for the purpose, with
- * nothing else in it: localedef warns of that. */
+/* A program's locale may use a decimal comma, JSON a point. The test builds a locale with nothing
+ * else in it, about which localedef warns. */
 static void test_locale(void **state _unused_)
 {
     char directory[] = "/tmp/sonde-locale-XXXXXX", command[256];
@@ -311,12 +316,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_form),
+        cmocka_unit_test(test_json_text),
         cmocka_unit_test(test_negative_figures),
-        cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_optional_fields_may_be_absent),
+        cmocka_unit_test(test_invalid_json_is_rejected),
         cmocka_unit_test(test_every_missing_field_is_named),
-        cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_length_is_limited),
         cmocka_unit_test(test_locale),
     };
     return cmocka_run_group_tests_name("lib-json", tests, NULL, NULL);

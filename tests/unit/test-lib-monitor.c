@@ -30,7 +30,7 @@ static struct sonde_options options_of(double interval_sec)
     return options;
 }
 
-/* ---- options and words ---- */
+/* ---- options and errors ---- */
 
 static void test_version(void **state _unused_)
 {
@@ -56,7 +56,7 @@ static void test_options(void **state _unused_)
 
     options.size = 4;
     assert_refused(options, "size: 4 ");
-    options.size = SIZE_MAX; /* and is not read so far */
+    options.size = SIZE_MAX; /* the library reads no more than it knows */
     assert_refused(options, "size: ");
     assert_refused(options_of(0.0009), "interval_sec: 0.0009 is not within 0.001 to 3600");
     assert_refused(options_of(-1), "interval_sec: -1 ");
@@ -77,7 +77,7 @@ static void test_options(void **state _unused_)
     assert_refused(options, "gpu_source: ");
 }
 
-/* As a program has it that was built with the header of a newer library. */
+/* The options of a program that was built with the header of a newer library. */
 static void test_newer_options(void **state _unused_)
 {
     struct {
@@ -97,7 +97,7 @@ static void test_newer_options(void **state _unused_)
     assert_int_equal(sonde_monitor_new(&options.known, &monitor, &error), -E2BIG);
     assert_null(monitor);
     assert_non_null(strstr(error.text, "size: an option at byte "));
-    options.known.size = sizeof(options.known); /* what is beyond it is none of it */
+    options.known.size = sizeof(options.known); /* the rest is not part of the options */
     assert_int_equal(sonde_monitor_new(&options.known, &monitor, &error), 0);
     sonde_monitor_free(monitor);
 }
@@ -122,7 +122,7 @@ static void test_no_such_process(void **state _unused_)
 
 /* ---- samples and summaries ---- */
 
-static void test_nothing_yet(void **state _unused_)
+static void test_no_samples_before_the_start(void **state _unused_)
 {
     _cleanup_monitor_ struct sonde_monitor *monitor = new_monitor(NULL);
     struct sonde_sample *samples;
@@ -194,7 +194,7 @@ static void test_restart(void **state _unused_)
     assert_int_equal(sonde_monitor_stop(monitor), 0);
     int64_t taken = summary_of(monitor).num_samples;
     nap_ms(10);
-    assert_true(summary_of(monitor).num_samples == taken); /* it stays, and grows no more */
+    assert_true(summary_of(monitor).num_samples == taken); /* it does not change after the stop */
 
     assert_int_equal(sonde_monitor_start(monitor, NULL), 0);
     assert_int_equal(sonde_monitor_stop(monitor), 0);
@@ -203,7 +203,7 @@ static void test_restart(void **state _unused_)
     assert_true(count == 0 && phases == NULL);
 }
 
-static void test_bounded(void **state _unused_)
+static void test_number_of_samples_is_bounded(void **state _unused_)
 {
     struct sonde_options options = options_of(0.001);
     struct sonde_sample *samples;
@@ -216,7 +216,7 @@ static void test_bounded(void **state _unused_)
     AWAIT(summary_of(monitor).num_samples > 20);
     char *memory = take_memory(32 * MB);
     int64_t before = summary_of(monitor).num_samples;
-    AWAIT(summary_of(monitor).num_samples > before + 2); /* with all of it in RAM */
+    AWAIT(summary_of(monitor).num_samples > before + 2); /* with all memory resident */
     munmap(memory, 32 * MB);
     AWAIT(summary_of(monitor).num_samples > 300);
     assert_int_equal(sonde_monitor_stop(monitor), 0);
@@ -226,7 +226,7 @@ static void test_bounded(void **state _unused_)
     assert_true(count > 8 && count <= 16);
     for (size_t i = 0; i < count; i++)
         highest = fmax(highest, samples[i].rss_mb);
-    assert_near(highest, summary.peak_rss_mb, 0.6); /* of this CPU's own counters */
+    assert_near(highest, summary.peak_rss_mb, 0.6); /* the kernel batches RSS counts per CPU */
     double span = samples[count - 1].timestamp - samples[0].timestamp;
     assert_true(span > 0 && span < summary.duration_sec + 1e-6);
     sonde_free(samples);
@@ -267,7 +267,7 @@ static void test_cpu(void **state _unused_)
 
 /* ---- peaks ---- */
 
-/* Two samples only, one at each end: what lies between is the kernel's to remember. */
+/* Two samples only, at the start and at the end: the peak between them comes from the kernel. */
 static double peak_of(double earlier_mb, double meanwhile_mb, unsigned flags)
 {
     struct sonde_options options = options_of(3600);
@@ -283,7 +283,7 @@ static double peak_of(double earlier_mb, double meanwhile_mb, unsigned flags)
     return summary_of(monitor).peak_rss_mb;
 }
 
-/* In a process of its own, whose high-water mark has no history. */
+/* In a new process, whose high-water mark starts low. */
 static void assert_in_child(void (*function)(void))
 {
     int status;
@@ -318,7 +318,7 @@ static void risen_peak(void)
 
 static void earlier_peak(void)
 {
-    CHECK(peak_of(256, 64, 0) < 200); /* 256 MB were before, and hide 64 */
+    CHECK(peak_of(256, 64, 0) < 200); /* the earlier 256 MB hide the 64 */
 }
 
 static void reset_peak(void)
@@ -414,7 +414,7 @@ static void test_bad_marks(void **state _unused_)
     for (int i = 0; i < SONDE_PHASES_MAX; i++)
         assert_int_equal(sonde_monitor_mark(monitor, "x", &error), 0);
     assert_int_equal(sonde_monitor_mark(monitor, "x", &error), -ENOSPC);
-    assert_int_equal(sonde_monitor_mark(monitor, NULL, &error), 0); /* but one can be ended */
+    assert_int_equal(sonde_monitor_mark(monitor, NULL, &error), 0); /* but a phase can be ended */
 }
 
 /* ---- GPUs ---- */
@@ -497,7 +497,7 @@ static void test_gpu(void **state _unused_)
     assert_false(sonde_is_known(summary_of(monitor).mean_gpu_util));
 }
 
-/* What it can give that no GPU has. */
+/* Figures that no GPU can have. */
 static int give_context(void *context, double *ret)
 {
     *ret = *(const double *)context;
@@ -538,7 +538,8 @@ static void test_impossible_gpu(void **state _unused_)
     }
 }
 
-/* One that does not come back delays no sample, and is not called a second time meanwhile. */
+/* A GPU function that does not return delays no sample, and is not called a second time meanwhile.
+ * */
 static void test_stuck_gpu(void **state _unused_)
 {
     struct fake_gpu gpu = {.is_stuck = true};
@@ -558,7 +559,7 @@ static void test_stuck_gpu(void **state _unused_)
 
 /* ---- other processes ---- */
 
-/* A child that waits for a byte on each side of what it does. */
+/* A child that waits for a byte before each step and confirms it with another. */
 struct gate {
     int in[2], out[2];
     pid_t pid;
@@ -582,7 +583,7 @@ static void gate_wait(struct gate *gate) /* in the child */
     CHECK(read(gate->in[0], &byte, 1) == 1);
 }
 
-static void gate_tell(struct gate *gate) /* in the child */
+static void gate_confirm(struct gate *gate) /* in the child */
 {
     CHECK(write(gate->out[1], "x", 1) == 1);
 }
@@ -614,14 +615,14 @@ static void busy_family(struct gate *gate)
         }
         waitpid(child, NULL, 0);
     }
-    gate_tell(gate);
+    gate_confirm(gate);
     gate_wait(gate);
     pid_t child = fork();
     if (child == 0) {
         pid_t grandchild = fork();
         if (grandchild == 0) {
             take_memory(64 * MB);
-            gate_tell(gate);
+            gate_confirm(gate);
             gate_wait(gate);
             _exit(0);
         }
@@ -629,7 +630,7 @@ static void busy_family(struct gate *gate)
         _exit(0);
     }
     waitpid(child, NULL, 0);
-    gate_tell(gate);
+    gate_confirm(gate);
 }
 
 static void test_descendants(void **state _unused_)
@@ -651,7 +652,7 @@ static void test_descendants(void **state _unused_)
     gate_step(&gate);
     siginfo_t info;
     assert_int_equal(waitid(P_PID, (id_t)gate.pid, &info, WEXITED | WNOWAIT), 0);
-    AWAIT(!sonde_monitor_is_running(monitor)); /* it notices by itself */
+    AWAIT(!sonde_monitor_is_running(monitor)); /* the monitor notices the end by itself */
     struct rusage usage;
     assert_int_equal(wait4(gate.pid, &status, 0, &usage), gate.pid);
     assert_int_equal(sonde_monitor_mark(monitor, "late", NULL), -ESRCH);
@@ -675,10 +676,10 @@ static void alone(struct gate *gate)
         _exit(0);
     }
     waitpid(child, NULL, 0);
-    gate_tell(gate);
+    gate_confirm(gate);
     gate_wait(gate);
     munmap(memory, 48 * MB);
-    gate_tell(gate);
+    gate_confirm(gate);
     gate_wait(gate);
 }
 
@@ -703,11 +704,11 @@ static void test_one_other_process(void **state _unused_)
     gate_close(&gate);
 }
 
-/* A leader that ends while its threads go on shows nothing itself. */
+/* A process whose first thread has ended: /proc/PID shows no figures of it. */
 static void *outlive_leader(void *gate)
 {
     take_memory(32 * MB);
-    gate_tell(gate);
+    gate_confirm(gate);
     gate_wait(gate);
     _exit(0);
 }
@@ -768,7 +769,7 @@ static double least_rss_mb(struct sonde_monitor *monitor)
     return least;
 }
 
-/* With room for few descriptors, a monitor starts and has all figures, or says that it cannot. */
+/* With few free descriptors, a monitor either starts and has all figures, or returns an error. */
 static bool starts_with_room(unsigned flags, pid_t pid, double wanted_mb)
 {
     struct sonde_options options = options_of(0.001);
@@ -800,9 +801,10 @@ static void assert_rooms(unsigned flags, pid_t pid, double wanted_mb)
     for (int room = ROOM_MAX; room >= 0; room--) {
         limit_descriptors((rlim_t)(next + room));
         bool starts_now = starts_with_room(flags, pid, wanted_mb);
-        CHECK(starts || !starts_now);            /* less room is no better */
-        CHECK(room < ROOM_MAX || starts_now);    /* enough for all */
-        CHECK(room > 2 || flags || !starts_now); /* /proc, stat, and none for statm */
+        CHECK(starts || !starts_now);         /* what works with fewer also works with more */
+        CHECK(room < ROOM_MAX || starts_now); /* this many suffice */
+        CHECK(room > 2 || flags ||
+              !starts_now); /* two suffice for /proc and stat, but not for statm */
         CHECK(room > 3 || !flags || !starts_now);
         starts = starts_now;
     }
@@ -813,7 +815,7 @@ static void holder(struct gate *gate)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     take_memory(32 * MB);
-    gate_tell(gate);
+    gate_confirm(gate);
     gate_wait(gate);
 }
 
@@ -847,11 +849,11 @@ static bool blocks_all_signals(pid_t tid)
     assert_non_null(file);
     while (fgets(line, sizeof(line), file))
         sscanf(line, "SigBlk: %llx", &blocked);
-    /* all but SIGKILL and SIGSTOP, and the two that glibc keeps for itself */
+    /* all except SIGKILL, SIGSTOP and the two that glibc reserves */
     return (blocked | 1ull << 8 | 1ull << 18 | 3ull << 31) == UINT64_MAX;
 }
 
-static void test_no_signal_is_taken(void **state _unused_)
+static void test_monitor_thread_blocks_signals(void **state _unused_)
 {
     _cleanup_monitor_ struct sonde_monitor *monitor = new_monitor(NULL);
     sigset_t before, after;
@@ -883,10 +885,10 @@ int main(void)
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_newer_options),
         cmocka_unit_test(test_no_such_process),
-        cmocka_unit_test(test_nothing_yet),
+        cmocka_unit_test(test_no_samples_before_the_start),
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_restart),
-        cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_number_of_samples_is_bounded),
         cmocka_unit_test(test_cpu),
         cmocka_unit_test(test_peaks),
         cmocka_unit_test(test_reset_of_another_users_peak),
@@ -899,7 +901,7 @@ int main(void)
         cmocka_unit_test(test_one_other_process),
         cmocka_unit_test(test_leader_that_ended),
         cmocka_unit_test(test_few_descriptors),
-        cmocka_unit_test(test_no_signal_is_taken),
+        cmocka_unit_test(test_monitor_thread_blocks_signals),
     };
     return cmocka_run_group_tests_name("lib-monitor", tests, NULL, NULL);
 }

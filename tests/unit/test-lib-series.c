@@ -1,4 +1,4 @@
-/* What is kept and what is summed up, without clock and processes. */
+/* Which samples are kept, and how they are summed up; without clock and processes. */
 #include "unit.h"
 
 #include <float.h>
@@ -39,7 +39,7 @@ static void assert_in_order(const struct sonde_sample *samples, size_t count)
         assert_true(samples[i].timestamp > samples[i - 1].timestamp);
 }
 
-static void test_bounded(void **state _unused_)
+static void test_number_of_samples_is_bounded(void **state _unused_)
 {
     struct series series;
     struct sonde_sample samples[16];
@@ -61,7 +61,7 @@ static void test_bounded(void **state _unused_)
     }
 }
 
-static void test_halves(void **state _unused_)
+static void test_pairs_are_merged(void **state _unused_)
 {
     struct series series;
     struct sonde_sample samples[17];
@@ -73,7 +73,7 @@ static void test_halves(void **state _unused_)
     series_copy(&series, samples);
     for (size_t i = 0; i < 16; i++) {
         assert_true(samples[i].cpu_percent == 75);
-        /* of two that are alike, the first; but the peak is the second of its pair */
+        /* of an equal pair the first is kept; the peak is the second of its pair */
         assert_true(samples[i].timestamp == (i == 2 ? 5 : 2 * (double)i));
     }
     fill(&series, 1, 0);
@@ -146,14 +146,14 @@ static void test_one_sample(void **state _unused_)
     window_init(&window);
     add(&window, look_of(100, 5, 64, 900));
     window_sum_up(&window, &summary);
-    /* what rose before the window is not its own */
+    /* a rise before the window does not count */
     assert_true(summary.peak_rss_mb == 64 && summary.mean_rss_mb == 64);
     assert_true(summary.memory_growth_mb == 0 && summary.duration_sec == 0);
     assert_true(summary.num_samples == 1 && summary.cpu_seconds == 0);
     assert_true(isnan(summary.mean_cpu_percent));
 }
 
-static void test_sums(void **state _unused_)
+static void test_summary_of_a_window(void **state _unused_)
 {
     struct window window;
     struct sonde_summary summary;
@@ -187,7 +187,7 @@ static void test_gpu_means_skip_unknown(void **state _unused_)
     assert_true(summary.mean_gpu_clock_mhz == 1500 && summary.mean_gpu_power_w == 250);
 }
 
-/* The largest figures that there are: a sum of two is infinite, their mean is not. */
+/* The largest doubles: the sum of two is infinite, their mean is not. */
 static void test_means_stay_finite(void **state _unused_)
 {
     const struct gpu_figures gpu = {DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX};
@@ -216,8 +216,8 @@ static void test_means_stay_finite(void **state _unused_)
     series_done(&series);
 }
 
-/* The last of it may become known when there is nothing left to sample. */
-static void test_rest(void **state _unused_)
+/* Final figures may become known after the last sample. */
+static void test_rest_after_the_last_sample(void **state _unused_)
 {
     struct window window;
     struct sonde_summary summary;
@@ -238,15 +238,15 @@ static void test_rest(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounded),
-        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_number_of_samples_is_bounded),
+        cmocka_unit_test(test_pairs_are_merged),
         cmocka_unit_test(test_unknown_in_merge),
         cmocka_unit_test(test_no_sample),
         cmocka_unit_test(test_one_sample),
-        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_summary_of_a_window),
         cmocka_unit_test(test_gpu_means_skip_unknown),
         cmocka_unit_test(test_means_stay_finite),
-        cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_rest_after_the_last_sample),
     };
     return cmocka_run_group_tests_name("lib-series", tests, NULL, NULL);
 }

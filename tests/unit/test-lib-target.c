@@ -1,4 +1,5 @@
-/* What a monitor looks at, look by look, while the test says what happens in between. */
+/* The processes of a monitor, reading by reading; the test controls what happens between readings.
+ * */
 #include "unit.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ static void burn_ms(long ms)
     }
 }
 
-static void say_done(const struct family *family)
+static void confirm(const struct family *family)
 {
     if (write(family->done[1], "x", 1) != 1)
         _exit(1);
@@ -61,7 +62,7 @@ static void have_child(const struct family *family)
         return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     take_memory(32 * MB);
-    say_done(family);
+    confirm(family);
     for (;;)
         pause();
 }
@@ -74,13 +75,13 @@ static void obey(const struct family *family, int who)
         switch (letter) {
         case 'b': burn_ms(BURN_MS); break;
         case 's': burn_ms(2); break;
-        case 'f': have_child(family); continue; /* which says it */
+        case 'f': have_child(family); continue; /* the child confirms */
         case 'm': hold_memory(64 * MB, 0); break;
         case 'k': take_memory(32 * MB); break;
         case 'r': waitpid(-1, NULL, 0); break;
         default: _exit(0);
         }
-        say_done(family);
+        confirm(family);
     }
     _exit(0);
 }
@@ -88,11 +89,11 @@ static void obey(const struct family *family, int who)
 static void live(const struct family *family)
 {
     for (int i = 0; i < MEMBERS; i++)
-        close(family->orders[i][1]); /* or the child would not see the end of file */
+        close(family->orders[i][1]); /* else the child would not get the end of file */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (fork() == 0) {
         if (fork() == 0) {
-            say_done(family);
+            confirm(family);
             obey(family, GRANDCHILD);
         }
         obey(family, CHILD);
@@ -150,14 +151,14 @@ static void assert_used(const struct look *from, const struct look *to, long ms)
 {
     long used_ms = (long)((to->cpu_ns - from->cpu_ns) / (int64_t)NS_PER_MSEC);
 
-    /* times of children come in ticks; a little is spent on waiting */
+    /* times of children are in ticks; waiting uses a little time, too */
     if (used_ms < ms - 25 || used_ms > ms + 50)
         fail_msg("%ld ms are not %ld", used_ms, ms);
 }
 
 /* ---- tests ---- */
 
-static void test_children_and_theirs(void **state _unused_)
+static void test_children_and_grandchildren(void **state _unused_)
 {
     struct family family;
     struct target *target = NULL;
@@ -213,7 +214,7 @@ static void test_orphans(void **state _unused_)
     assert_used(&first, &second, BURN_MS);
     command(&family, GRANDCHILD, 'x');
     struct look third = first;
-    for (int i = 0; i < 40; i++) /* whatever is read less often has been read */
+    for (int i = 0; i < 40; i++) /* so that figures that are read rarely have been read */
         third = look_at(target);
     assert_used(&first, &third, BURN_MS);
     target_free(target);
@@ -239,7 +240,7 @@ static void test_children_between_readings(void **state _unused_)
     family_end(&family);
 }
 
-static void test_peak_between_looks(void **state _unused_)
+static void test_peak_between_readings(void **state _unused_)
 {
     struct family family;
     struct target *target = NULL;
@@ -267,7 +268,7 @@ static void test_peak_between_looks(void **state _unused_)
     family_end(&family);
 }
 
-static void test_end(void **state _unused_)
+static void test_end_of_all_processes(void **state _unused_)
 {
     struct family family;
     struct target *target = NULL;
@@ -288,7 +289,7 @@ static void test_end(void **state _unused_)
     while (target_look(target, true, &look) == 0)
         nap_ms(1);
     assert_int_equal(target_look(target, true, &look), -ESRCH);
-    assert_used(&first, &look, BURN_MS); /* a zombie's is known to the end */
+    assert_used(&first, &look, BURN_MS); /* the CPU time of a zombie is known */
     assert_false(int_is_known(look.rss_bytes));
     family_end(&family);
     assert_int_equal(target_look(target, true, &look), -ESRCH);
@@ -298,12 +299,12 @@ static void test_end(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_children_and_theirs),
+        cmocka_unit_test(test_children_and_grandchildren),
         cmocka_unit_test(test_process_started_later),
         cmocka_unit_test(test_orphans),
         cmocka_unit_test(test_children_between_readings),
-        cmocka_unit_test(test_peak_between_looks),
-        cmocka_unit_test(test_end),
+        cmocka_unit_test(test_peak_between_readings),
+        cmocka_unit_test(test_end_of_all_processes),
     };
     return cmocka_run_group_tests_name("lib-target", tests, NULL, NULL);
 }

@@ -25,13 +25,13 @@
 #define HAS_FEATURE(feature) 0
 #endif
 /* AddressSanitizer's allocator has locks that a child finds held by threads that it does not have:
- * what is tested of forks cannot be tested with it. (glibc's lets go of its own.) */
+ * what is tested of forks cannot be tested with it. (glibc's allocator releases its locks.) */
 #if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
 #define HAS_ASAN 1
 #else
 #define HAS_ASAN 0
 #endif
-/* Neither this one nor the other counts bytes as glibc does. */
+/* Neither sanitizer counts bytes as glibc does. */
 #if HAS_ASAN || defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
 #define IS_SANITIZED 1
 #else
@@ -68,8 +68,8 @@ static struct sonde_monitor *fast_monitor(unsigned flags)
     return new_monitor(&options);
 }
 
-/* Everything that may be asked while it runs. */
-static void ask_everything(struct sonde_monitor *monitor)
+/* Calls every function that reads from a running monitor. */
+static void read_everything(struct sonde_monitor *monitor)
 {
     struct sonde_sample *samples;
     struct sonde_phase *phases;
@@ -91,7 +91,7 @@ static void *own_monitors(void *number)
         struct sonde_monitor *monitor = fast_monitor((uintptr_t)number % 2 ? SONDE_DESCENDANTS : 0);
         CHECK(sonde_monitor_start(monitor, NULL) == 0);
         CHECK(sonde_monitor_mark(monitor, "phase", NULL) == 0);
-        ask_everything(monitor);
+        read_everything(monitor);
         if (i % 2)
             CHECK(sonde_monitor_stop(monitor) == 0);
         sonde_monitor_free(monitor);
@@ -117,7 +117,7 @@ static void test_own_monitors(void **state _unused_)
     assert_int_equal(count_fds(), before);
 }
 
-/* One for all: each call does what it says, or says why not. */
+/* One monitor for all threads: each call succeeds or returns an error. */
 static void *shared_monitor(void *monitor)
 {
     for (int i = 0; i < OWN_CYCLES; i++) {
@@ -125,7 +125,7 @@ static void *shared_monitor(void *monitor)
         CHECK(r == 0 || r == -EALREADY);
         r = sonde_monitor_mark(monitor, i % 3 ? "phase" : NULL, NULL);
         CHECK(r == 0 || r == -ESRCH || r == -ENOSPC);
-        ask_everything(monitor);
+        read_everything(monitor);
         CHECK(sonde_monitor_stop(monitor) == 0);
     }
     return NULL;
@@ -162,12 +162,12 @@ static void test_cycles_leak_nothing(void **state _unused_)
 
 /* ---- forks ---- */
 
-/* What a child finds: a monitor that holds nothing, and can be used. */
+/* In a child, the inherited monitor is empty and can be used. */
 static void use_in_child(struct sonde_monitor *monitor, bool starts)
 {
     CHECK(sonde_monitor_is_running(monitor) == 0);
     CHECK(summary_of(monitor).num_samples == 0);
-    ask_everything(monitor);
+    read_everything(monitor);
     if (starts) {
         CHECK(sonde_monitor_start(monitor, NULL) == 0);
         char *memory = take_memory(8 * MB);
@@ -215,7 +215,7 @@ static void fork_storm(unsigned flags, bool with_gpu)
     assert_int_equal(sonde_monitor_start(monitor, NULL), 0);
     for (int i = 0; i < FORKS; i++)
         fork_with(monitor, i % 20 == 0);
-    assert_int_equal(sonde_monitor_is_running(monitor), 1); /* the parent's goes on */
+    assert_int_equal(sonde_monitor_is_running(monitor), 1); /* the parent's monitor still runs */
     int64_t taken = summary_of(monitor).num_samples;
     AWAIT(summary_of(monitor).num_samples > taken);
     sonde_monitor_free(monitor);

@@ -40,7 +40,7 @@ static void on_member(void *context _unused_, struct member *member,
     if (event->kind == LIFECYCLE_OOM) {
         assert_int_equal(event->pid, victim);
         check_kill(event);
-        assert_int_equal(end_count, 0); /* why it ended comes before its end */
+        assert_int_equal(end_count, 0); /* the OOM kill is reported before the exit */
         member_kills++;
     }
     if (event->kind != LIFECYCLE_EXIT)
@@ -52,7 +52,8 @@ static void on_member(void *context _unused_, struct member *member,
 static void on_other(void *context _unused_, const struct lifecycle_event *event,
                      double timestamp _unused_)
 {
-    if (event->kind != LIFECYCLE_OOM || event->pid != victim) /* the machine has others */
+    if (event->kind != LIFECYCLE_OOM ||
+        event->pid != victim) /* other processes may be killed, too */
         return;
     check_kill(event);
     other_kills++;
@@ -107,7 +108,7 @@ static int set_up_remembering(void **state _unused_)
         (struct lifecycle_feed_options){.remembers_others = true, .others_ns = 3600 * NS_PER_SEC});
 }
 
-/* … for some naps of the feed. */
+/* … for a few timer periods of the feed. */
 static int set_up_forgetting(void **state _unused_)
 {
     return set_up_with(
@@ -163,7 +164,7 @@ static void test_end_that_takes_long(void **state _unused_)
     struct member *member = registry_find(world.registry, pid);
     member->is_covered = member->is_counted = true;
 
-    nap(); /* others would have ended: the connector is kept only for this one */
+    nap(); /* the connector is kept open only for this process */
     assert_int_equal(end_count, 0);
     close(world.gate[1]);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -297,14 +298,15 @@ static void test_kill_of_a_process_that_is_found_later(void **state _unused_)
     assert_int_equal(other_kills, 0);
 }
 
-/* Another process has its pid by now. */
+/* The pid was reused. */
 static void test_kill_and_a_reused_pid(void **state _unused_)
 {
     use_probe_of_all();
     make_oom_kill();
     lifecycle_feed_drain(world.feed);
     assert_int_equal(registry_add(world.registry, world.run, INT_UNKNOWN, victim), 0);
-    registry_find(world.registry, victim)->start_ticks = 1; /* no process here is that old */
+    registry_find(world.registry, victim)->start_ticks =
+        1; /* no real process has this start time */
     lifecycle_feed_report_held_kills(world.feed);
     assert_int_equal(member_kills, 0);
     assert_int_equal(other_kills, 1);
@@ -338,7 +340,7 @@ static void test_kill_without_a_run(void **state _unused_)
 }
 
 /* The event that wakes the loop is drained before the loop sees that there is something to read:
- * the next one must wake it all the same. If it does not, the loop waits here forever. */
+ * the next one must still wake it. If it does not, the loop waits here forever. */
 static void test_wakes_after_a_drain(void **state _unused_)
 {
     int status;
@@ -359,7 +361,7 @@ static void test_wakes_after_a_drain(void **state _unused_)
         close(world.gate[1]);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         close(world.gate[0]);
-        assert_false(kernel_probe_sleeps(probe)); /* its end was to wake the loop */
+        assert_false(kernel_probe_sleeps(probe)); /* its exit should wake the loop */
         if (round < 2)
             await_ends(round + 1);
         while (end_count <= round)

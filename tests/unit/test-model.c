@@ -308,7 +308,7 @@ static void test_default_names(void **state _unused_)
     job_type_format((const char *const[]){"true", NULL}, NULL, text, sizeof(text));
     assert_string_equal(text, "true");
 
-    /* Whatever the command is called, the names made of it are valid. */
+    /* The names made from any command are valid. */
     static const char *const hostile[] = {
         "",
         "\033[31m",

@@ -251,7 +251,7 @@ static void test_socket_paths_of_a_client(void **state)
 
     expect_sockets(NULL, NULL, 0, system_socket, NULL);
     expect_sockets(NULL, NULL, 1000, system_socket,
-                   NULL); /* there is no directory for an own one */
+                   NULL); /* the user has no directory for a socket */
     set_variable(0, "HOME", "/home/ann");
     expect_sockets(NULL, NULL, 1000, "/home/ann/.local/state/sonde/sonde.sock", system_socket);
     set_variable(1, "XDG_RUNTIME_DIR", "/run/user/1000");

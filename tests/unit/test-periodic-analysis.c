@@ -130,7 +130,7 @@ static void test_patterns_are_stored(void **state)
 }
 
 /* There is no database at first; then there is one. */
-static void test_continues_after_a_failure(void **state)
+static void test_analyses_continue_after_a_failure(void **state)
 {
     struct arena arena = {0};
 
@@ -173,7 +173,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_patterns_are_stored),
-        TEST(test_continues_after_a_failure),
+        TEST(test_analyses_continue_after_a_failure),
         TEST(test_interval_can_change),
         TEST(test_close_during_a_query),
     };

@@ -1,5 +1,4 @@
-/* The parsers of PID/ files on text: what the kernel writes, what processes can make it write, and
- * what it never should. */
+/* The parsers of PID/ files on text: ordinary, hostile and malformed content. */
 #include "parse.h"
 
 #include <stdbool.h>
@@ -20,7 +19,7 @@
 
 /* ---- lines ---- */
 
-static void lines_stop_before_a_cut_one(void **state)
+static void test_incomplete_last_line_is_not_returned(void **state)
 {
     (void)state;
     const char text[] = "one\n\nthree";
@@ -35,7 +34,7 @@ static void lines_stop_before_a_cut_one(void **state)
     assert_int_equal(lines_first("cut", 3, &line), -EBADMSG);
 }
 
-static void numbers_end_where_a_blank_is(void **state)
+static void test_numbers_end_at_a_blank(void **state)
 {
     (void)state;
     const char text[] = "12 13\t14x";
@@ -60,7 +59,7 @@ static void numbers_end_where_a_blank_is(void **state)
     "0 0 0 0 93933621132336 93933621133952 93934578659328 140721624009284 140721624009354 "        \
     "140721624009354 140721624010731 0\n"
 
-static void stat_of_an_ordinary_process(void **state)
+static void test_stat_of_an_ordinary_process(void **state)
 {
     (void)state;
     struct proc_stat stat;
@@ -82,7 +81,7 @@ static void stat_of_an_ordinary_process(void **state)
     assert_false(proc_stat_is_kernel_thread(&stat));
 }
 
-static void stat_names_may_hold_anything(void **state)
+static void test_stat_name_may_contain_any_byte(void **state)
 {
     (void)state;
     static const char *const names[] = {
@@ -102,7 +101,7 @@ static void stat_names_may_hold_anything(void **state)
     }
 }
 
-static void stat_cuts_a_name_that_is_too_long(void **state)
+static void test_stat_long_name_is_cut(void **state)
 {
     (void)state;
     char text[512];
@@ -114,7 +113,7 @@ static void stat_cuts_a_name_that_is_too_long(void **state)
     assert_int_equal(stat.state, 'I');
 }
 
-/* A stat file in which one field, counted as in proc(5), is another text. */
+/* Makes a stat file in which one field, numbered as in proc(5), has the given text. */
 static void stat_with(char *into, size_t size, unsigned field, const char *value)
 {
     _cleanup_free_ char *fields = strdup(STAT_HEAD STAT_TAIL);
@@ -131,7 +130,7 @@ static void stat_with(char *into, size_t size, unsigned field, const char *value
     text_done(&out);
 }
 
-static void stat_takes_what_64_bits_hold(void **state)
+static void test_stat_accepts_64_bit_values(void **state)
 {
     (void)state;
     static const unsigned full_range[] = {9, 14, 15, 16, 17, 22, 23, 48};
@@ -163,7 +162,7 @@ static void stat_takes_what_64_bits_hold(void **state)
     assert_bad(proc_stat_parse, text, &stat);
 }
 
-static void stat_refuses_what_is_no_number(void **state)
+static void test_stat_rejects_other_text_than_numbers(void **state)
 {
     (void)state;
     static const unsigned fields[] = {1, 4, 9, 14, 15, 16, 17, 20, 22, 23, 48};
@@ -178,7 +177,7 @@ static void stat_refuses_what_is_no_number(void **state)
         }
 }
 
-static void stat_does_not_look_at_the_rest(void **state)
+static void test_stat_ignores_other_fields(void **state)
 {
     (void)state;
     static const unsigned others[] = {5, 6, 7, 8, 10, 13, 18, 19, 21, 24, 25, 47, 49, 52};
@@ -192,7 +191,7 @@ static void stat_does_not_look_at_the_rest(void **state)
     }
 }
 
-static void stat_is_refused_when_cut(void **state)
+static void test_stat_rejects_truncated_text(void **state)
 {
     (void)state;
     const char text[] = STAT_HEAD STAT_TAIL;
@@ -211,7 +210,7 @@ static void stat_is_refused_when_cut(void **state)
     }
 }
 
-static void stat_refuses_garbage(void **state)
+static void test_stat_rejects_garbage(void **state)
 {
     (void)state;
     struct proc_stat stat;
@@ -227,20 +226,20 @@ static void stat_refuses_garbage(void **state)
     assert_bad(proc_stat_parse, ") R 1 (", &stat);
 }
 
-static void stat_knows_kernel_threads(void **state)
+static void test_stat_recognises_kernel_threads(void **state)
 {
     (void)state;
     char text[1024];
     struct proc_stat stat;
 
-    stat_with(text, sizeof(text), 9, "69238880"); /* a kworker's */
+    stat_with(text, sizeof(text), 9, "69238880"); /* the flags of a kworker */
     assert_int_equal(PARSE(proc_stat_parse, text, &stat), 0);
     assert_true(proc_stat_is_kernel_thread(&stat));
 }
 
 /* ---- PID/statm ---- */
 
-static void statm_has_three_numbers(void **state)
+static void test_statm_has_three_numbers(void **state)
 {
     (void)state;
     struct proc_statm statm = {.size_pages = 1};
@@ -268,7 +267,7 @@ static void statm_has_three_numbers(void **state)
     "SigIgn:\t0000000000011000\nNewInSomeKernel:\t?\nno colon here\n"                              \
     "Cpus_allowed:\t3\n"
 
-static void status_of_an_ordinary_process(void **state)
+static void test_status_of_an_ordinary_process(void **state)
 {
     (void)state;
     struct proc_status status;
@@ -279,7 +278,7 @@ static void status_of_an_ordinary_process(void **state)
     assert_true(status.ignores_sigchld);
 }
 
-static void status_lines_may_be_missing(void **state)
+static void test_status_lines_may_be_missing(void **state)
 {
     (void)state;
     struct proc_status status;
@@ -294,7 +293,7 @@ static void status_lines_may_be_missing(void **state)
     assert_false(status.ignores_sigchld);
 }
 
-static void status_passes_over_a_cut_line(void **state)
+static void test_status_ignores_an_incomplete_line(void **state)
 {
     (void)state;
     const char text[] = STATUS;
@@ -311,7 +310,7 @@ static void status_passes_over_a_cut_line(void **state)
     }
 }
 
-static void status_refuses_malformed_lines(void **state)
+static void test_status_rejects_malformed_lines(void **state)
 {
     (void)state;
     struct proc_status status = {.uid = 5};
@@ -338,7 +337,7 @@ static void status_refuses_malformed_lines(void **state)
     assert_true(status.peak_rss_bytes == INT64_C(9007199254740991) * 1024);
 }
 
-static void status_takes_wide_masks(void **state)
+static void test_status_accepts_wide_masks(void **state)
 {
     (void)state;
     struct proc_status status;
@@ -352,7 +351,7 @@ static void status_takes_wide_masks(void **state)
 
 /* ---- PID/io ---- */
 
-static void io_counts_storage_only(void **state)
+static void test_io_counts_storage_only(void **state)
 {
     (void)state;
     struct proc_io io;
@@ -366,7 +365,7 @@ static void io_counts_storage_only(void **state)
     assert_int_equal(io.write_bytes, 6);
 }
 
-static void io_lines_may_be_missing(void **state)
+static void test_io_lines_may_be_missing(void **state)
 {
     (void)state;
     struct proc_io io;
@@ -378,7 +377,7 @@ static void io_lines_may_be_missing(void **state)
     assert_false(int_is_known(io.write_bytes));
 }
 
-static void io_refuses_what_does_not_fit(void **state)
+static void test_io_rejects_values_out_of_range(void **state)
 {
     (void)state;
     struct proc_io io = {.read_bytes = 1};
@@ -399,7 +398,7 @@ static void io_refuses_what_does_not_fit(void **state)
     "Max processes             96349                96349                processes \n"
 #define LIMITS_FILES(soft) "Max open files            " soft " 1048576              files     \n"
 
-static void limits_of_open_files(void **state)
+static void test_limits_of_open_files(void **state)
 {
     (void)state;
     int64_t limit = -5;
@@ -419,7 +418,7 @@ static void limits_of_open_files(void **state)
     assert_true(limit == INT64_MAX);
 }
 
-static void limits_are_refused_when_cut(void **state)
+static void test_limits_rejects_truncated_text(void **state)
 {
     (void)state;
     const char text[] = LIMITS_HEAD LIMITS_FILES("1024");
@@ -447,7 +446,7 @@ static void expect_cmdline(const char *bytes, size_t length, size_t capacity, co
 #define CMDLINE(literal, capacity, expected)                                                       \
     expect_cmdline(literal, sizeof(literal) - 1, capacity, expected)
 
-static void cmdline_joins_arguments(void **state)
+static void test_cmdline_joins_arguments(void **state)
 {
     (void)state;
     CMDLINE("make\0-j4\0all\0", 64, "make -j4 all");
@@ -459,7 +458,7 @@ static void cmdline_joins_arguments(void **state)
     CMDLINE("a\nb\033[31m\0", 64, "a\nb\033[31m");
 }
 
-static void cmdline_is_cut_on_a_character(void **state)
+static void test_cmdline_is_cut_on_a_character(void **state)
 {
     (void)state;
     CMDLINE("a\0b", 1, "");
@@ -471,7 +470,7 @@ static void cmdline_is_cut_on_a_character(void **state)
     CMDLINE("x\xff\0", 4, "x");
 }
 
-static void cmdline_stands_for_a_name(void **state)
+static void test_cmdline_from_a_name(void **state)
 {
     (void)state;
     char into[16];
@@ -493,31 +492,31 @@ static void cmdline_stands_for_a_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_stop_before_a_cut_one),
-        cmocka_unit_test(numbers_end_where_a_blank_is),
-        cmocka_unit_test(stat_of_an_ordinary_process),
-        cmocka_unit_test(stat_names_may_hold_anything),
-        cmocka_unit_test(stat_cuts_a_name_that_is_too_long),
-        cmocka_unit_test(stat_takes_what_64_bits_hold),
-        cmocka_unit_test(stat_refuses_what_is_no_number),
-        cmocka_unit_test(stat_does_not_look_at_the_rest),
-        cmocka_unit_test(stat_is_refused_when_cut),
-        cmocka_unit_test(stat_refuses_garbage),
-        cmocka_unit_test(stat_knows_kernel_threads),
-        cmocka_unit_test(statm_has_three_numbers),
-        cmocka_unit_test(status_of_an_ordinary_process),
-        cmocka_unit_test(status_lines_may_be_missing),
-        cmocka_unit_test(status_passes_over_a_cut_line),
-        cmocka_unit_test(status_refuses_malformed_lines),
-        cmocka_unit_test(status_takes_wide_masks),
-        cmocka_unit_test(io_counts_storage_only),
-        cmocka_unit_test(io_lines_may_be_missing),
-        cmocka_unit_test(io_refuses_what_does_not_fit),
-        cmocka_unit_test(limits_of_open_files),
-        cmocka_unit_test(limits_are_refused_when_cut),
-        cmocka_unit_test(cmdline_joins_arguments),
-        cmocka_unit_test(cmdline_is_cut_on_a_character),
-        cmocka_unit_test(cmdline_stands_for_a_name),
+        cmocka_unit_test(test_incomplete_last_line_is_not_returned),
+        cmocka_unit_test(test_numbers_end_at_a_blank),
+        cmocka_unit_test(test_stat_of_an_ordinary_process),
+        cmocka_unit_test(test_stat_name_may_contain_any_byte),
+        cmocka_unit_test(test_stat_long_name_is_cut),
+        cmocka_unit_test(test_stat_accepts_64_bit_values),
+        cmocka_unit_test(test_stat_rejects_other_text_than_numbers),
+        cmocka_unit_test(test_stat_ignores_other_fields),
+        cmocka_unit_test(test_stat_rejects_truncated_text),
+        cmocka_unit_test(test_stat_rejects_garbage),
+        cmocka_unit_test(test_stat_recognises_kernel_threads),
+        cmocka_unit_test(test_statm_has_three_numbers),
+        cmocka_unit_test(test_status_of_an_ordinary_process),
+        cmocka_unit_test(test_status_lines_may_be_missing),
+        cmocka_unit_test(test_status_ignores_an_incomplete_line),
+        cmocka_unit_test(test_status_rejects_malformed_lines),
+        cmocka_unit_test(test_status_accepts_wide_masks),
+        cmocka_unit_test(test_io_counts_storage_only),
+        cmocka_unit_test(test_io_lines_may_be_missing),
+        cmocka_unit_test(test_io_rejects_values_out_of_range),
+        cmocka_unit_test(test_limits_of_open_files),
+        cmocka_unit_test(test_limits_rejects_truncated_text),
+        cmocka_unit_test(test_cmdline_joins_arguments),
+        cmocka_unit_test(test_cmdline_is_cut_on_a_character),
+        cmocka_unit_test(test_cmdline_from_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

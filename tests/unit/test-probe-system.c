@@ -40,7 +40,7 @@ static struct cgroup_limits limits_of(const char *cgroup_root, const char *self_
     assert_true(root_fd >= 0);
     assert_int_equal(cgroup_paths_parse(self_cgroup, strlen(self_cgroup), paths), 0);
     cgroup_limits_read(root_fd, paths, &bounds, &limits);
-    /* at any later time the same comes out of the files that are kept */
+    /* a later reading through the kept descriptors gives the same */
     assert_true(cgroup_bounds_read(&bounds) == limits.memory_available_bytes);
     cgroup_bounds_done(&bounds);
     return limits;
@@ -54,7 +54,7 @@ static void assert_no_limits(struct cgroup_limits limits)
     assert_false(int_is_known(limits.pids_limit));
 }
 
-static void version_2_takes_the_smallest_of_all_ancestors(void **state)
+static void test_version_2_uses_the_smallest_limit_of_all_ancestors(void **state)
 {
     (void)state;
     struct cgroup_limits limits = limits_of(FIXTURES "/cgroup-v2", "0::/user.slice/app.scope\n");
@@ -75,7 +75,7 @@ static void version_2_takes_the_smallest_of_all_ancestors(void **state)
     assert_no_limits(limits_of(FIXTURES "/cgroup-v2", ""));
 }
 
-static void version_1_has_a_tree_a_controller(void **state)
+static void test_version_1_has_one_tree_per_controller(void **state)
 {
     (void)state;
     struct cgroup_limits limits =
@@ -90,7 +90,7 @@ static void version_1_has_a_tree_a_controller(void **state)
     assert_no_limits(limits_of(FIXTURES "/cgroup-v1", "9:pids:/\n4:memory:/\n2:cpu,cpuacct:/\n"));
 }
 
-static void hybrid_takes_each_from_where_it_is(void **state)
+static void test_hybrid_reads_each_controller_from_its_tree(void **state)
 {
     (void)state;
     struct cgroup_limits limits =
@@ -103,7 +103,7 @@ static void hybrid_takes_each_from_where_it_is(void **state)
     assert_int_equal(limits.pids_limit, 33);
 }
 
-static void container_without_a_namespace_uses_the_mounts_root(void **state)
+static void test_container_without_a_namespace_uses_the_root_of_the_mount(void **state)
 {
     (void)state;
     struct cgroup_limits limits =
@@ -134,7 +134,7 @@ static void drop_file(const char *root, const char *name)
     remove(path);
 }
 
-static void room_is_never_negative(void **state)
+static void test_available_memory_is_never_negative(void **state)
 {
     (void)state;
     char root[] = "/tmp/sonde-test-XXXXXX";
@@ -146,7 +146,7 @@ static void room_is_never_negative(void **state)
     struct cgroup_limits limits = limits_of(root, "0::/\n");
     assert_int_equal(limits.memory_available_bytes, 0);
 
-    /* statistics that lag behind do not make more room than the limit */
+    /* statistics that lag behind do not make more memory available than the limit */
     put_file(root, "memory.current", "500\n");
     put_file(root, "memory.stat", "inactive_file 9223372036854775807\n");
     limits = limits_of(root, "0::/\n");
@@ -166,7 +166,7 @@ static void room_is_never_negative(void **state)
     drop_file(root, "");
 }
 
-static void the_machine_of_the_fixture(void **state)
+static void test_machine_of_the_fixture(void **state)
 {
     (void)state;
     _cleanup_(system_probe_freep) struct system_probe *probe = NULL;
@@ -194,7 +194,7 @@ static void the_machine_of_the_fixture(void **state)
     }
 }
 
-static void the_machine_of_the_fixture_in_a_cgroup(void **state)
+static void test_machine_of_the_fixture_in_a_cgroup(void **state)
 {
     (void)state;
     _cleanup_(system_probe_freep) struct system_probe *probe = NULL;
@@ -209,8 +209,8 @@ static void the_machine_of_the_fixture_in_a_cgroup(void **state)
     assert_int_equal(reading.cpu.stolen, 11);
 }
 
-/* A machine of our own, whose limits and usage change. */
-static void limits_are_looked_up_again(void **state)
+/* A synthetic machine whose limits and usage change. */
+static void test_limits_are_read_again(void **state)
 {
     (void)state;
     char root[] = "/tmp/sonde-test-XXXXXX", path[512];
@@ -231,7 +231,7 @@ static void limits_are_looked_up_again(void **state)
     assert_int_equal(reading.memory_total_bytes, 30720);
     assert_int_equal(reading.memory_available_bytes, 20480);
 
-    /* what is used is fresh at each reading, what may be used is not */
+    /* usage is read each time, limits are cached */
     put_file(root, "memory.current", "20480\n");
     put_file(root, "memory.max", "25600\n");
     system_probe_read(probe, start_ns + NS_PER_SEC, &reading);
@@ -260,7 +260,7 @@ static void limits_are_looked_up_again(void **state)
         drop_file(root, names[i]);
 }
 
-static void how_many_processes_there_may_be(void **state)
+static void test_limit_of_processes(void **state)
 {
     (void)state;
     char root[] = "/tmp/sonde-test-XXXXXX", path[512];
@@ -306,7 +306,7 @@ static void how_many_processes_there_may_be(void **state)
         drop_file(root, names[i]);
 }
 
-static void what_is_missing_is_unknown(void **state)
+static void test_missing_files_are_unknown(void **state)
 {
     (void)state;
     _cleanup_(system_probe_freep) struct system_probe *probe = NULL;
@@ -326,7 +326,7 @@ static void what_is_missing_is_unknown(void **state)
 }
 
 /* The files change under the kept descriptors: garbled ones become unknown, not stale. */
-static void garbled_files_are_unknown(void **state)
+static void test_garbled_files_are_unknown(void **state)
 {
     (void)state;
     static const char *const names[] = {"meminfo", "loadavg", "stat"};
@@ -357,7 +357,7 @@ static void garbled_files_are_unknown(void **state)
     drop_file(root, "");
 }
 
-static void this_machine(void **state)
+static void test_this_machine(void **state)
 {
     (void)state;
     _cleanup_(system_probe_freep) struct system_probe *probe = NULL;
@@ -380,7 +380,7 @@ static void this_machine(void **state)
     assert_true(reading.cpu_count == (double)sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-static void this_machine_in_its_cgroup(void **state)
+static void test_this_machine_in_its_cgroup(void **state)
 {
     (void)state;
     _cleanup_(system_probe_freep) struct system_probe *probe = NULL;
@@ -410,7 +410,7 @@ static size_t read_fixture(int pid, const char *name, char *into, size_t capacit
     return (size_t)length;
 }
 
-static void every_fixture_process_parses(void **state)
+static void test_every_fixture_process_parses(void **state)
 {
     (void)state;
     static const int pids[] = {1, 2, 100, 101, 102, 103, 104, 105};
@@ -437,7 +437,7 @@ static void every_fixture_process_parses(void **state)
     }
 }
 
-static void hostile_fixture_processes(void **state)
+static void test_hostile_fixture_processes(void **state)
 {
     (void)state;
     char bytes[8192], command[COMMAND_MAX_BYTES + 1];
@@ -468,21 +468,21 @@ static void hostile_fixture_processes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(version_2_takes_the_smallest_of_all_ancestors),
-        cmocka_unit_test(version_1_has_a_tree_a_controller),
-        cmocka_unit_test(hybrid_takes_each_from_where_it_is),
-        cmocka_unit_test(container_without_a_namespace_uses_the_mounts_root),
-        cmocka_unit_test(room_is_never_negative),
-        cmocka_unit_test(the_machine_of_the_fixture),
-        cmocka_unit_test(the_machine_of_the_fixture_in_a_cgroup),
-        cmocka_unit_test(limits_are_looked_up_again),
-        cmocka_unit_test(how_many_processes_there_may_be),
-        cmocka_unit_test(what_is_missing_is_unknown),
-        cmocka_unit_test(garbled_files_are_unknown),
-        cmocka_unit_test(this_machine),
-        cmocka_unit_test(this_machine_in_its_cgroup),
-        cmocka_unit_test(every_fixture_process_parses),
-        cmocka_unit_test(hostile_fixture_processes),
+        cmocka_unit_test(test_version_2_uses_the_smallest_limit_of_all_ancestors),
+        cmocka_unit_test(test_version_1_has_one_tree_per_controller),
+        cmocka_unit_test(test_hybrid_reads_each_controller_from_its_tree),
+        cmocka_unit_test(test_container_without_a_namespace_uses_the_root_of_the_mount),
+        cmocka_unit_test(test_available_memory_is_never_negative),
+        cmocka_unit_test(test_machine_of_the_fixture),
+        cmocka_unit_test(test_machine_of_the_fixture_in_a_cgroup),
+        cmocka_unit_test(test_limits_are_read_again),
+        cmocka_unit_test(test_limit_of_processes),
+        cmocka_unit_test(test_missing_files_are_unknown),
+        cmocka_unit_test(test_garbled_files_are_unknown),
+        cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_this_machine_in_its_cgroup),
+        cmocka_unit_test(test_every_fixture_process_parses),
+        cmocka_unit_test(test_hostile_fixture_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

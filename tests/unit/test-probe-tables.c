@@ -15,7 +15,7 @@
 
 /* ---- the machine's tables ---- */
 
-static void meminfo_in_bytes(void **state)
+static void test_meminfo_in_bytes(void **state)
 {
     (void)state;
     struct meminfo meminfo;
@@ -38,7 +38,7 @@ static void meminfo_in_bytes(void **state)
     assert_int_equal(meminfo.total_bytes, 1024);
 }
 
-static void loadavg_has_three_numbers(void **state)
+static void test_loadavg_has_three_numbers(void **state)
 {
     (void)state;
     struct loadavg load;
@@ -59,7 +59,7 @@ static void loadavg_has_three_numbers(void **state)
     assert_real(load.avg_15, 1031.99);
 }
 
-static void cpu_ticks_leave_guests_out(void **state)
+static void test_cpu_ticks_exclude_guests(void **state)
 {
     (void)state;
     struct cpu_ticks ticks;
@@ -76,7 +76,7 @@ static void cpu_ticks_leave_guests_out(void **state)
     assert_int_equal(ticks.stolen, 0);
 }
 
-static void cpu_ticks_refuse_garbage(void **state)
+static void test_cpu_ticks_reject_garbage(void **state)
 {
     (void)state;
     struct cpu_ticks ticks = {.busy = 3};
@@ -93,7 +93,7 @@ static void cpu_ticks_refuse_garbage(void **state)
     assert_true(ticks.busy == UINT64_MAX);
 }
 
-static void psi_has_one_or_two_lines(void **state)
+static void test_psi_has_one_or_two_lines(void **state)
 {
     (void)state;
     struct psi_line psi;
@@ -118,7 +118,7 @@ static void psi_has_one_or_two_lines(void **state)
 
 /* ---- cgroups ---- */
 
-static void cgroup_paths_of_both_versions(void **state)
+static void test_cgroup_paths_of_both_versions(void **state)
 {
     (void)state;
     _cleanup_free_ struct cgroup_paths *paths = calloc(1, sizeof(*paths));
@@ -145,7 +145,7 @@ static void cgroup_paths_of_both_versions(void **state)
     assert_string_equal(paths->memory, "");
 }
 
-static void cgroup_paths_stay_inside(void **state)
+static void test_cgroup_paths_stay_inside(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -162,7 +162,7 @@ static void cgroup_paths_stay_inside(void **state)
     assert_string_equal(paths->unified, "/..a/b../.../c");
 }
 
-static void cgroup_paths_have_a_length(void **state)
+static void test_cgroup_path_length_is_limited(void **state)
 {
     (void)state;
     char text[CGROUP_PATH_SIZE + 8];
@@ -176,7 +176,7 @@ static void cgroup_paths_have_a_length(void **state)
     assert_bad(cgroup_paths_parse, text, paths);
 }
 
-static void cgroup_numbers(void **state)
+static void test_cgroup_numbers(void **state)
 {
     (void)state;
     int64_t number;
@@ -197,7 +197,7 @@ static void cgroup_numbers(void **state)
         assert_bad(cgroup_number_parse, bad[i], &number);
 }
 
-static void cgroup_cpu_max(void **state)
+static void test_cgroup_cpu_max(void **state)
 {
     (void)state;
     double cpus;
@@ -212,7 +212,7 @@ static void cgroup_cpu_max(void **state)
         assert_bad(cgroup_cpu_max_parse, bad[i], &cpus);
 }
 
-static void cgroup_inactive_file(void **state)
+static void test_cgroup_inactive_file(void **state)
 {
     (void)state;
     int64_t bytes;
@@ -231,7 +231,7 @@ static void cgroup_inactive_file(void **state)
 /* ---- all of them ---- */
 
 /* A megabyte of lines that no parser knows, then one that it does. */
-static void huge_files_are_read_through(void **state)
+static void test_last_line_of_a_huge_file_is_read(void **state)
 {
     (void)state;
     struct text huge = {0};
@@ -257,18 +257,18 @@ static void huge_files_are_read_through(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(meminfo_in_bytes),
-        cmocka_unit_test(loadavg_has_three_numbers),
-        cmocka_unit_test(cpu_ticks_leave_guests_out),
-        cmocka_unit_test(cpu_ticks_refuse_garbage),
-        cmocka_unit_test(psi_has_one_or_two_lines),
-        cmocka_unit_test(cgroup_paths_of_both_versions),
-        cmocka_unit_test(cgroup_paths_stay_inside),
-        cmocka_unit_test(cgroup_paths_have_a_length),
-        cmocka_unit_test(cgroup_numbers),
-        cmocka_unit_test(cgroup_cpu_max),
-        cmocka_unit_test(cgroup_inactive_file),
-        cmocka_unit_test(huge_files_are_read_through),
+        cmocka_unit_test(test_meminfo_in_bytes),
+        cmocka_unit_test(test_loadavg_has_three_numbers),
+        cmocka_unit_test(test_cpu_ticks_exclude_guests),
+        cmocka_unit_test(test_cpu_ticks_reject_garbage),
+        cmocka_unit_test(test_psi_has_one_or_two_lines),
+        cmocka_unit_test(test_cgroup_paths_of_both_versions),
+        cmocka_unit_test(test_cgroup_paths_stay_inside),
+        cmocka_unit_test(test_cgroup_path_length_is_limited),
+        cmocka_unit_test(test_cgroup_numbers),
+        cmocka_unit_test(test_cgroup_cpu_max),
+        cmocka_unit_test(test_cgroup_inactive_file),
+        cmocka_unit_test(test_last_line_of_a_huge_file_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

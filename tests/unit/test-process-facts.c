@@ -1,4 +1,4 @@
-/* What rules want to know of a process: the parsers, fixture trees, and this process itself. */
+/* The facts of a process that rules match: the parsers, fixture trees, and this process itself. */
 #include "parse.h"
 
 #include <fcntl.h>
@@ -60,7 +60,7 @@ static void test_variables_are_found(void **state _unused_)
 
 static int parse_last_pid(const char *text, pid_t *ret)
 {
-    _cleanup_free_ char *copy = strdup(text); /* exactly as long: sanitizers see what is read */
+    _cleanup_free_ char *copy = strdup(text); /* exact size: sanitizers detect reads past the end */
 
     return last_pid_parse(copy, strlen(text), ret);
 }
@@ -246,7 +246,7 @@ static void test_children_of_all_threads(void **state _unused_)
     VEC_DONE(&children);
 }
 
-/* One that is gone, and a kernel that keeps no lists. */
+/* A process that has ended, and a kernel without such lists. */
 static void test_children_that_cannot_be_read(void **state _unused_)
 {
     PUT("7/task/7/stat", "");
@@ -327,7 +327,7 @@ static void test_a_deleted_directory_keeps_its_name(void **state _unused_)
     put_link("7/cwd", " (deleted)");
     assert_null(facts_of(7).cwd);
 
-    /* one that is called so, and there */
+    /* a directory whose real name ends with the suffix */
     snprintf(odd, sizeof(odd), "%s/odd (deleted)", root);
     assert_int_equal(mkdir(odd, 0700), 0);
     put_link("7/cwd", odd);
@@ -369,7 +369,7 @@ static void test_long_values_are_cut(void **state _unused_)
     assert_in_range(strlen(facts.command), FACT_MAX_BYTES - 3, FACT_MAX_BYTES);
     assert_true(utf8_valid(facts.command, strlen(facts.command)));
 
-    /* a variable that is cut is not there; those before it are */
+    /* a truncated variable is omitted; those before it are read */
     memset(bytes, 'x', length);
     memcpy(bytes, "A=1\0PATH=", 9);
     put("7/environ", bytes, length);
@@ -406,7 +406,7 @@ static void test_descendants_of_all_threads(void **state _unused_)
     PUT("22/task/22/children", "31 99 "); /* 99 is gone */
     PUT("30/task/30/children", "40 ");
     PUT("31/task/31/children", "");
-    PUT("40/task/40/children", "10 21 40 "); /* which cannot be */
+    PUT("40/task/40/children", "10 21 40 "); /* a cycle, which cannot happen */
     assert_int_equal(descend(root_fd, 10), 0);
     assert_int_equal(found.count, 7);
     for (size_t i = 0; i < found.count; i++) {
@@ -460,7 +460,7 @@ static void test_this_process(void **state _unused_)
     char cwd[PATH_MAX];
     struct process_facts facts;
 
-    /* The kernel shows what a process was started with: a child has it. */
+    /* The kernel shows the initial environment of a process, so the test starts a child with it. */
     pid_t pid = fork();
     if (pid == 0) {
         setpgid(0, 0);
@@ -469,7 +469,7 @@ static void test_this_process(void **state _unused_)
         _exit(127);
     }
     assert_true(pid > 0);
-    for (;;) { /* until it is what it was started as */
+    for (;;) { /* until the exec has happened */
         assert_int_equal(process_facts_read(proc_fd, pid, &request, &arena, &facts), 0);
         if (facts.command && strstr(facts.command, "two words") && facts.values.items[0])
             break;

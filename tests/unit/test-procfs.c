@@ -85,7 +85,7 @@ static void test_missing_root(void **state _unused_)
     assert_null(procfs);
 }
 
-/* A tree of our own making, so that things can change between two scans. */
+/* A temporary tree that the tests change between two scans. */
 static char tree[] = "/tmp/sonde-proc.XXXXXX";
 
 static void write_file(const char *path, const char *text)
@@ -135,7 +135,8 @@ static void test_command_lines_follow_an_exec(void **state _unused_)
     make_process(50, 1, "sh", 900);
     procfs_new(tree, 100, &procfs);
     procfs_scan(procfs, NULL, NULL, &readings, &total);
-    assert_string_equal(find(&readings, 50)->command, "[sh]"); /* none yet: look again */
+    assert_string_equal(find(&readings, 50)->command,
+                        "[sh]"); /* no command line yet: it is read again later */
     write_file("50/cmdline", "sh");
     procfs_scan(procfs, NULL, NULL, &readings, &total);
     assert_string_equal(find(&readings, 50)->command, "sh");
@@ -184,9 +185,9 @@ static void test_malformed_and_vanished_processes_are_omitted(void **state _unus
                "55 (dead) X 0 1 1 0 -1 4194560 1 1 0 0 7 3 0 0 20 0 0 0 900 0 0 1 1 1 1 0 0 "
                "0 0 0 0 0 0 0 17 0 0 0 0 0 0 1 1 1 4096 1 1 1 0\n");
     snprintf(path, sizeof(path), "%s/53", tree);
-    mkdir(path, 0700); /* a directory with nothing in it: it has just vanished */
+    mkdir(path, 0700); /* an empty directory: the process has just ended */
     snprintf(path, sizeof(path), "%s/054", tree);
-    mkdir(path, 0700); /* no pid */
+    mkdir(path, 0700); /* not a pid */
     procfs_new(tree, 100, &procfs);
     assert_int_equal(procfs_scan(procfs, NULL, NULL, &readings, &total), 0);
     assert_int_equal(total, 5);
@@ -200,7 +201,7 @@ struct family {
     unsigned asked;
 };
 
-/* Members and their children, by what is known when asked. */
+/* Selects members and children of known members. */
 static enum probe_depth in_family(void *context, const struct process_reading *begun)
 {
     struct family *family = context;
@@ -249,7 +250,7 @@ static void test_child_with_smaller_pid_is_found_later(void **state _unused_)
     make_process(600, 1, "root", 900);
     procfs_new(tree, 100, &procfs);
     procfs_scan(procfs, in_family, &family, &readings, &total);
-    make_process(30, 700, "grandchild", 902); /* pids have wrapped: met before its parent */
+    make_process(30, 700, "grandchild", 902); /* pids have wrapped: it is read before its parent */
     make_process(700, 600, "child", 901);
     procfs_scan(procfs, in_family, &family, &readings, &total);
     procfs_scan(procfs, in_family, &family, &readings, &total);
@@ -257,7 +258,7 @@ static void test_child_with_smaller_pid_is_found_later(void **state _unused_)
     assert_non_null(find(&readings, 30));
 }
 
-/* ---- the real thing ---- */
+/* ---- the real /proc ---- */
 
 static int count_own_fds(void)
 {
@@ -352,7 +353,7 @@ static void test_zombies_and_gone_processes(void **state _unused_)
     waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
     procfs_read_pids(procfs, &pid, 1, &readings);
     assert_int_equal(find(&readings, pid)->state, 'Z');
-    assert_string_equal(find(&readings, pid)->command, command); /* kept from when it lived */
+    assert_string_equal(find(&readings, pid)->command, command); /* known from before its end */
     waitpid(pid, NULL, 0);
     assert_int_equal(procfs_read_pids(procfs, &pid, 1, &readings), 0);
     assert_int_equal(readings.count, 0);

@@ -1,4 +1,4 @@
-/* Estimates out of what is stored: the latest finished runs of a type, whatever else there is. */
+/* Estimates from stored runs: only the latest finished runs of a type are used. */
 #include "unit.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ static void test_no_data(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-static void test_what_counts(void **state)
+static void test_only_finished_runs_of_the_type_count(void **state)
 {
     struct resource_estimate found;
     struct store *store = fixture_open(*state);
@@ -81,7 +81,7 @@ static void test_what_counts(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-static void test_of_one_user(void **state)
+static void test_estimate_of_one_user(void **state)
 {
     struct resource_estimate found;
     struct store *store = fixture_open(*state);
@@ -95,8 +95,8 @@ static void test_of_one_user(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-/* Not by many that go on or were lost, and not by those of long ago. */
-static void test_the_latest_are_not_crowded_out(void **state)
+/* Many running, lost or older runs do not displace them. */
+static void test_latest_finished_runs_are_used(void **state)
 {
     struct resource_estimate found;
     struct store *store = fixture_open(*state);
@@ -121,9 +121,9 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
     const struct CMUnitTest tests[] = {
         T(test_no_data),
-        T(test_what_counts),
-        T(test_of_one_user),
-        T(test_the_latest_are_not_crowded_out),
+        T(test_only_finished_runs_of_the_type_count),
+        T(test_estimate_of_one_user),
+        T(test_latest_finished_runs_are_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Learning out of what is stored: analyses, what becomes of their patterns, calibration. */
+/* Learning from stored runs: analyses, their patterns, calibration. */
 #include "unit.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static int tear_down(void **state)
     return store_fixture_tear_down(state);
 }
 
-/* One that ended `days_ago`. */
+/* A run that ended `days_ago`. */
 static void put_run(struct store *store, double days_ago, bool has_failed, double memory_mb,
                     int64_t uid)
 {
@@ -90,8 +90,8 @@ static void put_anomaly_pattern(struct store *store)
     assert_int_equal(write_pattern(store, &pattern), 0);
 }
 
-/* Found, kept, found again, and gone when it is no longer so. */
-static void test_the_life_of_a_pattern(void **state)
+/* A pattern is found, stored, found again, and deleted when it no longer holds. */
+static void test_patterns_are_stored_and_expire(void **state)
 {
     struct store *store = fixture_open(*state);
     struct pattern_renewal renewal;
@@ -117,7 +117,7 @@ static void test_the_life_of_a_pattern(void **state)
     assert_true(found->first_seen == now - DAY && found->last_seen == now);
     assert_int_equal(store_renew_patterns(store, CORRELATION_PATTERN, &renewal.patterns), 0);
 
-    /* What is said before it is stored is what is stored then. */
+    /* The patterns in the answer are those that are stored afterwards. */
     struct pattern_list stored = {0};
     struct store_reader *reader = fixture_reader(*state);
     assert_int_equal(store_read_patterns(reader, &arena, &stored), 0);
@@ -156,7 +156,7 @@ static void test_too_few_runs_leave_patterns_alone(void **state)
     assert_non_null(get(&analysis.patterns, LARGE));
     assert_int_equal(get(&analysis.patterns, LARGE)->occurrences, 1);
 
-    /* When none fails any more, none fails for its size. */
+    /* Without failures, size is no longer a cause. */
     for (int i = 0; i < 5; i++)
         put_run(store, 1, false, 3000, 1000);
     analysis = analyze(*state, INT_UNKNOWN, NULL, &renewal);
@@ -166,7 +166,7 @@ static void test_too_few_runs_leave_patterns_alone(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-static void test_some_runs_only(void **state)
+static void test_runs_of_one_user_or_type(void **state)
 {
     struct store *store = fixture_open(*state);
     struct pattern_renewal renewal;
@@ -178,7 +178,7 @@ static void test_some_runs_only(void **state)
     struct analysis analysis = analyze(*state, 1000, NULL, &renewal);
     assert_int_equal(analysis.runs, 20);
     assert_non_null(get(&analysis.patterns, LARGE));
-    assert_null(get(&analysis.patterns, LEAK)); /* whose it is is not known */
+    assert_null(get(&analysis.patterns, LEAK)); /* its user is unknown */
     assert_false(renewal.is_due);
     analysis = analyze(*state, 1001, NULL, &renewal);
     assert_int_equal(analysis.runs, 10);
@@ -220,9 +220,9 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_the_life_of_a_pattern),
+        TEST(test_patterns_are_stored_and_expire),
         TEST(test_too_few_runs_leave_patterns_alone),
-        TEST(test_some_runs_only),
+        TEST(test_runs_of_one_user_or_type),
         TEST(test_calibration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

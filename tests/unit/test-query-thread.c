@@ -144,7 +144,7 @@ static void test_waiting_query_is_cancelled_at_once(void **state _unused_)
     assert_string_equal(order, "ba");
 }
 
-/* It would run for ever. */
+/* The query would run for ever. */
 static void test_running_query_is_interrupted(void **state _unused_)
 {
     uint64_t until = clock_mono_ns() + PATIENCE;

@@ -22,7 +22,7 @@ struct scene {
     const char *sockets[2];
     struct arena arena;
 
-    /* what the daemon answers */
+    /* the daemon's answers */
     const char *jobs;   /* JSON; NULL: "[]" */
     const char *report; /* JSON; NULL: there is no such job */
     int error;          /* the answer to everything; 0: none */
@@ -382,7 +382,7 @@ static void test_run_that_the_daemon_does_not_know(void **state)
 
 /* ---- the same from both ---- */
 
-/* ---- what was learned ---- */
+/* ---- learning ---- */
 
 static const struct analysis_request want_analysis = {
     .now = NOW, .min_sample_size = 1, .uid = INT_UNKNOWN};

@@ -131,7 +131,7 @@ static void test_colons_and_json(void **state _unused_)
         {"{\"password\": \"a b", "{\"password\": \"***"},
         {"--password='a b", "--password='***"},
         {"{\"password\":", NULL},
-        /* no names of values */
+        /* not names of secrets */
         {"cargo test token::parse", NULL},
         {"pytest tests/test_key.py::test_a", NULL},
         {"docker run -v /run/secret:/run/secret:ro x/token:latest", NULL},
@@ -214,7 +214,7 @@ static void test_other_arguments(void **state _unused_)
     check_all(kept, ARRAY_SIZE(kept), &none);
 }
 
-static void test_appends_to_what_is_there(void **state _unused_)
+static void test_result_is_appended(void **state _unused_)
 {
     _cleanup_text_ struct text out = {0};
 
@@ -296,7 +296,7 @@ static void test_random_texts(void **state _unused_)
     }
 }
 
-/* Command lines of all forms: no secret is left, and all else is. */
+/* Command lines of all forms: every secret is removed, and all other text is kept. */
 static void test_no_secret_is_left(void **state _unused_)
 {
     static const char *const forms[] = {
@@ -348,7 +348,7 @@ int main(void)
         cmocka_unit_test(test_quotes),
         cmocka_unit_test(test_urls),
         cmocka_unit_test(test_other_arguments),
-        cmocka_unit_test(test_appends_to_what_is_there),
+        cmocka_unit_test(test_result_is_appended),
         cmocka_unit_test(test_random_texts),
         cmocka_unit_test(test_no_secret_is_left),
     };

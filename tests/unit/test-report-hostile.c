@@ -1,5 +1,5 @@
-/* A run's report of what others have named and what a damaged database may hold: nothing of it
- * reaches the terminal as it is. */
+/* A report with hostile names and with the content of a damaged database: control characters do not
+ * reach the terminal. */
 #include "report-world.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static void test_hostile_texts(void **state _unused_)
         assert_harmless((format(&report, &(struct report_style){.columns = columns}, &out), &out));
 }
 
-/* What a damaged database may hold. */
+/* Figures that only a damaged database can have. */
 static void test_absurd_figures(void **state _unused_)
 {
     static const double absurd[] = {-1,       0,         1e300,          -1e300,

@@ -1,5 +1,5 @@
-/* The machine's report as text; and the names in the JSON of both, the machine's and a run's, which
- * others rely on. */
+/* The machine's report as text; and the names in the JSON of both reports, on which other programs
+ * rely. */
 #include "report-world.h"
 
 #include <stdio.h>

@@ -72,7 +72,7 @@ static void test_jobs_fit_the_terminal(void **state _unused_)
         "make-7f3a          failure (2)        Jul 13 14:03  12.30 s  ≥ 23.40 s  812.4 MB\n"
         "a-name-that-is-l…  running                14:03:22  12.30 s          -  812.4 MB\n");
     text_reset(&out);
-    jobs[1].uid = jobs[0].uid + 1; /* whose they are is shown where that differs */
+    jobs[1].uid = jobs[0].uid + 1; /* the user is shown if the users differ */
     job_table_format(&list, START, 0, &(struct report_style){.columns = 100}, &out);
     assert_non_null(strstr(out.bytes, "UID  OUTCOME"));
     for (size_t columns = 45; columns < 180; columns++) {

@@ -1,5 +1,5 @@
-/* A run's report as text: how it ended and why, what it used, what was seen of it, and how that
- * compares with earlier runs. */
+/* A run's report as text: outcome and cause, figures, events, and the comparison with earlier runs.
+ * */
 #include "report-world.h"
 
 #include <math.h>
@@ -118,7 +118,7 @@ static void test_cause(void **state _unused_)
     }
 }
 
-/* ---- how it died ---- */
+/* ---- failures ---- */
 
 static void test_chain_and_last_memory(void **state _unused_)
 {
@@ -149,7 +149,7 @@ static void test_chain_and_last_memory(void **state _unused_)
                                  "  BEFORE THE END    MEMORY  PROCESSES\n"
                                  "          2.00 s  120.2 MB          3\n"
                                  "          100 ms   2.00 GB          4\n"));
-    /* one that died alone needs no table */
+    /* a chain of one process is not printed as a table */
     report.job.chain.count = 1;
     report.last_memory.count = 0;
     text = format(&report, &plain, &out);
@@ -229,7 +229,7 @@ static void test_running(void **state _unused_)
                            "     2  -        running  8 m 30 s         -        -         -\n"));
 }
 
-/* "-" where a figure belongs, no line where there is nothing to tell, and never a 0. */
+/* An unknown figure is "-", never 0; a line without any known figure is omitted. */
 static void test_unknown_everywhere(void **state _unused_)
 {
     struct job_report report = make_report(OUTCOME_UNKNOWN);
@@ -322,7 +322,8 @@ static void test_colours(void **state _unused_)
 
 #define EARLIER_MAX 16
 
-/* So many that went well, the i-th took 10 + i/10 s and 50 MB; the first failed, and so on. */
+/* `count` successful runs, the i-th with 10 + i/10 s and 50 MB; then runs that must not be
+ * compared. */
 static struct job_list earlier_jobs(size_t count, const char *own_run_id)
 {
     static struct job jobs[EARLIER_MAX];
@@ -337,7 +338,7 @@ static struct job_list earlier_jobs(size_t count, const char *own_run_id)
         jobs[i].profile.peak_rss_mb = 50;
         jobs[i].profile.read_bytes = 4096;
     }
-    jobs[count].run_id = own_run_id; /* itself, one that failed, and one that goes on */
+    jobs[count].run_id = own_run_id; /* the run itself, a failed one, and a running one */
     jobs[count].outcome = OUTCOME_SUCCESS;
     jobs[count + 1] = jobs[0];
     jobs[count + 1].run_id = "failed";
@@ -365,7 +366,7 @@ static void test_earlier_runs(void **state _unused_)
     struct arena arena = {0};
     struct earlier_runs *earlier = &report.earlier_runs;
 
-    report.job.profile.read_bytes = 100000; /* many times as much, and still nothing */
+    report.job.profile.read_bytes = 100000; /* many times as much, but too little to report */
     struct job_list list = earlier_jobs(7, report.job.run_id);
     assert_int_equal(earlier_runs_make(&list, &report.job, &arena, earlier), 0);
     assert_int_equal(earlier->runs, 8);
@@ -375,7 +376,7 @@ static void test_earlier_runs(void **state _unused_)
     assert_true(fabs(wall->robust_z - 2.0 / (0.2 * 1.4826)) < 1e-6);
     assert_int_equal(wall->sample_size, 7);
     assert_int_equal(wall->unusual, TRUTH_YES);
-    /* All of them the same: there is no z, but it is unusual all the same. */
+    /* All earlier values are equal: there is no z, but the difference is reported. */
     const struct run_difference *memory = find_difference(earlier, "peak_rss_mb");
     assert_false(real_is_known(memory->robust_z));
     assert_int_equal(memory->unusual, TRUTH_YES);
@@ -389,7 +390,7 @@ static void test_earlier_runs(void **state _unused_)
                "  wall              12.30 s  10.30 s       +19 %  +6.7     7  unusual\n"
                "  read               0.1 MB   0.0 MB    24 times     -     7  usual\n"));
 
-    /* Far out, but by less than a tenth. */
+    /* A large z, but a difference of less than a tenth. */
     report.job.profile.wall_seconds = 11.3;
     assert_int_equal(earlier_runs_make(&list, &report.job, &arena, earlier), 0);
     wall = find_difference(earlier, "wall_seconds");

@@ -102,7 +102,7 @@ static void test_line_that_is_too_long(void **state _unused_)
             assert_int_equal(feed(&framer, pieces[i][k]), 0);
         assert_int_equal(feed(&framer, pieces[i][k]), -EMSGSIZE);
         assert_int_equal(feed(&framer, "x\n"), -EMSGSIZE);
-        expect_line(&framer, "ok"); /* was whole before */
+        expect_line(&framer, "ok"); /* it was complete before */
         expect_line(&framer, NULL);
         rpc_framer_done(&framer);
     }
@@ -133,7 +133,7 @@ static void test_splitting_costs_linear_time(void **state _unused_)
     assert_in_range(framer.buffer.capacity, 0, 65536); /* what it held is not kept */
     rpc_framer_done(&framer);
 
-    /* Many lines wait, and one is read for each that arrives. */
+    /* Many lines are pending, and one is read for each that arrives. */
     for (size_t i = 0; i < 500000; i++)
         assert_int_equal(feed(&framer, "line\n"), 0);
     for (size_t i = 0; i < 500000; i++) {

@@ -174,7 +174,8 @@ static void test_groups_of_patterns(void **state _unused_)
     assert_null(MATCH(FACTS(.command = "/slurm/uid_7/job_42/step_0"), cgroup));
     assert_null(MATCH(FACTS(), cgroup));
     assert_string_equal(MATCH(FACTS(.command = "python train.py b"), command), "t-b");
-    assert_null(MATCH(FACTS(.command = "python train.py"), command)); /* the blank after it */
+    assert_null(MATCH(FACTS(.command = "python train.py"),
+                      command)); /* the pattern requires a blank after it */
     assert_string_equal(MATCH(FACTS(.command = "xaaab"), whole), "aaab");
 }
 
@@ -225,7 +226,7 @@ static void test_invalid_pattern_is_rejected(void **state _unused_)
     assert_null(rules);
 }
 
-/* A command line made to cost: without the bounds, each of these takes more than a minute. */
+/* Command lines made to be expensive: without the bounds, each takes more than a minute. */
 static void test_hostile_texts_cost_little(void **state _unused_)
 {
     const size_t length = 128 * 1024;

@@ -170,7 +170,7 @@ static void test_given_run_id_is_kept(void **state)
 }
 
 /* The caller stores the rest: no end is published or stored. */
-static void test_leave(void **state)
+static void test_run_that_its_caller_stores(void **state)
 {
     struct daemon_world *world = *state;
     struct daemon *daemon = &world->daemon;
@@ -363,7 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_begin_and_finish),
         T(test_given_run_id_is_kept),
-        T(test_leave),
+        T(test_run_that_its_caller_stores),
         T(test_step_begins_and_ends),
         T(test_run_that_is_a_step),
         T(test_too_many_steps),

@@ -291,7 +291,7 @@ static void test_signal_is_reported(void **state)
 
 /* A daemon that has not answered learns that the run is stored by its caller; one that keeps the
  * run does not. */
-static void test_leave(void **state)
+static void test_caller_stores_the_run(void **state)
 {
     struct place *place = *state;
 
@@ -330,7 +330,7 @@ int main(void)
         T(test_finish_is_answered_with_an_error),
         T(test_daemon_hangs_up_at_finish),
         T(test_signal_is_reported),
-        T(test_leave),
+        T(test_caller_stores_the_run),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

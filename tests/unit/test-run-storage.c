@@ -226,7 +226,7 @@ static void assert_failed_run(void **state)
 
 /* ---- tests ---- */
 
-static void test_without_a_daemon_all_is_stored_here(void **state)
+static void test_without_a_daemon_the_run_stores_everything(void **state)
 {
     begin(BACKEND_ABSENT);
     assert_true(run_storage_is_local(storage));
@@ -407,7 +407,7 @@ static void test_nothing_is_stored_without_a_store(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_without_a_daemon_all_is_stored_here),
+        TEST(test_without_a_daemon_the_run_stores_everything),
         TEST(test_without_a_loop_no_daemon_is_asked),
         TEST(test_a_daemon_stores_everything),
         TEST(test_a_daemon_stores_samples_only),

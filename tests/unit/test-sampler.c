@@ -10,7 +10,7 @@
 
 #define SELF 10
 
-/* The clock is ours: seconds since some start, on three clocks that begin apart. */
+/* The test sets the time: seconds since a start, on three clocks with different origins. */
 static struct moment at(double seconds)
 {
     uint64_t ns = (uint64_t)(seconds * 1e9);
@@ -87,13 +87,13 @@ static double cpu_of(double now, struct process_reading reading)
 
 #define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
 
-static void test_there_before_the_first_reading_is_unknown(void **state _unused_)
+static void test_rate_at_the_first_reading_is_unknown(void **state _unused_)
 {
     assert_true(isnan(cpu_of(0, process(100, -50, 0, 30))));
     assert_near(cpu_of(1, process(100, -50, 1, 30.5)), 50, 1e-6);
 }
 
-static void test_the_moment_of_each_reading_counts(void **state _unused_)
+static void test_rates_use_the_time_of_each_reading(void **state _unused_)
 {
     cpu_of(0, process(100, -50, 0, 30));
     /* the scan began at 1.0 but reached this process at 1.2 */
@@ -106,7 +106,7 @@ static void test_new_process_rate_covers_its_life(void **state _unused_)
     assert_near(cpu_of(1, process(100, 0.8, 1, 0.1)), 50, 1e-3);
 }
 
-static void test_old_but_first_seen_now_is_unknown(void **state _unused_)
+static void test_rate_of_an_old_process_seen_first_is_unknown(void **state _unused_)
 {
     cpu_of(0, process(1, -50, 0, 1));
     assert_true(isnan(cpu_of(1, process(100, -40, 1, 3))));
@@ -181,7 +181,8 @@ static void test_jobs(void **state _unused_)
     struct process_reading second[] = {process(100, -1, 1, 1.5), process(101, 0.5, 1, 0.25),
                                        process(7, -1, 1, 6)};
     second[1].ppid = 100;
-    second[0].reaped_user_ns = (int64_t)(NS_PER_SEC / 4); /* children that came and went */
+    second[0].reaped_user_ns =
+        (int64_t)(NS_PER_SEC / 4); /* children that started and ended between readings */
     _cleanup_(snapshot_freep) struct snapshot *snapshot = take(1, second, 3);
 
     assert_string_equal(snapshot->processes.items[1].job_id, "build");
@@ -237,7 +238,7 @@ static void test_runs_without_processes_are_listed(void **state _unused_)
     assert_near(usages[0].rss_mb, 0, 1e-6);
     assert_string_equal(usages[1].run_id, "run-2");
     assert_int_equal(usages[1].processes, 0);
-    assert_false(real_is_known(usages[1].cpu_seconds)); /* nothing was ever seen of it */
+    assert_false(real_is_known(usages[1].cpu_seconds)); /* its processes were never read */
     assert_false(real_is_known(usages[1].cpu_percent));
     assert_false(real_is_known(usages[1].rss_mb));
 }
@@ -303,7 +304,7 @@ static void test_a_run_ends(void **state _unused_)
     assert_null(sampler_usage(sampler, run));
     registry_end_run(registry, run);
 
-    /* what comes in its place, maybe at the same address, begins anew */
+    /* the next run, perhaps at the same address, starts from zero */
     run = add_run("run-2", "build", NULL);
     registry_add(registry, run, INT_UNKNOWN, 200);
     struct process_reading both[] = {process(100, -1, 1, 6), process(200, 0.5, 1, 0.25)};
@@ -345,7 +346,7 @@ static void test_zombies_and_sonde_itself(void **state _unused_)
     assert_int_equal(snapshot->pressure_level, PRESSURE_UNKNOWN);
 }
 
-static void test_scope_keeps_what_matters(void **state _unused_)
+static void test_scope_keeps_jobs_zombies_and_the_largest(void **state _unused_)
 {
     struct process_metric items[200];
     struct process_list list = {.items = items, .count = ARRAY_SIZE(items)};
@@ -374,7 +375,7 @@ static bool is_pid(void *context, const struct process_metric *process)
     return process->pid == *(const int64_t *)context;
 }
 
-static void test_scope_keeps_what_is_wanted(void **state _unused_)
+static void test_scope_keeps_processes_the_caller_wants(void **state _unused_)
 {
     struct process_metric items[100];
     struct process_list list = {.items = items, .count = ARRAY_SIZE(items)};
@@ -392,9 +393,9 @@ static void test_scope_keeps_what_is_wanted(void **state _unused_)
     assert_int_equal(items[20].pid, 77);
 }
 
-/* The last places are for those that come first, which are the same at every tick. A job's process
- * that is among the largest takes one. */
-static void test_scope_of_equals(void **state _unused_)
+/* Of equal values the first processes are kept, which are the same at every tick. A process of a
+ * job counts as one of the largest. */
+static void test_scope_with_equal_values(void **state _unused_)
 {
     struct process_metric items[100];
     struct process_list list = {.items = items, .count = ARRAY_SIZE(items)};
@@ -415,7 +416,7 @@ static void test_scope_of_equals(void **state _unused_)
         assert_int_equal(items[18 + i].pid, 97 + i);
 }
 
-static void test_scope_of_nothing(void **state _unused_)
+static void test_scope_of_an_empty_list(void **state _unused_)
 {
     struct process_list list = {0};
     assert_int_equal(scope_apply(SCOPE_JOBS, &list, NULL, NULL), 0);
@@ -426,10 +427,10 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_there_before_the_first_reading_is_unknown),
-        T(test_the_moment_of_each_reading_counts),
+        T(test_rate_at_the_first_reading_is_unknown),
+        T(test_rates_use_the_time_of_each_reading),
         T(test_new_process_rate_covers_its_life),
-        T(test_old_but_first_seen_now_is_unknown),
+        T(test_rate_of_an_old_process_seen_first_is_unknown),
         T(test_several_threads_exceed_one_core),
         T(test_reused_pid),
         T(test_a_counter_that_runs_backwards_is_unknown),
@@ -443,10 +444,10 @@ int main(void)
         T(test_a_run_ends),
         T(test_without_a_registry_there_are_no_jobs),
         T(test_zombies_and_sonde_itself),
-        T(test_scope_keeps_what_matters),
-        T(test_scope_keeps_what_is_wanted),
-        T(test_scope_of_equals),
-        T(test_scope_of_nothing),
+        T(test_scope_keeps_jobs_zombies_and_the_largest),
+        T(test_scope_keeps_processes_the_caller_wants),
+        T(test_scope_with_equal_values),
+        T(test_scope_of_an_empty_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static int set_up_sqlite(void **state _unused_)
     return 0;
 }
 
-/* ---- what is done meanwhile ---- */
+/* ---- operations ---- */
 
 static const char *const words[] = {"password"};
 static const struct text_list word_list = {.items = (const char **)(uintptr_t)words, .count = 1};
@@ -297,10 +297,10 @@ struct plan {
     act *act;
     bool of_sqlite;
     long stride; /* distance between two allocations that fail */
-    long sites;  /* there are at least so many */
+    long sites;  /* the least number of allocations */
 };
 
-/* What is played now. */
+/* The current operation. */
 static struct scene *played;
 static const struct plan *played_plan;
 

@@ -294,7 +294,7 @@ static void test_pattern_limit(void **state)
     arena_done(&arena);
 }
 
-/* ---- left open ---- */
+/* ---- anomalies that are left open ---- */
 
 static void leave_open(struct store *store)
 {
@@ -359,7 +359,7 @@ static void test_dead_session_clears_anomalies(void **state)
     assert_int_equal(store_close(living), 0);
 }
 
-/* ---- of version 1 ---- */
+/* ---- migration from version 1 ---- */
 
 static void load_sql(const struct store_fixture *fixture, const char *path)
 {
@@ -428,7 +428,7 @@ static void test_migration_from_version_1(void **state)
     assert_true(anomalies.items[2].cleared_at == 1700000004);
     assert_int_equal(anomalies.items[0].uid, INT_UNKNOWN);
 
-    /* and its run can go on */
+    /* and its run can continue */
     assert_int_equal(store_read_orphaned(reader, "synthetic-world",
                                          "5d0f6d1c-0000-4000-8000-000000000000", &arena, &orphaned),
                      0);

@@ -45,7 +45,7 @@ static void check_intact(const struct store_fixture *fixture)
 
 static bool is_patient;
 
-static bool lose_patience(void *context _unused_)
+static bool should_stop(void *context _unused_)
 {
     return !is_patient;
 }
@@ -84,7 +84,7 @@ static void test_database_locked_by_another(void **state)
     struct store_error error = {0};
     struct world world, nowhere;
 
-    fixture->options.should_stop = lose_patience;
+    fixture->options.should_stop = should_stop;
     is_patient = true;
     world_init(&world, 71);
     world_init(&nowhere, 72);
@@ -98,7 +98,7 @@ static void test_database_locked_by_another(void **state)
     assert_non_null(strstr(store_error(store), fixture->path));
     assert_int_equal(store_open(&fixture->options, &another, &error), -EBUSY);
     assert_non_null(strstr(error.text, fixture->path));
-    check_snapshots(fixture, &written); /* readers do not mind */
+    check_snapshots(fixture, &written); /* readers are not affected */
     run_sql(handle, "ROLLBACK");
     sqlite3_close(handle);
 
@@ -200,7 +200,7 @@ static void test_file_size_limit(void **state)
     world_done(&world);
 }
 
-/* ---- files that are not what they should be ---- */
+/* ---- foreign and damaged files ---- */
 
 static void read_file(const char *path, struct text *into)
 {
@@ -236,7 +236,7 @@ static size_t count_files(const struct store_fixture *fixture)
 }
 
 /* Both a writer and a reader reject the file and do not change it. */
-static void check_refused(const struct store_fixture *fixture, int expected)
+static void check_rejected(const struct store_fixture *fixture, int expected)
 {
     _cleanup_text_ struct text before = {0}, after = {0};
     struct store *store = NULL;
@@ -278,28 +278,28 @@ static void test_foreign_files_are_rejected(void **state)
     char long_letter[5000];
 
     write_file(fixture->path, letter, strlen(letter));
-    check_refused(fixture, -EBADMSG);
+    check_rejected(fixture, -EBADMSG);
     assert_int_equal(count_files(fixture), 1);
     memset(long_letter, 'z', sizeof(long_letter));
     write_file(fixture->path, long_letter, sizeof(long_letter));
-    check_refused(fixture, -EBADMSG);
+    check_rejected(fixture, -EBADMSG);
     memset(long_letter, 0, sizeof(long_letter));
     write_file(fixture->path, long_letter, sizeof(long_letter));
-    check_refused(fixture, -EBADMSG);
+    check_rejected(fixture, -EBADMSG);
 
     unlink(fixture->path);
     sqlite3 *handle = fixture_sqlite(fixture);
     run_sql(handle, "CREATE TABLE accounts (id INTEGER PRIMARY KEY, sum REAL);"
                     "INSERT INTO accounts VALUES (1, 5)");
-    check_refused(fixture, -EBADMSG);
+    check_rejected(fixture, -EBADMSG);
     run_sql(handle, "PRAGMA application_id = 12345");
-    check_refused(fixture, -EBADMSG);
+    check_rejected(fixture, -EBADMSG);
     run_sql(handle, "PRAGMA journal_mode = WAL; UPDATE accounts SET sum = 6");
-    check_refused(fixture, -EBADMSG);
+    check_rejected(fixture, -EBADMSG);
     assert_int_equal(ask_int(handle, "SELECT sum FROM accounts"), 6);
     sqlite3_close(handle);
     chmod(fixture->path, 0600);
-    check_refused(fixture, -EBADMSG);
+    check_rejected(fixture, -EBADMSG);
 }
 
 static void test_missing_database(void **state)
@@ -342,10 +342,10 @@ static void test_truncated_database(void **state)
     for (size_t length = 1; length < whole.length;
          length += length < 120 ? 7 : 1 + random_below(&world.random, 4096)) {
         write_file(fixture->path, text_string(&whole), length);
-        check_refused(fixture, -EBADMSG);
+        check_rejected(fixture, -EBADMSG);
     }
     write_file(fixture->path, text_string(&whole), whole.length - 1);
-    check_refused(fixture, -EBADMSG);
+    check_rejected(fixture, -EBADMSG);
     write_file(fixture->path, text_string(&whole), whole.length);
     check_snapshots(fixture, &written);
     written_done(&written);
@@ -364,7 +364,7 @@ static void test_newer_version_is_rejected(void **state)
     run_sql(handle, "PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE)");
     sqlite3_close(handle);
     fixture_remove_sides(fixture);
-    check_refused(fixture, -EPROTONOSUPPORT);
+    check_rejected(fixture, -EPROTONOSUPPORT);
     assert_int_equal(count_files(fixture), 1);
 
     /* the same, with the change in the log only */
@@ -373,13 +373,13 @@ static void test_newer_version_is_rejected(void **state)
     sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     run_sql(handle, "PRAGMA user_version = 99");
     sqlite3_close(handle);
-    check_refused(fixture, -EPROTONOSUPPORT);
+    check_rejected(fixture, -EPROTONOSUPPORT);
     written_done(&written);
     world_done(&world);
 }
 
 /* Calls every read function and ignores the results. */
-static void ask_everything(struct store_reader *reader)
+static void read_everything(struct store_reader *reader)
 {
     struct arena arena = {0};
     struct snapshot_list snapshots = {0};
@@ -423,7 +423,7 @@ static void use_damaged(const struct store_fixture *fixture, struct world *world
     int r = store_reader_open(fixture->path, &reader, &error);
     assert_true(r == 0 || (r == -EBADMSG && strstr(error.text, fixture->path)));
     if (r == 0)
-        ask_everything(reader);
+        read_everything(reader);
     store_reader_close(reader);
     error = (struct store_error){0};
     r = store_open(&fixture->options, &store, &error);
@@ -471,12 +471,12 @@ static void test_damaged_pages(void **state)
     memcpy(damaged.bytes, text_string(&whole), 100);
     write_file(fixture->path, text_string(&damaged), damaged.length);
     fixture_remove_sides(fixture);
-    check_refused(fixture, -EBADMSG);
+    check_rejected(fixture, -EBADMSG);
     written_done(&written);
     world_done(&world);
 }
 
-/* ---- of an older sonde ---- */
+/* ---- databases of older versions ---- */
 
 static void test_older_version_is_migrated(void **state)
 {

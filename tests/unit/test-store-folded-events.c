@@ -59,7 +59,7 @@ static struct process_event *add(struct store *store, int type, int64_t pid)
     return event;
 }
 
-/* A process comes and goes; `cpu_seconds` may be unknown. */
+/* A process starts and ends; `cpu_seconds` may be unknown. */
 static void live(struct store *store, const char *command, int64_t status, double cpu_seconds)
 {
     int64_t pid = next_pid++;
@@ -83,7 +83,7 @@ static void live_many(struct store *store, size_t times, double per_second, cons
     flush(store);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 static int64_t ask(const struct store_fixture *fixture, const char *sql)
 {
@@ -314,7 +314,7 @@ static void test_filters(void **state)
     filter.limit = 3;
     all = read_all(fixture, &filter, &arena);
     assert_int_equal(all.count, 3);
-    assert_true(int_is_known(all.items[2].count)); /* the storm was the last that happened */
+    assert_true(int_is_known(all.items[2].count)); /* the storm is the last event */
     filter = EVENT_FILTER_ALL;
     filter.pid = next_pid - 1; /* an event of the storm has no pid */
     assert_int_equal(read_all(fixture, &filter, &arena).count, 0);
@@ -424,7 +424,7 @@ static void test_run_taken_over_during_storm(void **state)
     assert_int_equal(store_begin_job(first, &job, name), 0);
     for (int i = 0; i < 1000; i++, now += 0.0002)
         live(first, "true", 0, 0.001);
-    /* every event at a time of its own, as they have */
+    /* every event has its own time, as in reality */
     for (size_t i = 0; i < count; i++)
         events[i].timestamp = WORLD_START + (double)i * 0.0002;
     static struct process_event again[TICK_MAX];

@@ -47,8 +47,8 @@ static const struct process_metric *find(const struct snapshot *snapshot,
 
 /* One process in the snapshots from..to. Its CPU time counts from the previous snapshot, from its
  * start, or from its first sample. */
-static struct process_use work_out(const struct written *written, size_t from, size_t to,
-                                   const struct process_metric *like)
+static struct process_use compute_use(const struct written *written, size_t from, size_t to,
+                                      const struct process_metric *like)
 {
     const struct process_metric *before = from ? find(written->items[from - 1], like) : NULL;
     double first = REAL_UNKNOWN, last = REAL_UNKNOWN;
@@ -93,7 +93,7 @@ static void check_processes(const struct written *written, size_t from, size_t t
                 is_seen |= find(written->items[earlier], process) != NULL;
             if (is_seen)
                 continue;
-            struct process_use use = work_out(written, from, to, process);
+            struct process_use use = compute_use(written, from, to, process);
             for (size_t at = 0; at < found->count; at++)
                 is_found |= is_same_use(&use, &found->items[at]);
             if (!is_found) {
@@ -203,7 +203,7 @@ static void test_ranges_of_minutes(void **state)
     for (size_t i = 0; i < TICKS; i++)
         for (size_t k = 0; k < written.items[i]->processes.count; k++) {
             struct process_use expected =
-                work_out(&written, 0, TICKS - 1, &written.items[i]->processes.items[k]);
+                compute_use(&written, 0, TICKS - 1, &written.items[i]->processes.items[k]);
             bool is_found = false;
             for (size_t at = 0; at < found->count; at++)
                 is_found |= found->items[at].pid == expected.pid &&

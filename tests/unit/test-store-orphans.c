@@ -10,7 +10,7 @@
 #include "base/macros.h"
 #include "store-world.h"
 
-/* ---- a machine of few words ---- */
+/* ---- a small machine ---- */
 
 struct sight {
     const char *run_id; /* NULL: of no run */
@@ -19,7 +19,7 @@ struct sight {
     int64_t sheet_num;
 };
 
-static void see(struct store *store, const struct sight *sights, size_t count)
+static void write_sights(struct store *store, const struct sight *sights, size_t count)
 {
     _cleanup_(snapshot_freep) struct snapshot *snapshot = snapshot_new();
     struct process_metric processes[8];
@@ -36,9 +36,9 @@ static void see(struct store *store, const struct sight *sights, size_t count)
     write_snapshot(store, snapshot);
 }
 
-#define SEE(store, ...)                                                                            \
-    see(store, (const struct sight[]){__VA_ARGS__},                                                \
-        ARRAY_SIZE(((const struct sight[]){__VA_ARGS__})))
+#define WRITE(store, ...)                                                                          \
+    write_sights(store, (const struct sight[]){__VA_ARGS__},                                       \
+                 ARRAY_SIZE(((const struct sight[]){__VA_ARGS__})))
 
 static void begin(struct store *store, const char *run_id)
 {
@@ -102,24 +102,24 @@ static void check_process(const struct last_seen *found, int64_t pid, uint64_t s
     assert_int_equal(found->sheet_num, sheet_num);
 }
 
-/* ---- what there was ---- */
+/* ---- orphaned runs ---- */
 
-static void work(struct store *store)
+static void write_runs(struct store *store)
 {
     begin(store, "first");
     begin(store, "second");
     begin(store, "over");
     put_sheet(store, "first", 1, OUTCOME_SUCCESS);
     put_sheet(store, "first", 2, OUTCOME_RUNNING);
-    SEE(store, {"first", 10, 100, 1}, {"first", 11, 110, 2}, {"over", 30, 300, INT_UNKNOWN},
-        {NULL, 40, 400, INT_UNKNOWN});
+    WRITE(store, {"first", 10, 100, 1}, {"first", 11, 110, 2}, {"over", 30, 300, INT_UNKNOWN},
+          {NULL, 40, 400, INT_UNKNOWN});
     finish(store, "over", OUTCOME_FAILURE, NULL);
     /* 10 belongs to another run now, 11 has ended, 30 has outlived its run */
-    SEE(store, {"first", 10, 555, 2}, {"first", 12, 120, 2}, {"second", 20, 200, INT_UNKNOWN},
-        {"over", 30, 300, INT_UNKNOWN}, {NULL, 40, 400, INT_UNKNOWN});
+    WRITE(store, {"first", 10, 555, 2}, {"first", 12, 120, 2}, {"second", 20, 200, INT_UNKNOWN},
+          {"over", 30, 300, INT_UNKNOWN}, {NULL, 40, 400, INT_UNKNOWN});
 }
 
-static void check_work(const struct orphaned_run_list *found)
+static void check_runs(const struct orphaned_run_list *found)
 {
     assert_int_equal(found->count, 2);
     const struct orphaned_run *second = &found->items[0], *first = &found->items[1];
@@ -143,12 +143,12 @@ static void test_run_of_a_dead_writer(void **state)
 {
     struct arena arena = {0};
 
-    fixture_die_after(*state, work, 1000);
+    fixture_die_after(*state, write_runs, 1000);
     struct orphaned_run_list found = read_orphaned(*state, &arena);
-    check_work(&found); /* before anybody has noticed */
+    check_runs(&found); /* before another writer has recovered the session */
     assert_int_equal(store_close(fixture_open(*state)), 0);
     found = read_orphaned(*state, &arena);
-    check_work(&found);
+    check_runs(&found);
     arena_done(&arena);
 }
 
@@ -157,12 +157,12 @@ static void test_run_of_an_ended_writer(void **state)
     struct arena arena = {0};
     struct store *store = fixture_open(*state);
 
-    work(store);
+    write_runs(store);
     struct orphaned_run_list found = read_orphaned(*state, &arena);
-    assert_int_equal(found.count, 0); /* they are not, while it lives */
+    assert_int_equal(found.count, 0); /* runs of a living writer are not orphaned */
     assert_int_equal(store_close(store), 0);
     found = read_orphaned(*state, &arena);
-    check_work(&found);
+    check_runs(&found);
     arena_done(&arena);
 }
 
@@ -172,13 +172,13 @@ static void test_other_hosts_and_boots_are_excluded(void **state)
     struct store_fixture *fixture = *state;
     struct arena arena = {0};
 
-    fixture_die_after(fixture, work, 1000);
+    fixture_die_after(fixture, write_runs, 1000);
     assert_int_equal(read_for(fixture, fixture->options.host, "another boot", &arena).count, 0);
     assert_int_equal(read_for(fixture, "elsewhere", fixture->options.boot_id, &arena).count, 0);
     arena_done(&arena);
 }
 
-/* ---- who goes on ---- */
+/* ---- several writers ---- */
 
 static void take_first(struct store *store)
 {
@@ -188,15 +188,15 @@ static void take_first(struct store *store)
 static void see_first_end(struct store *store)
 {
     begin(store, "first");
-    SEE(store, {"first", 12, 120, 2});
-    SEE(store, {NULL, 40, 400, INT_UNKNOWN});
+    WRITE(store, {"first", 12, 120, 2});
+    WRITE(store, {NULL, 40, 400, INT_UNKNOWN});
 }
 
 static void test_runs_taken_over_are_excluded(void **state)
 {
     struct arena arena = {0};
 
-    fixture_die_after(*state, work, 1000);
+    fixture_die_after(*state, write_runs, 1000);
     struct store *store = fixture_open(*state);
     begin(store, "first");
     struct orphaned_run_list found = read_orphaned(*state, &arena);
@@ -214,11 +214,11 @@ static void test_processes_of_the_latest_session(void **state)
 {
     struct arena arena = {0};
 
-    fixture_die_after(*state, work, 1000);
+    fixture_die_after(*state, write_runs, 1000);
     fixture_die_after(*state, take_first, 1000);
     struct orphaned_run_list found = read_orphaned(*state, &arena);
     assert_int_equal(found.count, 2);
-    check_work(&found);
+    check_runs(&found);
     fixture_die_after(*state, see_first_end, 1000);
     found = read_orphaned(*state, &arena);
     assert_int_equal(found.count, 2);
@@ -234,7 +234,7 @@ static void test_limit_keeps_the_latest(void **state)
 {
     struct arena arena = {0};
 
-    fixture_die_after(*state, work, 1000);
+    fixture_die_after(*state, write_runs, 1000);
     sqlite3 *handle = fixture_sqlite(*state);
     run_sql(handle, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)"
                     " INSERT INTO jobs (session, run_id, job_id, started_at, outcome, cause)"

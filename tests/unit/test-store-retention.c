@@ -37,7 +37,7 @@ static sqlite3_stmt *list_tables(sqlite3 *handle)
     return tables;
 }
 
-/* ---- what is shown ---- */
+/* ---- checks of the stored data ---- */
 
 static bool has_pid(const struct snapshot *snapshot, int64_t pid)
 {
@@ -105,7 +105,7 @@ static struct shown check_shown(const struct store_fixture *fixture, const struc
 }
 
 /* Six minutes in full, a quarter of an hour in all. */
-static void hurry(struct store_fixture *fixture)
+static void set_short_limits(struct store_fixture *fixture)
 {
     fixture->options.retention.full_resolution_hours = 360 / HOUR;
     fixture->options.retention.downsampled_days = 900 / DAY;
@@ -131,7 +131,7 @@ static void test_samples_become_minutes(void **state)
     struct shown shown = {0};
     struct world world;
 
-    hurry(fixture);
+    set_short_limits(fixture);
     world_init(&world, 61);
     struct store *store = fixture_open(fixture);
     for (size_t i = 1; i <= 500; i++) { /* 40 minutes */
@@ -145,7 +145,7 @@ static void test_samples_become_minutes(void **state)
     assert_in_range(shown.minutes, 1, 20);
     assert_in_range(shown.first, 100, 450);
 
-    /* the session is over; time goes on */
+    /* the session has ended; time passes */
     assert_int_equal(store_close(store), 0);
     check_shown(fixture, &written);
     store = fixture_open(fixture);
@@ -210,7 +210,7 @@ static void test_no_rows_are_left(void **state)
     world_done(&world);
 }
 
-/* ---- times that are not as one would think ---- */
+/* ---- clock errors ---- */
 
 /* The clock was ahead when the session began, and was corrected. */
 static void test_session_from_the_future(void **state)
@@ -242,7 +242,7 @@ static void test_clock_set_back(void **state)
     static const char shown[] = "SELECT COALESCE(sum(COALESCE(n.to_tick, n.tick) - n.tick + 1), 0)"
                                 " FROM snapshots s JOIN snap n ON n.id = s.id";
 
-    hurry(fixture);
+    set_short_limits(fixture);
     world_init(&world, 66);
     struct store *store = fixture_open(fixture);
     sqlite3 *handle = fixture_sqlite(fixture);
@@ -289,7 +289,7 @@ static void test_unfolded_samples_are_kept(void **state)
     world_done(&world);
 }
 
-/* ---- cut off anywhere ---- */
+/* ---- interruption ---- */
 
 static long stop_after; /* answers; < 0: never */
 
@@ -390,7 +390,7 @@ static void test_interruption_at_any_point(void **state)
     run_sql(handle, "PRAGMA wal_checkpoint(TRUNCATE)");
     sqlite3_close(handle);
 
-    hurry(fixture);
+    set_short_limits(fixture);
     double now = world.now + 60;
     bool is_cut = true;
     long after = -1;
@@ -422,7 +422,7 @@ static void test_interruption_at_any_point(void **state)
     world_done(&world);
 }
 
-/* ---- each by its own limit ---- */
+/* ---- limits by kind of data ---- */
 
 static void put_job(struct store *store, const char *run_id, double ended_at)
 {
@@ -601,7 +601,7 @@ static void test_file_size_is_bounded(void **state)
         /* about one an hour for three days, and one until the next sweep */
         assert_in_range(texts[day], 1, 5 * TICKS_PER_DAY / 20 + 2);
     }
-    /* and gets smaller when there is less to keep */
+    /* and the file shrinks when less is kept */
     assert_int_equal(store_retain(store, now + 40 * DAY), 0);
     assert_in_range(ask_int(handle, "PRAGMA page_count"), 1, pages[5] / 2);
     sqlite3_close(handle);
@@ -658,7 +658,7 @@ static void test_ballast_is_recreated(void **state)
     check_ballast(fixture, true);
     snprintf(path, sizeof(path), "%s-wal", fixture->path);
     assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(st.st_size, 0); /* the log is as short as can be */
+    assert_int_equal(st.st_size, 0); /* the log is truncated */
     assert_int_equal(store_retain(store, WORLD_START), 0);
     check_ballast(fixture, true);
     assert_int_equal(store_close(store), 0);

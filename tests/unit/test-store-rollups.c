@@ -21,7 +21,7 @@ static void write_all(struct store *store, struct world *world, struct written *
         write_next(store, world, written);
 }
 
-/* ---- minutes, the long way ---- */
+/* ---- minutes, computed from samples ---- */
 
 static int64_t minute_of(const struct snapshot *snapshot)
 {
@@ -293,7 +293,7 @@ static void check_minutes(struct store_fixture *fixture, const struct world *wor
 }
 
 /* A day and a little later. */
-static void let_samples_go(struct store_fixture *fixture, const struct world *world)
+static void delete_samples(struct store_fixture *fixture, const struct world *world)
 {
     struct store *store = fixture_open(fixture);
 
@@ -310,7 +310,7 @@ static void test_minutes(void **state)
     struct store *store = fixture_open(*state);
     write_all(store, &world, &written, TICKS);
     assert_int_equal(store_close(store), 0);
-    let_samples_go(*state, &world);
+    delete_samples(*state, &world);
     check_minutes(*state, &world, &written);
     written_done(&written);
     world_done(&world);
@@ -333,7 +333,7 @@ static void die_and_check(struct store_fixture *fixture, size_t count)
     assert_int_equal(status, 0);
     while (written.count < count)
         written_elsewhere(&written, &world, pid);
-    let_samples_go(fixture, &world);
+    delete_samples(fixture, &world);
     check_minutes(fixture, &world, &written);
     written_done(&written);
     world_done(&world);
@@ -352,7 +352,7 @@ static void test_minutes_after_a_crash(void **state)
     (void)state;
 }
 
-/* ---- the figures of runs and sheets, the long way ---- */
+/* ---- the figures of runs and steps, computed from samples ---- */
 
 #define SHEETS 3
 
@@ -466,7 +466,8 @@ static void add_snapshot(struct figures *figures, const struct written *written,
     raise_to(&figures->profile.max_cpu_pct, usage->cpu_percent);
 }
 
-static void work_out(struct figures *figures, const struct written *written, const char *run_id)
+static void compute_figures(struct figures *figures, const struct written *written,
+                            const char *run_id)
 {
     record_init(&job_profile_record, &figures->profile);
     for (size_t i = 0; i < SHEETS; i++) {
@@ -505,7 +506,7 @@ static void check_run(struct store_fixture *fixture, const struct written *writt
     struct figures figures;
     struct job job;
 
-    work_out(&figures, written, run_id);
+    compute_figures(&figures, written, run_id);
     assert_int_equal(store_find_job(reader, run_id, &arena, &job), 0);
     check_figures(&job_profile_record, &figures.profile, &job.profile, of_run);
     assert_int_equal(store_read_sheets(reader, run_id, &arena, &sheets), 0);

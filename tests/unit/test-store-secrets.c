@@ -45,7 +45,7 @@ static size_t count_holders(const struct store_fixture *fixture, const char *wan
     return count;
 }
 
-static struct store *open_with_words(struct store_fixture *fixture)
+static struct store *open_with_redaction(struct store_fixture *fixture)
 {
     fixture->options.redact = &word_list;
     fixture->options.jsonl_path = fixture->jsonl_path;
@@ -114,7 +114,7 @@ static void write_all(struct store *store, struct world *world)
         init_anomaly(&anomaly);
         anomaly.timestamp = world->now;
         anomaly.anomaly_type = "runaway";
-        anomaly.run_id = run_id; /* whose type is a secret, too */
+        anomaly.run_id = run_id; /* the type of this run contains a secret, too */
         anomaly.is_opening = true;
         anomaly.description = commands[i];
         assert_int_equal(write_anomaly(store, &anomaly), 0);
@@ -129,7 +129,7 @@ static void test_no_secret_reaches_a_file(void **state)
     struct job job;
 
     world_init(&world, 81);
-    struct store *store = open_with_words(fixture);
+    struct store *store = open_with_redaction(fixture);
     for (size_t i = 0; i < 30; i++)
         write_all(store, &world);
     assert_int_equal(count_holders(fixture, SECRET), 0);
@@ -166,7 +166,7 @@ static void test_failed_ticks_and_duplicate_pids(void **state)
     struct world world;
 
     world_init(&world, 82);
-    struct store *store = open_with_words(fixture);
+    struct store *store = open_with_redaction(fixture);
     for (size_t i = 0; i < 40; i++) {
         struct process_metric processes[WORLD_PIDS + 1];
         _cleanup_(snapshot_freep) struct snapshot *snapshot = make_snapshot(&world, command);

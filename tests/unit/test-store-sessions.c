@@ -33,7 +33,7 @@ static void check_snapshots(const struct store_fixture *fixture, struct written 
     snapshot_list_done(&found);
 }
 
-/* ---- side by side ---- */
+/* ---- simultaneous sessions ---- */
 
 static void test_two_sessions_at_once(void **state)
 {
@@ -238,7 +238,7 @@ static void test_run_sampled_before_it_begins(void **state)
     world_done(&world);
 }
 
-/* ---- the dead ---- */
+/* ---- sessions of dead writers ---- */
 
 /* A writer dies with a running job. Its snapshots are generated again here for comparison. */
 static void write_and_die(struct store_fixture *fixture, struct world *world,
@@ -291,7 +291,7 @@ static void die_and_recover(struct store_fixture *fixture, size_t count)
 
     world_init(&world, 44 + count);
     write_and_die(fixture, &world, &written, count);
-    /* before any writer comes */
+    /* before another writer opens the database */
     check_outcome(fixture, "build", OUTCOME_UNKNOWN, "lost");
     check_snapshots(fixture, &written);
 

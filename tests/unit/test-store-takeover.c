@@ -16,7 +16,7 @@
 
 #define RUN "01900000-0000-7000-8000-00000000000a"
 
-/* ---- a machine of few words ---- */
+/* ---- a small machine ---- */
 
 struct sight {
     int64_t pid;
@@ -42,7 +42,8 @@ static void add_process(const struct sight *sight, struct process_metric *proces
 }
 
 /* The samples of the run, and its CPU time according to its account. */
-static void see(struct store *store, double cpu_seconds, const struct sight *sights, size_t count)
+static void write_sights(struct store *store, double cpu_seconds, const struct sight *sights,
+                         size_t count)
 {
     _cleanup_(snapshot_freep) struct snapshot *snapshot = snapshot_new();
     struct process_metric processes[8];
@@ -60,9 +61,9 @@ static void see(struct store *store, double cpu_seconds, const struct sight *sig
     write_snapshot(store, snapshot);
 }
 
-#define SEE(store, cpu, ...)                                                                       \
-    see(store, cpu, (const struct sight[]){__VA_ARGS__},                                           \
-        ARRAY_SIZE(((const struct sight[]){__VA_ARGS__})))
+#define WRITE(store, cpu, ...)                                                                     \
+    write_sights(store, cpu, (const struct sight[]){__VA_ARGS__},                                  \
+                 ARRAY_SIZE(((const struct sight[]){__VA_ARGS__})))
 
 static const char *begin(struct store *store)
 {
@@ -131,14 +132,14 @@ static double sheet_cpu(const struct store_fixture *fixture, int64_t sheet_num)
     return cpu_seconds;
 }
 
-/* ---- from the dead ---- */
+/* ---- from a dead writer ---- */
 
-static void work_a_little(struct store *store)
+static void write_first_part(struct store *store)
 {
     begin(store);
-    SEE(store, 1, {10, 100, 0.5, 1000, 1}, {11, 110, 0.5, 500, 2});
-    SEE(store, 5, {10, 100, 2, 3000, 1}, {11, 110, 1, 700, 2}, {12, 120, 2, 10, 1});
-    SEE(store, 8, {10, 100, 3, 4000, 1}, {11, 110, 2, 900, 2});
+    WRITE(store, 1, {10, 100, 0.5, 1000, 1}, {11, 110, 0.5, 500, 2});
+    WRITE(store, 5, {10, 100, 2, 3000, 1}, {11, 110, 1, 700, 2}, {12, 120, 2, 10, 1});
+    WRITE(store, 8, {10, 100, 3, 4000, 1}, {11, 110, 2, 900, 2});
 }
 
 /* The two living processes have used 5 of the 8 s, then 6: the new account begins with that. Only
@@ -147,12 +148,12 @@ static void go_on(struct store_fixture *fixture, struct store *store, int64_t sa
 {
     assert_string_equal(begin(store), "build");
     check_outcome(fixture, OUTCOME_RUNNING, NULL);
-    SEE(store, 6, {10, 100, 3.5, 4500, 1}, {11, 110, 2.5, 900, 2});
+    WRITE(store, 6, {10, 100, 3.5, 4500, 1}, {11, 110, 2.5, 900, 2});
     check_figures(fixture, 8, 3, 5410, samples + 1);
-    SEE(store, 9, {10, 100, 4, 4600, 1}, {11, 110, 3.5, 900, 2}, {13, 300, 1.5, 50, 2});
+    WRITE(store, 9, {10, 100, 4, 4600, 1}, {11, 110, 3.5, 900, 2}, {13, 300, 1.5, 50, 2});
     check_figures(fixture, 11, 4, 5560, samples + 2);
     /* a reused pid: all its CPU time is new */
-    SEE(store, 10, {10, 333, 0.5, 7, 1}, {11, 110, 3.5, 900, 2}, {13, 300, 2, 50, 2});
+    WRITE(store, 10, {10, 333, 0.5, 7, 1}, {11, 110, 3.5, 900, 2}, {13, 300, 2, 50, 2});
     check_figures(fixture, 12, 5, 5567, samples + 3);
     assert_near(sheet_cpu(fixture, 1), 2 + 4 + 0.5, 0.002);
     assert_near(sheet_cpu(fixture, 2), 3.5 + 2, 0.002);
@@ -172,7 +173,7 @@ static void check_lower_bounds(struct store_fixture *fixture)
 
 static void test_takeover_from_a_dead_writer(void **state)
 {
-    fixture_die_after(*state, work_a_little, 100);
+    fixture_die_after(*state, write_first_part, 100);
     check_outcome(*state, OUTCOME_UNKNOWN, "lost");
     struct store *store = fixture_open(*state);
     go_on(*state, store, 3);
@@ -187,7 +188,7 @@ static void test_takeover_while_the_writer_dies(void **state)
 {
     struct store *store = fixture_open(*state);
 
-    fixture_die_after(*state, work_a_little, 100);
+    fixture_die_after(*state, write_first_part, 100);
     go_on(*state, store, 3);
     assert_int_equal(store_close(store), 0);
 }
@@ -196,7 +197,7 @@ static void test_takeover_from_an_ended_writer(void **state)
 {
     struct store *store = fixture_open(*state);
 
-    work_a_little(store);
+    write_first_part(store);
     assert_int_equal(store_close(store), 0);
     check_outcome(*state, OUTCOME_UNKNOWN, "lost");
     store = fixture_open(*state);
@@ -205,21 +206,21 @@ static void test_takeover_from_an_ended_writer(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-/* ---- from the living ---- */
+/* ---- from a living writer ---- */
 
 static void test_takeover_from_a_living_writer(void **state)
 {
     struct store *one = fixture_open(*state), *other = fixture_open(*state);
 
-    work_a_little(one);
+    write_first_part(one);
     go_on(*state, other, 2);
     /* late figures of the first session do not lower anything */
-    SEE(one, 8.5, {10, 100, 3.1, 4000, 1}, {11, 110, 2.1, 900, 2});
+    WRITE(one, 8.5, {10, 100, 3.1, 4000, 1}, {11, 110, 2.1, 900, 2});
     check_figures(*state, 12, 5, 5567, 5);
     assert_near(sheet_cpu(*state, 1), 6.5, 0.002);
     assert_int_equal(store_close(one), 0);
     check_outcome(*state, OUTCOME_RUNNING, NULL);
-    SEE(other, 11, {11, 110, 4, 900, 2});
+    WRITE(other, 11, {11, 110, 4, 900, 2});
     check_figures(*state, 13, 5, 5567, 6);
     assert_int_equal(store_close(other), 0);
     check_outcome(*state, OUTCOME_UNKNOWN, "lost");
@@ -230,14 +231,14 @@ static void test_takeover_there_and_back(void **state)
 {
     struct store *one = fixture_open(*state), *other = fixture_open(*state);
 
-    work_a_little(one);
+    write_first_part(one);
     go_on(*state, other, 2);
     assert_string_equal(begin(one), "build");
     assert_int_equal(store_close(other), 0);
     check_outcome(*state, OUTCOME_RUNNING, NULL);
-    SEE(one, 13, {11, 110, 4.5, 950, 2}, {13, 300, 3, 60, 2});
+    WRITE(one, 13, {11, 110, 4.5, 950, 2}, {13, 300, 3, 60, 2});
     check_figures(*state, 13, 5, 5627, 6);
-    SEE(one, 14, {11, 110, 5, 950, 2}, {13, 300, 3.5, 60, 2});
+    WRITE(one, 14, {11, 110, 5, 950, 2}, {13, 300, 3.5, 60, 2});
     check_figures(*state, 14, 5, 5627, 7);
     assert_near(sheet_cpu(*state, 2), 5 + 3.5, 0.002);
     assert_int_equal(store_close(one), 0);
@@ -252,8 +253,8 @@ static void begin_only(struct store *store)
 
 static void test_three_writers_in_turn(void **state)
 {
-    fixture_die_after(*state, work_a_little, 100);
-    fixture_die_after(*state, begin_only, 100); /* before it has seen anything */
+    fixture_die_after(*state, write_first_part, 100);
+    fixture_die_after(*state, begin_only, 100); /* before it has written any sample */
     struct store *store = fixture_open(*state);
     go_on(*state, store, 3);
     assert_int_equal(store_close(store), 0);
@@ -262,11 +263,11 @@ static void test_three_writers_in_turn(void **state)
     sqlite3_close(handle);
 }
 
-static void work_on(struct store *store)
+static void write_second_part(struct store *store)
 {
     begin(store);
-    SEE(store, 6, {10, 100, 3.5, 4500, 1}, {11, 110, 2.5, 900, 2});
-    SEE(store, 7, {10, 100, 4.5, 4500, 1}, {11, 110, 2.5, 900, 2});
+    WRITE(store, 6, {10, 100, 3.5, 4500, 1}, {11, 110, 2.5, 900, 2});
+    WRITE(store, 7, {10, 100, 4.5, 4500, 1}, {11, 110, 2.5, 900, 2});
 }
 
 /* The usage up to its last snapshot is stored, however it ends. */
@@ -274,13 +275,13 @@ static void test_second_writer_dies_too(void **state)
 {
     struct store_fixture *fixture = *state;
 
-    fixture_die_after(fixture, work_a_little, 100);
-    fixture_die_after(fixture, work_on, 100);
+    fixture_die_after(fixture, write_first_part, 100);
+    fixture_die_after(fixture, write_second_part, 100);
     struct store *store = fixture_open(fixture);
     check_figures(fixture, 9, 3, 5410, 5);
     begin(store);
-    SEE(store, 7.5, {10, 100, 5, 4500, 1}, {11, 110, 2.5, 900, 2});
-    SEE(store, 8, {10, 100, 5.5, 4500, 1}, {11, 110, 2.5, 900, 2});
+    WRITE(store, 7.5, {10, 100, 5, 4500, 1}, {11, 110, 2.5, 900, 2});
+    WRITE(store, 8, {10, 100, 5.5, 4500, 1}, {11, 110, 2.5, 900, 2});
     check_figures(fixture, 9.5, 3, 5410, 7);
     assert_near(sheet_cpu(fixture, 1), 2 + 5.5, 0.002);
     assert_int_equal(store_close(store), 0);
@@ -291,7 +292,7 @@ static void test_failed_transactions_during_takeover(void **state)
 {
     struct process_event event;
 
-    fixture_die_after(*state, work_a_little, 100);
+    fixture_die_after(*state, write_first_part, 100);
     struct store *store = fixture_open(*state);
     assert_string_equal(begin(store), "build");
     assert_string_equal(begin(store), "build"); /* the first call failed */
@@ -315,7 +316,7 @@ static void test_failed_transactions_during_takeover(void **state)
     tick = (struct tick){.snapshot = snapshot};
     assert_int_equal(store_write_tick(store, &tick), -EINVAL);
     snapshot->processes = (struct process_list){0};
-    SEE(store, 6, {10, 100, 3.5, 4500, 1}, {11, 110, 2.5, 900, 2});
+    WRITE(store, 6, {10, 100, 3.5, 4500, 1}, {11, 110, 2.5, 900, 2});
     check_figures(*state, 8, 3, 5410, 4);
     assert_near(sheet_cpu(*state, 1), 2 + 3.5, 0.002);
     assert_int_equal(store_close(store), 0);
@@ -361,7 +362,7 @@ static void test_ended_run_is_not_changed(void **state)
 
         store_fixture_set_up((void **)&fixture);
         struct store *one = fixture_open(fixture), *other = fixture_open(fixture);
-        work_a_little(one);
+        write_first_part(one);
         record_init(&job_record, &job);
         job.run_id = RUN;
         job.outcome = ends[i].outcome;
@@ -370,7 +371,7 @@ static void test_ended_run_is_not_changed(void **state)
         assert_int_equal(store_finish_job(one, &job), 0);
         assert_string_equal(begin(other), "build");
         check_outcome(fixture, ends[i].outcome, ends[i].cause);
-        SEE(other, 99, {10, 100, 9, 9000, 1});
+        WRITE(other, 99, {10, 100, 9, 9000, 1});
         check_figures(fixture, 8, 3, 4910, 3);
         assert_int_equal(store_close(one), 0);
         assert_int_equal(store_close(other), 0);
@@ -387,11 +388,11 @@ static void finish(struct store_fixture *fixture, int exactness, double expected
     struct job job;
 
     struct store *store = fixture_open(fixture);
-    work_a_little(store);
+    write_first_part(store);
     assert_int_equal(store_close(store), 0);
     store = fixture_open(fixture);
     begin(store);
-    SEE(store, 6, {10, 100, 3.5, 4500, 1});
+    WRITE(store, 6, {10, 100, 3.5, 4500, 1});
     record_init(&job_record, &job);
     job.run_id = RUN;
     job.outcome = OUTCOME_SUCCESS;
@@ -424,12 +425,12 @@ static void test_smaller_figures_are_ignored(void **state)
 
 /* ---- gaps ---- */
 
-static void work_ten_minutes_ago(struct store *store)
+static void write_ten_minutes_ago(struct store *store)
 {
     struct gap gap = {.kind = GAP_SUSPEND,
                       .timestamp = fixture_now = ns_to_sec(clock_real_ns()) - 600};
 
-    work_a_little(store);
+    write_first_part(store);
     assert_int_equal(store_write_tick(store, &(struct tick){.gaps = {&gap, 1}}), 0);
 }
 
@@ -440,7 +441,7 @@ static void test_gap_between_writers(void **state)
     struct gap_list gaps = {0};
     struct arena arena = {0};
 
-    fixture_die_after(fixture, work_ten_minutes_ago, 100);
+    fixture_die_after(fixture, write_ten_minutes_ago, 100);
     struct store *store = fixture_open(fixture);
     begin(store);
     begin(store);
@@ -510,7 +511,7 @@ static void test_gaps_of_a_session_with_events_only(void **state)
     job.started_at = 1000;
     assert_int_equal(store_begin_job(daemon, &job, name), 0);
     write_beside(client, NULL, 0, &gap, 1); /* before the daemon has stored the run */
-    work_a_little(daemon);
+    write_first_part(daemon);
     assert_int_equal(count_gaps(*state, RUN), 0);
     write_beside(client, NULL, 0, &gap, 1);
     write_beside(client, NULL, 0, NULL, 0);

@@ -150,7 +150,7 @@ static void check_row(sqlite3_stmt *row, const struct record *record, const void
             continue;
         }
         int at = column_at(row, name);
-        if (at < 0 && field->type == FIELD_RECORDS) /* in views of their own */
+        if (at < 0 && field->type == FIELD_RECORDS) /* they have their own views */
             continue;
         if (at < 0 && !field_is_known(field, object)) /* of storms; no view has them */
             continue;

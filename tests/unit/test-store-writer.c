@@ -48,7 +48,7 @@ static void test_thread(void **state _unused_)
     assert_string_equal(fake.redact, "key");
 }
 
-static void test_renamed(void **state _unused_)
+static void test_run_gets_a_numbered_name(void **state _unused_)
 {
     SET(rename_to, "job-2");
     struct store_writer *writer = start();
@@ -71,7 +71,7 @@ static void test_log_errors_are_logged_once(void **state _unused_)
     assert_int_equal(fake.notices.count, 2);
 }
 
-static void test_held(void **state _unused_)
+static void test_writes_are_held(void **state _unused_)
 {
     struct store_writer *writer = start();
 
@@ -221,8 +221,8 @@ static void report_sheets_until(struct store_writer *writer, enum store_load loa
     sheet.run_id = "run";
     sheet.name = "a step whose name is some thirty bytes long";
     for (size_t i = 0; store_writer_load(writer) != load; i++) {
-        assert_true(i <
-                    STORE_PENDING_MAX_BYTES / sizeof(struct sheet)); /* else the limit has no effect */
+        assert_true(i < STORE_PENDING_MAX_BYTES /
+                            sizeof(struct sheet)); /* else the limit has no effect */
         sheet.sheet_num = (int64_t)i;
         assert_int_equal(store_writer_sheet(writer, &sheet), 0);
     }
@@ -339,9 +339,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_order, fake_store_reset),
         cmocka_unit_test_setup(test_thread, fake_store_reset),
-        cmocka_unit_test_setup(test_renamed, fake_store_reset),
+        cmocka_unit_test_setup(test_run_gets_a_numbered_name, fake_store_reset),
         cmocka_unit_test_setup(test_log_errors_are_logged_once, fake_store_reset),
-        cmocka_unit_test_setup(test_held, fake_store_reset),
+        cmocka_unit_test_setup(test_writes_are_held, fake_store_reset),
         cmocka_unit_test_setup(test_hold_waits_for_the_current_write, fake_store_reset),
         cmocka_unit_test_setup(test_settings_apply_in_order, fake_store_reset),
         cmocka_unit_test_setup(test_settings_of_a_store_that_was_given_up, fake_store_reset),

@@ -407,14 +407,14 @@ static void test_gaps_of_a_run(void **state)
     arena_done(&arena);
 }
 
-/* ---- jobs and sheets ---- */
+/* ---- jobs and steps ---- */
 
 #define JOBS 40
 
 static void random_job(struct world *world, struct job *job)
 {
     random_record(&world->random, &job_record, &world->arena, job);
-    job->profile.sheet_metrics = (struct sheet_metric_list){0}; /* these are the sheets' */
+    job->profile.sheet_metrics = (struct sheet_metric_list){0}; /* the steps have these */
 }
 
 static void test_jobs(void **state)
@@ -522,7 +522,7 @@ static void test_job_filters(void **state)
         assert_int_equal(store_begin_job(store, job, name), 0);
         assert_string_equal(name, job_ids[i]);
         job->outcome = OUTCOME_RUNNING;
-        if (i % 5 == 4) /* goes on */
+        if (i % 5 == 4) /* still running */
             continue;
         job->ended_at = job->started_at + 100;
         job->outcome = OUTCOME_SUCCESS + (int)(i % 3);
@@ -561,7 +561,7 @@ static void test_job_filters(void **state)
     assert_int_equal(store_close(store), 0);
 }
 
-static void test_sheets(void **state)
+static void test_steps(void **state)
 {
     struct store_fixture *fixture = *state;
     struct sheet sheets[20];
@@ -765,7 +765,7 @@ int main(void)
         T(test_gaps_of_a_run),
         T(test_jobs),
         T(test_job_filters),
-        T(test_sheets),
+        T(test_steps),
         T(test_anomalies),
         T(test_patterns),
         cmocka_unit_test(test_ids_rise_despite_the_clock),

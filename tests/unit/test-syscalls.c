@@ -1,4 +1,4 @@
-/* System calls: their names, sums and shares, and what a run's are made of. */
+/* System calls: their names, sums and shares, and the figures of a run. */
 #include "unit.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static void test_names(void **state _unused_)
     assert_string_equal(syscall_name(SYSCALL_OTHER, made), "syscall_out_of_range");
     assert_string_equal(syscall_name(SYSCALL_COUNT + 5, made), "syscall_0x405_32bit");
 #if defined(__x86_64__)
-    /* The numbers of 32-bit programs are others. */
+    /* 32-bit programs have different numbers. */
     assert_string_equal(syscall_name(4, made), "stat");
     assert_string_equal(syscall_name(SYSCALL_COMPAT + 4, made), "write");
     assert_string_equal(syscall_name(SYSCALL_COMPAT + 252, made), "exit_group");
@@ -60,7 +60,7 @@ static void test_sums(void **state _unused_)
     _cleanup_(syscall_profile_done) struct syscall_profile profile = {0}, more = {0};
     struct tally_list list = {0};
 
-    /* Nothing is null, not an empty list. */
+    /* No data is null, not an empty list. */
     assert_int_equal(syscall_profile_list(&profile, SYSCALL_COUNTS, &arena, &list), 0);
     assert_int_equal(syscall_profile_shares(&profile, 0.01, &arena, &list), 0);
     assert_null(list.items);
@@ -74,7 +74,7 @@ static void test_sums(void **state _unused_)
 
     assert_int_equal(syscall_profile_list(&profile, SYSCALL_COUNTS, &arena, &list), 0);
     assert_int_equal(list.count, 3);
-    assert_tally(&list, 0, "read", 5); /* as many as the next: by name */
+    assert_tally(&list, 0, "read", 5); /* equal counts are sorted by name */
     assert_tally(&list, 1, "write", 5);
     assert_tally(&list, 2, "futex", 1);
     assert_int_equal(syscall_profile_list(&profile, SYSCALL_ERRORS, &arena, &list), 0);
@@ -97,7 +97,7 @@ static void test_shares_are_rounded(void **state _unused_)
     add(&profile, SYS_read, 0, 9958, 0);
     add(&profile, SYS_write, 0, 42, 0);
     assert_int_equal(syscall_profile_shares(&profile, 1, &arena, &list), 0);
-    assert_int_equal(list.count, 1); /* what is 0 is left out */
+    assert_int_equal(list.count, 1); /* zeros are omitted */
     assert_tally(&list, 0, "read", 100);
     assert_int_equal(syscall_profile_shares(&profile, 0.01, &arena, &list), 0);
     assert_tally(&list, 1, "write", 0.42);
@@ -202,13 +202,13 @@ static struct process_metric row(const struct member *member)
     return metric;
 }
 
-/* A look stands for the time since the last one, however often one looks. */
+/* A sample stands for the time since the previous one, however often samples are taken. */
 static void test_merged_samples_are_weighted(void **state _unused_)
 {
     begin(INTERVAL);
     look(&first, SYS_poll);
     call_ledger_end(&ledger, 0);
-    for (int i = 0; i < 10; i++) { /* ten looks out of turn, in a tenth of the time */
+    for (int i = 0; i < 10; i++) { /* ten additional samples, in a tenth of the time */
         begin(INTERVAL / 10);
         look(&first, SYS_futex);
         call_ledger_end(&ledger, 0);
@@ -226,7 +226,8 @@ static void test_merged_samples_are_weighted(void **state _unused_)
     assert_null(process.syscall_counts.items);
 }
 
-/* After a long time without a look, one does not stand for all of it; nor for more than a life. */
+/* A sample after a long pause does not stand for the whole pause, nor for more than the life of its
+ * process. */
 static void test_samples_have_bounds(void **state _unused_)
 {
     begin(INTERVAL);
@@ -256,7 +257,7 @@ static void test_on_a_cpu(void **state _unused_)
 
     begin(INTERVAL);
     assert_int_equal(call_ledger_sample(&ledger, &first, &busy), 0);
-    look(&first, SYS_futex);           /* another thread, asleep */
+    look(&first, SYS_futex);           /* another thread, sleeping */
     busy.user_ns = busy.system_ns = 0; /* its CPU times are unknown */
     assert_int_equal(call_ledger_sample(&ledger, &first, &busy), 0);
     look(&first, SYSCALL_NONE);
@@ -296,7 +297,7 @@ static void test_counted(void **state _unused_)
     assert_int_equal(call_ledger_ended(&ledger, &first, &last), 0);
     run = read_run(&outer);
     assert_tally(&run.counts, 0, "read", 36);
-    assert_int_equal(run.counts.count, 1); /* its end tells all that it has called */
+    assert_int_equal(run.counts.count, 1); /* the exit has all calls of the process */
     assert_tally(&run.errors, 0, "read", 4);
     assert_int_equal(run.exactness, EXACT);
 }
@@ -320,7 +321,7 @@ static void test_counted_and_sampled(void **state _unused_)
     assert_int_equal(row(&second).syscall_source, SYSCALLS_BPF);
 }
 
-/* Something is missing: never in silence. */
+/* Missing data is always marked. */
 static void test_losses(void **state _unused_)
 {
     assert_int_equal(call_ledger_count(&ledger, &outer, true), 0);
@@ -329,7 +330,7 @@ static void test_losses(void **state _unused_)
     call_ledger_end(&ledger, 0);
     assert_int_equal(call_ledger_ended(&ledger, &first, NULL), 0);
     struct run_syscalls run = read_run(&outer);
-    assert_tally(&run.counts, 0, "read", 3); /* what was last seen of it */
+    assert_tally(&run.counts, 0, "read", 3); /* its last known counts */
     assert_int_equal(run.exactness, LOWER_BOUND);
 
     call_ledger_end_run(&ledger, &outer);

@@ -8,7 +8,6 @@
 #include "engine/command-cache.h"
 #include "model/job.h"
 #include "model/record-copy.h"
-#include "writer/tick-loss.h"
 #include "unit.h"
 #include "writer/tick-loss.h"
 
@@ -259,7 +258,7 @@ static void test_processes_are_named(void **state _unused_)
     tick_box_add_event(box, first, EVENT_EXEC, 11, 3); /* executed an unknown program */
     tick_box_add_end(box, first, 11, EXITED(0), 4);
     tick_box_add_end(box, first, 10, EXITED(0), 5);
-    tick_box_add_end(box, first, 13, EXITED(0), 6); /* came and went */
+    tick_box_add_end(box, first, 13, EXITED(0), 6); /* started and ended between snapshots */
     box->tick.snapshot = make_snapshot(1, (int64_t[]){12}, (const char *[]){"cc -c a.c"});
     command_cache_name(&cache, box);
 
@@ -329,11 +328,11 @@ static void test_expected_exec_is_named(void **state _unused_)
     assert_null(name_exec(&cache, box, NO_PID, NULL));
     command_cache_expect(&cache, NO_PID, "./script");
     assert_string_equal(name_exec(&cache, box, NO_PID, NULL), "/bin/sh ./script");
-    show(&cache, NO_PID, "[sonde]"); /* in the midst of its exec */
+    show(&cache, NO_PID, "[sonde]"); /* during its exec */
     command_cache_expect(&cache, NO_PID, "scr\xffipt");
     assert_string_equal(name_exec(&cache, box, NO_PID, NULL), "[scr\xef\xbf\xbdipt]");
 
-    /* What was reported or read goes first. */
+    /* A reported or read command line takes precedence. */
     command_cache_expect(&cache, NO_PID, "./script");
     assert_string_equal(name_exec(&cache, box, NO_PID, "/bin/sh ./script"), "/bin/sh ./script");
     assert_null(name_exec(&cache, box, NO_PID, NULL));

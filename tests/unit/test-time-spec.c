@@ -242,7 +242,7 @@ static void test_local_time(void **state _unused_)
     expect("18:31", now, utc(2026, 7, 9, 22, 31, 0));
 }
 
-static void test_a_spring_night(void **state _unused_)
+static void test_clocks_go_forward(void **state _unused_)
 {
     double now = utc(2026, 3, 29, 10, 0, 0); /* clocks went from 02:00 to 03:00 at 01:00 UTC */
     const struct expectation expected[] = {
@@ -254,7 +254,7 @@ static void test_a_spring_night(void **state _unused_)
     };
 
     set_zone(BERLIN);
-    /* What was asked before must not matter. */
+    /* Earlier conversions must have no effect. */
     for (int round = 0; round < 3; round++) {
         expect("2026-12-24 12:00", now, utc(2026, 12, 24, 11, 0, 0));
         expect_all(expected, ARRAY_SIZE(expected), now);
@@ -268,7 +268,7 @@ static void test_a_spring_night(void **state _unused_)
     expect("today", now, utc(2026, 3, 28, 22, 0, 0));
 }
 
-static void test_an_autumn_night(void **state _unused_)
+static void test_clocks_go_back(void **state _unused_)
 {
     double first = utc(2026, 10, 25, 0, 30, 0), second = utc(2026, 10, 25, 1, 30, 0);
 
@@ -284,9 +284,9 @@ static void test_an_autumn_night(void **state _unused_)
     expect("yesterday", utc(2026, 10, 26, 5, 0, 0), utc(2026, 10, 24, 22, 0, 0));
 }
 
-/* All through a year and more, in odd zones: what the clock shows then finds that moment,
- * or the one an hour off where the clocks show it twice. */
-static void test_what_the_clock_shows_finds_its_moment(void **state _unused_)
+/* More than a year, in unusual zones: the local time of a moment converts back to it, or to the
+ * moment an hour later or earlier where the clock shows that time twice. */
+static void test_local_times_round_trip(void **state _unused_)
 {
     static const char *const zones[] = {BERLIN, NEW_YORK, BEIRUT, "<+1245>-12:45",
                                         "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0"};
@@ -314,13 +314,10 @@ static void test_what_the_clock_shows_finds_its_moment(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_form_in_utc),
-        cmocka_unit_test(test_invalid_times),
-        cmocka_unit_test(test_out_of_range),
-        cmocka_unit_test(test_local_time),
-        cmocka_unit_test(test_a_spring_night),
-        cmocka_unit_test(test_an_autumn_night),
-        cmocka_unit_test(test_what_the_clock_shows_finds_its_moment),
+        cmocka_unit_test(test_every_form_in_utc),      cmocka_unit_test(test_invalid_times),
+        cmocka_unit_test(test_out_of_range),           cmocka_unit_test(test_local_time),
+        cmocka_unit_test(test_clocks_go_forward),      cmocka_unit_test(test_clocks_go_back),
+        cmocka_unit_test(test_local_times_round_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Every allocation between a frame and the screen fails once, and then all from it on: each time an
- * error comes back or something is left out, nothing crashes, nothing leaks (under ASan), and the
- * next attempt works. */
+ * error is returned or something is omitted, nothing crashes or leaks (under ASan), and the next
+ * attempt works. */
 #include "unit.h"
 
 #include <errno.h>
@@ -80,7 +80,7 @@ static void end(struct stage *stage)
     canvas_done(&stage->canvas);
 }
 
-/* What comes before and after is not to fail; and the next attempt works. */
+/* The steps before and after do not fail; then the next attempt works. */
 static int show_twice(void)
 {
     struct stage stage;
@@ -102,14 +102,14 @@ static void fail_all(enum arrangement wanted, bool for_good)
     assert_true(fail_each_allocation(show_twice, for_good, 101) > 0);
 }
 
-static void test_once(void **state _unused_)
+static void test_each_allocation_fails_once(void **state _unused_)
 {
     fail_all(BY_JOB, false);
     fail_all(AS_TREE, false);
     fail_all(AS_LIST, false);
 }
 
-static void test_for_good(void **state _unused_)
+static void test_all_allocations_fail_from_each_on(void **state _unused_)
 {
     fail_all(BY_JOB, true);
     fail_all(AS_TREE, true);
@@ -118,8 +118,8 @@ static void test_for_good(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_once),
-        cmocka_unit_test(test_for_good),
+        cmocka_unit_test(test_each_allocation_fails_once),
+        cmocka_unit_test(test_all_allocations_fail_from_each_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

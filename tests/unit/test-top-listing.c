@@ -20,7 +20,7 @@ static struct listing_wish wish_of(enum arrangement arrangement, const char *sor
         .arrangement = arrangement, .sort = field(sort), .filter = "", .folded = folded};
 }
 
-/* "job nightly|sheet 3|111|…": what stands where, an indent for each depth. */
+/* The rows as "job nightly|sheet 3|111|…", indented by depth. */
 static const char *describe(const struct listing *listing, struct text *out)
 {
     text_reset(out);
@@ -166,7 +166,7 @@ static void test_filter(void **state)
     assert_rows(&world.frame, &wish, "others >301 ");
     wish.filter = "no such thing";
     assert_rows(&world.frame, &wish, "");
-    /* A child whose parent is left out stands for itself. */
+    /* A child whose parent is filtered out is shown alone. */
     wish = wish_of(AS_TREE, "cpu_percent", &none);
     wish.filter = "bash";
     assert_rows(&world.frame, &wish, "others >301 ");
@@ -186,7 +186,8 @@ static void test_figures_of_groups(void **state)
     assert_int_equal(listing_build(&listing, &world.frame, &wish), 0);
     const struct row *job = &listing.rows.items[0], *sheet = &listing.rows.items[1];
     const struct row *train = &listing.rows.items[2];
-    /* A job is what its ledger says, children that came and went included; a step is a sum. */
+    /* The figures of a job come from its ledger and include ended children; those of a step are a
+     * sum. */
     assert_true(job->figures->cpu_percent == 120);
     assert_true(job->figures->cpu_seconds == 12.5);
     assert_int_equal(job->processes, 4);
@@ -202,8 +203,8 @@ static void test_figures_of_groups(void **state)
     top_world_done(&world);
 }
 
-/* Names are each user's own: two jobs of the same name have come as far as each has. */
-static void test_progress_of_namesakes(void **state)
+/* Each user has its own names: two jobs of the same name have separate progress. */
+static void test_progress_of_jobs_with_the_same_name(void **state)
 {
     struct key_set none = {0};
     struct listing listing = {0};
@@ -225,9 +226,9 @@ static void test_progress_of_namesakes(void **state)
     top_world_done(&world);
 }
 
-/* Parents in a circle (which equal starts could make), a process that is its own parent, a chain
- * deeper than any screen: every process is there once. */
-static void test_odd_families(void **state)
+/* A cycle of parents (possible with equal start times), a process that is its own parent, a chain
+ * deeper than any screen: every process is listed once. */
+static void test_cycles_and_deep_chains_of_parents(void **state)
 {
     struct key_set none = {0};
     struct listing listing = {0};
@@ -254,7 +255,7 @@ static void test_odd_families(void **state)
 }
 
 /* A younger process with the pid of a parent that has gone is no parent. */
-static void test_a_stranger_is_no_parent(void **state)
+static void test_younger_process_is_no_parent(void **state)
 {
     struct key_set none = {0};
     struct top_world world;
@@ -299,7 +300,7 @@ static void test_keys_are_those_of_processes(void **state)
     assert_int_not_equal(listing_job_key("x", NULL), listing_job_key("y", NULL));
 }
 
-/* ---- what they used lately ---- */
+/* ---- recent figures ---- */
 
 static void test_trails(void **state)
 {
@@ -322,13 +323,13 @@ static void test_trails(void **state)
         assert_true(trail_cpu(trail, i) == 3 * TRAIL_POINTS - 1 - (double)i);
     assert_false(real_is_known(trail_cpu(trail, TRAIL_POINTS)));
     assert_true(trail_mb(trail, 0) == 450);
-    /* A step is the sum of its three. */
+    /* The figure of a step is the sum of its three processes. */
     assert_true(trail_cpu(trails_find(&trails, sheet), 0) == 3 * TRAIL_POINTS - 1 + 1);
     assert_true(trail_mb(trails_find(&trails, sheet), 0) == 480);
     assert_non_null(trails_find(&trails, listing_job_key("nightly", NULL)));
     assert_false(real_is_known(trail_cpu(NULL, 0)));
 
-    /* What has gone is forgotten, though not at once. */
+    /* Ended processes are dropped, but not at once. */
     world.frame.snapshot->processes.count = 0;
     world.frame.snapshot->jobs.count = 1;
     trails_note(&trails, world.frame.snapshot);
@@ -349,9 +350,9 @@ int main(void)
         cmocka_unit_test(test_folds),
         cmocka_unit_test(test_filter),
         cmocka_unit_test(test_figures_of_groups),
-        cmocka_unit_test(test_progress_of_namesakes),
-        cmocka_unit_test(test_odd_families),
-        cmocka_unit_test(test_a_stranger_is_no_parent),
+        cmocka_unit_test(test_progress_of_jobs_with_the_same_name),
+        cmocka_unit_test(test_cycles_and_deep_chains_of_parents),
+        cmocka_unit_test(test_younger_process_is_no_parent),
         cmocka_unit_test(test_unknown_comes_last),
         cmocka_unit_test(test_keys_are_those_of_processes),
         cmocka_unit_test(test_trails),

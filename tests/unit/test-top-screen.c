@@ -1,4 +1,4 @@
-/* The screen of `sonde top`: canvas, layout, and all that is drawn, at every size. */
+/* The screen of `sonde top`: canvas, layout and drawing, at every size. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -84,7 +84,7 @@ static unsigned check_part(struct part part, unsigned at, unsigned rows)
     return at + part.count;
 }
 
-/* One below the other, none beyond the end, all rows given out, and always a table. */
+/* Parts do not overlap, stay within the screen and fill all rows; there is always a table. */
 static void test_layout_at_every_size(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void test_layout_at_every_size(void **state)
             assert_int_equal(at, rows);
             if (rows)
                 assert_true(layout.table.count > 0);
-            if (rows >= 24) { /* all of it is there */
+            if (rows >= 24) { /* all parts are shown */
                 assert_true(layout.meters.count >= 3 && layout.bar.count == 1);
                 assert_true(layout.table.count >= 4);
                 assert_int_equal(layout.detail.count > 0, (choice & 8) != 0);
@@ -362,7 +362,7 @@ static void test_daemon_that_is_down(void **state)
     draw(stage, 24, 80);
     assert_row(stage, 0,
                "sonde  daemon down for 12 s  the daemon has gone away                   00:26:40");
-    assert_true(shows(stage, "nightly")); /* what was seen last stays */
+    assert_true(shows(stage, "nightly")); /* the last data stays visible */
 }
 
 static void test_replay(void **state)
@@ -448,8 +448,8 @@ static void test_hostile_names(void **state)
             assert_true((unsigned char)*at >= ' ' && *at != 0x7F);
 }
 
-/* Whatever is open, at every size: no row is wider than the screen, nothing is read out of bounds
- * (under the sanitizers). */
+/* With any panel open, at every size: no row is wider than the screen, nothing is read out of
+ * bounds (under the sanitizers). */
 static void test_every_size(void **state)
 {
     static const unsigned widths[] = {0, 1, 2, 3, 5, 8, 13, 20, 39, 40, 41, 69, 70, 80, 132, 200};
@@ -501,7 +501,7 @@ static void test_timeline(void **state)
     (void)state;
 
     for (int i = 0; i < TIMELINE_KEPT + 100; i++) {
-        gap.timestamp = 1000 + (i ^ 1); /* not quite in order */
+        gap.timestamp = 1000 + (i ^ 1); /* nearly in order */
         const struct event_line news = event_line_of_gap(&gap);
         timeline_add(&timeline, headline_new(&news));
         timeline_add(&timeline, headline_new(&news)); /* and twice */
@@ -510,7 +510,8 @@ static void test_timeline(void **state)
     for (size_t i = 1; i < timeline.items.count; i++)
         assert_true(timeline.items.items[i - 1]->timestamp < timeline.items.items[i]->timestamp);
     assert_string_equal(timeline.items.items[0]->word, "gap");
-    assert_string_equal(timeline.items.items[0]->text, "3.00 s not sampled: the machine was suspended");
+    assert_string_equal(timeline.items.items[0]->text,
+                        "3.00 s not sampled: the machine was suspended");
     timeline_done(&timeline);
 }
 

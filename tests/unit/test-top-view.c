@@ -1,4 +1,4 @@
-/* What keys make of the view of `sonde top`. */
+/* How keys change the view of `sonde top`. */
 #include "unit.h"
 
 #include <signal.h>
@@ -79,7 +79,7 @@ static void select_pid(struct stage *stage, int64_t pid)
         press(stage, KEYS_DOWN);
 }
 
-/* Every key does one thing in each world, and every action is on some key. */
+/* Every key has one action in each mode, and every action has a key. */
 static void test_the_table_of_keys(void **state)
 {
     static const struct key_world worlds[] = {{false, false}, {true, false}, {false, true}};
@@ -168,7 +168,7 @@ static void test_filter(void **state)
     assert_int_equal(stage->listing.shown_processes, 2);
     press(stage, KEYS_ENTER);
     assert_int_equal(stage->view.prompt, PROMPT_NONE);
-    /* Esc in the prompt goes back to what was there, after it to nothing. */
+    /* Esc in the prompt restores the earlier filter; Esc after it removes the filter. */
     press(stage, '\\');
     type(stage, "ning");
     press(stage, KEYS_ESCAPE);
@@ -218,7 +218,7 @@ static void test_search(void **state)
 }
 
 /* What was found stays selected in another order, until the selection is moved. */
-static void test_found_stays_selected(void **state)
+static void test_found_row_stays_selected(void **state)
 {
     struct stage *stage = *state;
 
@@ -245,7 +245,7 @@ static void test_folding(void **state)
     assert_int_equal(stage->listing.rows.count, all - 5);
     press(stage, '+');
     assert_int_equal(stage->listing.rows.count, all);
-    /* A process with nothing below it folds what it is in. */
+    /* On a process without children, the key folds its group. */
     select_pid(stage, 111);
     press(stage, '-');
     assert_int_equal(stage->listing.rows.count, all - 3);
@@ -286,7 +286,7 @@ static void test_tagging(void **state)
 
     select_pid(stage, 111);
     press(stage, ' ');
-    assert_int_equal(selected_pid(stage), 112); /* goes on to the next */
+    assert_int_equal(selected_pid(stage), 112); /* the selection moves to the next */
     press(stage, ' ');
     assert_int_equal(stage->view.tagged.keys.count, 2);
     press(stage, 'k');
@@ -323,7 +323,7 @@ static void test_killing_asks_first(void **state)
     assert_true(stage->view.targets.items[0].born == 900); /* 100 s before the frame came */
 }
 
-/* All of a job, whatever is folded or filtered out. */
+/* All processes of a job, also those that are folded or filtered out. */
 static void test_killing_a_job(void **state)
 {
     struct stage *stage = *state;
@@ -345,7 +345,7 @@ static void test_killing_a_job(void **state)
     assert_int_equal(stage->view.panel, PANEL_NONE);
 }
 
-static void test_alarms(void **state)
+static void test_keys_find_anomalies(void **state)
 {
     struct stage *stage = *state;
 
@@ -385,7 +385,7 @@ static void test_history(void **state)
     expect_command(stage, 'd', FEED_SPEED, 0.5);
     expect_command(stage, 'A', FEED_ANOMALY, -1);
     expect_command(stage, 'a', FEED_ANOMALY, 1);
-    /* When it comes, what it is about is selected. */
+    /* When the frame arrives, the process of the anomaly is selected. */
     rebuild(stage);
     assert_int_equal(selected_pid(stage), 111);
 
@@ -414,8 +414,8 @@ static void test_pause_and_quit(void **state)
     assert_true(stage->effect.quits);
 }
 
-/* Any keys in any order. */
-static void test_any_keys(void **state)
+/* Random keys in any order. */
+static void test_random_keys(void **state)
 {
     struct stage *stage = *state;
     unsigned seed = 7;
@@ -459,16 +459,16 @@ int main(void)
         T(test_filter),
         T(test_input_is_text),
         T(test_search),
-        T(test_found_stays_selected),
+        T(test_found_row_stays_selected),
         T(test_folding),
         T(test_following),
         T(test_tagging),
         T(test_killing_asks_first),
         T(test_killing_a_job),
-        T(test_alarms),
+        T(test_keys_find_anomalies),
         T(test_history),
         T(test_pause_and_quit),
-        T(test_any_keys),
+        T(test_random_keys),
         T(test_nothing_to_select),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

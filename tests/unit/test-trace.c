@@ -1,4 +1,4 @@
-/* What strace says: its table in all its forms, and whether it has attached. */
+/* The output of strace: its table in all forms, and the messages about attaching. */
 #include "unit.h"
 
 #include <errno.h>
@@ -85,7 +85,7 @@ static void test_other_columns(void **state _unused_)
     check("close", 2, 3000, 0);
 }
 
-static void test_times_by_what_there_is(void **state _unused_)
+static void test_times_from_the_available_columns(void **state _unused_)
 {
     assert_int_equal(parse("usecs/call     calls syscall\n"
                            "----------- --------- ----------------\n"
@@ -109,8 +109,8 @@ static void test_decimal_comma(void **state _unused_)
     check("write", 2358, 117862000, 0);
 }
 
-/* What was traced did nothing; or strace was killed half-way. */
-static void test_empty_and_cut(void **state _unused_)
+/* The traced process made no calls; or strace was killed while it printed. */
+static void test_empty_and_truncated_tables(void **state _unused_)
 {
     assert_int_equal(parse(""), -ENODATA);
     assert_int_equal(parse("strace: Process 1 attached\n"), -ENODATA);
@@ -187,7 +187,7 @@ static void test_numbers_of_names(void **state _unused_)
     assert_int_equal(syscall_number(""), SYSCALL_OTHER);
 }
 
-static enum strace_status news(const char *text, char *words)
+static enum strace_status attach_state(const char *text, char *words)
 {
     struct strace_output output = {.pid = 916};
 
@@ -198,38 +198,44 @@ static enum strace_status news(const char *text, char *words)
     return output.status;
 }
 
-static void test_news(void **state _unused_)
+static void test_attach_messages(void **state _unused_)
 {
     char words[192] = "";
 
-    assert_int_equal(news("", NULL), STRACE_PENDING);
-    assert_int_equal(news("strace: Process 916 attached", NULL), STRACE_PENDING); /* not whole */
-    assert_int_equal(news("strace: Process 916 attached\n", NULL), STRACE_ATTACHED);
-    assert_int_equal(news("strace: Process 916 attached with 8 threads\n", NULL), STRACE_ATTACHED);
-    assert_int_equal(news("strace: Process 9160 attached\n", NULL), STRACE_PENDING);
+    assert_int_equal(attach_state("", NULL), STRACE_PENDING);
+    assert_int_equal(attach_state("strace: Process 916 attached", NULL),
+                     STRACE_PENDING); /* the line is incomplete */
+    assert_int_equal(attach_state("strace: Process 916 attached\n", NULL), STRACE_ATTACHED);
+    assert_int_equal(attach_state("strace: Process 916 attached with 8 threads\n", NULL),
+                     STRACE_ATTACHED);
+    assert_int_equal(attach_state("strace: Process 9160 attached\n", NULL), STRACE_PENDING);
     assert_int_equal(
-        news("strace: attach: ptrace(PTRACE_SEIZE, 916): Operation not permitted\n", words),
+        attach_state("strace: attach: ptrace(PTRACE_SEIZE, 916): Operation not permitted\n", words),
         STRACE_REFUSED);
     assert_string_equal(words, "attach: ptrace(PTRACE_SEIZE, 916): Operation not permitted");
-    assert_int_equal(news("strace: attach: ptrace(PTRACE_SEIZE, 916): No such process\n", NULL),
-                     STRACE_GONE);
-    assert_int_equal(news("strace: Could not attach to process. If your uid matches\n", NULL),
-                     STRACE_FAILED);
-    assert_int_equal(news("/usr/bin/strace: test_ptrace: PTRACE_TRACEME: Operation not permitted\n"
-                          "/usr/bin/strace: Process 916 attached\n",
-                          NULL),
+    assert_int_equal(
+        attach_state("strace: attach: ptrace(PTRACE_SEIZE, 916): No such process\n", NULL),
+        STRACE_GONE);
+    assert_int_equal(
+        attach_state("strace: Could not attach to process. If your uid matches\n", NULL),
+        STRACE_FAILED);
+    assert_int_equal(
+        attach_state("/usr/bin/strace: test_ptrace: PTRACE_TRACEME: Operation not permitted\n"
+                     "/usr/bin/strace: Process 916 attached\n",
+                     NULL),
+        STRACE_ATTACHED);
+    assert_int_equal(attach_state("not strace: Process 916 attached\n", NULL), STRACE_PENDING);
+    assert_int_equal(attach_state("mistrace: Process 916 attached\n", NULL), STRACE_PENDING);
+    assert_int_equal(attach_state("strace: Exit of unknown pid 9 ignored\n"
+                                  "strace: Process 916 attached\n"
+                                  "strace: attach: ptrace(PTRACE_SEIZE, 917): No such process\n",
+                                  NULL),
                      STRACE_ATTACHED);
-    assert_int_equal(news("not strace: Process 916 attached\n", NULL), STRACE_PENDING);
-    assert_int_equal(news("mistrace: Process 916 attached\n", NULL), STRACE_PENDING);
-    assert_int_equal(news("strace: Exit of unknown pid 9 ignored\n"
-                          "strace: Process 916 attached\n"
-                          "strace: attach: ptrace(PTRACE_SEIZE, 917): No such process\n",
-                          NULL),
-                     STRACE_ATTACHED);
-    assert_int_equal(news("write(1, \"strace: Process 916 attached\")\n", NULL), STRACE_PENDING);
+    assert_int_equal(attach_state("write(1, \"strace: Process 916 attached\")\n", NULL),
+                     STRACE_PENDING);
 }
 
-/* However it is cut into pieces, and however many processes it speaks of. */
+/* However the output is split, and however many processes it names. */
 static void test_output_in_pieces(void **state _unused_)
 {
     static const char table[] =
@@ -258,8 +264,8 @@ static void test_output_in_pieces(void **state _unused_)
     }
 }
 
-/* Not more is kept than a table can have. */
-static void test_flood(void **state _unused_)
+/* No more is kept than the largest table has. */
+static void test_output_size_is_limited(void **state _unused_)
 {
     struct strace_output output = {.pid = 916};
     struct syscall_profile calls = {0};
@@ -305,15 +311,15 @@ int main(void)
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_without_errors_column),
         cmocka_unit_test(test_other_columns),
-        cmocka_unit_test(test_times_by_what_there_is),
+        cmocka_unit_test(test_times_from_the_available_columns),
         cmocka_unit_test(test_decimal_comma),
-        cmocka_unit_test(test_empty_and_cut),
+        cmocka_unit_test(test_empty_and_truncated_tables),
         cmocka_unit_test(test_repeated_names),
         cmocka_unit_test(test_garbage),
         cmocka_unit_test(test_numbers_of_names),
-        cmocka_unit_test(test_news),
+        cmocka_unit_test(test_attach_messages),
         cmocka_unit_test(test_output_in_pieces),
-        cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_output_size_is_limited),
         cmocka_unit_test(test_commands),
     };
     int r = cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,7 @@ static void test_parents_include_their_children(void **state _unused_)
     end(traced_runs_begin(&runs, &outer));
     assert_int_equal(count_of(traced_runs_find(&runs, &inner)), 3);
     assert_int_equal(count_of(traced_runs_find(&runs, &outer)), 6);
-    assert_string_equal(reported, ""); /* they go on, and can be asked */
+    assert_string_equal(reported, ""); /* they are still traced and can be queried */
     assert_null(traced_runs_find(&runs, NULL));
 }
 
@@ -73,14 +73,14 @@ static void test_all_are_over(void **state _unused_)
 {
     struct traced_run *run = traced_runs_begin(&runs, &inner);
 
-    traced_runs_over(&runs, &outer, false); /* its runs go on without it */
+    traced_runs_over(&runs, &outer, false); /* its inner runs continue */
     traced_runs_over(&runs, &inner, false);
     end(run);
     assert_string_equal(reported, "inner 3;outer 3;");
     assert_int_equal(runs.runs.count, 0);
 }
 
-/* Others have counted its calls, and better. */
+/* The calls of the run were counted exactly by another source. */
 static void test_counted_by_others(void **state _unused_)
 {
     struct traced_run *run = traced_runs_begin(&runs, &inner);
@@ -91,7 +91,7 @@ static void test_counted_by_others(void **state _unused_)
     assert_int_equal(count_of(traced_runs_find(&runs, &outer)), 3);
 }
 
-/* A run that goes on while the one that it was started in is forgotten. */
+/* A run continues while its outer run is forgotten. */
 static void test_parent_is_forgotten(void **state _unused_)
 {
     end(traced_runs_begin(&runs, &inner));

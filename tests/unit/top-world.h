@@ -1,4 +1,4 @@
-/* For the tests of `sonde top`: a frame that is put together by hand. */
+/* For the tests of `sonde top`: a synthetic frame. */
 #pragma once
 
 #include "client/feed.h"
@@ -8,11 +8,11 @@ struct top_world {
     struct frame frame;
 };
 
-/* A machine with two cores and 8 GiB, and nothing on it. */
+/* A machine with two cores and 8 GiB, without processes. */
 void top_world_init(struct top_world *world);
 void top_world_done(struct top_world *world);
 
-/* These are the frame's until the next one is added. */
+/* The returned pointer is valid until the next item is added. */
 struct process_metric *add_process(struct top_world *world, int64_t pid, int64_t ppid,
                                    const char *command, double cpu_percent, double rss_mb);
 /* The same, in a run of a job. */
@@ -26,7 +26,7 @@ struct job_progress *add_progress(struct top_world *world, const char *job_id, i
 struct anomaly *add_anomaly(struct top_world *world, const char *type, int64_t pid,
                             const char *job_id, int severity);
 
-/* Two jobs, one with steps; others; an anomaly: something of everything. */
+/* Two jobs, one of them with steps; processes without a job; an anomaly. */
 void top_world_fill(struct top_world *world);
-/* So many more processes of no job. */
+/* Adds this many processes without a job. */
 void top_world_crowd(struct top_world *world, size_t count);

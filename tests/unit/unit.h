@@ -1,4 +1,4 @@
-/* What every unit test includes: cmocka with the headers it wants before it, and small helpers. */
+/* Included by every unit test: cmocka with the headers that it needs, and small helpers. */
 #pragma once
 
 #include <setjmp.h>
@@ -34,14 +34,14 @@ static inline void assert_near(double value, double wanted, double slack)
         fail_msg("%.15g is not within %g of %.15g", value, slack, wanted);
 }
 
-/* The same, with a slack in proportion to what is wanted. */
+/* The same with a relative slack. */
 static inline void assert_close(double value, double wanted, double ratio)
 {
     assert_near(value, wanted, ratio * fabs(wanted));
 }
 
-/* What this process has used. For claims about how cost grows, with a bound many times what is
- * used: unlike the time that passes, it does not depend on what else the machine does. */
+/* CPU seconds of this process. Tests of complexity use it with a bound far above the expected
+ * value; unlike wall time, it does not depend on other load of the machine. */
 static inline double cpu_seconds(void)
 {
     struct timespec now;
@@ -56,13 +56,13 @@ static inline void assert_has(const char *text, const char *part)
         fail_msg("\"%s\" has no \"%s\"", text, part);
 }
 
-/* NULL is the same as NULL only. */
+/* NULL equals only NULL. */
 static inline bool is_same_text(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* For cmocka: *state is the path of an empty directory, which is removed with all that is in it. */
+/* For cmocka: *state is the path of an empty directory, which is removed with its content. */
 static inline int make_directory(void **state)
 {
     char *path = strdup("/tmp/sonde-unit.XXXXXX");

@@ -106,14 +106,14 @@ void leave_zombie(void)
         prctl(PR_SET_NAME, "deceased");
         _exit(3);
     }
-    waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT); /* until it is one */
+    waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT); /* until it is a zombie */
 }
 
 static void become_other_user(void)
 {
     if (getuid() == 0)
         setresuid(4242, 4242, 4242);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* who changes its user forgets that */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user resets this */
 }
 
 static void rename_itself(void)
@@ -175,7 +175,7 @@ void animal_end(const struct animal *animal)
     waitpid(animal->pid, NULL, 0);
 }
 
-/* 0: it is gone. */
+/* The state letter of a thread; 0: it has ended. */
 static char state_of_thread(pid_t pid, const char *tid)
 {
     char path[300], stat[512] = "";

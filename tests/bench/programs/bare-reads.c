@@ -1,12 +1,12 @@
-/* The least that a snapshot can cost: the reads alone, of the same files that sonde reads, nothing
- * parsed, nothing remembered. As a worker.
+/* The minimum cost of a snapshot: reads the same files as sonde, but parses and keeps nothing. A
+ * worker.
  *
  *   bare-reads kept BUDGET  files kept open while BUDGET descriptors last, else opened anew
  *   bare-reads anew         every file opened anew
- *   bare-reads list         the listing of /proc and nothing else
+ *   bare-reads list         only the listing of /proc
  *
- * A process: its CPU clock, stat, statm and the size of its fd directory; a kernel thread: the
- * first two. Which processes there are is found once, before anything is measured. */
+ * Reads of a process its CPU clock, stat, statm and the size of its fd directory; of a kernel
+ * thread the first two. The processes are listed once, before the measurement. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -45,7 +45,7 @@ static void read_file(int kept_fd, int pid, const char *name)
     char bytes[4096];
     int fd = kept_fd >= 0 ? kept_fd : open_file(pid, name, O_RDONLY);
 
-    pread(fd, bytes, sizeof(bytes), 0); /* fails for one that has ended */
+    pread(fd, bytes, sizeof(bytes), 0); /* fails if the process has ended */
     if (kept_fd < 0 && fd >= 0)
         close(fd);
 }

@@ -2,9 +2,9 @@
  * of them in ten jobs, with every field of a snapshot filled as a kernel collector would fill it.
  * The numbers are always the same, so that two stores get the same data.
  *
- * 60 processes last for ever, 40 come and go, and each job has ten, which end with it at the
- * latest; a job begins every four minutes and runs for forty, every second one in steps. What is
- * idle stays as it is but for its age. */
+ * 60 processes last for ever, 40 start and end, and each job has ten, which end with it at the
+ * latest; a job begins every four minutes and runs for forty, every second one in steps. Of an idle
+ * process only the age changes. */
 #pragma once
 
 #include <math.h>
@@ -24,7 +24,7 @@
 #define MACHINE_COMMANDS      300
 
 #define MACHINE_BUSY_PERCENT   15
-#define MACHINE_DEATHS_PER_10K 29 /* of what does not last, each tick, besides jobs that end */
+#define MACHINE_DEATHS_PER_10K 29 /* per tick, of those that do not last; without ends of jobs */
 
 #define MACHINE_UP_SECONDS   864000.0 /* at the first tick */
 #define MACHINE_PAGES_PER_MB 256.0
@@ -64,7 +64,7 @@ struct machine {
     double available_mb, load;
 };
 
-/* What one tick brings; all of it belongs to the snapshot. */
+/* The data of one tick; the snapshot owns all of it. */
 struct machine_news {
     struct tick tick;
     struct job begun[MACHINE_JOBS], ended[MACHINE_JOBS];
@@ -218,7 +218,7 @@ static inline void machine_live(struct machine *machine, struct machine_process 
 
 /* ---- jobs ---- */
 
-/* Of version 7, as sonde's own, but always the same ones. */
+/* UUIDs of version 7 like sonde's, but the same ones in every run. */
 static inline void machine_uuid(struct machine *machine, char into[static UUID_TEXT_SIZE])
 {
     uint64_t ms = (uint64_t)(machine->timestamp * 1000);
@@ -231,8 +231,8 @@ static inline void machine_uuid(struct machine *machine, char into[static UUID_T
              parts[5] & 0xFFFF, machine_random(machine, 0xFFFFFFFF));
 }
 
-/* Most names are used once, as those that sonde gives; every fourth run is one of a job that comes
- * again and again. */
+/* Most names are used once, like those that sonde makes; every fourth run belongs to a repeated
+ * job. */
 static inline void machine_name_job(const struct machine *machine, char *into, size_t size)
 {
     static const char *const programs[] = {"make", "pytest", "cargo", "train", "ffmpeg"};
@@ -318,7 +318,7 @@ static inline void machine_step_job(struct machine *machine, int number, struct 
     machine_report_sheet(machine, job, OUTCOME_RUNNING, news);
 }
 
-/* ---- what is seen of it ---- */
+/* ---- the snapshot ---- */
 
 static inline void machine_show_process(struct machine *machine, int number,
                                         struct machine_news *news)
@@ -357,7 +357,7 @@ static inline void machine_show_process(struct machine *machine, int number,
     shown->sheet_num = process->sheet;
 }
 
-/* One in four of the processes of jobs was traced: its last row says what it called. */
+/* One in four of the processes of jobs was traced: its last row has its system calls. */
 static inline void machine_show_calls(struct machine *machine, struct process_metric *shown)
 {
     static struct tally counts[] = {{"read", 1834}, {"write", 920}, {"futex", 4123}, {"mmap", 88}};
@@ -517,7 +517,7 @@ static inline void machine_init(struct machine *machine, double first_timestamp,
                  i, (int)machine_random(machine, 1000000));
 }
 
-/* Whether it ends in the next tick. */
+/* Whether the process ends in the next tick. */
 static inline bool machine_is_doomed(struct machine *machine, int number)
 {
     int job = machine->processes[number].job;
@@ -543,7 +543,8 @@ static inline void machine_replace_job(struct machine *machine, int number,
         machine_bear(machine, first + i, news);
 }
 
-/* The next tick. What `news` has is good until the next call; machine_forget() frees it. */
+/* Makes the next tick. The content of `news` is valid until the next call; machine_forget() frees
+ * it. */
 static inline void machine_next(struct machine *machine, struct machine_news *news)
 {
     memset(news, 0, offsetof(struct machine_news, events));

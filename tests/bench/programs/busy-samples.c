@@ -1,9 +1,10 @@
-/* Samples one process at a fixed interval through sonde's collector, and by ticks beside it.
+/* Samples one process at a fixed interval with sonde's collector, and reads its ticks at the same
+ * times.
  *
  *   busy-samples PID INTERVAL_MS COUNT
  *
- * A line an interval: cpu_percent by sonde, by the ticks of /proc/PID/stat, and the milliseconds
- * for which the process was ready to run and had no core. */
+ * Prints a line per interval: cpu_percent by sonde, by the ticks of /proc/PID/stat, and the
+ * milliseconds for which the process was ready to run but had no core. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 
 #include "sample/collector.h"
 
-/* What the kernel files say of the process. */
+/* The figures of the process in the kernel's files. */
 struct view {
     uint64_t mono_ns;
     uint64_t cpu_ticks;
@@ -77,7 +78,7 @@ int main(int argc, char **argv)
     struct collector *collector;
 
     check(collector_new(&(struct collector_options){0}, &collector));
-    /* Starting up makes interrupts, on the loop's core too. */
+    /* The start causes interrupts, also on the core of the busy loop. */
     sonde_percent(collector, pid);
     nanosleep(&(struct timespec){.tv_nsec = 300 * NS_PER_MSEC}, NULL);
     sonde_percent(collector, pid);

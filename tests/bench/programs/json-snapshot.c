@@ -2,9 +2,9 @@
  *
  *   json-snapshot ROUNDS
  *
- * A line a round: CPU ns by sonde, CPU ns by jansson, bytes by sonde, bytes by jansson. jansson is
- * driven by the same field table and assumes that keys and texts are valid UTF-8, which is its
- * fastest way; json_pack() would also parse a format. */
+ * Prints a line per round: CPU ns by sonde, CPU ns by jansson, bytes by sonde, bytes by jansson.
+ * jansson is driven by the same field table and assumes that keys and texts are valid UTF-8, which
+ * is its fastest way; json_pack() would also parse a format. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +102,7 @@ static json_t *build_field(const struct field *field, const void *value)
     case FIELD_ENUM: return build_text(field_enum_name(field, *(const int *)value));
     case FIELD_RECORD: return build(field->record, value);
     case FIELD_RECORDS: return build_records(field->record, value);
-    default: return json_null(); /* there are none in this snapshot */
+    default: return json_null(); /* this snapshot has no such fields */
     }
 }
 
@@ -129,7 +129,7 @@ static size_t by_jansson(const struct snapshot *snapshot)
     return length;
 }
 
-/* ---- by sonde; the buffer is reused, as it is where snapshots are sent ---- */
+/* ---- by sonde; the buffer is reused, as in the daemon ---- */
 
 static size_t by_sonde(const struct snapshot *snapshot)
 {

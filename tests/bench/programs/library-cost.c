@@ -1,4 +1,4 @@
-/* Idles while libsonde samples, and prints what that cost this process.
+/* Idles while libsonde samples, and prints the cost for this process.
  *
  *     library-cost bare|self|tree INTERVAL_SECONDS SECONDS [PID]
  *
@@ -98,7 +98,7 @@ static double run_monitor(double interval, double seconds, int pid, double *ret_
     sonde_monitor_stop(monitor);
     if (sonde_monitor_samples(monitor, &samples, &count) < 0)
         exit(1);
-    count--; /* the last one is not by the clock */
+    count--; /* the last sample is taken at the stop, not by the clock */
     for (size_t i = 0; i < count; i++)
         times[i] = samples[i].timestamp;
     sonde_free(samples);

@@ -2,9 +2,9 @@
  *
  *     many-runs DATABASE RUNS SECONDS
  *
- * They ended within the last SECONDS, are of fifty types and two users, and have every figure that
- * a run under a daemon has, system calls of a dozen names among them; one in ten has an anomaly.
- * One in ten fails, and four of five that have a peak of 1 GB or more. */
+ * The runs ended within the last SECONDS and belong to fifty types and two users. They have every
+ * figure that a run under a daemon has, including a dozen system calls; one in ten has an anomaly.
+ * One in ten fails, but four of five of those with a peak of 1 GB or more. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-/* Runs commands in turn and prints what each run took. Small and in C, so that what is measured is
- * the command and not the loop around it.
+/* Runs commands in turn and prints the time of each run. It is small and in C, so that the loop
+ * around the commands costs little.
  *
  *   run-rounds ROUNDS :: CMD [ARGUMENT…] :: CMD [ARGUMENT…] …
  *
- * Odd rounds go backwards through the list. A line a run: index of the command, wall ns, CPU ns (by
- * wait4: the command and all that it has waited for), wait status. The commands' output is thrown
- * away. */
+ * Odd rounds go backwards through the list. Prints a line per run: index of the command, wall ns,
+ * CPU ns (by wait4: the command and the children it has waited for), wait status. Discards the
+ * output of the commands. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
-/* The cost of storing: the same ticks of busy-machine.h into sonde's store, or into the schema of
- * the reference in the plain way.
+/* The cost of storing: writes the same ticks of busy-machine.h to sonde's store, or with plain SQL
+ * to the schema of the reference.
  *
  *   store-cost sonde|reference|published FILE TICKS
  *
- * Runs and steps, which the reference does not keep, are stored as well, and not counted.
+ * Runs and steps, which the reference does not store, are stored too, but not measured.
  *
  * Prints one line: CPU ns of all ticks, of the median and of the costliest one, bytes written to
  * files, bytes of the file after a checkpoint, events.
@@ -104,7 +104,7 @@ static void run(struct reference *reference, sqlite3_stmt *statement)
     sqlite3_reset(statement);
 }
 
-/* The next parameters, one after the other. */
+/* Each binds the next parameter. */
 struct binder {
     sqlite3_stmt *statement;
     int at;

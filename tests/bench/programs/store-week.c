@@ -1,18 +1,16 @@
-/* Days of data in sonde's store, made from busy-machine.h through the store's own interface, and
- * what is measured on them in one process.
+/* Makes days of data in sonde's store, from busy-machine.h through the store's own interface, and
+ * measures operations on them within one process.
  *
- *   store-week generate FILE DAYS   a tick every 5 s, the last one now; prints what is in it to ask
- *                                   for, `name value` a line
+ *   store-week generate FILE DAYS   a tick every 5 s, the last one now; prints names to query as
+ *                                   lines of `name value`
  *   store-week open FILE ROUNDS     opens it as writer and as reader; a line a round: wall ns, CPU
  *                                   ns of the one, then of the other
  *   store-week beside FILE HOURS    one process writes a tick every 100 ms, another applies
  *                                   retention, with HOURS at full resolution
- *   store-week within FILE HOURS    the same through the writer's thread of engine/, which does
- * both
+ *   store-week within FILE HOURS    the same through the thread of src/writer, which does both
  *
- * The last two print one line: ms that retention took, ticks, those of them that were late (beside)
- * or lost (within), and the ms that the longest one took to write (beside) or to hand over
- * (within).
+ * The last two print one line: the ms of retention, the number of ticks, how many were late
+ * (beside) or lost (within), and the longest ms to write a tick (beside) or to queue it (within).
  */
 #include <sqlite3.h>
 #include <sys/prctl.h>
@@ -21,8 +19,8 @@
 
 #include "base/clock.h"
 #include "busy-machine.h"
-#include "writer/store-writer.h"
 #include "worker.h"
+#include "writer/store-writer.h"
 
 #define INTERVAL       5.0
 #define QUICK_INTERVAL 0.1
@@ -50,7 +48,7 @@ static double wall_sec(void)
 
 /* ---- generating ---- */
 
-/* Something to ask for from the middle of it. */
+/* Chooses names to query from the middle of the data. */
 static void choose(int64_t ticks)
 {
     static bool has_job;
@@ -90,8 +88,8 @@ static void generate(const char *path, double days)
         choose(ticks);
         machine_forget(&news);
     }
-    /* Not closed, so that it is found as a daemon that goes on has it; the session began when its
-     * first snapshot says so, not when it was generated. */
+    /* The session is not closed, like that of a running daemon. Its start is set to the time of its
+     * first snapshot. */
     execute(path, "UPDATE sessions SET started_at = (SELECT min(timestamp) FROM snap);"
                   "PRAGMA wal_checkpoint(TRUNCATE)");
     printf("ticks %lld\nruns %u\nwall_seconds %.1f\ncpu_seconds %.1f\n", (long long)ticks,
@@ -148,7 +146,7 @@ static void await_tick(struct pace *pace)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-/* The tick took until now: those that should have come meanwhile are late. */
+/* The tick took until now: ticks that were due meanwhile are late. */
 static void note_tick(struct pace *pace, uint64_t started_ns)
 {
     uint64_t interval_ns = (uint64_t)(QUICK_INTERVAL * 1e9);

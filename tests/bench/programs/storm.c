@@ -1,6 +1,6 @@
-/* Short-lived children, some at a time.
+/* Starts short-lived children, some at a time.
  *
- *   storm COUNT AT_ONCE PROGRAM [ARGUMENT…]   "-": the child ends at once, without any program
+ *   storm COUNT AT_ONCE PROGRAM [ARGUMENT…]   "-": the child ends at once and executes no program
  *
  * Prints wall and CPU time, its own and that of the children, in nanoseconds. Exits with 0 if all
  * of them could be started, whatever their exit status. */

@@ -1,4 +1,4 @@
-/* Forks COUNT processes that sleep, says "ready", and ends them when its input ends.
+/* Forks COUNT processes that sleep, prints "ready", and ends them when its input ends.
  *
  *   zoo COUNT
  */

@@ -4,8 +4,8 @@
  *     planted INTERVAL STEP…
  *
  * STEP is hold:MB:MS (allocates and touches MB for MS, then frees it), keep:MB (does not free it),
- * burn:MS (of CPU time), sleep:MS, or fork:MS (a child that uses so much CPU time and is reaped).
- * The mean of the memory comes from a second observer, a thread that reads statm every 2 ms. */
+ * burn:MS (of CPU time), sleep:MS, or fork:MS (a child that uses this CPU time and is reaped). The
+ * mean of the memory comes from a second observer, a thread that reads statm every 2 ms. */
 #include <sonde/sonde.h>
 
 #include <pthread.h>

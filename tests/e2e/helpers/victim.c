@@ -186,7 +186,7 @@ static char *touch(size_t bytes)
     return memory;
 }
 
-/* alloc MIB MS: touches so much memory and ends after MS. */
+/* alloc MIB MS: touches MIB of memory and ends after MS. */
 static int alloc(char **arguments)
 {
     touch((size_t)number(arguments[0]) * MIB);
