@@ -9,11 +9,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/json-writer.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cli/load-config.h"
 #include "client/admission-decode.h"
+#include "client/params.h"
 #include "detect/admission.h"
 #include "sample/collector.h"
 
@@ -31,10 +31,7 @@ static int request_admission(struct client *client, const char *job_type, struct
     struct json_writer json = {.out = &params};
 
     json_write_begin_object(&json);
-    if (job_type) {
-        json_write_key(&json, "job_type");
-        json_write_string(&json, job_type);
-    }
+    params_write_text(&json, "job_type", job_type);
     json_write_end_object(&json);
     int r = text_error(&params);
     return r < 0 ? r : client_call(client, "pressure.should_accept_job", params.bytes, arena, ret);

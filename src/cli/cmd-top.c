@@ -85,9 +85,9 @@ static int print_line(void *context, const struct text *line)
 static void note_status(void *context _unused_, const struct feed_status *status)
 {
     if (status->is_down)
-        log_note("%s; waiting for it to return", status->words);
-    else if (status->words[0])
-        log_note("%s; sampling without it", status->words);
+        log_note("%s; waiting for it to return", status->reason);
+    else if (status->reason[0])
+        log_note("%s; sampling without it", status->reason);
     else
         log_note("connected again");
 }

@@ -25,8 +25,8 @@ static void note_missing_daemon(const struct socket_paths *sockets, const struct
 {
     if (!sockets->is_named || reader_source(reader) != READER_STORE || reader_note(reader))
         return;
-    if (reader_unasked(reader))
-        log_note("%s; reading '%s' instead", reader_unasked(reader), reader_place(reader));
+    if (reader_daemon_error(reader))
+        log_note("%s; reading '%s' instead", reader_daemon_error(reader), reader_place(reader));
     else
         log_note("no daemon at '%s'; reading '%s' instead", sockets->items[0],
                  reader_place(reader));
@@ -104,7 +104,7 @@ int reader_failed(const struct command *command, const struct reader *reader, in
  * source that was read, or with why it could not be read. */
 static void append_source(const struct reader *reader, struct text *out)
 {
-    const char *trouble = reader_note(reader) ? reader_note(reader) : reader_unasked(reader);
+    const char *trouble = reader_note(reader) ? reader_note(reader) : reader_daemon_error(reader);
 
     if (trouble)
         text_printf(out, " (%s)", trouble);

@@ -62,9 +62,9 @@ static void put_live(const struct screen *screen, struct canvas *canvas, unsigne
         put_uptime(screen, canvas, row);
     else
         row_put(canvas, row, LOOK_PLAIN, " (no daemon)");
-    if (status->words[0]) {
+    if (status->reason[0]) {
         row_put(canvas, row, LOOK_DIM, canvas->glyphs->dot);
-        row_visible(canvas, row, LOOK_DOUBTFUL, status->words, SIZE_MAX);
+        row_visible(canvas, row, LOOK_DOUBTFUL, status->reason, SIZE_MAX);
     }
 }
 
@@ -77,7 +77,7 @@ static void put_down(const struct screen *screen, struct canvas *canvas, unsigne
     row_printf(canvas, row, LOOK_ALARM, " %s down for %s ",
                status->kind == FEED_DAEMON ? "daemon" : "collector", text_string(&since));
     row_put(canvas, row, LOOK_PLAIN, " ");
-    row_visible(canvas, row, LOOK_DOUBTFUL, status->words, SIZE_MAX);
+    row_visible(canvas, row, LOOK_DOUBTFUL, status->reason, SIZE_MAX);
 }
 
 /* The position in the stored time. */
@@ -94,8 +94,8 @@ static void put_replay(const struct screen *screen, struct canvas *canvas, unsig
     if (screen->frame)
         row_printf(canvas, row, LOOK_BOLD, "  %s ",
                    figure_clock(&time, screen->frame->snapshot->timestamp, status->last));
-    if (status->words[0]) {
-        row_visible(canvas, row, LOOK_BAD, status->words, SIZE_MAX);
+    if (status->reason[0]) {
+        row_visible(canvas, row, LOOK_BAD, status->reason, SIZE_MAX);
         return;
     }
     snprintf(words, sizeof(words), "%zu/%zu", status->position + 1, status->count);

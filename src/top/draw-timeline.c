@@ -32,7 +32,7 @@ static void put_line(const struct screen *screen, const struct headline *headlin
     enum look look = look_of(headline);
 
     row_printf(canvas, row, LOOK_DIM, "%s ", figure_clock(&time, headline->timestamp, screen->now));
-    row_visible(canvas, row, look, headline->word, SIZE_MAX);
+    row_visible(canvas, row, look, headline->label, SIZE_MAX);
     row_pad(canvas, row, LOOK_PLAIN, (unsigned)strlen(time.text) + 1 + WORD_COLUMNS);
     row_printf(canvas, row, LOOK_PLAIN, " %7s ", figure_pid(&pid, headline->pid));
     unsigned at = row_width(canvas, row);

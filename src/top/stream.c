@@ -49,14 +49,14 @@ static void on_status(void *context, const struct feed_status *status)
     bool is_news = status->is_down != stream->was_down;
 
     if (!stream->has_status) /* why it is not the daemon's, if there is a reason */
-        is_news |= status->words[0] != '\0';
+        is_news |= status->reason[0] != '\0';
     stream->has_status = true;
     if (is_news)
         stream->options->on_status(stream->options->context, status);
     stream->was_down = status->is_down;
 }
 
-static void on_news(void *context _unused_, const struct event_line *news _unused_)
+static void on_event(void *context _unused_, const struct event_line *line _unused_)
 {
 }
 
@@ -73,7 +73,7 @@ int stream_frames(const struct stream_options *options, struct feed_error *error
     struct stream stream = {.options = options};
     struct feed_options wanted = options->feed;
     const struct feed_sink sink = {.on_frame = on_frame,
-                                   .on_news = on_news,
+                                   .on_event = on_event,
                                    .on_status = on_status,
                                    .on_end = on_end,
                                    .context = &stream};

@@ -358,7 +358,7 @@ static void test_daemon_that_is_down(void **state)
 
     stage->status.is_down = true;
     stage->status.down_since = NOW - 11;
-    snprintf(stage->status.words, sizeof(stage->status.words), "the daemon has gone away");
+    snprintf(stage->status.reason, sizeof(stage->status.reason), "the daemon has gone away");
     draw(stage, 24, 80);
     assert_row(stage, 0,
                "sonde  daemon down for 12 s  the daemon has gone away                   00:26:40");
@@ -509,7 +509,7 @@ static void test_timeline(void **state)
     assert_int_equal(timeline.items.count, TIMELINE_KEPT);
     for (size_t i = 1; i < timeline.items.count; i++)
         assert_true(timeline.items.items[i - 1]->timestamp < timeline.items.items[i]->timestamp);
-    assert_string_equal(timeline.items.items[0]->word, "gap");
+    assert_string_equal(timeline.items.items[0]->label, "gap");
     assert_string_equal(timeline.items.items[0]->text, "3.00 s not sampled: the machine was suspended");
     timeline_done(&timeline);
 }
