@@ -39,7 +39,7 @@ static const handler_fn handlers[RPC_METHOD_COUNT] = {
     [RPC_STRACE_TRACE] = method_strace_trace,
 };
 
-/* Shorter than `sonde run` waits for the answer to job.finish. */
+/* Shorter than the time that `sonde run` waits for the answer to job.finish. */
 #define WRITTEN_WAIT_NS (1500 * NS_PER_MSEC)
 
 void answer_after_query(struct answer *answer, struct query_thread *thread,

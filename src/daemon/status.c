@@ -52,14 +52,14 @@ static bool has_part(const struct daemon *daemon, enum kernel_part part)
     return daemon->kernel && kernel_probe_has(daemon->kernel, part);
 }
 
-/* Why the kernel collector does not report it. */
+/* Why the kernel collector is not used, or which parts of it are missing. */
 static const char *why_not(const struct daemon *daemon)
 {
     return daemon->kernel ? kernel_probe_refusal(daemon->kernel) : daemon->refusal.words;
 }
 
-static void list_ends(const struct daemon *daemon, struct text_listing *exact,
-                      struct text_listing *not_exact)
+static void list_lifecycle(const struct daemon *daemon, struct text_listing *exact,
+                           struct text_listing *not_exact)
 {
     if (engine_has_events(daemon->engine))
         list_text(exact, "forks and exits of job processes, however short-lived");
@@ -87,7 +87,7 @@ static void list_signals(const struct daemon *daemon, struct text_listing *exact
         list_reason(not_exact, "senders of signals: only those that pass through `sonde run`",
                     why_not(daemon));
     if (has_part(daemon, KERNEL_PART_OOM))
-        list_text(exact, "kills for memory");
+        list_text(exact, "OOM kills");
     else
         list_reason(not_exact, "OOM kills: seen as SIGKILL", why_not(daemon));
 }
@@ -125,7 +125,7 @@ static int fill_exactness(const struct daemon *daemon, struct arena *arena,
         r = text_listing_begin(&not_exact, arena, &status->not_exact);
     if (r < 0)
         return r;
-    list_ends(daemon, &exact, &not_exact);
+    list_lifecycle(daemon, &exact, &not_exact);
     list_signals(daemon, &exact, &not_exact);
     list_text(&not_exact, "sums of memory: sampled once per interval");
     list_syscalls(daemon, &exact, &not_exact);
