@@ -280,7 +280,7 @@ static const struct anomaly *find_worst(const struct anomaly_list *anomalies)
     return worst;
 }
 
-static void put_trouble(const struct screen *screen, struct canvas *canvas, unsigned row)
+static void put_pressure(const struct screen *screen, struct canvas *canvas, unsigned row)
 {
     const struct frame *frame = screen->frame;
     const struct field *field = record_find(&snapshot_record, "pressure_level");
@@ -316,7 +316,7 @@ static void put_left(const struct screen *screen, struct canvas *canvas, unsigne
     else if (n - 2 < gpus->count)
         put_gpu(&gpus->items[n - 2], canvas, row, width);
     else if (n == 2 && canvas->columns < BESIDE_COLUMNS) /* no room beside the bars */
-        put_trouble(screen, canvas, row);
+        put_pressure(screen, canvas, row);
     else if (n == 2)
         put_own_cost(snapshot, canvas, row);
 }
@@ -324,7 +324,7 @@ static void put_left(const struct screen *screen, struct canvas *canvas, unsigne
 void draw_meters(const struct screen *screen, struct canvas *canvas, struct part part)
 {
     static void (*const texts[])(const struct screen *, struct canvas *,
-                                 unsigned) = {put_counts, NULL, put_trouble};
+                                 unsigned) = {put_counts, NULL, put_pressure};
     /* On a wide screen, bars stay short enough to read at a glance. */
     unsigned width =
         canvas->columns >= BESIDE_COLUMNS ? MIN(canvas->columns / 2 - 2, 60U) : canvas->columns;

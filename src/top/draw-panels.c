@@ -20,7 +20,7 @@ static void put_keys(const struct screen *screen, struct canvas *canvas, unsigne
 {
     for (size_t i = 0; i < key_count; i++) {
         const struct key_entry *entry = &key_table[i];
-        if (!entry->bar || !key_is_known(entry, &screen->view->world))
+        if (!entry->bar || !key_is_enabled(entry, &screen->view->mode))
             continue;
         int word = first_word(entry->keys);
         if (row_left(canvas, row) < (unsigned)word + strlen(entry->bar) + 1)
@@ -119,7 +119,7 @@ static size_t list_known(const struct screen *screen, const struct key_entry **r
     size_t count = 0;
 
     for (size_t i = 0; i < key_count; i++)
-        if (key_is_known(&key_table[i], &screen->view->world))
+        if (key_is_enabled(&key_table[i], &screen->view->mode))
             ret[count++] = &key_table[i];
     return count;
 }

@@ -228,7 +228,7 @@ static bool uses_gpu(const struct snapshot *snapshot)
 }
 
 /* Explains an empty table: a daemon may send only some processes, and a job may have none. */
-static void put_nothing(const struct screen *screen, struct canvas *canvas, unsigned at)
+static void put_empty_table(const struct screen *screen, struct canvas *canvas, unsigned at)
 {
     const struct snapshot *snapshot = screen->frame->snapshot;
     long long total = int_is_known(snapshot->process_total) ? snapshot->process_total : 0;
@@ -254,13 +254,13 @@ void draw_table(const struct screen *screen, struct canvas *canvas, struct part 
 
     if (!screen->frame)
         return;
-    const struct columns_wish wish = {
+    const struct columns_request request = {
         .width = canvas->columns,
         .with_jobs = view->arrangement == AS_LIST && screen->frame->snapshot->jobs.count,
         .with_gpu = screen->frame->snapshot->gpus.count && uses_gpu(screen->frame->snapshot),
         .sort = view->sort,
     };
-    columns_choose(&wish, &cells.columns);
+    columns_choose(&request, &cells.columns);
     if (heading.count)
         put_heading(&cells, heading.at);
     for (unsigned i = 0; i < part.count && view->first + i < screen->listing->rows.count; i++) {
@@ -269,5 +269,5 @@ void draw_table(const struct screen *screen, struct canvas *canvas, struct part 
             row_whole(canvas, part.at + i, view->follows ? LOOK_FOLLOWED : LOOK_SELECTED);
     }
     if (part.count && !screen->listing->rows.count)
-        put_nothing(screen, canvas, part.at);
+        put_empty_table(screen, canvas, part.at);
 }

@@ -12,9 +12,11 @@ static enum look look_of(const struct headline *headline)
         const char *event;
         enum look look;
     } looks[] = {
-        {"process.spawn", LOOK_DIM},       {"process.exec", LOOK_NEWS}, {"process.exit", LOOK_GOOD},
-        {"process.signal", LOOK_DOUBTFUL}, {"process.kill", LOOK_BAD},  {"process.oom", LOOK_ALARM},
-        {"job.started", LOOK_JOB},         {"sheet.started", LOOK_JOB}, {"job.progress", LOOK_NEWS},
+        {"process.spawn", LOOK_DIM},  {"process.exec", LOOK_EVENT},
+        {"process.exit", LOOK_GOOD},  {"process.signal", LOOK_DOUBTFUL},
+        {"process.kill", LOOK_BAD},   {"process.oom", LOOK_ALARM},
+        {"job.started", LOOK_JOB},    {"sheet.started", LOOK_JOB},
+        {"job.progress", LOOK_EVENT},
     };
 
     if (headline->tint == TINT_BAD) /* a failed exit */
