@@ -1,5 +1,6 @@
-/* How the verbs that read get their data. These functions print each error once and return 0 or the
- * verb's exit status: 1 for a failure, EXIT_NO_DATA where there is nothing to show. */
+/* Opens the source of data for the verbs that read. These functions print each error once and
+ * return 0 or the verb's exit status: 1 for a failure, EXIT_NO_DATA where there is nothing to show.
+ */
 #pragma once
 
 #include "cli/command.h"

@@ -1,4 +1,4 @@
-/* How verbs print their output. */
+/* Prints the output of verbs. */
 #pragma once
 
 #include "base/text.h"

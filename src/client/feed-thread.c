@@ -11,7 +11,7 @@
 struct frame_vec VEC(struct frame);
 struct headline_vec VEC(struct headline *);
 
-/* What arrived since the receiver last fetched. */
+/* The data that arrived since the receiver last fetched. */
 struct mailbox {
     struct frame_vec frames; /* past frames, and the latest */
     struct headline_vec headlines;

@@ -42,7 +42,7 @@ struct feed_status {
      * be read. Empty: no error. */
     char reason[512];
 
-    /* For a history: */
+    /* Only for a history: */
     bool is_playing;
     double speed;          /* 10: ten times as fast */
     double first, last;    /* the stored time */

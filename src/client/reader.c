@@ -172,16 +172,17 @@ const char *reader_daemon_error(const struct reader *reader)
  * one. */
 static int fall_back(struct reader *reader, int r)
 {
-    struct store_error words = {""};
+    struct store_error store_error_text = {""};
     size_t length = strlen(reader->error);
 
-    int store_error = open_store(reader, &words);
+    int store_error = open_store(reader, &store_error_text);
     if (store_error == 0) {
         set_note(reader, "%s; this is from '%s'", reader->error, reader->database_path);
         return READ_STORE;
     }
     if (store_error != -ENOENT)
-        snprintf(reader->error + length, sizeof(reader->error) - length, "; and %s", words.text);
+        snprintf(reader->error + length, sizeof(reader->error) - length, "; and %s",
+                 store_error_text.text);
     else if (reader->database_path)
         snprintf(reader->error + length, sizeof(reader->error) - length,
                  "; and there is " NO_DATA_IN, reader->database_path);

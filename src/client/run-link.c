@@ -160,11 +160,11 @@ static void receive(struct run_link *link)
 
 static void write_exactness(struct json_writer *json, const char *key, int exactness)
 {
-    static const char *const words[] = {
+    static const char *const names[] = {
         [EXACT] = "exact", [SAMPLED] = "sampled", [LOWER_BOUND] = "lower_bound"};
 
     if (exactness)
-        params_write_text(json, key, words[exactness]);
+        params_write_text(json, key, names[exactness]);
 }
 
 static void write_tally(struct json_writer *json, const char *key, const struct tally_list *tally)

@@ -71,7 +71,7 @@ static int adopt_processes(struct daemon *daemon, const struct orphaned_run *orp
         r = run_begin_sheet(run, sheet_num, find_first(orphan, sheet_num, true));
     }
     run->current_sheet = find_current(&orphan->sheets);
-    /* It ends with the outcome of its first process, unless its end is reported. */
+    /* The run ends with the outcome of its first process, unless a client reports its end. */
     run->root_pid = find_first(orphan, INT_UNKNOWN, false);
     return r;
 }

@@ -532,11 +532,11 @@ static void report_ready(struct daemon *daemon)
     log_fields(LOG_LEVEL_INFO, "ready", "version", SONDE_VERSION, "socket",
                daemon->options->socket_path, "database", daemon->config->storage_path, "interval",
                interval, "collector", daemon_collector(daemon), "no_kernel_collector",
-               daemon->kernel ? NULL : daemon->refusal.words, "not_there",
+               daemon->kernel ? NULL : daemon->refusal.words, "missing",
                daemon->kernel && kernel_probe_refusal(daemon->kernel)[0]
                    ? kernel_probe_refusal(daemon->kernel)
                    : NULL,
-               "births_and_ends",
+               "forks_and_exits",
                daemon->connector_error ? strerror(-daemon->connector_error)
                                        : "reported by the kernel",
                NULL);
@@ -566,8 +566,8 @@ static void stop_parts(struct daemon *daemon)
         TAKE_PTR(daemon->reader)); /* the writer checkpoints as the last connection */
     if (daemon->writer)
         store_writer_stop(TAKE_PTR(daemon->writer), &report);
-    /* Clients are disconnected after the store is complete: a `sonde run` that goes on alone then
-     * finds its run there. */
+    /* Clients are disconnected after the store is complete, so that a `sonde run` that continues
+     * without the daemon finds its run there. */
     server_close(TAKE_PTR(daemon->server));
     engine_close(TAKE_PTR(daemon->engine));
     if (daemon->signals)

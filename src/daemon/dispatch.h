@@ -1,4 +1,4 @@
-/* From a request to its answer: the handlers of all methods. Their parameters have been checked
+/* Calls the handler of a request; the handlers of all methods. Their parameters have been checked
  * against the table of rpc/method.h. */
 #pragma once
 
@@ -51,7 +51,7 @@ typedef void (*handler_fn)(struct daemon *daemon, struct connection *connection,
 void dispatch(struct daemon *daemon, struct connection *connection,
               const struct rpc_request *request, struct answer *answer);
 
-/* By method, in the files methods-*.c. */
+/* The handlers, in the files methods-*.c. */
 #define HANDLER(name)                                                                              \
     void name(struct daemon *daemon, struct connection *connection,                                \
               const struct rpc_request *request, struct answer *answer)

@@ -179,7 +179,7 @@ void method_report_job(struct daemon *daemon, struct connection *connection _unu
     answer_after_query(answer, daemon->report_queries, answer_job_report);
 }
 
-/* It contains the processes of all users. */
+/* Only for peers with full view, because the report contains the processes of all users. */
 void method_report_machine(struct daemon *daemon, struct connection *connection,
                            const struct rpc_request *request _unused_, struct answer *answer)
 {

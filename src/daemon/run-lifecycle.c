@@ -175,13 +175,13 @@ void lifecycle_publish_job(struct daemon *daemon, const char *event, const struc
 /* Derives the job type from the first arguments of the command. */
 static const char *derive_type(const struct job_start *start, char *into, size_t size)
 {
-    char words[COMMAND_MAX_BYTES + 1];
+    char command[COMMAND_MAX_BYTES + 1];
     const char *argv[16] = {NULL};
-    char *rest = words;
+    char *rest = command;
 
     if (!start->command)
         return NULL;
-    snprintf(words, sizeof(words), "%s", start->command);
+    snprintf(command, sizeof(command), "%s", start->command);
     for (size_t i = 0; i < ARRAY_SIZE(argv) - 1 && (argv[i] = strsep(&rest, " ")); i++)
         ;
     job_type_format(argv, start->cwd, into, size);

@@ -85,8 +85,8 @@ int run_lifecycle_find_inner(struct daemon *daemon, struct run *run);
 /* The caller stores the whole run from now on. Frees the run. */
 void run_lifecycle_leave(struct daemon *daemon, struct run *run);
 
-/* Seconds since its start, by the clock that gives more, because the wall clock may have been set.
- * REAL_UNKNOWN: the start is unknown. */
+/* Seconds since the start of the run; the larger value of two clocks, because the wall clock may
+ * have been set. REAL_UNKNOWN: the start is unknown. */
 double run_lifecycle_age(const struct daemon *daemon, const struct run *run);
 
 /* Adds to a failed job the chain of failures that the daemon saw, unless the chain from its caller

@@ -109,17 +109,17 @@ static void put_cell(const struct cells *cells, const struct shown_column *colum
 
 static void put_progress(const struct job_progress *progress, struct canvas *canvas, unsigned row)
 {
-    struct text words = {0};
+    struct text label = {0};
     double done =
         int_is_known(progress->last_completed_sheet) ? (double)progress->last_completed_sheet : 0;
 
     if (int_is_known(progress->total_sheets) && progress->total_sheets > 0) {
-        text_printf(&words, "%.0f/%lld", done, (long long)progress->total_sheets);
+        text_printf(&label, "%.0f/%lld", done, (long long)progress->total_sheets);
         row_put(canvas, row, LOOK_PLAIN, "  ");
         draw_meter(canvas, row, PROGRESS_COLUMNS, done / (double)progress->total_sheets, LOOK_GOOD,
-                   text_string(&words));
+                   text_string(&label));
     }
-    text_done(&words);
+    text_done(&label);
     if (int_is_known(progress->current_sheet))
         row_printf(canvas, row, LOOK_PLAIN, "  step %lld", (long long)progress->current_sheet);
     if (progress->status) {

@@ -4,7 +4,7 @@
 
 #define F(n) (KEYS_F0 + (n))
 
-/* In the order of the help screen. Keys are those of htop where it has the same action. */
+/* In the order of the help screen. The keys are those of htop where it has the same action. */
 const struct key_entry key_table[] = {
     {ACTION_UP, {KEYS_UP}, "Up", "move up one row"},
     {ACTION_DOWN, {KEYS_DOWN}, "Down", "move down one row"},

@@ -281,12 +281,12 @@ static int start_feed(struct top *top, struct feed_error *error)
 static int start_screen(struct top *top, struct feed_error *error)
 {
     const struct terminal_options options = {.with_colour = !top->options->without_colour};
-    struct terminal_error words = {""};
+    struct terminal_error reason = {""};
 
     top->is_ascii = !terminal_set_locale() || top->options->without_unicode;
-    int r = terminal_start(&options, &top->terminal, &words);
+    int r = terminal_start(&options, &top->terminal, &reason);
     if (r < 0)
-        snprintf(error->text, sizeof(error->text), "%s", words.text);
+        snprintf(error->text, sizeof(error->text), "%s", reason.text);
     return r;
 }
 

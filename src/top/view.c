@@ -470,7 +470,7 @@ static void add_character(char *input, int key)
     if (key < ' ' || key >= KEYS_FIRST || utf8_is_control((uint32_t)key))
         return;
     size = utf8_encode((uint32_t)key, bytes);
-    if (length + size < VIEW_WORDS_MAX) {
+    if (length + size < VIEW_INPUT_MAX) {
         memcpy(input + length, bytes, size);
         input[length + size] = '\0';
     }
@@ -529,7 +529,7 @@ static void command_feed(struct view_effect *effect, enum feed_order order, doub
     effect->command = (struct feed_command){order, amount};
 }
 
-/* In a replay the feed pauses. */
+/* Pauses the feed in a replay, else only the screen. */
 static void toggle_pause(struct view *view, struct view_effect *effect)
 {
     if (view->mode.is_history)

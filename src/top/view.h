@@ -23,7 +23,7 @@ enum prompt {
     PROMPT_TIME,
 };
 
-#define VIEW_WORDS_MAX   128
+#define VIEW_INPUT_MAX   128
 #define VIEW_MESSAGE_MAX 512
 /* How long a message is shown. */
 #define VIEW_MESSAGE_SECONDS 5.0
@@ -33,8 +33,8 @@ struct view {
     enum arrangement arrangement;
     const struct field *sort;
     bool is_ascending;
-    char filter[VIEW_WORDS_MAX];
-    char search[VIEW_WORDS_MAX];
+    char filter[VIEW_INPUT_MAX];
+    char search[VIEW_INPUT_MAX];
     struct key_set folded;
     struct key_set tagged;
 
@@ -53,11 +53,11 @@ struct view {
     enum panel panel;
     size_t panel_selected;
     enum prompt prompt;
-    char input[VIEW_WORDS_MAX];
-    char before_prompt[VIEW_WORDS_MAX]; /* restored by Esc */
+    char input[VIEW_INPUT_MAX];
+    char before_prompt[VIEW_INPUT_MAX]; /* restored by Esc */
 
     struct VEC(struct signal_target) targets; /* of the signal to be confirmed */
-    char target_name[VIEW_WORDS_MAX];
+    char target_name[VIEW_INPUT_MAX];
     int signal;
 
     char message[VIEW_MESSAGE_MAX];

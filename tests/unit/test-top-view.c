@@ -193,9 +193,9 @@ static void test_input_is_text(void **state)
     press(stage, KEYS_BACKSPACE);
     press(stage, KEYS_BACKSPACE);
     assert_string_equal(stage->view.input, "");
-    for (int i = 0; i < 3 * VIEW_WORDS_MAX; i++)
+    for (int i = 0; i < 3 * VIEW_INPUT_MAX; i++)
         press(stage, 'x');
-    assert_true(strlen(stage->view.input) < VIEW_WORDS_MAX);
+    assert_true(strlen(stage->view.input) < VIEW_INPUT_MAX);
 }
 
 static void test_search(void **state)
