@@ -5,6 +5,6 @@
 
 #include "detect/pressure.h"
 
-/* Decodes {"allowed", "delay_seconds", "level", "reason"}; `level` and `reason` may be missing.
- * Returns 0, -EBADMSG (not such an object) or -ENOMEM. */
+/* Decodes {"allowed", "delay_seconds", "level", "reason"}; only "allowed" is required. Returns 0,
+ * -EBADMSG (not such an object) or -ENOMEM. */
 int admission_decode(const char *json, size_t length, struct admission *ret);

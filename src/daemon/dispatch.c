@@ -62,6 +62,12 @@ void answer_at_pace(struct answer *answer, const struct daemon *daemon)
         answer_when_written(answer, daemon->job_queries);
 }
 
+void answer_empty(struct answer *answer)
+{
+    json_write_begin_object(&answer->json);
+    json_write_end_object(&answer->json);
+}
+
 void answer_fail(struct answer *answer, int error, const char *format, ...)
 {
     va_list arguments;

@@ -39,6 +39,8 @@ void answer_after_query(struct answer *answer, struct query_thread *thread,
 void answer_when_written(struct answer *answer, struct query_thread *thread);
 /* The same, but only if many writes are pending: clients that outpace the disk are throttled. */
 void answer_at_pace(struct answer *answer, const struct daemon *daemon);
+/* Answers with an empty object. */
+void answer_empty(struct answer *answer);
 /* Makes the answer an error (enum rpc_error) with a message. */
 void answer_fail(struct answer *answer, int error, const char *format, ...) _printf_(3, 4);
 /* Fails with the negative errno of an internal call; -ENOBUFS: too many writes are pending. */

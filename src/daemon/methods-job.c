@@ -13,12 +13,6 @@
 #include "explain/failure-chain.h"
 #include "model/record-json.h"
 
-static void write_nothing(struct answer *answer)
-{
-    json_write_begin_object(&answer->json);
-    json_write_end_object(&answer->json);
-}
-
 void method_job_progress(struct daemon *daemon, struct connection *connection,
                          const struct rpc_request *request, struct answer *answer)
 {
@@ -33,7 +27,7 @@ void method_job_progress(struct daemon *daemon, struct connection *connection,
     if (status)
         snprintf(run->status, sizeof(run->status), "%s", status);
     run_lifecycle_progressed(daemon, run);
-    write_nothing(answer);
+    answer_empty(answer);
 }
 
 void method_job_signal(struct daemon *daemon, struct connection *connection,
@@ -57,7 +51,7 @@ void method_job_signal(struct daemon *daemon, struct connection *connection,
     sent.sender_command = rpc_text(request, "sender_command");
     sent.details = rpc_text(request, "details");
     engine_signalled(daemon->engine, run, pid, &sent);
-    write_nothing(answer);
+    answer_empty(answer);
 }
 
 void method_job_leave(struct daemon *daemon, struct connection *connection,
@@ -76,7 +70,7 @@ void method_job_leave(struct daemon *daemon, struct connection *connection,
         job.cause = "its caller stores it elsewhere";
         run_lifecycle_finish(daemon, run, &job);
     }
-    write_nothing(answer);
+    answer_empty(answer);
 }
 
 /* ---- job.finish ---- */

@@ -132,6 +132,5 @@ void method_pressure_report_rate_limit(struct daemon *daemon, struct connection 
 
     engine_note_rate_limit(daemon->engine, peer->sees_all ? INT_UNKNOWN : (int64_t)peer->uid,
                            rpc_text(request, "name"), rpc_real(request, "seconds", 60));
-    json_write_begin_object(&answer->json);
-    json_write_end_object(&answer->json);
+    answer_empty(answer);
 }
