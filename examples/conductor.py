@@ -34,7 +34,7 @@ import time
 
 SYSTEM_SOCKET = "/run/sonde/sonde.sock"
 ANSWER_SECONDS = 10  # a daemon that does not answer for longer counts as gone
-RETRY_SECONDS = 5  # if a refusal names no delay
+RETRY_SECONDS = 5  # if the daemon denies the start without a delay
 
 
 def log(text):

@@ -7,7 +7,7 @@
 
 #include "base/suggest.h"
 
-/* Options are known to getopt by their index in the table, above all characters. */
+/* getopt returns an option as its index in the table plus this, which is above all characters. */
 #define INDEX_BASE 256
 
 struct parser {
@@ -21,7 +21,7 @@ struct parser {
 
 /* A leading '-' returns words in order, '+' stops at the first one; ':' reports a missing value as
  * such. */
-static void prepare(struct parser *parser, bool stops_at_word)
+static void build_getopt_tables(struct parser *parser, bool stops_at_word)
 {
     size_t names = 0;
     char *letter = parser->short_options;
@@ -43,7 +43,7 @@ static void prepare(struct parser *parser, bool stops_at_word)
     }
 }
 
-/* By what getopt returned, or left in `optopt`; NULL: not in the table. */
+/* Finds the option by the code that getopt returned or left in `optopt`; NULL: not in the table. */
 static const struct command_option *find_option(const struct parser *parser, int code)
 {
     if (code >= INDEX_BASE)
@@ -130,7 +130,7 @@ int arguments_parse(int argc, char **argv, const struct command_option *options,
         .options = options, .option_count = count, .error = error, .error_size = error_size};
     int code;
 
-    prepare(&parser, stops_at_word);
+    build_getopt_tables(&parser, stops_at_word);
     *ret = (struct arguments){.words = argv + 1};
     opterr = 0;
     optind = 0; /* makes getopt start afresh */

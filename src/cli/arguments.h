@@ -1,4 +1,5 @@
-/* The command line after the verb: options described by a table, then words. */
+/* The command line after the verb: options, which a table describes, and other arguments (words).
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +20,7 @@ struct command_option {
 struct arguments {
     int count; /* words that are not options */
     char **words;
-    int before_dashes; /* number of words before a `--`; `count` if there is none */
+    int before_dashes; /* number of words before `--`; `count` if there is no `--` */
     struct {
         const char *name;
         const char *value;
@@ -36,4 +37,5 @@ int arguments_parse(int argc, char **argv, const struct command_option *options,
 
 /* The last value given for the option; NULL if it was not given or is a flag. */
 const char *arguments_value(const struct arguments *arguments, const char *name);
+/* Whether the option was given. */
 bool arguments_has(const struct arguments *arguments, const char *name);

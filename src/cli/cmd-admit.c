@@ -6,7 +6,7 @@
 #include "base/json-writer.h"
 #include "base/log.h"
 #include "base/number.h"
-#include "cli/ask-admission.h"
+#include "cli/check-admission.h"
 #include "cli/load-config.h"
 #include "cli/option-values.h"
 #include "cli/output.h"
@@ -101,7 +101,7 @@ static int run(const struct command_context *context, struct arguments *argument
         return EXIT_USAGE;
     int r = request.waits ? await_admission(context, request.job_type, request.timeout_sec,
                                             &admission, &error)
-                          : ask_admission(context, request.job_type, &admission, &error);
+                          : check_admission(context, request.job_type, &admission, &error);
     if (r == 0 || r == -ETIMEDOUT)
         return print(arguments, &admission);
     log_error("admit: %s", error.text[0] ? error.text : strerror(-r));

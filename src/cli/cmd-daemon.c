@@ -88,10 +88,11 @@ const struct command command_daemon = {
     .summary = "Monitor all processes and record all jobs, in the foreground.",
     .usage = "daemon [OPTIONS]",
     .details =
-        "Samples every profiler.interval_seconds, stores data as profiler.scope and retention\n"
-        "have it, detects anomalies, and serves the socket (docs/RPC.md). SIGHUP reloads the\n"
-        "configuration. SIGTERM and SIGINT end the daemon; jobs continue, and the next daemon\n"
-        "adopts them. The log on stderr has one line per message, as key=value fields unless\n"
-        "stderr is a terminal.\n",
+        "Takes a snapshot every profiler.interval_seconds, stores the processes that\n"
+        "profiler.scope selects, detects anomalies, and answers requests on the socket\n"
+        "(docs/RPC.md). Deletes old data as retention defines. SIGHUP reloads the configuration.\n"
+        "SIGTERM and SIGINT end the daemon; jobs continue, and the next daemon adopts them.\n"
+        "The log on stderr has one line per message, as key=value fields unless stderr is a\n"
+        "terminal.\n",
     .run = run,
 };

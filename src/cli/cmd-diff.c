@@ -16,7 +16,7 @@ struct request {
     const char *right;
 };
 
-/* JOB alone is compared with the run before. */
+/* For JOB alone, compares its latest run with the run before. */
 static int read_request(const struct arguments *arguments, struct request *ret)
 {
     const char *first = arguments->count ? arguments->words[0] : NULL;
@@ -24,8 +24,7 @@ static int read_request(const struct arguments *arguments, struct request *ret)
     if (!first || arguments->count > 2)
         return command_misused(
             &command_diff,
-            "expected one job or two runs, found %d arguments; write: sonde diff "
-            "JOB~1 JOB",
+            "expected one job or two runs, found %d arguments; write: sonde diff JOB~1 JOB",
             arguments->count);
     ret->left = first;
     ret->right = arguments->words[1];

@@ -141,8 +141,10 @@ const struct command command_estimate = {
              "       sonde estimate --calibration [TYPE] [--json]",
     .details =
         "Uses the latest 200 finished runs of the type: the median (p50), and the value that 95\n"
-        "of 100 runs do not exceed (p95). -- CMD is the type that 'sonde run -- CMD' would have\n"
-        "in this directory. A run that was killed for lack of memory counts as a lower bound.\n"
+        "of 100 runs do not exceed (p95). With -- CMD, the type is the one that 'sonde run -- "
+        "CMD'\n"
+        "would have in this directory. A run that was killed for lack of memory counts as a lower\n"
+        "bound.\n"
         "Exit status: 0, 1 on failure, 2 for wrong usage, 3 if no run of the type has finished.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),

@@ -15,7 +15,7 @@
 #define DEFAULT_LIMIT 50
 /* The same number as `tail -f`. */
 #define FOLLOW_LIMIT 10
-/* --since asks for all events of a time; this only bounds the memory. */
+/* With --since, all events of a time are wanted; this limit only bounds the memory. */
 #define FOLLOW_SINCE_LIMIT 10000
 
 static int read_pid(const struct arguments *arguments, int64_t *ret)

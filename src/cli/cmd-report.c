@@ -8,7 +8,7 @@
 #include "cli/option-values.h"
 #include "cli/output.h"
 
-/* Either one run, or all that happened on the machine within a time. */
+/* The checked command line: a report on one run, or on the machine within a time. */
 struct request {
     const char *job; /* NULL: the latest run */
     bool covers_machine;

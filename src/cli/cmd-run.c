@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/uuid.h"
-#include "cli/ask-admission.h"
+#include "cli/check-admission.h"
 #include "cli/command.h"
 #include "cli/load-config.h"
 #include "cli/option-values.h"
@@ -27,7 +27,7 @@
 #include "run/job-run.h"
 #include "sample/collector.h"
 
-/* The same as those of `env`, `nohup` and `timeout`. */
+/* The same exit statuses as those of `env`, `nohup` and `timeout`. */
 #define EXIT_OURS           125
 #define EXIT_NOT_EXECUTABLE 126
 #define EXIT_NOT_FOUND      127
@@ -50,8 +50,8 @@ struct request {
     bool is_admitted; /* --admit: wait until the job may start */
     struct store_options store;
     struct socket_paths sockets;
-    struct run_link *link; /* to a daemon, if there is one */
-    const char *no_place;  /* why the run cannot be stored; NULL: it can */
+    struct run_link *link;       /* to a daemon, if there is one */
+    const char *no_store_reason; /* why the run cannot be stored; NULL: it can */
 };
 
 static int read_interval(const struct arguments *arguments, uint64_t *ret_ns)
@@ -80,7 +80,7 @@ static int read_step(const struct arguments *arguments, int64_t *ret)
     return 0;
 }
 
-/* The job's name and type: as given, else made from the command. */
+/* Sets the job's name and type: as given, else derived from the command. */
 static int read_names(const struct arguments *arguments, struct request *request)
 {
     const char *given_id = arguments_value(arguments, "job");
@@ -128,8 +128,8 @@ static int64_t descriptor_of(const char *path)
     return -1;
 }
 
-/* Uses an open file by its descriptor: opening it again would truncate and overwrite what the
- * command writes to it. */
+/* Duplicates the descriptor of an open file. Opening the file again would truncate and overwrite
+ * what the command writes to it. */
 static int duplicate(int fd)
 {
     int flags = fcntl(fd, F_GETFL);
@@ -211,9 +211,9 @@ static void choose_store(const struct command_context *context, struct config *c
         return;
     int r = resolve_paths(context, config);
     if (r < 0) {
-        request->no_place = r == -ENOENT ? "no home directory; set HOME, or use "
-                                           "--state-dir or --no-store"
-                                         : strerror(-r);
+        request->no_store_reason = r == -ENOENT ? "no home directory; set HOME, or use "
+                                                  "--state-dir or --no-store"
+                                                : strerror(-r);
         return;
     }
     /* Only the daemon writes the JSONL log. */
@@ -304,8 +304,8 @@ static void write_summary(const struct request *request, const struct run_summar
 
 static void report(const struct request *request, const struct job_run_result *result)
 {
-    if (request->no_place)
-        log_error("run: not stored: %s", request->no_place);
+    if (request->no_store_reason)
+        log_error("run: not stored: %s", request->no_store_reason);
     if (!result->has_summary) {
         log_error("run: out of memory for the summary");
         return;
@@ -324,12 +324,8 @@ static void report(const struct request *request, const struct job_run_result *r
 
 static void redact(const char **text, const struct text_list *words, struct arena *arena)
 {
-    _cleanup_text_ struct text hidden = {0};
-
-    if (!*text || redact_text(*text, words, &hidden) == 0)
-        return;
-    const char *copy = text_error(&hidden) == 0 ? arena_strdup(arena, text_string(&hidden)) : NULL;
-    *text = copy ? copy : "***"; /* without memory, hide all of it */
+    if (redact_replace(words, arena, text) < 0)
+        *text = "***"; /* without memory, hide all of it */
 }
 
 /* Summaries end up in build logs, so they are redacted like stored data. */

@@ -63,7 +63,7 @@ static int read_options(const struct arguments *arguments, struct feed_options *
     return 0;
 }
 
-/* A history without data is not a failure. */
+/* Prints the error. Returns the exit status: a history without data is not a failure. */
 static int report_failure(int r, const struct feed_error *error)
 {
     log_error("top: %s", error->text[0] ? error->text : strerror(-r));
@@ -78,16 +78,16 @@ static int print_line(void *context, const struct text *line)
 
     fwrite(line->bytes, 1, line->length, stdout);
     *status = finish_output();
-    return *status || ferror(stdout) ? 1
-                                     : 0; /* the reader may have ended, which is not a failure */
+    /* If the reader of stdout has ended, the status stays 0. */
+    return *status || ferror(stdout) ? 1 : 0;
 }
 
 static void note_status(void *context _unused_, const struct feed_status *status)
 {
     if (status->is_down)
-        log_note("%s; waiting for it to return", status->words);
-    else if (status->words[0])
-        log_note("%s; sampling without it", status->words);
+        log_note("%s; waiting for it to return", status->reason);
+    else if (status->reason[0])
+        log_note("%s; sampling without it", status->reason);
     else
         log_note("connected again");
 }
@@ -150,7 +150,7 @@ static int read_trace_options(const struct arguments *arguments, pid_t *ret)
 
 static int trace(const struct arguments *arguments, const struct config *config)
 {
-    char words[TRACE_REASON_SIZE];
+    char reason[TRACE_REASON_SIZE];
     pid_t pid = 0;
 
     int status = read_trace_options(arguments, &pid);
@@ -160,9 +160,9 @@ static int trace(const struct arguments *arguments, const struct config *config)
         log_error("top: full traces are disabled; set profiler.strace_full_on_demand to true");
         return 1;
     }
-    if (live_trace(pid, arguments_value(arguments, "output"), words) == 0)
+    if (live_trace(pid, arguments_value(arguments, "output"), reason) == 0)
         return 0;
-    log_error("top: %s", words);
+    log_error("top: %s", reason);
     return 1;
 }
 
@@ -215,8 +215,8 @@ const struct command command_top = {
     .details =
         "Shows jobs with their steps and processes, events and anomalies, from the daemon or,\n"
         "without one, from its own samples. F1 or ? lists the keys. With --history, Z pauses,\n"
-        "[ and ] step, j jumps to a time, a to the next anomaly. --trace attaches strace until\n"
-        "Ctrl-C or the end of the process, and slows the process down.\n",
+        "[ and ] step, j jumps to a time, a jumps to the next anomaly. --trace attaches strace\n"
+        "until Ctrl-C or the end of the process, and slows the process down.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),
     .run = run,

@@ -45,26 +45,19 @@ struct follow {
     double newest;                  /* time of the newest event shown; unknown: none */
 };
 
-/* Returned instead of an exit status: continue. */
+/* A result beside the exit statuses: there is more to print. */
 #define CONTINUE (-1)
 
 /* ---- selecting ---- */
 
-static bool is_of_job(const char *job, const struct event_line *news)
+bool follow_matches(const struct follow_options *options, const struct event_line *line)
 {
-    const char *run_id = event_line_run_id(news);
-
-    return (news->job_id && strcmp(news->job_id, job) == 0) || (run_id && strcmp(run_id, job) == 0);
-}
-
-bool follow_matches(const struct follow_options *options, const struct event_line *news)
-{
-    if (options->job && !is_of_job(options->job, news))
+    if (options->job && !job_is_named(options->job, line->job_id, event_line_run_id(line)))
         return false;
-    if (options->filter.event_type && (news->kind != EVENT_LINE_PROCESS ||
-                                       news->process.event_type != options->filter.event_type))
+    if (options->filter.event_type && (line->kind != EVENT_LINE_PROCESS ||
+                                       line->process.event_type != options->filter.event_type))
         return false;
-    return !int_is_known(options->filter.pid) || event_line_pid(news) == options->filter.pid;
+    return !int_is_known(options->filter.pid) || event_line_pid(line) == options->filter.pid;
 }
 
 static bool was_shown(const struct follow *follow, const struct process_event *event)
@@ -93,31 +86,32 @@ static int print_line(struct text *line)
     return ferror(stdout) ? 0 : CONTINUE; /* the reader has ended, which is not a failure */
 }
 
-static int show(struct follow *follow, const struct event_line *news, const struct rpc_reply *raw)
+/* Prints an event. `raw` is the message that contained it; NULL: it was stored. */
+static int show(struct follow *follow, const struct event_line *line, const struct rpc_reply *raw)
 {
-    _cleanup_text_ struct text line = {0};
+    _cleanup_text_ struct text out = {0};
 
     if (!follow->options->as_json) {
-        event_line_format(news, ns_to_sec(clock_real_ns()), &follow->style, &line);
-        output_adapt(&line);
+        event_line_format(line, ns_to_sec(clock_real_ns()), &follow->style, &out);
+        output_adapt(&out);
     } else {
         if (raw)
-            text_append(&line, raw->result, raw->result_length);
+            text_append(&out, raw->result, raw->result_length);
         else
-            event_line_encode_event(news, &line);
-        text_append_char(&line, '\n');
+            event_line_encode_event(line, &out);
+        text_append_char(&out, '\n');
     }
-    return print_line(&line);
+    return print_line(&out);
 }
 
 /* Shows an event from the store or from the memory of the daemon. */
 static int show_stored(struct follow *follow, const struct process_event *event)
 {
     _cleanup_(arena_done) struct arena arena = {0};
-    struct event_line news;
+    struct event_line line;
 
-    int r = event_line_of_process(event, &arena, &news);
-    if (r == 0 && (!follow_matches(follow->options, &news) || was_shown(follow, event)))
+    int r = event_line_of_process(event, &arena, &line);
+    if (r == 0 && (!follow_matches(follow->options, &line) || was_shown(follow, event)))
         return CONTINUE;
     if (r == 0)
         r = VEC_PUSH(&follow->shown,
@@ -127,7 +121,7 @@ static int show_stored(struct follow *follow, const struct process_event *event)
         return 1;
     }
     follow->newest = fmax(follow->newest, event->timestamp);
-    return show(follow, &news, NULL);
+    return show(follow, &line, NULL);
 }
 
 static int show_list(struct follow *follow, const struct process_event_list *events)
@@ -186,17 +180,17 @@ static void keep_latest(struct process_event_list *events, size_t limit)
     }
 }
 
-/* Keeps the events that match and are after `since`, of these the latest `limit`. */
+/* Keeps the latest `limit` of the events that match and are after `since`. */
 static void filter_events(const struct follow *follow, double since, size_t limit,
                           struct arena *arena, struct process_event_list *events)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < events->count; i++) {
-        struct event_line news;
+        struct event_line line;
         if (events->items[i].timestamp > since &&
-            event_line_of_process(&events->items[i], arena, &news) == 0 &&
-            follow_matches(follow->options, &news))
+            event_line_of_process(&events->items[i], arena, &line) == 0 &&
+            follow_matches(follow->options, &line))
             events->items[kept++] = events->items[i];
     }
     events->count = kept;
@@ -208,7 +202,8 @@ static double last_time(const struct process_event_list *events, double otherwis
     return events->count ? events->items[events->count - 1].timestamp : otherwise;
 }
 
-/* CONTINUE, or the exit status. */
+/* Prints the latest `limit` events since `since`: stored ones, then those that only the daemon has.
+ * Returns CONTINUE or the exit status. */
 static int catch_up(struct follow *follow, double since, size_t limit)
 {
     _cleanup_(arena_done) struct arena arena = {0};
@@ -259,8 +254,9 @@ static int open_stream(struct follow *follow, struct client_error *error)
     return r;
 }
 
-/* Whether the reader of stdout has ended; a write would notice only with the next line. */
-static bool wait_or_lose_reader(int fd, int timeout_msec)
+/* Waits for input on `fd` (-1: none) or for the timeout. Returns whether the reader of stdout has
+ * ended, which a write would notice only with the next line. */
+static bool wait_for_input(int fd, int timeout_msec)
 {
     struct pollfd fds[] = {{.fd = STDOUT_FILENO}, {.fd = fd, .events = POLLIN}};
 
@@ -276,7 +272,7 @@ static int await_daemon(struct follow *follow)
     log_note("%s; waiting for it to return", client_strerror(follow->client));
     client_close(TAKE_PTR(follow->client));
     do {
-        if (wait_or_lose_reader(-1, RETRY_MSEC))
+        if (wait_for_input(-1, RETRY_MSEC))
             return 0;
     } while (open_stream(follow, &error) < 0);
     log_note("the daemon at '%s' is back", client_socket_path(follow->client));
@@ -290,19 +286,19 @@ static int await_daemon(struct follow *follow)
 
 static int handle_message(struct follow *follow, const struct rpc_reply *reply, struct arena *arena)
 {
-    struct event_line news;
+    struct event_line line;
 
-    int r = event_line_decode(reply->result, reply->result_length, arena, &news);
+    int r = event_line_decode(reply->result, reply->result_length, arena, &line);
     if (r == -ENOMEM) {
         log_error("events: %s", strerror(-r));
         return 1;
     }
-    if (r < 0 || !follow_matches(follow->options, &news) ||
-        (news.kind == EVENT_LINE_PROCESS && was_shown(follow, &news.process)))
+    if (r < 0 || !follow_matches(follow->options, &line) ||
+        (line.kind == EVENT_LINE_PROCESS && was_shown(follow, &line.process)))
         return CONTINUE;
-    if (news.kind == EVENT_LINE_PROCESS)
-        follow->newest = fmax(follow->newest, news.process.timestamp);
-    return show(follow, &news, reply);
+    if (line.kind == EVENT_LINE_PROCESS)
+        follow->newest = fmax(follow->newest, line.process.timestamp);
+    return show(follow, &line, reply);
 }
 
 /* While a request waits for its answer, the client queues events, and drops those beyond its limit.
@@ -330,7 +326,7 @@ static int follow_stream(struct follow *follow)
         if (r == 0)
             status = handle_message(follow, &reply, &arena);
         else if (r == -ETIMEDOUT)
-            status = wait_or_lose_reader(client_fd(follow->client), -1) ? 0 : CONTINUE;
+            status = wait_for_input(client_fd(follow->client), -1) ? 0 : CONTINUE;
         else if (r == -ENOMEM) {
             log_error("events: %s", client_strerror(follow->client));
             status = 1;

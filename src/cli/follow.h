@@ -10,12 +10,12 @@ struct follow_options {
     const struct command *command;
     const struct command_context *context;
     const char *job;            /* a job_id or a run_id; NULL: any */
-    struct event_filter filter; /* uses since, event_type, pid, limit (0: none) */
-    bool as_json;               /* envelopes, one per line */
+    struct event_filter filter; /* only since, event_type, pid and limit (0: none) are used */
+    bool as_json;               /* print JSON envelopes, one per line */
 };
 
-/* Returns the exit status; EXIT_NO_DATA: there is no daemon. */
+/* Prints events until the end. Returns the exit status; EXIT_NO_DATA: there is no daemon. */
 int follow_events(const struct follow_options *options);
 
 /* Whether the options select the event. With an event type, only process events match. */
-bool follow_matches(const struct follow_options *options, const struct event_line *news);
+bool follow_matches(const struct follow_options *options, const struct event_line *line);

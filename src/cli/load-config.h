@@ -8,8 +8,8 @@
  * negative errno after printing the errors to stderr. The caller owns *ret. */
 int load_config(const struct command_context *context, struct config **ret);
 
-/* The same, but the errors go into `errors` and nothing is printed. `again`: a reload, which must
- * not block; see config_load_again(). */
+/* The same, but puts the errors into `errors` and prints nothing. `again`: a reload, which must not
+ * block; see config_load_again(). */
 int find_config(const struct command_context *context, bool again, struct config **ret,
                 struct config_errors *errors);
 

@@ -20,13 +20,13 @@ static int find_sockets(const struct command *command, const struct command_cont
     return 1;
 }
 
-/* The user named a socket, but the data comes from the database. */
+/* Prints a note if the user named a socket, but the data comes from the database. */
 static void note_missing_daemon(const struct socket_paths *sockets, const struct reader *reader)
 {
     if (!sockets->is_named || reader_source(reader) != READER_STORE || reader_note(reader))
         return;
-    if (reader_unasked(reader))
-        log_note("%s; reading '%s' instead", reader_unasked(reader), reader_place(reader));
+    if (reader_daemon_error(reader))
+        log_note("%s; reading '%s' instead", reader_daemon_error(reader), reader_place(reader));
     else
         log_note("no daemon at '%s'; reading '%s' instead", sockets->items[0],
                  reader_place(reader));
@@ -104,10 +104,10 @@ int reader_failed(const struct command *command, const struct reader *reader, in
  * source that was read, or with why it could not be read. */
 static void append_source(const struct reader *reader, struct text *out)
 {
-    const char *trouble = reader_note(reader) ? reader_note(reader) : reader_unasked(reader);
+    const char *reason = reader_note(reader) ? reader_note(reader) : reader_daemon_error(reader);
 
-    if (trouble)
-        text_printf(out, " (%s)", trouble);
+    if (reason)
+        text_printf(out, " (%s)", reason);
     else if (reader_source(reader) == READER_DAEMON)
         text_printf(out, " (from the daemon at '%s')", reader_place(reader));
 }

@@ -1,13 +1,14 @@
-/* How the verbs that read get their data. These functions print each error once and return 0 or the
- * verb's exit status: 1 for a failure, EXIT_NO_DATA where there is nothing to show. */
+/* Opens the source of data for the verbs that read. These functions print each error once and
+ * return 0 or the verb's exit status: 1 for a failure, EXIT_NO_DATA where there is nothing to show.
+ */
 #pragma once
 
 #include "cli/command.h"
 #include "client/reader.h"
 #include "config/config.h"
 
-/* Connects to the daemon, or else opens the database, as options, configuration and state directory
- * have it. Neither exists: EXIT_NO_DATA. */
+/* Connects to the daemon, or opens the database if there is no daemon. Options, configuration and
+ * state directory determine the paths. EXIT_NO_DATA: neither exists. The caller closes *ret. */
 int open_reader(const struct command *command, const struct command_context *context,
                 struct reader **ret);
 
@@ -15,18 +16,19 @@ int open_reader(const struct command *command, const struct command_context *con
 int open_reader_if_any(const struct command *command, const struct command_context *context,
                        struct reader **ret);
 
-/* The daemon only; EXIT_NO_DATA if there is none. */
+/* Connects to the daemon. EXIT_NO_DATA: there is none. The caller closes *ret. */
 int open_client(const struct command *command, const struct command_context *context,
                 struct client **ret);
 
 /* Reports that a query failed with `error`; returns 1. */
 int reader_failed(const struct command *command, const struct reader *reader, int error);
 
-/* Reports that there is no run `name`, with a similar name if there is one. */
+/* Reports that there is no run `name`, and suggests a similar name. Returns EXIT_NO_DATA, or 1 if
+ * the search for names failed. */
 int reader_has_no_job(const struct command *command, struct reader *reader, const char *name);
 
 /* Prints a note if the data comes from an unexpected source. For use before the data is printed. */
 void note_source(const struct reader *reader);
 
-/* Prints that there is nothing to show, and which daemon was asked. Returns EXIT_NO_DATA. */
+/* Prints that there is nothing to show, and which source was read. Returns EXIT_NO_DATA. */
 int report_no_data(const struct reader *reader, const char *message);

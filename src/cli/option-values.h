@@ -14,9 +14,10 @@
 int option_invalid(const struct command *command, const char *name, const char *value,
                    const char *problem);
 
+/* A time, such as 14:00 or "2 hours ago". */
 int option_time(const struct command *command, const struct arguments *arguments, const char *name,
                 double now, double *ret);
-/* --since and --until; an error if --since is the later one. */
+/* --since and --until; it is an error if --since is later than --until. */
 int option_span(const struct command *command, const struct arguments *arguments, double now,
                 double *ret_since, double *ret_until);
 /* --type */

@@ -1,4 +1,4 @@
-/* How verbs print their output. */
+/* Prints the output of verbs. */
 #pragma once
 
 #include "base/text.h"
@@ -10,10 +10,10 @@
  * unless NO_COLOR is set; ASCII unless the locale is UTF-8. */
 struct report_style output_style(size_t columns_elsewhere);
 
-/* Text for people, as ASCII where the locale is not UTF-8. Each of the functions below writes to
- * stdout and returns 0, or 1 after printing why it could not. */
+/* The functions below write to stdout and return 0, or 1 after printing why they could not.
+ * output_text() is for people: it writes ASCII where the locale is not UTF-8. */
 int output_text(const struct command *command, const struct text *out);
-/* A record as a JSON object, or a list of them as an array, with a newline. */
+/* Write a record as a JSON object, or a list of records as an array, with a newline. */
 int output_json(const struct command *command, const struct record *record, const void *object);
 int output_json_list(const struct command *command, const struct record *record, const void *list);
 

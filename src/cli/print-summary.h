@@ -3,5 +3,5 @@
 
 #include "model/job.h"
 
-/* `events_error` is as in short_summary_format(). */
+/* `events_error` as in short_summary_format(). Errors of stderr are ignored. */
 void print_summary(const struct run_summary *summary, int events_error);

@@ -1,5 +1,5 @@
-/* Formats processes as a table for a terminal. The columns come from the field table; the command,
- * the longest one, is last. A pure function. */
+/* Formats processes as a table for a terminal. The columns come from the field table; the last one
+ * is the command, which is the longest. A pure function. */
 #pragma once
 
 #include <stdbool.h>

@@ -5,6 +5,6 @@
 
 #include "detect/pressure.h"
 
-/* Reads {"allowed", "delay_seconds", "level", "reason"}. 0, -EBADMSG (it is not such an answer) or
- * -ENOMEM. */
+/* Decodes {"allowed", "delay_seconds", "level", "reason"}; only "allowed" is required. Returns 0,
+ * -EBADMSG (not such an object) or -ENOMEM. */
 int admission_decode(const char *json, size_t length, struct admission *ret);

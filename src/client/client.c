@@ -37,14 +37,14 @@ struct client {
     struct rpc_framer framer;
     struct VEC(struct kept_line) kept; /* events, oldest first */
     size_t kept_bytes;
-    uint64_t dropped; /* not reported yet */
+    uint64_t dropped; /* events dropped and not reported yet */
     char *buffer;     /* RECEIVE_BYTES */
     struct client_error error;
 };
 
 /* ---- errors ---- */
 
-/* Formats the error of this client and returns `r`. */
+/* Formats the error and returns `r`. */
 static int set_error(struct client_error *error, int r, const char *format, ...) _printf_(3, 4);
 
 static int set_error(struct client_error *error, int r, const char *format, ...)
@@ -57,7 +57,8 @@ static int set_error(struct client_error *error, int r, const char *format, ...)
     return r;
 }
 
-static int fail(struct client *client, int r)
+/* Describes a failed call or wait and returns `r`. */
+static int set_call_error(struct client *client, int r)
 {
     struct client_error *error = &client->error;
 
@@ -119,11 +120,11 @@ static int connect_to(const char *path, int timeout_msec, int *ret_fd)
 
 enum trust {
     TRUST_FULL,
-    TRUST_NONE,      /* its uid does not depend on the path */
-    TRUST_OPEN_PLACE /* it owns the directory, which any user could have made */
+    TRUST_NONE,      /* the peer does not own the directory of the socket */
+    TRUST_OPEN_PLACE /* it owns the directory, but any user could have made that */
 };
 
-/* A peer that is neither root nor this user. */
+/* Decides whether to trust a peer that is neither root nor this user. */
 static enum trust trust_in_owner(uid_t uid, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -202,7 +203,7 @@ static int set_connect_error(const char *path, int r, int timeout_msec, struct c
     }
 }
 
-static int say_absent(const char *const *paths, struct client_error *error)
+static int set_absent_error(const char *const *paths, struct client_error *error)
 {
     size_t length =
         (size_t)snprintf(error->text, sizeof(error->text), "no daemon is running (looked at");
@@ -222,7 +223,7 @@ static int client_new(int fd, const char *path, int timeout_msec, struct client 
 
     if (!client)
         return -ENOMEM;
-    client->fd = -1; /* the caller's, until the client is complete */
+    client->fd = -1; /* the caller owns `fd` until the client is complete */
     client->timeout_msec = timeout_msec;
     client->framer.max_bytes = CLIENT_ANSWER_MAX_BYTES;
     client->path = strdup(path);
@@ -260,16 +261,17 @@ int client_open(const struct client_options *options, struct client **ret,
     int first_failure = -ENOENT;
 
     for (size_t i = 0; options->socket_paths[i]; i++) {
-        struct client_error words;
-        int r = open_one(options->socket_paths[i], timeout_msec, ret, &words);
+        struct client_error reason;
+        int r = open_one(options->socket_paths[i], timeout_msec, ret, &reason);
         if (r == 0)
             return 0;
         if (r != -ENOENT && first_failure == -ENOENT) {
             first_failure = r;
-            *error = words;
+            *error = reason;
         }
     }
-    return first_failure == -ENOENT ? say_absent(options->socket_paths, error) : first_failure;
+    return first_failure == -ENOENT ? set_absent_error(options->socket_paths, error)
+                                    : first_failure;
 }
 
 void client_close(struct client *client)
@@ -326,8 +328,7 @@ static int wait_for(const struct client *client, short events, uint64_t deadline
         struct pollfd fd = {.fd = client->fd, .events = events};
         uint64_t now_ns = clock_mono_ns();
         uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-        uint64_t left_msec =
-            (left_ns + NS_PER_MSEC - 1) / NS_PER_MSEC; /* the buffer is large enough */
+        uint64_t left_msec = (left_ns + NS_PER_MSEC - 1) / NS_PER_MSEC;
         int timeout = deadline_ns == NO_DEADLINE ? -1 : (int)MIN(left_msec, (uint64_t)INT_MAX);
 
         int r = poll(&fd, 1, timeout);
@@ -393,7 +394,7 @@ static int next_line(struct client *client, uint64_t deadline_ns, const char **r
 
 /* ---- events before an answer ---- */
 
-static struct kept_line take_oldest(struct client *client)
+static struct kept_line pop_oldest(struct client *client)
 {
     struct kept_line line = client->kept.items[0];
 
@@ -404,11 +405,11 @@ static struct kept_line take_oldest(struct client *client)
     return line;
 }
 
-static int keep(struct client *client, const char *bytes, size_t length)
+static int keep_event(struct client *client, const char *bytes, size_t length)
 {
     while (client->kept.count && (client->kept.count == CLIENT_KEPT_MAX_EVENTS ||
                                   client->kept_bytes + length > CLIENT_KEPT_MAX_BYTES)) {
-        free(take_oldest(client).bytes);
+        free(pop_oldest(client).bytes);
         client->dropped++;
     }
     struct kept_line line = {.bytes = malloc(length), .length = length};
@@ -444,7 +445,7 @@ static int await_answer(struct client *client, uint64_t deadline_ns, struct aren
         if (r < 0)
             return r;
         if (reply.is_event) {
-            r = keep(client, line, length);
+            r = keep_event(client, line, length);
             if (r < 0)
                 return r;
             if (clock_mono_ns() >= deadline_ns) /* a flood of events does not extend the deadline */
@@ -470,7 +471,7 @@ int client_call(struct client *client, const char *method, const char *params, s
     /* A daemon may have sent an error before it closed the connection. */
     if (r == 0 || r == -EPIPE)
         r = await_answer(client, deadline_ns, arena, ret);
-    return r < 0 ? fail(client, r) : 0;
+    return r < 0 ? set_call_error(client, r) : 0;
 }
 
 static int next_event(struct client *client, uint64_t deadline_ns, struct arena *arena,
@@ -480,7 +481,7 @@ static int next_event(struct client *client, uint64_t deadline_ns, struct arena 
     size_t length;
 
     if (client->kept.count) {
-        struct kept_line kept = take_oldest(client);
+        struct kept_line kept = pop_oldest(client);
         _cleanup_free_ char *bytes = kept.bytes;
         return rpc_reply_parse(bytes, kept.length, arena, ret);
     }
@@ -497,10 +498,10 @@ int client_next(struct client *client, int timeout_msec, struct arena *arena, st
     do
         r = next_event(client, deadline_ns, arena, &reply);
     while (r == 0 && !reply.is_event);
-    if (r == -ETIMEDOUT) /* the event that the caller waits for */
+    if (r == -ETIMEDOUT) /* not an error: there is no event yet */
         return r;
     if (r < 0)
-        return fail(client, r);
+        return set_call_error(client, r);
     *ret = reply;
     return 0;
 }

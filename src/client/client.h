@@ -10,7 +10,8 @@
 #define CLIENT_TIMEOUT_MSEC 5000
 /* The largest answer: a snapshot of ten thousand processes has about 8 MB. */
 #define CLIENT_ANSWER_MAX_BYTES (64 * 1024 * 1024)
-/* Events that arrive before an answer are kept; beyond it, the oldest are dropped and counted. */
+/* Limits of the events that are kept while a call waits for its answer. Beyond them, the client
+ * drops and counts the oldest events. */
 #define CLIENT_KEPT_MAX_EVENTS 1000
 #define CLIENT_KEPT_MAX_BYTES  (8 * 1024 * 1024)
 
@@ -37,21 +38,25 @@ int client_open(const struct client_options *options, struct client **ret,
 void client_close(struct client *client);
 void client_closep(struct client **client);
 
+/* The path of the connected socket; valid as long as the client. */
 const char *client_socket_path(const struct client *client);
+/* The descriptor to poll for input; the client owns it. */
 int client_fd(const struct client *client);
 
-/* For the next calls: some answers take long. */
+/* Sets the timeout of the following calls, because some answers take long. */
 void client_set_timeout(struct client *client, int timeout_msec);
 
-/* Sends a request and waits for its answer. `params` is a JSON object or NULL. Returns 0, also if
- * the daemon answered with an error (in *ret); or a negative errno, see client_strerror(), after
- * which the client can only be closed. */
+/* Sends a request and waits for its answer, which is placed in `arena`. `params` is a JSON object
+ * or NULL. Returns 0, also if the daemon answered with an error (ret->error); or a negative errno
+ * with a message in client_strerror(), after which the client can only be closed. */
 int client_call(struct client *client, const char *method, const char *params, struct arena *arena,
                 struct rpc_reply *ret);
-/* Waits for the next notification of a stream; `timeout_msec` -1: without limit. Returns 0,
- * -ETIMEDOUT, -EPIPE (the daemon is gone) or another negative errno. */
+/* Waits for the next notification of a stream, which is placed in `arena`; `timeout_msec` -1: no
+ * limit. Returns 0, -ETIMEDOUT, -EPIPE (the daemon is gone) or another negative errno. */
 int client_next(struct client *client, int timeout_msec, struct arena *arena,
                 struct rpc_reply *ret);
-/* The number of events dropped since the last call. The caller must show it. */
+/* Returns the number of events dropped since the last call of this function. The caller must show
+ * it to the user. */
 uint64_t client_take_dropped(struct client *client);
+/* The message of the last error; empty: none. */
 const char *client_strerror(const struct client *client);

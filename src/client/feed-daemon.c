@@ -25,8 +25,8 @@
 /* How long a daemon may send nothing. */
 #define SILENCE_INTERVALS 2.0
 #define SILENCE_SECONDS   1.0
-/* Of open episodes; beyond it only their number is known. */
-#define BOOK_MAX 1000
+/* The number of open anomalies whose details are kept; beyond it only their number is known. */
+#define EPISODES_MAX 1000
 /* A snapshot that comes early by at most this is shown. */
 #define EARLY_RATIO 0.75
 
@@ -37,8 +37,8 @@
 /* The start of a snapshot's envelope, so that a snapshot can be skipped without parsing. */
 #define SNAPSHOT_PREFIX "{\"event\":\"" EVENT_NAME_SNAPSHOT "\""
 
-/* An open episode with its texts. */
-struct booked {
+/* An open anomaly with its texts. */
+struct open_episode {
     struct anomaly anomaly;
     struct arena arena;
 };
@@ -47,8 +47,8 @@ struct daemon_feed {
     struct feed *feed;
     struct client *client; /* NULL: not connected */
     struct fd_watch *watch;
-    struct alarm *alarm; /* to reconnect, or to request a snapshot */
-    struct VEC(struct booked) book;
+    struct alarm *alarm; /* reconnects, or requests a snapshot */
+    struct VEC(struct open_episode) episodes;
     int64_t open_anomalies;
     uint64_t last_frame_ns; /* monotonic; 0: none yet */
     double last_timestamp;  /* of its snapshot */
@@ -57,95 +57,96 @@ struct daemon_feed {
 
 /* ---- episodes ---- */
 
-static void forget_episodes(struct daemon_feed *own)
+static void clear_episodes(struct daemon_feed *daemon)
 {
-    for (size_t i = 0; i < own->book.count; i++)
-        arena_done(&own->book.items[i].arena);
-    own->book.count = 0;
-    own->open_anomalies = INT_UNKNOWN;
+    for (size_t i = 0; i < daemon->episodes.count; i++)
+        arena_done(&daemon->episodes.items[i].arena);
+    daemon->episodes.count = 0;
+    daemon->open_anomalies = INT_UNKNOWN;
 }
 
-static bool is_same(const struct anomaly *a, const struct anomaly *b)
+static bool is_same_episode(const struct anomaly *a, const struct anomaly *b)
 {
     return a->timestamp == b->timestamp && a->pid == b->pid &&
            strcmp(a->anomaly_type, b->anomaly_type) == 0;
 }
 
-static void unbook(struct daemon_feed *own, const struct anomaly *anomaly)
+static void remove_episode(struct daemon_feed *daemon, const struct anomaly *anomaly)
 {
-    for (size_t i = 0; i < own->book.count; i++) {
-        if (!is_same(&own->book.items[i].anomaly, anomaly))
+    for (size_t i = 0; i < daemon->episodes.count; i++) {
+        if (!is_same_episode(&daemon->episodes.items[i].anomaly, anomaly))
             continue;
-        arena_done(&own->book.items[i].arena);
-        memmove(&own->book.items[i], &own->book.items[i + 1],
-                (own->book.count - i - 1) * sizeof(own->book.items[0]));
-        own->book.count--;
+        arena_done(&daemon->episodes.items[i].arena);
+        memmove(&daemon->episodes.items[i], &daemon->episodes.items[i + 1],
+                (daemon->episodes.count - i - 1) * sizeof(daemon->episodes.items[0]));
+        daemon->episodes.count--;
         return;
     }
 }
 
-/* Without memory or room, the episode is only counted. */
-static void book(struct daemon_feed *own, const struct anomaly *anomaly)
+/* Without memory, or beyond the limit, the anomaly is only counted. */
+static void add_episode(struct daemon_feed *daemon, const struct anomaly *anomaly)
 {
-    struct booked booked = {0};
+    struct open_episode episode = {0};
 
-    unbook(own, anomaly);
-    if (own->book.count >= BOOK_MAX)
+    remove_episode(daemon, anomaly);
+    if (daemon->episodes.count >= EPISODES_MAX)
         return;
-    if (record_copy(&anomaly_record, anomaly, &booked.arena, &booked.anomaly) < 0 ||
-        VEC_PUSH(&own->book, booked) < 0)
-        arena_done(&booked.arena);
+    if (record_copy(&anomaly_record, anomaly, &episode.arena, &episode.anomaly) < 0 ||
+        VEC_PUSH(&daemon->episodes, episode) < 0)
+        arena_done(&episode.arena);
 }
 
-static int list_episodes(const struct daemon_feed *own, struct frame *frame)
+static int list_episodes(const struct daemon_feed *daemon, struct frame *frame)
 {
     struct arena *arena = &frame->snapshot->arena;
-    size_t count = own->book.count;
+    size_t count = daemon->episodes.count;
     struct anomaly *items = arena_alloc(arena, MAX(count, (size_t)1) * sizeof(*items));
 
     if (!items)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
-        if (record_copy(&anomaly_record, &own->book.items[i].anomaly, arena, &items[i]) < 0)
+        if (record_copy(&anomaly_record, &daemon->episodes.items[i].anomaly, arena, &items[i]) < 0)
             return -ENOMEM;
     frame->anomalies = (struct anomaly_list){.items = items, .count = count};
-    frame->open_anomalies = own->open_anomalies;
+    frame->open_anomalies = daemon->open_anomalies;
     return 0;
 }
 
 /* ---- requests ---- */
 
 /* Returns 0, -EPROTO (the daemon answered with an error) or another negative errno. */
-static int ask(struct daemon_feed *own, const char *method, const char *params, struct arena *arena,
-               struct rpc_reply *ret)
+static int call_daemon(struct daemon_feed *daemon, const char *method, const char *params,
+                       struct arena *arena, struct rpc_reply *ret)
 {
-    int r = client_call(own->client, method, params, arena, ret);
+    int r = client_call(daemon->client, method, params, arena, ret);
 
     if (r == 0 && ret->error)
         return -EPROTO;
     return r;
 }
 
-static int learn_status(struct daemon_feed *own)
+static int read_status(struct daemon_feed *daemon)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     struct daemon_status status;
     struct decode_error error;
     struct rpc_reply reply;
 
-    int r = ask(own, "daemon.status", NULL, &arena, &reply);
+    int r = call_daemon(daemon, "daemon.status", NULL, &arena, &reply);
     if (r == 0)
         r = record_decode(&daemon_status_record, reply.result, reply.result_length, &arena, &status,
                           &error);
     if (r < 0)
         return r;
-    own->feed->status.interval_seconds = status.interval_seconds;
-    own->open_anomalies = status.open_anomalies;
+    daemon->feed->status.interval_seconds = status.interval_seconds;
+    daemon->open_anomalies = status.open_anomalies;
     return 0;
 }
 
-/* Reads the episodes that opened before; optional, because not every user may. */
-static void learn_episodes(struct daemon_feed *own)
+/* Reads the anomalies that opened earlier. An error is ignored, because not every user may read
+ * them. */
+static void read_open_episodes(struct daemon_feed *daemon)
 {
     static const struct field field = {
         .name = "anomalies", .type = FIELD_RECORDS, .record = &anomaly_record};
@@ -158,45 +159,45 @@ static void learn_episodes(struct daemon_feed *own)
     char params[64];
 
     snprintf(params, sizeof(params), "{\"since\":%.3f}", ns_to_sec(clock_real_ns()));
-    if (ask(own, "report.machine", params, &arena, &reply) < 0 ||
+    if (call_daemon(daemon, "report.machine", params, &arena, &reply) < 0 ||
         record_decode(&record, reply.result, reply.result_length, &arena, &list, &error) < 0)
         return;
     for (size_t i = 0; i < list.count; i++)
         if (!real_is_known(list.items[i].cleared_at))
-            book(own, &list.items[i]);
+            add_episode(daemon, &list.items[i]);
 }
 
-/* Reads the daemon's latest events. */
-static void learn_events(struct daemon_feed *own)
+/* Reads the daemon's latest events. An error is ignored: the stream follows. */
+static void read_recent_events(struct daemon_feed *daemon)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     struct decode_error error;
     struct rpc_reply reply;
     struct any_list list;
 
-    if (ask(own, "daemon.events", "{\"limit\":100}", &arena, &reply) < 0 ||
+    if (call_daemon(daemon, "daemon.events", "{\"limit\":100}", &arena, &reply) < 0 ||
         list_decode(&process_event_record, reply.result, reply.result_length, &arena, &list,
                     &error) < 0)
         return;
     const struct process_event *events = list.items;
     for (size_t i = 0; i < list.count; i++) {
-        struct event_line news;
-        if (event_line_of_process(&events[i], &arena, &news) == 0)
-            feed_tell_news(own->feed, &news);
+        struct event_line line;
+        if (event_line_of_process(&events[i], &arena, &line) == 0)
+            feed_send_event(daemon->feed, &line);
     }
 }
 
 /* ---- frames ---- */
 
-/* A daemon that samples often enough gets a request only after a long silence, to detect that it is
- * stopped. */
-static void plan_question(struct daemon_feed *own)
+/* Schedules the next request for a snapshot. A daemon that samples often enough gets one only after
+ * a long silence, to detect that it is stopped. */
+static void schedule_request(struct daemon_feed *daemon)
 {
-    double wanted = ns_to_sec(own->feed->options->interval_ns);
-    double own_pace = own->feed->status.interval_seconds;
-    double wait = own_pace > wanted ? wanted : SILENCE_INTERVALS * wanted + SILENCE_SECONDS;
+    double wanted = ns_to_sec(daemon->feed->options->interval_ns);
+    double daemon_interval = daemon->feed->status.interval_seconds;
+    double wait = daemon_interval > wanted ? wanted : SILENCE_INTERVALS * wanted + SILENCE_SECONDS;
 
-    alarm_set(own->alarm, (uint64_t)(wait * 1e3));
+    alarm_set(daemon->alarm, (uint64_t)(wait * 1e3));
 }
 
 static int decode_snapshot(const char *json, size_t length, bool is_wrapped, struct snapshot **ret)
@@ -217,91 +218,93 @@ static int decode_snapshot(const char *json, size_t length, bool is_wrapped, str
     return r;
 }
 
-static int give_frame(struct daemon_feed *own, const char *json, size_t length, bool is_wrapped)
+static int send_frame(struct daemon_feed *daemon, const char *json, size_t length, bool is_wrapped)
 {
-    struct frame frame = {.is_jump = own->is_jump, .open_anomalies = INT_UNKNOWN};
+    struct frame frame = {.is_jump = daemon->is_jump, .open_anomalies = INT_UNKNOWN};
 
     int r = decode_snapshot(json, length, is_wrapped, &frame.snapshot);
     /* The stream contains the requested snapshot as well. */
-    if (r == 0 && !own->is_jump && frame.snapshot->timestamp == own->last_timestamp) {
+    if (r == 0 && !daemon->is_jump && frame.snapshot->timestamp == daemon->last_timestamp) {
         frame_done(&frame);
         return 0;
     }
     if (r == 0)
-        r = list_episodes(own, &frame);
+        r = list_episodes(daemon, &frame);
     if (r < 0) {
         frame_done(&frame);
         return r;
     }
-    own->is_jump = false;
-    own->last_frame_ns = clock_mono_ns();
-    own->last_timestamp = frame.snapshot->timestamp;
-    feed_give_frame(own->feed, &frame);
-    plan_question(own);
+    daemon->is_jump = false;
+    daemon->last_frame_ns = clock_mono_ns();
+    daemon->last_timestamp = frame.snapshot->timestamp;
+    feed_send_frame(daemon->feed, &frame);
+    schedule_request(daemon);
     return 0;
 }
 
-static bool is_too_soon(const struct daemon_feed *own)
+static bool is_too_soon(const struct daemon_feed *daemon)
 {
-    double wanted_ns = (double)own->feed->options->interval_ns * EARLY_RATIO;
+    double wanted_ns = (double)daemon->feed->options->interval_ns * EARLY_RATIO;
 
-    return own->last_frame_ns && (double)(clock_mono_ns() - own->last_frame_ns) < wanted_ns;
+    return daemon->last_frame_ns && (double)(clock_mono_ns() - daemon->last_frame_ns) < wanted_ns;
 }
 
 /* ---- input of the streams ---- */
 
-static int handle_news(struct daemon_feed *own, const struct rpc_reply *reply, struct arena *arena)
+static int handle_event(struct daemon_feed *daemon, const struct rpc_reply *reply,
+                        struct arena *arena)
 {
-    struct event_line news;
+    struct event_line line;
 
-    int r = event_line_decode(reply->result, reply->result_length, arena, &news);
+    int r = event_line_decode(reply->result, reply->result_length, arena, &line);
     if (r < 0)
         return r;
-    if (news.kind == EVENT_LINE_ANOMALY) {
-        if (real_is_known(news.anomaly.cleared_at))
-            unbook(own, &news.anomaly);
+    if (line.kind == EVENT_LINE_ANOMALY) {
+        if (real_is_known(line.anomaly.cleared_at))
+            remove_episode(daemon, &line.anomaly);
         else
-            book(own, &news.anomaly);
-        r = learn_status(own);
+            add_episode(daemon, &line.anomaly);
+        r = read_status(daemon);
     }
-    feed_tell_news(own->feed, &news);
+    feed_send_event(daemon->feed, &line);
     return r;
 }
 
-static int handle(struct daemon_feed *own, const struct rpc_reply *reply, struct arena *arena)
+static int handle_message(struct daemon_feed *daemon, const struct rpc_reply *reply,
+                          struct arena *arena)
 {
     size_t prefix = strlen(SNAPSHOT_PREFIX);
 
     if (!reply->result)
         return 0;
     if (reply->result_length < prefix || memcmp(reply->result, SNAPSHOT_PREFIX, prefix) != 0)
-        return handle_news(own, reply, arena);
-    return is_too_soon(own) ? 0 : give_frame(own, reply->result, reply->result_length, true);
+        return handle_event(daemon, reply, arena);
+    return is_too_soon(daemon) ? 0 : send_frame(daemon, reply->result, reply->result_length, true);
 }
 
-/* In the form in which the daemon reports its own drops. Newer events were kept and follow. */
-static void report_dropped(struct daemon_feed *own)
+/* Reports dropped events as a gap, as the daemon reports its own drops. */
+static void report_dropped(struct daemon_feed *daemon)
 {
     const struct gap gap = {.kind = GAP_EVENTS,
                             .timestamp = ns_to_sec(clock_real_ns()),
                             .seconds = REAL_UNKNOWN,
-                            .lost = (int64_t)client_take_dropped(own->client),
+                            .lost = (int64_t)client_take_dropped(daemon->client),
                             .reason = "this client did not read the stream in time"};
-    const struct event_line news = event_line_of_gap(&gap);
+    const struct event_line line = event_line_of_gap(&gap);
 
     if (gap.lost)
-        feed_tell_news(own->feed, &news);
+        feed_send_event(daemon->feed, &line);
 }
 
-static int drain(struct daemon_feed *own)
+static int drain(struct daemon_feed *daemon)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     struct rpc_reply reply;
     int r;
 
-    while ((r = client_next(own->client, 0, &arena, &reply)) == 0) {
-        report_dropped(own);
-        r = handle(own, &reply, &arena);
+    while ((r = client_next(daemon->client, 0, &arena, &reply)) == 0) {
+        report_dropped(daemon);
+        r = handle_message(daemon, &reply, &arena);
         if (r < 0 && r != -EBADMSG) /* unknown events of a newer daemon are skipped */
             return r;
         arena_reset(&arena);
@@ -311,140 +314,138 @@ static int drain(struct daemon_feed *own)
 
 /* ---- connection ---- */
 
-/* `words` is the reason and may be empty. */
-static void go_down(struct daemon_feed *own, int error, const char *words)
+/* Disconnects, reports that the daemon is down, and schedules a retry. `reason` may be empty. */
+static void mark_down(struct daemon_feed *daemon, int error, const char *reason)
 {
-    struct feed_status *status = &own->feed->status;
+    struct feed_status *status = &daemon->feed->status;
 
-    if (own->client && *client_strerror(own->client))
-        words = client_strerror(own->client);
-
-    snprintf(status->words, sizeof(status->words), "%s", *words ? words : strerror(-error));
+    if (daemon->client && *client_strerror(daemon->client))
+        reason = client_strerror(daemon->client);
+    snprintf(status->reason, sizeof(status->reason), "%s", *reason ? reason : strerror(-error));
     status->is_down = true;
     status->down_since = ns_to_sec(clock_real_ns());
-    fd_watch_close(TAKE_PTR(own->watch));
-    client_close(TAKE_PTR(own->client));
-    forget_episodes(own);
-    alarm_set(own->alarm, RETRY_MSEC);
-    feed_tell_status(own->feed);
+    fd_watch_close(TAKE_PTR(daemon->watch));
+    client_close(TAKE_PTR(daemon->client));
+    clear_episodes(daemon);
+    alarm_set(daemon->alarm, RETRY_MSEC);
+    feed_send_status(daemon->feed);
 }
 
 static void on_readable(void *context, int fd _unused_)
 {
-    struct daemon_feed *own = context;
-    int r = drain(own);
+    struct daemon_feed *daemon = context;
+    int r = drain(daemon);
 
     if (r < 0)
-        go_down(own, r, "");
+        mark_down(daemon, r, "");
 }
 
-/* A snapshot is overdue: the daemon samples less often than wanted, or there was none yet. */
-static int ask_for_snapshot(struct daemon_feed *own)
+/* Requests a snapshot, which arrives through the stream as well. Called when one is overdue. */
+static int request_snapshot(struct daemon_feed *daemon)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     struct rpc_reply reply;
 
-    plan_question(own);
-    int r = ask(own, "daemon.top", FRESH_PARAMS, &arena, &reply);
+    schedule_request(daemon);
+    int r = call_daemon(daemon, "daemon.top", FRESH_PARAMS, &arena, &reply);
     if (r == 0)
-        r = drain(own);
+        r = drain(daemon);
     return r;
 }
 
-static int subscribe(struct daemon_feed *own)
+static int subscribe(struct daemon_feed *daemon)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     struct rpc_reply reply;
 
-    int r = ask(own, "daemon.monitor.stream", EVENTS_PARAMS, &arena, &reply);
+    int r = call_daemon(daemon, "daemon.monitor.stream", EVENTS_PARAMS, &arena, &reply);
     if (r == 0)
-        r = ask(own, "daemon.top.stream", NULL, &arena, &reply);
+        r = call_daemon(daemon, "daemon.top.stream", NULL, &arena, &reply);
     return r;
 }
 
-/* Shows the answer at once; its copy in the stream comes too early and is skipped. */
-static int give_first(struct daemon_feed *own)
+/* Requests a snapshot and sends it at once. Its copy in the stream comes too early and is skipped.
+ */
+static int send_first_frame(struct daemon_feed *daemon)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     struct rpc_reply reply;
 
-    int r = ask(own, "daemon.top", FRESH_PARAMS, &arena, &reply);
+    int r = call_daemon(daemon, "daemon.top", FRESH_PARAMS, &arena, &reply);
     if (r == 0)
-        r = give_frame(own, reply.result, reply.result_length, false);
+        r = send_frame(daemon, reply.result, reply.result_length, false);
     return r;
 }
 
-static int go_live(struct daemon_feed *own)
+/* Subscribes, reads the current state and sends the first frame. */
+static int start_streams(struct daemon_feed *daemon)
 {
-    struct feed_status *status = &own->feed->status;
+    struct feed_status *status = &daemon->feed->status;
 
-    own->is_jump = true;
-    own->last_frame_ns = 0;
-    int r = subscribe(own);
+    daemon->is_jump = true;
+    daemon->last_frame_ns = 0;
+    int r = subscribe(daemon);
     if (r == 0)
-        r = learn_status(own);
+        r = read_status(daemon);
     if (r == 0)
-        r = fd_watch_start(own->feed->loop, client_fd(own->client), false, on_readable, own,
-                           &own->watch);
+        r = fd_watch_start(daemon->feed->loop, client_fd(daemon->client), false, on_readable,
+                           daemon, &daemon->watch);
     if (r < 0)
         return r;
-    snprintf(status->place, sizeof(status->place), "%s", client_socket_path(own->client));
     status->is_down = false;
-    status->words[0] = '\0';
-    feed_tell_status(own->feed);
-    learn_episodes(own);
-    r = give_first(own);
+    status->reason[0] = '\0';
+    feed_send_status(daemon->feed);
+    read_open_episodes(daemon);
+    r = send_first_frame(daemon);
     if (r == 0)
-        learn_events(own);
-    return r < 0 ? r : drain(own);
+        read_recent_events(daemon);
+    return r < 0 ? r : drain(daemon);
 }
 
-static int connect_daemon(struct daemon_feed *own, struct feed_error *error)
+static int connect_daemon(struct daemon_feed *daemon, struct feed_error *error)
 {
-    const struct client_options options = {.socket_paths = own->feed->options->socket_paths,
+    const struct client_options options = {.socket_paths = daemon->feed->options->socket_paths,
                                            .timeout_msec = ANSWER_MSEC};
-    struct client_error words = {""};
+    struct client_error client_error = {""};
 
-    int r = client_open(&options, &own->client, &words);
-    if (r < 0)
-        return feed_fail(error, r, "%s", words.text);
-    return 0;
+    int r = client_open(&options, &daemon->client, &client_error);
+    return r < 0 ? feed_fail(error, r, "%s", client_error.text) : 0;
 }
 
 static void on_alarm(void *context)
 {
-    struct daemon_feed *own = context;
+    struct daemon_feed *daemon = context;
     struct feed_error error;
 
-    if (own->client) {
-        int r = ask_for_snapshot(own);
+    if (daemon->client) {
+        int r = request_snapshot(daemon);
         if (r < 0)
-            go_down(own, r, "");
+            mark_down(daemon, r, "");
         return;
     }
-    int r = connect_daemon(own, &error);
-    if (r == 0 && (r = go_live(own)) < 0)
-        go_down(own, r, "");
+    int r = connect_daemon(daemon, &error);
+    if (r == 0 && (r = start_streams(daemon)) < 0)
+        mark_down(daemon, r, "");
     else if (r < 0)
-        alarm_set(own->alarm, RETRY_MSEC);
+        alarm_set(daemon->alarm, RETRY_MSEC);
 }
 
 /* ---- the source ---- */
 
 static void close_feed(struct feed *feed)
 {
-    struct daemon_feed *own = feed->own;
+    struct daemon_feed *daemon = feed->source_data;
 
-    fd_watch_close(own->watch);
-    client_close(own->client);
-    alarm_close(own->alarm);
-    forget_episodes(own);
-    VEC_DONE(&own->book);
-    free(own);
+    fd_watch_close(daemon->watch);
+    client_close(daemon->client);
+    alarm_close(daemon->alarm);
+    clear_episodes(daemon);
+    VEC_DONE(&daemon->episodes);
+    free(daemon);
 }
 
 /* Whether a retry may succeed: the daemon is busy, stopped or just exiting. */
-static bool may_come_back(int error)
+static bool is_retryable(int error)
 {
     return error != -ENOENT && error != -EACCES && error != -EPERM && error != -ENAMETOOLONG &&
            error != -ENOMEM;
@@ -452,20 +453,20 @@ static bool may_come_back(int error)
 
 static int open_feed(struct feed *feed, struct feed_error *error)
 {
-    struct daemon_feed *own = calloc(1, sizeof(*own));
+    struct daemon_feed *daemon = calloc(1, sizeof(*daemon));
 
-    if (!own)
+    if (!daemon)
         return -ENOMEM;
-    *own = (struct daemon_feed){.feed = feed, .open_anomalies = INT_UNKNOWN};
-    feed->own = own;
+    *daemon = (struct daemon_feed){.feed = feed, .open_anomalies = INT_UNKNOWN};
+    feed->source_data = daemon;
     feed->status.kind = FEED_DAEMON;
-    int r = alarm_new(feed->loop, on_alarm, own, &own->alarm);
+    int r = alarm_new(feed->loop, on_alarm, daemon, &daemon->alarm);
     if (r == 0)
-        r = connect_daemon(own, error);
+        r = connect_daemon(daemon, error);
     if (r == 0)
-        r = go_live(own);
-    if (r < 0 && may_come_back(r)) {
-        go_down(own, r, error->text);
+        r = start_streams(daemon);
+    if (r < 0 && is_retryable(r)) {
+        mark_down(daemon, r, error->text);
         r = 0;
     }
     if (r < 0)

@@ -1,5 +1,4 @@
-/* Plays stored data. A frame is a snapshot; if several writers stored at once (several `sonde
- * run`), it also contains the last snapshots of the others. */
+/* Plays stored frames and events: at a speed, step by step, or all at once. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,12 +9,9 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "client/feed-source.h"
+#include "client/history-frames.h"
 #include "loop/alarm.h"
-#include "model/record-copy.h"
-#include "store/store.h"
 
-/* A week of seconds. */
-#define MARKS_MAX 700000
 /* Time without stored data is skipped. */
 #define WAIT_MAX_MSEC 1500
 /* The shortest time between frames; higher speeds skip frames. */
@@ -25,294 +21,20 @@
 /* Frames before the target of a jump, for sparklines. */
 #define LEAD_FRAMES 60
 /* Events before the target of a jump. */
-#define NEWS_BEFORE 100
-/* A writer's last snapshot is valid for this many of its intervals. */
-#define HOLDS_INTERVALS 2.5
-#define WRITERS_MAX     16
-#define RUNS_KEPT_MAX   512
+#define EVENTS_BEFORE 100
 
-/* The stored steps of a run. */
-struct kept_run {
-    const char *run_id;
-    int64_t total_sheets;
-    struct sheet_list sheets;
-};
-
-struct history {
+struct history_feed {
     struct feed *feed;
-    struct store_reader *store;
-    struct alarm *alarm;
-    struct VEC(struct snapshot_mark) marks;
-    struct arena arena; /* holds the anomalies */
-    struct anomaly_list anomalies;
-    struct VEC(struct kept_run) runs;
-    struct arena runs_arena;
+    struct alarm *alarm; /* sends the next frame */
+    struct history_frames frames;
     size_t position; /* of the last frame */
 };
 
-/* ---- stored data ---- */
-
-/* Keeps the old data if it cannot be read again. */
-static int read_anomalies(struct history *own)
-{
-    struct arena arena = {0};
-    struct anomaly_list found;
-
-    int r = store_read_anomalies(own->store, NULL, own->feed->options->since, REAL_UNKNOWN, &arena,
-                                 &found);
-    if (r < 0) {
-        arena_done(&arena);
-        return r;
-    }
-    arena_done(&own->arena);
-    own->arena = arena;
-    own->anomalies = found;
-    return 0;
-}
-
-/* Appends the marks since the last one. Returns their number. */
-static int read_marks(struct history *own, size_t *ret_added)
-{
-    _cleanup_(arena_done) struct arena arena = {0};
-    size_t count = own->marks.count;
-    struct snapshot_mark last = {0}; /* a copy, because the array may move when it grows */
-    struct snapshot_mark_list found;
-
-    if (count)
-        last = own->marks.items[count - 1];
-    int r = store_read_marks(own->store, count ? last.timestamp : own->feed->options->since,
-                             MARKS_MAX - MIN(count, (size_t)MARKS_MAX) + 1, &arena, &found);
-    for (size_t i = 0; r == 0 && i < found.count; i++)
-        if (!count || found.items[i].timestamp > last.timestamp || found.items[i].id > last.id)
-            r = VEC_PUSH(&own->marks, found.items[i]);
-    *ret_added = own->marks.count - count;
-    return r;
-}
-
-static double time_at(const struct history *own, size_t position)
-{
-    return own->marks.items[position].timestamp;
-}
-
-/* The first mark at or after that time, or the last mark. */
-static size_t find_mark(const struct history *own, double time)
-{
-    size_t low = 0, high = own->marks.count - 1;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (time_at(own, middle) < time)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* ---- progress ---- */
-
-static const struct kept_run *find_run(struct history *own, const char *run_id)
-{
-    struct kept_run run = {0};
-    struct job job;
-
-    for (size_t i = 0; i < own->runs.count; i++)
-        if (strcmp(own->runs.items[i].run_id, run_id) == 0)
-            return &own->runs.items[i];
-    if (own->runs.count >= RUNS_KEPT_MAX) {
-        own->runs.count = 0;
-        arena_reset(&own->runs_arena);
-    }
-    run.run_id = arena_strdup(&own->runs_arena, run_id);
-    if (!run.run_id || store_find_job(own->store, run_id, &own->runs_arena, &job) < 0 ||
-        store_read_sheets(own->store, run_id, &own->runs_arena, &run.sheets) < 0)
-        return NULL;
-    run.total_sheets = job.total_sheets;
-    return VEC_PUSH(&own->runs, run) == 0 ? &own->runs.items[own->runs.count - 1] : NULL;
-}
-
-/* The progress of the run at that time. */
-static struct job_progress progress_at(const struct kept_run *run, double time)
-{
-    struct job_progress progress;
-
-    record_init(&job_progress_record, &progress);
-    progress.total_sheets = run->total_sheets;
-    for (size_t i = 0; i < run->sheets.count; i++) {
-        const struct sheet *sheet = &run->sheets.items[i];
-        if (sheet->ended_at <= time)
-            progress.last_completed_sheet = MAX(progress.last_completed_sheet, sheet->sheet_num);
-        else if (sheet->started_at <= time)
-            progress.current_sheet = sheet->sheet_num;
-        if (progress.current_sheet == sheet->sheet_num)
-            progress.status = sheet->name;
-    }
-    return progress;
-}
-
-static int add_progress(struct history *own, struct snapshot *snapshot)
-{
-    size_t count = snapshot->jobs.count;
-    struct job_progress *items = arena_alloc(&snapshot->arena, (count + 1) * sizeof(*items));
-
-    if (!items)
-        return -ENOMEM;
-    snapshot->job_progress = (struct job_progress_list){.items = items};
-    for (size_t i = 0; i < count; i++) {
-        const struct job_usage *usage = &snapshot->jobs.items[i];
-        const struct kept_run *run = usage->run_id ? find_run(own, usage->run_id) : NULL;
-        if (!run || (!int_is_known(run->total_sheets) && !run->sheets.count))
-            continue;
-        struct job_progress progress = progress_at(run, snapshot->timestamp);
-        progress.job_id = usage->job_id;
-        progress.run_id = usage->run_id;
-        if (progress.status && !(progress.status = arena_strdup(&snapshot->arena, progress.status)))
-            return -ENOMEM;
-        items[snapshot->job_progress.count++] = progress;
-    }
-    return 0;
-}
-
-/* ---- several writers ---- */
-
-static bool has_process(const struct process_list *processes, int64_t pid)
-{
-    for (size_t i = 0; i < processes->count; i++)
-        if (processes->items[i].pid == pid)
-            return true;
-    return false;
-}
-
-/* Makes room for `more` items; the array may move. */
-static int make_room(struct arena *arena, struct any_list *list, size_t more, size_t item_size)
-{
-    void *items = arena_alloc(arena, (list->count + more + 1) * item_size);
-
-    if (!items)
-        return -ENOMEM;
-    if (list->count)
-        memcpy(items, list->items, list->count * item_size);
-    list->items = items;
-    return 0;
-}
-
-/* Adds what another writer saw, without duplicates. */
-static int merge(struct snapshot *into, const struct snapshot *other)
-{
-    struct process_list *processes = &into->processes;
-    struct job_usage_list *jobs = &into->jobs;
-
-    int r = make_room(&into->arena, (struct any_list *)processes, other->processes.count,
-                      sizeof(*processes->items));
-    for (size_t i = 0; i < other->processes.count && r == 0; i++) {
-        const struct process_metric *process = &other->processes.items[i];
-        if (!process->run_id || has_process(processes, process->pid))
-            continue;
-        r = record_copy(&process_metric_record, process, &into->arena,
-                        &processes->items[processes->count]);
-        processes->count += r == 0;
-    }
-    if (r == 0)
-        r = make_room(&into->arena, (struct any_list *)jobs, other->jobs.count,
-                      sizeof(*jobs->items));
-    for (size_t i = 0; i < other->jobs.count && r == 0; i++) {
-        r = record_copy(&job_usage_record, &other->jobs.items[i], &into->arena,
-                        &jobs->items[jobs->count]);
-        jobs->count += r == 0;
-    }
-    into->running_jobs = (int64_t)jobs->count;
-    return r;
-}
-
-/* The latest valid marks of the other writers at a position. */
-static size_t find_others(const struct history *own, size_t position, size_t others[WRITERS_MAX])
-{
-    const struct snapshot_mark *marks = own->marks.items;
-    double longest = 60 * HOLDS_INTERVALS;
-    size_t count = 0;
-
-    for (size_t i = position; i-- > 0 && count < WRITERS_MAX;) {
-        double age = marks[position].timestamp - marks[i].timestamp;
-        bool is_new = marks[i].session != marks[position].session;
-        if (age > longest)
-            break;
-        for (size_t k = 0; k < count && is_new; k++)
-            is_new = marks[others[k]].session != marks[i].session;
-        if (is_new && age <= marks[i].resolution_seconds * HOLDS_INTERVALS)
-            others[count++] = i;
-    }
-    return count;
-}
-
-static int add_others(struct history *own, size_t position, struct snapshot *snapshot)
-{
-    size_t others[WRITERS_MAX], count = find_others(own, position, others);
-    int r = 0;
-
-    for (size_t i = 0; i < count && r == 0; i++) {
-        _cleanup_(snapshot_freep) struct snapshot *other = NULL;
-        r = store_read_snapshot(own->store, own->marks.items[others[i]].id, &other);
-        if (r == 0)
-            r = merge(snapshot, other);
-        else if (r == -ENOENT)
-            r = 0;
-    }
-    return r;
-}
-
-/* ---- frames ---- */
-
-/* Whether `item` was open then. */
-static bool was_open(const struct anomaly *item, double time)
-{
-    return item->timestamp <= time && !(item->cleared_at <= time);
-}
-
-static int list_open(const struct history *own, struct frame *frame)
-{
-    double time = frame->snapshot->timestamp;
-    struct arena *arena = &frame->snapshot->arena;
-    size_t count = 0;
-
-    for (size_t i = 0; i < own->anomalies.count; i++)
-        count += was_open(&own->anomalies.items[i], time);
-    struct anomaly *items = arena_alloc(arena, (count + 1) * sizeof(*items));
-    if (!items)
-        return -ENOMEM;
-    frame->anomalies = (struct anomaly_list){.items = items};
-    for (size_t i = 0; i < own->anomalies.count; i++)
-        if (was_open(&own->anomalies.items[i], time) &&
-            record_copy(&anomaly_record, &own->anomalies.items[i], arena,
-                        &items[frame->anomalies.count++]) < 0)
-            return -ENOMEM;
-    frame->open_anomalies = (int64_t)count;
-    return 0;
-}
-
-/* Returns 0, -ENOENT (deleted by retention meanwhile) or another negative errno. */
-static int read_frame(struct history *own, size_t position, struct frame *ret)
-{
-    struct frame frame = {.open_anomalies = INT_UNKNOWN};
-
-    int r = store_read_snapshot(own->store, own->marks.items[position].id, &frame.snapshot);
-    if (r == 0)
-        r = add_others(own, position, frame.snapshot);
-    if (r == 0)
-        r = add_progress(own, frame.snapshot);
-    if (r == 0)
-        r = list_open(own, &frame);
-    if (r < 0)
-        frame_done(&frame);
-    else
-        *ret = frame;
-    return r;
-}
-
 /* ---- events ---- */
 
-struct news_list VEC(struct event_line);
+struct event_line_list VEC(struct event_line);
 
-static int compare_news(const void *a, const void *b)
+static int compare_events(const void *a, const void *b)
 {
     double left = event_line_time(a), right = event_line_time(b);
 
@@ -324,13 +46,13 @@ static bool is_within(double time, double after, double until)
     return time > after && time <= until;
 }
 
-static int gather_anomalies(const struct history *own, double after, double until,
-                            struct news_list *list)
+static int gather_anomalies(const struct history_feed *history, double after, double until,
+                            struct event_line_list *list)
 {
     int r = 0;
 
-    for (size_t i = 0; i < own->anomalies.count && r == 0; i++) {
-        const struct anomaly *anomaly = &own->anomalies.items[i];
+    for (size_t i = 0; i < history->frames.anomalies.count && r == 0; i++) {
+        const struct anomaly *anomaly = &history->frames.anomalies.items[i];
         if (is_within(anomaly->timestamp, after, until))
             r = VEC_PUSH(list, event_line_of_anomaly(anomaly, false));
         if (r == 0 && is_within(anomaly->cleared_at, after, until))
@@ -339,14 +61,14 @@ static int gather_anomalies(const struct history *own, double after, double unti
     return r;
 }
 
-static int gather_jobs(struct history *own, double after, double until, struct arena *arena,
-                       struct news_list *list)
+static int gather_jobs(struct history_feed *history, double after, double until,
+                       struct arena *arena, struct event_line_list *list)
 {
     const struct job_filter filter = {
-        .since = after, .until = until, .uid = INT_UNKNOWN, .limit = NEWS_BEFORE};
+        .since = after, .until = until, .uid = INT_UNKNOWN, .limit = EVENTS_BEFORE};
     struct job_list jobs;
 
-    int r = store_read_jobs(own->store, &filter, arena, &jobs);
+    int r = store_read_jobs(history->frames.store, &filter, arena, &jobs);
     for (size_t i = 0; r == 0 && i < jobs.count; i++) {
         if (is_within(jobs.items[i].started_at, after, until))
             r = VEC_PUSH(list, event_line_of_job(&jobs.items[i], false));
@@ -356,217 +78,229 @@ static int gather_jobs(struct history *own, double after, double until, struct a
     return r;
 }
 
-static int gather_gaps(struct history *own, double after, double until, struct arena *arena,
-                       struct news_list *list)
+static int gather_gaps(struct history_feed *history, double after, double until,
+                       struct arena *arena, struct event_line_list *list)
 {
     struct gap_list gaps;
 
-    int r = store_read_gaps(own->store, NULL, after, until, arena, &gaps);
+    int r = store_read_gaps(history->frames.store, NULL, after, until, arena, &gaps);
     for (size_t i = 0; r == 0 && i < gaps.count; i++)
         if (is_within(gaps.items[i].timestamp, after, until))
             r = VEC_PUSH(list, event_line_of_gap(&gaps.items[i]));
     return r;
 }
 
-static int gather_events(struct history *own, double after, double until, struct arena *arena,
-                         struct news_list *list, double *ret_from)
+static int gather_events(struct history_feed *history, double after, double until,
+                         struct arena *arena, struct event_line_list *list, double *ret_from)
 {
     struct event_filter filter = EVENT_FILTER_ALL;
     struct process_event_list events;
 
     filter.since = after;
     filter.until = until;
-    filter.limit = NEWS_BEFORE;
-    int r = store_read_events(own->store, &filter, arena, &events);
+    filter.limit = EVENTS_BEFORE;
+    int r = store_read_events(history->frames.store, &filter, arena, &events);
     if (r < 0)
         return r;
     /* Skips everything older than the oldest event shown. */
-    *ret_from = events.count == NEWS_BEFORE ? events.items[0].timestamp : after;
+    *ret_from = events.count == EVENTS_BEFORE ? events.items[0].timestamp : after;
     for (size_t i = 0; r == 0 && i < events.count; i++) {
-        struct event_line news;
-        r = event_line_of_process(&events.items[i], arena, &news);
+        struct event_line line;
+        r = event_line_of_process(&events.items[i], arena, &line);
         if (r == 0 && is_within(events.items[i].timestamp, after, until))
-            r = VEC_PUSH(list, news);
+            r = VEC_PUSH(list, line);
     }
     return r;
 }
 
-/* Reports what happened after one time and until another. */
-static int tell_news(struct history *own, double after, double until)
+/* Sends the events after one time and until another, oldest first. */
+static int send_events(struct history_feed *history, double after, double until)
 {
     _cleanup_(arena_done) struct arena arena = {0};
-    struct news_list list = {0};
+    struct event_line_list list = {0};
     double from = after;
 
-    int r = gather_events(own, after, until, &arena, &list, &from);
+    int r = gather_events(history, after, until, &arena, &list, &from);
     if (r == 0)
-        r = gather_jobs(own, from, until, &arena, &list);
+        r = gather_jobs(history, from, until, &arena, &list);
     if (r == 0)
-        r = gather_gaps(own, from, until, &arena, &list);
+        r = gather_gaps(history, from, until, &arena, &list);
     if (r == 0)
-        r = gather_anomalies(own, from, until, &list);
+        r = gather_anomalies(history, from, until, &list);
     if (r == 0 && list.count)
-        qsort(list.items, list.count, sizeof(*list.items), compare_news);
+        qsort(list.items, list.count, sizeof(*list.items), compare_events);
     for (size_t i = 0; r == 0 && i < list.count; i++)
-        feed_tell_news(own->feed, &list.items[i]);
+        feed_send_event(history->feed, &list.items[i]);
     VEC_DONE(&list);
     return r;
 }
 
 /* ---- positions ---- */
 
-static void tell_status(struct history *own)
+static void send_status(struct history_feed *history)
 {
-    struct feed_status *status = &own->feed->status;
-    double now = time_at(own, own->position);
+    struct feed_status *status = &history->feed->status;
+    double now = history_frames_time_at(&history->frames, history->position);
 
-    status->first = time_at(own, 0);
-    status->last = time_at(own, own->marks.count - 1);
-    status->position = own->position;
-    status->count = own->marks.count;
-    status->interval_seconds = own->marks.items[own->position].resolution_seconds;
-    status->anomalies = own->anomalies.count;
+    status->first = history_frames_time_at(&history->frames, 0);
+    status->last = history_frames_time_at(&history->frames, history->frames.marks.count - 1);
+    status->position = history->position;
+    status->count = history->frames.marks.count;
+    status->interval_seconds = history->frames.marks.items[history->position].resolution_seconds;
+    status->anomalies = history->frames.anomalies.count;
     status->next_anomalies = 0;
-    for (size_t i = 0; i < own->anomalies.count; i++)
-        status->next_anomalies += own->anomalies.items[i].timestamp > now;
-    feed_tell_status(own->feed);
+    for (size_t i = 0; i < history->frames.anomalies.count; i++)
+        status->next_anomalies += history->frames.anomalies.items[i].timestamp > now;
+    feed_send_status(history->feed);
 }
 
-/* Reports a read error, until a read succeeds. */
-static void say(struct history *own, int error)
+/* Puts a read error into the status until a read succeeds (`error` 0). */
+static void set_read_error(struct history_feed *history, int error)
 {
-    struct feed_status *status = &own->feed->status;
-    const char *words = error < 0 ? store_reader_error(own->store) : "";
+    struct feed_status *status = &history->feed->status;
+    const char *reason = error < 0 ? store_reader_error(history->frames.store) : "";
 
-    snprintf(status->words, sizeof(status->words), "%s",
-             error < 0 && !*words ? strerror(-error) : words);
+    snprintf(status->reason, sizeof(status->reason), "%s",
+             error < 0 && !*reason ? strerror(-error) : reason);
 }
 
-static int give(struct history *own, size_t position, bool is_jump, bool is_past)
+static int send_frame(struct history_feed *history, size_t position, bool is_jump, bool is_past)
 {
     struct frame frame;
 
-    int r = read_frame(own, position, &frame);
+    int r = history_frames_read(&history->frames, position, &frame);
     if (r < 0)
         return r;
     frame.is_jump = is_jump;
     frame.is_past = is_past;
-    feed_give_frame(own->feed, &frame);
+    feed_send_frame(history->feed, &frame);
     return 0;
 }
 
-/* Gives the frames before the target. Frames deleted by retention are skipped; a read error does
- * not prevent the jump. */
-static int lead(struct history *own, size_t first, size_t position, bool is_jump)
+/* Sends the frames from `first` to `position`; all but the last are past frames. Frames deleted by
+ * retention are skipped. */
+static int send_frames(struct history_feed *history, size_t first, size_t position, bool is_jump)
 {
-    own->position = position;
+    history->position = position;
     for (size_t i = first; i < position; i++) {
-        int r = give(own, i, is_jump, true);
+        int r = send_frame(history, i, is_jump, true);
         if (r < 0 && r != -ENOENT)
             return r;
         is_jump &= r < 0;
     }
-    return give(own, position, is_jump, false);
+    return send_frame(history, position, is_jump, false);
 }
 
-static int jump(struct history *own, size_t position)
+/* Sends the frame at the position with the frames and events before it. */
+static int jump(struct history_feed *history, size_t position)
 {
-    int r = lead(own, position > LEAD_FRAMES ? position - LEAD_FRAMES : 0, position, true);
-    return r < 0 ? r : tell_news(own, 0, time_at(own, position));
+    int r =
+        send_frames(history, position > LEAD_FRAMES ? position - LEAD_FRAMES : 0, position, true);
+    return r < 0 ? r : send_events(history, 0, history_frames_time_at(&history->frames, position));
 }
 
-static int go_on(struct history *own, size_t first, size_t position)
+/* Continues to a later position, with the events in between. */
+static int advance(struct history_feed *history, size_t first, size_t position)
 {
-    double before = time_at(own, own->position);
+    double before = history_frames_time_at(&history->frames, history->position);
 
-    int r = lead(own, first, position, false);
-    return r < 0 ? r : tell_news(own, before, time_at(own, position));
+    int r = send_frames(history, first, position, false);
+    return r < 0 ? r
+                 : send_events(history, before, history_frames_time_at(&history->frames, position));
 }
 
-static void tell_result(struct history *own, int r)
+static void send_result(struct history_feed *history, int r)
 {
-    say(own, r == -ENOENT ? 0 : r);
-    tell_status(own);
+    set_read_error(history, r == -ENOENT ? 0 : r);
+    send_status(history);
 }
 
-/* Jumps to a position, with the frames and events before it. */
-static void show(struct history *own, size_t position)
+/* Goes to a position: continues if it is close, else jumps. */
+static void show_position(struct history_feed *history, size_t position)
 {
-    bool is_next = position > own->position && position - own->position <= LEAD_FRAMES;
+    bool is_next = position > history->position && position - history->position <= LEAD_FRAMES;
 
-    tell_result(own, is_next ? go_on(own, own->position + 1, position) : jump(own, position));
+    send_result(history, is_next ? advance(history, history->position + 1, position)
+                                 : jump(history, position));
 }
 
 /* ---- playing ---- */
 
-static void plan(struct history *own)
+static void schedule_next(struct history_feed *history)
 {
-    const struct feed_status *status = &own->feed->status;
-    size_t next = own->position + 1;
+    const struct feed_status *status = &history->feed->status;
+    size_t next = history->position + 1;
 
     if (!status->is_playing) {
-        alarm_stop(own->alarm);
-    } else if (next >= own->marks.count) {
-        alarm_set(own->alarm, AT_END_MSEC);
+        alarm_stop(history->alarm);
+    } else if (next >= history->frames.marks.count) {
+        alarm_set(history->alarm, AT_END_MSEC);
     } else {
-        double msec = (time_at(own, next) - time_at(own, own->position)) / status->speed * 1e3;
-        alarm_set(own->alarm, (uint64_t)fmin(fmax(msec, WAIT_MIN_MSEC), WAIT_MAX_MSEC));
+        double msec = (history_frames_time_at(&history->frames, next) -
+                       history_frames_time_at(&history->frames, history->position)) /
+                      status->speed * 1e3;
+        alarm_set(history->alarm, (uint64_t)fmin(fmax(msec, WAIT_MIN_MSEC), WAIT_MAX_MSEC));
     }
 }
 
 /* The next frame, or a later one at high speed. */
-static size_t find_next(const struct history *own)
+static size_t find_next(const struct history_feed *history)
 {
-    double until = time_at(own, own->position) + own->feed->status.speed * WAIT_MIN_MSEC / 1e3;
-    size_t next = own->position + 1;
+    double until = history_frames_time_at(&history->frames, history->position) +
+                   history->feed->status.speed * WAIT_MIN_MSEC / 1e3;
+    size_t next = history->position + 1;
 
-    while (next + 1 < own->marks.count && time_at(own, next + 1) <= until)
+    while (next + 1 < history->frames.marks.count &&
+           history_frames_time_at(&history->frames, next + 1) <= until)
         next++;
     return next;
 }
 
 static void on_alarm(void *context)
 {
-    struct history *own = context;
+    struct history_feed *history = context;
     size_t added = 0;
 
-    if (own->position + 1 >= own->marks.count && read_marks(own, &added) == 0 && added)
-        read_anomalies(own);
-    if (own->position + 1 < own->marks.count) {
-        size_t next = find_next(own);
-        tell_result(own, go_on(own, next, next)); /* frames that are too fast to see are skipped */
+    if (history->position + 1 >= history->frames.marks.count &&
+        history_frames_read_marks(&history->frames, &added) == 0 && added)
+        history_frames_read_anomalies(&history->frames);
+    if (history->position + 1 < history->frames.marks.count) {
+        size_t next = find_next(history);
+        send_result(history,
+                    advance(history, next, next)); /* frames that are too fast to see are skipped */
     }
-    plan(own);
+    schedule_next(history);
 }
 
-static void step(struct history *own, double amount)
+static void step_by(struct history_feed *history, double amount)
 {
-    double target = (double)own->position + amount, last = (double)own->marks.count - 1;
+    double target = (double)history->position + amount,
+           last = (double)history->frames.marks.count - 1;
 
-    show(own, (size_t)fmin(fmax(target, 0), last));
+    show_position(history, (size_t)fmin(fmax(target, 0), last));
 }
 
-/* The first frame in which an episode is open. */
-static void find_anomaly(struct history *own, bool is_next)
+/* Goes to the first frame in which the next or previous anomaly is open. */
+static void show_anomaly(struct history_feed *history, bool is_next)
 {
-    double now = time_at(own, own->position);
+    double now = history_frames_time_at(&history->frames, history->position);
     const struct anomaly *found = NULL;
 
-    for (size_t i = 0; i < own->anomalies.count; i++) {
-        const struct anomaly *anomaly = &own->anomalies.items[i];
+    for (size_t i = 0; i < history->frames.anomalies.count; i++) {
+        const struct anomaly *anomaly = &history->frames.anomalies.items[i];
         if (is_next ? anomaly->timestamp > now && !found
-                    : find_mark(own, anomaly->timestamp) < own->position)
+                    : history_frames_find(&history->frames, anomaly->timestamp) < history->position)
             found = anomaly;
     }
     if (found)
-        show(own, find_mark(own, found->timestamp));
+        show_position(history, history_frames_find(&history->frames, found->timestamp));
 }
 
 static void command(struct feed *feed, const struct feed_command *command)
 {
-    struct history *own = feed->own;
+    struct history_feed *history = feed->source_data;
     struct feed_status *status = &feed->status;
-    double now = time_at(own, own->position);
+    double now = history_frames_time_at(&history->frames, history->position);
 
     if (command->order == FEED_PLAY_OR_PAUSE)
         status->is_playing = !status->is_playing;
@@ -575,130 +309,130 @@ static void command(struct feed *feed, const struct feed_command *command)
     else
         status->is_playing = false; /* a jump pauses the playback */
     switch (command->order) {
-    case FEED_STEP: step(own, command->amount); break;
-    case FEED_SKIP: show(own, find_mark(own, now + command->amount)); break;
-    case FEED_SEEK: show(own, find_mark(own, command->amount)); break;
-    case FEED_ANOMALY: find_anomaly(own, command->amount > 0); break;
-    default: tell_status(own); break;
+    case FEED_STEP: step_by(history, command->amount); break;
+    case FEED_SKIP:
+        show_position(history, history_frames_find(&history->frames, now + command->amount));
+        break;
+    case FEED_SEEK:
+        show_position(history, history_frames_find(&history->frames, command->amount));
+        break;
+    case FEED_ANOMALY: show_anomaly(history, command->amount > 0); break;
+    default: send_status(history); break;
     }
-    plan(own);
+    schedule_next(history);
 }
 
 /* ---- the source ---- */
 
 static void close_feed(struct feed *feed)
 {
-    struct history *own = feed->own;
+    struct history_feed *history = feed->source_data;
 
-    alarm_close(own->alarm);
-    store_reader_close(own->store);
-    VEC_DONE(&own->marks);
-    VEC_DONE(&own->runs);
-    arena_done(&own->arena);
-    arena_done(&own->runs_arena);
-    free(own);
+    alarm_close(history->alarm);
+    history_frames_done(&history->frames);
+    free(history);
 }
 
-static int open_store(struct history *own, struct feed_error *error)
+static int open_store(struct history_feed *history, struct feed_error *error)
 {
-    const char *path = own->feed->options->database_path;
-    struct store_error words = {""};
+    const char *path = history->feed->options->database_path;
+    struct store_error store_error = {""};
 
     if (!path)
         return feed_fail(error, -ENOENT, "no state directory; set HOME or use --state-dir DIR");
-    int r = store_reader_open(path, &own->store, &words);
+    int r = store_reader_open(path, &history->frames.store, &store_error);
     if (r == -ENOENT)
         return feed_fail(error, r, "no data yet in '%s'; run a job with: sonde run -- CMD", path);
     if (r < 0)
-        return feed_fail(error, r, "%s", words.text);
-    snprintf(own->feed->status.place, sizeof(own->feed->status.place), "%s", path);
+        return feed_fail(error, r, "%s", store_error.text);
     return 0;
 }
 
-static int load(struct history *own, struct feed_error *error)
+static int read_all(struct history_feed *history, struct feed_error *error)
 {
     size_t count = 0;
 
-    int r = read_marks(own, &count);
+    int r = history_frames_read_marks(&history->frames, &count);
     if (r == 0)
-        r = read_anomalies(own);
+        r = history_frames_read_anomalies(&history->frames);
     if (r < 0)
-        return feed_fail(error, r, "%s", store_reader_error(own->store));
+        return feed_fail(error, r, "%s", store_reader_error(history->frames.store));
     if (!count)
         return feed_fail(error, -ENODATA,
                          "no data is stored for that time in '%s'; use an earlier one",
-                         own->feed->options->database_path);
+                         history->feed->options->database_path);
     return 0;
 }
 
-/* If a job is wanted: the latest run of it that is stored for that time. */
-static int find_start(struct history *own, size_t *ret, struct feed_error *error)
+/* The position of the first frame; if a job is wanted, the start of its latest run. */
+static int find_start(struct history_feed *history, size_t *ret, struct feed_error *error)
 {
     _cleanup_(arena_done) struct arena arena = {0};
-    const char *name = own->feed->job[0] ? own->feed->job : NULL;
+    const char *name = history->feed->job[0] ? history->feed->job : NULL;
     struct job job;
 
     *ret = 0;
     if (!name)
         return 0;
-    int r = store_find_job(own->store, name, &arena, &job);
+    int r = store_find_job(history->frames.store, name, &arena, &job);
     if (r == -ENOENT)
         return feed_fail(error, r, "no job named '%s'; 'sonde jobs' lists them", name);
     if (r < 0)
-        return feed_fail(error, r, "%s", store_reader_error(own->store));
-    if (job.ended_at < time_at(own, 0))
+        return feed_fail(error, r, "%s", store_reader_error(history->frames.store));
+    if (job.ended_at < history_frames_time_at(&history->frames, 0))
         return feed_fail(error, -ENODATA,
                          "the latest run of '%s' ended before that time; use an earlier one", name);
     if (strcmp(name, job.job_id) != 0) /* JOB~1: only that run */
-        snprintf(own->feed->job, sizeof(own->feed->job), "%s", job.run_id);
-    *ret = find_mark(own, job.started_at);
+        snprintf(history->feed->job, sizeof(history->feed->job), "%s", job.run_id);
+    *ret = history_frames_find(&history->frames, job.started_at);
     return 0;
 }
 
-/* Gives all frames without pauses; the sink may be slow. */
-static void run_through(struct history *own, size_t position)
+/* Sends all frames without pauses; the sink may be slow. */
+static void send_all_frames(struct history_feed *history, size_t position)
 {
-    for (; position < own->marks.count; position++) {
-        own->position = position;
-        int r = give(own, position, false, false);
-        say(own, r == -ENOENT ? 0 : r);
+    for (; position < history->frames.marks.count; position++) {
+        history->position = position;
+        int r = send_frame(history, position, false, false);
+        set_read_error(history, r == -ENOENT ? 0 : r);
         if (r < 0 && r != -ENOENT)
             break;
     }
-    tell_status(own);
-    own->feed->sink.on_end(own->feed->sink.context);
+    send_status(history);
+    history->feed->sink.on_end(history->feed->sink.context);
 }
 
 static int open_feed(struct feed *feed, struct feed_error *error)
 {
-    struct history *own = calloc(1, sizeof(*own));
+    struct history_feed *history = calloc(1, sizeof(*history));
     size_t start = 0;
 
-    if (!own)
+    if (!history)
         return -ENOMEM;
-    own->feed = feed;
-    feed->own = own;
+    history->feed = feed;
+    history->frames.since = feed->options->since;
+    feed->source_data = history;
     feed->status.kind = FEED_HISTORY;
     feed->status.speed = FEED_SPEED_DEFAULT;
     feed->status.is_playing = true;
-    int r = alarm_new(feed->loop, on_alarm, own, &own->alarm);
+    int r = alarm_new(feed->loop, on_alarm, history, &history->alarm);
     if (r == 0)
-        r = open_store(own, error);
+        r = open_store(history, error);
     if (r == 0)
-        r = load(own, error);
+        r = read_all(history, error);
     if (r == 0)
-        r = find_start(own, &start, error);
+        r = find_start(history, &start, error);
     if (r < 0) {
         close_feed(feed);
         return r;
     }
     if (feed->options->is_unpaced) {
-        run_through(own, start);
+        send_all_frames(history, start);
         return 0;
     }
-    own->position = SIZE_MAX; /* the first frame is a jump */
-    show(own, start);
-    plan(own);
+    history->position = SIZE_MAX; /* the first frame is a jump */
+    show_position(history, start);
+    schedule_next(history);
     return 0;
 }
 

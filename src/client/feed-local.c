@@ -27,157 +27,157 @@ struct local_feed {
     bool has_rates;      /* the second reading was taken */
 };
 
-static void tell_event(struct local_feed *own, const struct process_event *event)
+static void send_process_event(struct local_feed *local, const struct process_event *event)
 {
     _cleanup_(arena_done) struct arena arena = {0};
-    struct event_line news;
+    struct event_line line;
 
-    if (event_line_of_process(event, &arena, &news) == 0)
-        feed_tell_news(own->feed, &news);
+    if (event_line_of_process(event, &arena, &line) == 0)
+        feed_send_event(local->feed, &line);
 }
 
-static void tell_all(struct local_feed *own, const struct tick *tick)
+static void send_events(struct local_feed *local, const struct tick *tick)
 {
     for (size_t i = 0; i < tick->events.count; i++)
-        tell_event(own, &tick->events.items[i]);
+        send_process_event(local, &tick->events.items[i]);
     for (size_t i = 0; i < tick->gaps.count; i++) {
-        struct event_line news = event_line_of_gap(&tick->gaps.items[i]);
-        feed_tell_news(own->feed, &news);
+        struct event_line line = event_line_of_gap(&tick->gaps.items[i]);
+        feed_send_event(local->feed, &line);
     }
     for (size_t i = 0; i < tick->anomalies.count; i++) {
         const struct anomaly *anomaly = &tick->anomalies.items[i];
         bool is_cleared = real_is_known(anomaly->cleared_at);
-        struct event_line news = event_line_of_anomaly(anomaly, is_cleared);
+        struct event_line line = event_line_of_anomaly(anomaly, is_cleared);
         if (is_cleared || anomaly->is_opening)
-            feed_tell_news(own->feed, &news);
+            feed_send_event(local->feed, &line);
     }
 }
 
-static void give_frame(struct local_feed *own, struct snapshot *snapshot)
+static void send_frame(struct local_feed *local, struct snapshot *snapshot)
 {
     struct frame frame = {.snapshot = snapshot, .open_anomalies = 0};
-    const struct detector *detector = own->engine ? engine_detector(own->engine) : NULL;
+    const struct detector *detector = local->engine ? engine_detector(local->engine) : NULL;
 
     if (detector) {
         frame.open_anomalies = (int64_t)detector_open_count(detector);
         if (detector_list_open(detector, &snapshot->arena, &frame.anomalies) < 0)
             frame.anomalies = (struct anomaly_list){0};
     }
-    feed_give_frame(own->feed, &frame);
+    feed_send_frame(local->feed, &frame);
 }
 
 static void on_tick(void *context, struct tick_box *box)
 {
     _cleanup_(tick_box_freep) struct tick_box *whole = box;
-    struct local_feed *own = context;
+    struct local_feed *local = context;
 
-    tell_all(own, &whole->tick);
+    send_events(local, &whole->tick);
     if (!whole->tick.snapshot)
         return;
-    give_frame(own, TAKE_PTR(whole->tick.snapshot));
+    send_frame(local, TAKE_PTR(whole->tick.snapshot));
 }
 
 static void on_collection(void *context, int error)
 {
-    struct local_feed *own = context;
-    struct feed_status *status = &own->feed->status;
+    struct local_feed *local = context;
+    struct feed_status *status = &local->feed->status;
 
     status->is_down = error < 0;
     status->down_since = ns_to_sec(clock_real_ns());
-    snprintf(status->words, sizeof(status->words), "%s", error ? collector_strerror(error) : "");
-    feed_tell_status(own->feed);
+    snprintf(status->reason, sizeof(status->reason), "%s", error ? collector_strerror(error) : "");
+    feed_send_status(local->feed);
 }
 
 static void on_run_over(void *context, struct run *run)
 {
-    struct local_feed *own = context;
-    engine_end_run(own->engine, run);
+    struct local_feed *local = context;
+    engine_end_run(local->engine, run);
 }
 
 static void on_job(void *context, const struct job *job, bool is_end)
 {
-    struct local_feed *own = context;
-    struct event_line news = event_line_of_job(job, is_end);
+    struct local_feed *local = context;
+    struct event_line line = event_line_of_job(job, is_end);
 
-    feed_tell_news(own->feed, &news);
+    feed_send_event(local->feed, &line);
 }
 
 /* on_collection() reports a failed collection. */
 static void on_alarm(void *context)
 {
-    struct local_feed *own = context;
-    bool has_changed = foreign_runs_look(&own->foreign, own->engine, own->registry);
+    struct local_feed *local = context;
+    bool has_changed = foreign_runs_update(&local->foreign, local->engine, local->registry);
 
-    if (has_changed || !own->has_rates)
-        engine_collect(own->engine);
-    own->has_rates = true;
-    alarm_set(own->alarm, FOREIGN_RUNS_EVERY_MSEC);
+    if (has_changed || !local->has_rates)
+        engine_collect(local->engine);
+    local->has_rates = true;
+    alarm_set(local->alarm, FOREIGN_RUNS_EVERY_MSEC);
 }
 
-static int start_engine(struct local_feed *own)
+static int start_engine(struct local_feed *local)
 {
-    const struct feed_options *wanted = own->feed->options;
+    const struct feed_options *wanted = local->feed->options;
     struct engine_options options = {
         .settings = {.interval_ns = wanted->interval_ns,
                      .scope = SCOPE_ALL,
                      .anomaly = &wanted->config->anomaly,
                      .limits = &wanted->config->limits,
-                     .rules = own->rules,
+                     .rules = local->rules,
                      .linger_ns = (uint64_t)(wanted->config->jobs.linger_seconds * 1e9),
                      .gpus = wanted->config->gpu_enabled},
-        .registry = own->registry,
+        .registry = local->registry,
         .wants_events = true,
         .flush_after_ms = FLUSH_AFTER_MS,
         .on_tick = on_tick,
         .on_collection = on_collection,
         .on_run_over = on_run_over,
-        .context = own,
+        .context = local,
     };
 
-    if (connector_open(&options.connector) <
-        0) /* without it, forks and exits are found by scanning */
+    /* Without the connector, forks and exits are found by scanning. */
+    if (connector_open(&options.connector) < 0)
         options.connector = NULL;
-    return engine_start(own->feed->loop, &options, &own->engine);
+    return engine_start(local->feed->loop, &options, &local->engine);
 }
 
 static void close_feed(struct feed *feed)
 {
-    struct local_feed *own = feed->own;
+    struct local_feed *local = feed->source_data;
 
-    alarm_close(own->alarm);
-    engine_close(own->engine);
-    foreign_runs_done(&own->foreign);
-    rules_free(own->rules);
-    registry_free(own->registry);
-    free(own);
+    alarm_close(local->alarm);
+    engine_close(local->engine);
+    foreign_runs_done(&local->foreign);
+    rules_free(local->rules);
+    registry_free(local->registry);
+    free(local);
 }
 
 static int open_feed(struct feed *feed, struct feed_error *error)
 {
-    struct local_feed *own = calloc(1, sizeof(*own));
+    struct local_feed *local = calloc(1, sizeof(*local));
 
-    if (!own)
+    if (!local)
         return -ENOMEM;
-    own->feed = feed;
-    feed->own = own;
+    local->feed = feed;
+    feed->source_data = local;
     feed->status.kind = FEED_LOCAL;
     feed->status.interval_seconds = ns_to_sec(feed->options->interval_ns);
-    foreign_runs_init(&own->foreign, feed->options->database_path);
-    own->foreign.on_job = on_job;
-    own->foreign.context = own;
-    int r = alarm_new(feed->loop, on_alarm, own, &own->alarm);
+    foreign_runs_init(&local->foreign, feed->options->database_path);
+    local->foreign.on_job = on_job;
+    local->foreign.context = local;
+    int r = alarm_new(feed->loop, on_alarm, local, &local->alarm);
     if (r == 0)
-        r = registry_new(&own->registry);
+        r = registry_new(&local->registry);
     if (r == 0)
-        r = rules_new(&feed->options->config->jobs.rules, &own->rules);
-    feed_tell_status(feed);
-    if (r == 0 && (r = start_engine(own)) < 0)
+        r = rules_new(&feed->options->config->jobs.rules, &local->rules);
+    feed_send_status(feed);
+    if (r == 0 && (r = start_engine(local)) < 0)
         feed_fail(error, r, "cannot read the processes: %s", collector_strerror(r));
     if (r < 0) {
         close_feed(feed);
         return r;
     }
-    alarm_set(own->alarm, SECOND_READING_MSEC);
+    alarm_set(local->alarm, SECOND_READING_MSEC);
     return 0;
 }
 

@@ -4,12 +4,14 @@
 #include "client/feed.h"
 
 struct feed_source {
+    /* Opens the source and sets feed->source_data. Returns 0 or a negative errno, with a message in
+     * `error` or without one. */
     int (*open)(struct feed *feed, struct feed_error *error);
     void (*close)(struct feed *feed);
     void (*command)(struct feed *feed, const struct feed_command *command); /* NULL: none */
 };
 
-/* A job_id with ~N. */
+/* The size of a job_id with ~N. */
 #define FEED_JOB_MAX_BYTES (JOB_ID_NUMBERED_MAX_BYTES + 24)
 
 extern const struct feed_source feed_daemon_source;
@@ -21,18 +23,17 @@ struct feed {
     const struct feed_options *options;
     struct feed_sink sink;
     const struct feed_source *source;
-    void *own;                    /* the source's */
-    char job[FEED_JOB_MAX_BYTES]; /* a job_id or a run_id; empty: all */
+    void *source_data;            /* owned by the source */
+    char job[FEED_JOB_MAX_BYTES]; /* show only this job_id or run_id; empty: all */
     struct feed_status status;
 };
 
 /* Formats the error and returns `r`. */
 int feed_fail(struct feed_error *error, int r, const char *format, ...) _printf_(3, 4);
 
-void feed_tell_status(const struct feed *feed);
-/* Skips events of other jobs. */
-void feed_tell_news(const struct feed *feed, const struct event_line *news);
-void feed_give_frame(const struct feed *feed, struct frame *frame);
-
-/* Removes all processes and jobs of other jobs; `job` is a job_id or a run_id. */
-void frame_keep_job(struct frame *frame, const char *job);
+/* These pass data to the sink. */
+void feed_send_status(const struct feed *feed);
+/* Skips events of jobs other than feed->job. */
+void feed_send_event(const struct feed *feed, const struct event_line *line);
+/* Removes jobs other than feed->job from the frame. Frees its content, unless the sink took it. */
+void feed_send_frame(const struct feed *feed, struct frame *frame);

@@ -11,7 +11,7 @@
 struct frame_vec VEC(struct frame);
 struct headline_vec VEC(struct headline *);
 
-/* What arrived since the receiver last fetched. */
+/* The data that arrived since the receiver last fetched. */
 struct mailbox {
     struct frame_vec frames; /* past frames, and the latest */
     struct headline_vec headlines;
@@ -25,20 +25,20 @@ struct feed_thread {
     uv_async_t arrival; /* a handle in the receiver's loop */
 
     pthread_t thread;
-    uv_loop_t loop; /* the thread's */
-    uv_async_t order;
+    uv_loop_t loop;   /* the thread's */
+    uv_async_t order; /* a handle in the thread's loop: commands, or the end */
     struct feed *feed;
-    int error; /* of opening */
-    struct feed_error words;
-    uv_sem_t opened;
+    int error; /* result of feed_open() */
+    struct feed_error error_text;
+    uv_sem_t opened; /* posted after feed_open() */
 
-    pthread_mutex_t lock; /* of later calls */
+    pthread_mutex_t lock; /* protects the members below */
     struct mailbox mailbox;
     struct VEC(struct feed_command) commands;
     bool is_stopping;
 };
 
-static void forget(struct mailbox *mailbox)
+static void mailbox_clear(struct mailbox *mailbox)
 {
     while (mailbox->frames.count)
         frame_done(&mailbox->frames.items[--mailbox->frames.count]);
@@ -48,7 +48,7 @@ static void forget(struct mailbox *mailbox)
 
 static void mailbox_done(struct mailbox *mailbox)
 {
-    forget(mailbox);
+    mailbox_clear(mailbox);
     VEC_DONE(&mailbox->frames);
     VEC_DONE(&mailbox->headlines);
 }
@@ -64,7 +64,7 @@ static void on_frame(void *context, struct frame *frame)
 
     pthread_mutex_lock(&thread->lock);
     if (frame->is_jump)
-        forget(&thread->mailbox);
+        mailbox_clear(&thread->mailbox);
     struct frame *last = frames->count ? &frames->items[frames->count - 1] : NULL;
     if (last && !last->is_past && !frame->is_past) {
         bool was_jump = last->is_jump;
@@ -79,11 +79,11 @@ static void on_frame(void *context, struct frame *frame)
     uv_async_send(&thread->arrival);
 }
 
-static void on_news(void *context, const struct event_line *news)
+static void on_event(void *context, const struct event_line *line)
 {
     struct feed_thread *thread = context;
     struct headline_vec *headlines = &thread->mailbox.headlines;
-    struct headline *headline = headline_new(news);
+    struct headline *headline = headline_new(line);
 
     if (!headline)
         return;
@@ -135,9 +135,10 @@ static void *run(void *context)
 {
     struct feed_thread *thread = context;
     const struct feed_sink sink = {
-        .on_frame = on_frame, .on_news = on_news, .on_status = on_status, .context = thread};
+        .on_frame = on_frame, .on_event = on_event, .on_status = on_status, .context = thread};
 
-    thread->error = feed_open(&thread->loop, thread->options, &sink, &thread->feed, &thread->words);
+    thread->error =
+        feed_open(&thread->loop, thread->options, &sink, &thread->feed, &thread->error_text);
     if (thread->error < 0)
         uv_close((uv_handle_t *)&thread->order, NULL);
     uv_sem_post(&thread->opened);
@@ -172,8 +173,8 @@ static void on_arrival_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-/* Called when the thread has ended. */
-static void finish(struct feed_thread *thread)
+/* Called when the thread has ended. The close callback frees the memory. */
+static void thread_free(struct feed_thread *thread)
 {
     uv_loop_close(&thread->loop);
     uv_sem_destroy(&thread->opened);
@@ -222,15 +223,15 @@ int feed_thread_start(uv_loop_t *loop, const struct feed_options *options,
         snprintf(error->text, sizeof(error->text), "cannot start a thread: %s", strerror(-r));
         uv_close((uv_handle_t *)&thread->order, NULL);
         uv_run(&thread->loop, UV_RUN_DEFAULT);
-        finish(thread);
+        thread_free(thread);
         return r;
     }
     uv_sem_wait(&thread->opened);
     r = thread->error;
     if (r < 0) {
-        *error = thread->words;
+        *error = thread->error_text;
         pthread_join(thread->thread, NULL);
-        finish(thread);
+        thread_free(thread);
         return r;
     }
     *ret = thread;
@@ -246,7 +247,7 @@ void feed_thread_stop(struct feed_thread *thread)
     pthread_mutex_unlock(&thread->lock);
     uv_async_send(&thread->order);
     pthread_join(thread->thread, NULL);
-    finish(thread);
+    thread_free(thread);
 }
 
 void feed_thread_command(struct feed_thread *thread, const struct feed_command *command)

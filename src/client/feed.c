@@ -29,7 +29,8 @@ void frame_done(struct frame *frame)
         (list)->count = kept_;                                                                     \
     } while (0)
 
-void frame_keep_job(struct frame *frame, const char *job)
+/* Removes the data of other jobs; `job` is a job_id or a run_id. */
+static void keep_job(struct frame *frame, const char *job)
 {
     struct snapshot *snapshot = frame->snapshot;
 
@@ -40,7 +41,7 @@ void frame_keep_job(struct frame *frame, const char *job)
     frame->open_anomalies = (int64_t)frame->anomalies.count;
 }
 
-/* ---- reports to the sink ---- */
+/* ---- sending to the sink ---- */
 
 int feed_fail(struct feed_error *error, int r, const char *format, ...)
 {
@@ -52,22 +53,22 @@ int feed_fail(struct feed_error *error, int r, const char *format, ...)
     return r;
 }
 
-void feed_tell_status(const struct feed *feed)
+void feed_send_status(const struct feed *feed)
 {
     feed->sink.on_status(feed->sink.context, &feed->status);
 }
 
-void feed_tell_news(const struct feed *feed, const struct event_line *news)
+void feed_send_event(const struct feed *feed, const struct event_line *line)
 {
-    if (!feed->job[0] || job_is_named(feed->job, news->job_id, event_line_run_id(news)))
-        feed->sink.on_news(feed->sink.context, news);
+    if (!feed->job[0] || job_is_named(feed->job, line->job_id, event_line_run_id(line)))
+        feed->sink.on_event(feed->sink.context, line);
 }
 
-void feed_give_frame(const struct feed *feed, struct frame *frame)
+void feed_send_frame(const struct feed *feed, struct frame *frame)
 {
     frame->boot_ns = clock_boot_ns();
     if (feed->job[0])
-        frame_keep_job(frame, feed->job);
+        keep_job(frame, feed->job);
     feed->sink.on_frame(feed->sink.context, frame);
     frame_done(frame);
 }
@@ -81,18 +82,18 @@ static int open_source(struct feed *feed, const struct feed_source *source,
     return source->open(feed, error);
 }
 
-/* If a daemon rejects this user, the local collector is used and the status says so. */
+/* If a daemon rejects this user, uses the local collector and puts the reason into the status. */
 static int open_live(struct feed *feed, struct feed_error *error)
 {
-    struct feed_error words = {""};
+    struct feed_error daemon_error = {""};
     int r = -ENOENT;
 
     if (feed->options->socket_paths)
-        r = open_source(feed, &feed_daemon_source, &words);
+        r = open_source(feed, &feed_daemon_source, &daemon_error);
     if (r == 0 || r == -ENOMEM)
         return r;
     if (r != -ENOENT)
-        snprintf(feed->status.words, sizeof(feed->status.words), "%s", words.text);
+        snprintf(feed->status.reason, sizeof(feed->status.reason), "%s", daemon_error.text);
     return open_source(feed, &feed_local_source, error);
 }
 

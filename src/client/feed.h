@@ -23,34 +23,33 @@ enum feed_kind {
 /* A snapshot with the anomalies that were open. */
 struct frame {
     struct snapshot *snapshot;
-    struct anomaly_list anomalies; /* open ones that are known; in the snapshot's arena */
-    int64_t open_anomalies;        /* their number; INT_UNKNOWN: not known */
+    struct anomaly_list anomalies; /* the open ones that the feed knows; in the snapshot's arena */
+    int64_t open_anomalies;        /* the number of all open ones; INT_UNKNOWN: unknown */
     uint64_t boot_ns;              /* when it arrived, on the boot clock */
-    bool is_jump;                  /* does not follow the frame before */
-    bool is_past;                  /* precedes a jump: for trends, not shown */
+    bool is_jump;                  /* does not continue the previous frame */
+    bool is_past;                  /* precedes the target of a jump: for trends, not to be shown */
 };
 
 void frame_done(struct frame *frame);
 
 struct feed_status {
     enum feed_kind kind;
-    char place[256]; /* the socket or the database */
     double interval_seconds;
 
-    /* The daemon is gone: since when (wall clock), and why; with another kind of feed, why it is
-     * not the daemon's. */
-    bool is_down;
-    double down_since;
-    char words[512];
+    bool is_down;      /* the daemon is gone, or snapshots fail */
+    double down_since; /* wall clock */
+    /* Why it is down; or why the local collector replaces a daemon; or why a stored frame could not
+     * be read. Empty: no error. */
+    char reason[512];
 
-    /* For a history: */
+    /* Only for a history: */
     bool is_playing;
     double speed;          /* 10: ten times as fast */
     double first, last;    /* the stored time */
     size_t position;       /* of the last frame, from 0 */
     size_t count;          /* number of frames */
-    size_t anomalies;      /* number of episodes */
-    size_t next_anomalies; /* of these, after the position */
+    size_t anomalies;      /* number of anomalies in the stored time */
+    size_t next_anomalies; /* number of anomalies after the position */
 };
 
 enum feed_order {
@@ -58,7 +57,7 @@ enum feed_order {
     FEED_STEP,    /* by `amount` frames */
     FEED_SKIP,    /* by `amount` seconds */
     FEED_SEEK,    /* to the first frame at or after `amount` (Unix seconds) */
-    FEED_ANOMALY, /* to the start of the next (1) or previous (-1) one */
+    FEED_ANOMALY, /* to the start of the next (1) or previous (-1) anomaly */
     FEED_SPEED,   /* times `amount` */
 };
 
@@ -71,7 +70,7 @@ struct feed_command {
 #define FEED_SPEED_MIN     1.0
 #define FEED_SPEED_MAX     1000.0
 
-/* All of it must outlive the feed. */
+/* The options and what they point to must outlive the feed. */
 struct feed_options {
     const char *const *socket_paths; /* sockets to try; NULL: no daemon */
     const char *database_path;       /* NULL: there is none */
@@ -84,9 +83,9 @@ struct feed_options {
 
 struct feed_sink {
     void (*on_frame)(void *context, struct frame *frame); /* takes ownership of its content */
-    void (*on_news)(void *context, const struct event_line *news);
+    void (*on_event)(void *context, const struct event_line *line);
     void (*on_status)(void *context, const struct feed_status *status);
-    void (*on_end)(void *context); /* of an unpaced history */
+    void (*on_end)(void *context); /* the end of an unpaced history */
     void *context;
 };
 
@@ -97,9 +96,9 @@ struct feed_error {
 
 struct feed;
 
-/* A daemon that does not answer is retried, like one that goes away later; one that rejects this
- * user is replaced by the local collector. The first frame may come before it returns. Returns 0 or
- * a negative errno, with a message. */
+/* Opens a feed. If a daemon does not answer or goes away later, the feed retries. If a daemon
+ * rejects this user, the feed uses the local collector. It may call the sink before it returns.
+ * Returns 0 or a negative errno, with a message. */
 int feed_open(uv_loop_t *loop, const struct feed_options *options, const struct feed_sink *sink,
               struct feed **ret, struct feed_error *error);
 void feed_close(struct feed *feed);

@@ -24,14 +24,6 @@ void foreign_runs_done(struct foreign_runs *runs)
     store_reader_close(TAKE_PTR(runs->reader));
 }
 
-/* A database that cannot be read may have been replaced, or does not exist yet. */
-static int check(struct foreign_runs *runs, int r)
-{
-    if (r < 0)
-        store_reader_close(TAKE_PTR(runs->reader));
-    return r;
-}
-
 static bool has_run(const struct job_list *jobs, const char *run_id)
 {
     for (size_t i = 0; i < jobs->count; i++)
@@ -40,7 +32,7 @@ static bool has_run(const struct job_list *jobs, const char *run_id)
     return false;
 }
 
-static void tell(const struct foreign_runs *runs, const struct job *job, bool is_end)
+static void report_run(const struct foreign_runs *runs, const struct job *job, bool is_end)
 {
     if (runs->on_job && (is_end ? job->ended_at : job->started_at) >= runs->began)
         runs->on_job(runs->context, job, is_end);
@@ -48,8 +40,8 @@ static void tell(const struct foreign_runs *runs, const struct job *job, bool is
 
 /* ---- finished runs ---- */
 
-/* Reads the row of the run, because the list is limited. A read error is retried at the next
- * search. */
+/* Whether the run has ended. Reads its row, because the list of running jobs is limited. After a
+ * read error the run counts as running until the next search. */
 static bool is_over(struct foreign_runs *runs, const char *run_id)
 {
     _cleanup_(arena_done) struct arena arena = {0};
@@ -60,12 +52,12 @@ static bool is_over(struct foreign_runs *runs, const char *run_id)
         return r == -ENOENT;
     if (job.outcome == OUTCOME_RUNNING)
         return false;
-    tell(runs, &job, true);
+    report_run(runs, &job, true);
     return true;
 }
 
-static bool end_others(struct foreign_runs *runs, const struct job_list *jobs,
-                       struct engine *engine, struct registry *registry)
+static bool end_finished_runs(struct foreign_runs *runs, const struct job_list *jobs,
+                              struct engine *engine, struct registry *registry)
 {
     struct run *run = registry_next_run(registry, NULL), *next;
     bool has_changed = false;
@@ -88,8 +80,8 @@ static int add_runs(const struct foreign_runs *runs, const struct job_list *jobs
 {
     size_t added = 0;
 
-    for (size_t i = jobs->count; i > 0;
-         i--) { /* the oldest first, because it may be the parent of others */
+    /* The oldest first, because it may be the parent of others. */
+    for (size_t i = jobs->count; i > 0; i--) {
         const struct job *job = &jobs->items[i - 1];
         struct run *run = NULL;
         if (registry_find_run(registry, job->run_id))
@@ -105,7 +97,7 @@ static int add_runs(const struct foreign_runs *runs, const struct job_list *jobs
         if (r < 0)
             return r;
         run->total_sheets = job->total_sheets;
-        tell(runs, job, false);
+        report_run(runs, job, false);
         added++;
     }
     *ret_added = added;
@@ -119,7 +111,7 @@ static int compare_start(const void *a, const void *b)
     return (left->start_ticks > right->start_ticks) - (left->start_ticks < right->start_ticks);
 }
 
-/* The processes of a writer's latest snapshot, parents before their children. */
+/* Adopts the processes of a writer's latest snapshot, parents before their children. */
 static int adopt_processes(struct snapshot *snapshot, struct registry *registry)
 {
     struct process_list *processes = &snapshot->processes;
@@ -175,8 +167,8 @@ static bool lacks_processes(const struct registry *registry)
     return false;
 }
 
-static int look(struct foreign_runs *runs, struct engine *engine, struct registry *registry,
-                bool *ret_has_changed)
+static int update(struct foreign_runs *runs, struct engine *engine, struct registry *registry,
+                  bool *ret_has_changed)
 {
     const struct job_filter running = {.since = REAL_UNKNOWN,
                                        .until = REAL_UNKNOWN,
@@ -195,7 +187,7 @@ static int look(struct foreign_runs *runs, struct engine *engine, struct registr
         r = store_read_jobs(runs->reader, &running, &arena, &jobs);
     if (r < 0)
         return r;
-    *ret_has_changed = end_others(runs, &jobs, engine, registry);
+    *ret_has_changed = end_finished_runs(runs, &jobs, engine, registry);
     r = add_runs(runs, &jobs, registry, &added);
     if (r == 0 && lacks_processes(registry))
         r = find_processes(runs, &arena, registry);
@@ -203,10 +195,13 @@ static int look(struct foreign_runs *runs, struct engine *engine, struct registr
     return r;
 }
 
-bool foreign_runs_look(struct foreign_runs *runs, struct engine *engine, struct registry *registry)
+bool foreign_runs_update(struct foreign_runs *runs, struct engine *engine,
+                         struct registry *registry)
 {
     bool has_changed = false;
 
-    check(runs, look(runs, engine, registry, &has_changed));
+    int r = update(runs, engine, registry, &has_changed);
+    if (r < 0) /* the database may have been replaced, or does not exist yet */
+        store_reader_close(TAKE_PTR(runs->reader));
     return has_changed;
 }

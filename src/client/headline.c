@@ -9,7 +9,7 @@ static size_t size_of(const char *text)
 }
 
 /* Copies a text to the end of the headline. */
-static const char *place(char **at, const char *text)
+static const char *copy_text(char **at, const char *text)
 {
     char *copy = *at;
 
@@ -19,13 +19,13 @@ static const char *place(char **at, const char *text)
     return copy;
 }
 
-struct headline *headline_new(const struct event_line *news)
+struct headline *headline_new(const struct event_line *line)
 {
-    const char *word = event_line_label(news), *run_id = event_line_run_id(news),
-               *command = event_line_command(news);
+    const char *label = event_line_label(line), *run_id = event_line_run_id(line),
+               *command = event_line_command(line);
     _cleanup_text_ struct text what = {0};
 
-    event_line_format_details(news, &what);
+    event_line_format_details(line, &what);
     if (command) {
         text_append_string(&what, what.length ? "  " : "");
         style_visible(command, &what);
@@ -33,20 +33,20 @@ struct headline *headline_new(const struct event_line *news)
     if (text_error(&what) < 0)
         return NULL;
     const char *text = text_string(&what);
-    struct headline *headline = malloc(sizeof(*headline) + size_of(news->event) + size_of(word) +
-                                       size_of(news->job_id) + size_of(run_id) + size_of(text));
+    struct headline *headline = malloc(sizeof(*headline) + size_of(line->event) + size_of(label) +
+                                       size_of(line->job_id) + size_of(run_id) + size_of(text));
     if (!headline)
         return NULL;
     char *at = (char *)(headline + 1);
     *headline = (struct headline){
-        .timestamp = event_line_time(news),
-        .event = place(&at, news->event),
-        .word = place(&at, word),
-        .tint = event_line_tint(news),
-        .pid = event_line_pid(news),
-        .job_id = place(&at, news->job_id),
-        .run_id = place(&at, run_id),
-        .text = place(&at, text),
+        .timestamp = event_line_time(line),
+        .event = copy_text(&at, line->event),
+        .label = copy_text(&at, label),
+        .tint = event_line_tint(line),
+        .pid = event_line_pid(line),
+        .job_id = copy_text(&at, line->job_id),
+        .run_id = copy_text(&at, run_id),
+        .text = copy_text(&at, text),
     };
     return headline;
 }

@@ -6,13 +6,13 @@
 struct headline {
     double timestamp;
     const char *event; /* `process.exit`, `monitor.anomaly` */
-    const char *word;  /* "exit", "anomaly" */
+    const char *label; /* "exit", "anomaly" */
     enum tint tint;
-    int64_t pid; /* 0: of no process */
+    int64_t pid; /* 0: the event belongs to no process */
     const char *job_id;
     const char *run_id;
-    const char *text; /* with the command line; escaped */
+    const char *text; /* details and command line, escaped */
 };
 
-/* NULL without memory. Free it with free(). */
-struct headline *headline_new(const struct event_line *news);
+/* Makes the headline of an event. Returns NULL without memory. The caller frees it with free(). */
+struct headline *headline_new(const struct event_line *line);

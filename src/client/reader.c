@@ -9,8 +9,9 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "client/list-decode.h"
+#include "client/params.h"
 
-/* The limit of the method table. */
+/* The largest `limit` that the method table allows. */
 #define DAEMON_LIMIT_MAX 10000
 /* Suggestions come from the latest jobs only. */
 #define SIMILAR_AMONG 1000
@@ -58,13 +59,14 @@ bool reader_has_store(struct reader *reader)
     return open_store(reader, &error) == 0;
 }
 
-/* There is neither. The state of the daemon comes first, unless there is none. */
-static void say_closed(const struct reader *reader, int daemon_error,
-                       const struct client_error *daemon_words, int store_error,
-                       const struct store_error *store_words, struct reader_error *error)
+/* Describes why neither the daemon nor the database can be opened. An error of the daemon comes
+ * first. */
+static void set_open_error(const struct reader *reader, int daemon_error,
+                           const struct client_error *daemon_error_text, int store_error,
+                           const struct store_error *store_error_text, struct reader_error *error)
 {
     bool is_alone = daemon_error == -ENOENT;
-    const char *about_daemon = is_alone ? "" : daemon_words->text;
+    const char *about_daemon = is_alone ? "" : daemon_error_text->text;
 
     if (!reader->database_path)
         snprintf(error->text, sizeof(error->text), "%s%s", about_daemon,
@@ -76,33 +78,33 @@ static void say_closed(const struct reader *reader, int daemon_error,
                  about_daemon, reader->database_path);
     else
         snprintf(error->text, sizeof(error->text), "%s",
-                 store_words->text[0] ? store_words->text : strerror(-store_error));
+                 store_error_text->text[0] ? store_error_text->text : strerror(-store_error));
 }
 
 static int open_any(struct reader *reader, const struct reader_options *options,
                     struct reader_error *error)
 {
     const struct client_options client_options = {.socket_paths = options->socket_paths};
-    struct client_error daemon_words = {""};
-    struct store_error store_words = {""};
+    struct client_error daemon_error_text = {""};
+    struct store_error store_error_text = {""};
     int daemon_error = -ENOENT;
 
     if (options->socket_paths) {
-        daemon_error = client_open(&client_options, &reader->client, &daemon_words);
+        daemon_error = client_open(&client_options, &reader->client, &daemon_error_text);
         if (daemon_error == 0 || daemon_error == -ENOMEM)
             return daemon_error;
     }
     reader->answered = READER_STORE;
-    int r = open_store(reader, &store_words);
+    int r = open_store(reader, &store_error_text);
     if (r < 0) {
-        say_closed(reader, daemon_error, &daemon_words, r, &store_words, error);
+        set_open_error(reader, daemon_error, &daemon_error_text, r, &store_error_text, error);
         return r == -ENOENT ? daemon_error : r;
     }
     /* A daemon that rejects this user is normal; any other failure is worth a note. */
     if (daemon_error == -EACCES)
-        reader->unasked = daemon_words;
+        reader->daemon_error = daemon_error_text;
     else if (daemon_error != -ENOENT && daemon_error != -ENAMETOOLONG)
-        set_note(reader, "%s; this is from '%s'", daemon_words.text, reader->database_path);
+        set_note(reader, "%s; this is from '%s'", daemon_error_text.text, reader->database_path);
     return r;
 }
 
@@ -159,9 +161,9 @@ const char *reader_note(const struct reader *reader)
     return reader->note[0] ? reader->note : NULL;
 }
 
-const char *reader_unasked(const struct reader *reader)
+const char *reader_daemon_error(const struct reader *reader)
 {
-    return reader->unasked.text[0] ? reader->unasked.text : NULL;
+    return reader->daemon_error.text[0] ? reader->daemon_error.text : NULL;
 }
 
 /* ---- requests to the daemon ---- */
@@ -170,23 +172,24 @@ const char *reader_unasked(const struct reader *reader)
  * one. */
 static int fall_back(struct reader *reader, int r)
 {
-    struct store_error words = {""};
+    struct store_error store_error_text = {""};
     size_t length = strlen(reader->error);
 
-    int store_error = open_store(reader, &words);
+    int store_error = open_store(reader, &store_error_text);
     if (store_error == 0) {
         set_note(reader, "%s; this is from '%s'", reader->error, reader->database_path);
-        return ASK_STORE;
+        return READ_STORE;
     }
     if (store_error != -ENOENT)
-        snprintf(reader->error + length, sizeof(reader->error) - length, "; and %s", words.text);
+        snprintf(reader->error + length, sizeof(reader->error) - length, "; and %s",
+                 store_error_text.text);
     else if (reader->database_path)
         snprintf(reader->error + length, sizeof(reader->error) - length,
                  "; and there is " NO_DATA_IN, reader->database_path);
     return r;
 }
 
-/* Sends no further requests to it. */
+/* Closes the connection, so that no further requests are sent, and falls back. */
 static int give_up_daemon(struct reader *reader, int r)
 {
     client_close(TAKE_PTR(reader->client));
@@ -194,7 +197,9 @@ static int give_up_daemon(struct reader *reader, int r)
     return fall_back(reader, r);
 }
 
-static int refused(struct reader *reader, const char *method, const struct rpc_reply *reply)
+/* The daemon answered with an error. Returns READ_STORE or a negative errno. */
+static int handle_error_reply(struct reader *reader, const char *method,
+                              const struct rpc_reply *reply)
 {
     const char *place = client_socket_path(reader->client);
     const char *message = reply->message ? reply->message : "an error";
@@ -214,9 +219,8 @@ static int refused(struct reader *reader, const char *method, const struct rpc_r
     }
 }
 
-/* Returns 0, ASK_STORE, -ENOENT (no such run) or another negative errno. */
-int reader_ask(struct reader *reader, const char *method, const struct text *params,
-               struct arena *arena, struct rpc_reply *ret)
+int reader_request(struct reader *reader, const char *method, const struct text *params,
+                   struct arena *arena, struct rpc_reply *ret)
 {
     int r = text_error(params);
 
@@ -227,10 +231,10 @@ int reader_ask(struct reader *reader, const char *method, const struct text *par
         set_error(reader, 0, "%s", client_strerror(reader->client));
         return give_up_daemon(reader, r);
     }
-    return ret->error ? refused(reader, method, ret) : 0;
+    return ret->error ? handle_error_reply(reader, method, ret) : 0;
 }
 
-/* Decodes the answer; falls back to the own database if that fails. */
+/* Handles the result of decoding: falls back to the own database if the answer is invalid. */
 static int check_decoded(struct reader *reader, int r, const struct decode_error *error)
 {
     if (r == -EBADMSG) {
@@ -253,22 +257,22 @@ int reader_decode(struct reader *reader, const struct record *record, const char
     return check_decoded(reader, r, &error);
 }
 
-int reader_ask_record(struct reader *reader, const char *method, const struct text *params,
-                      const struct record *record, struct arena *arena, void *ret)
+int reader_request_record(struct reader *reader, const char *method, const struct text *params,
+                          const struct record *record, struct arena *arena, void *ret)
 {
     struct rpc_reply reply;
 
-    int r = reader_ask(reader, method, params, arena, &reply);
+    int r = reader_request(reader, method, params, arena, &reply);
     return r ? r : reader_decode(reader, record, reply.result, reply.result_length, arena, ret);
 }
 
-int reader_ask_list(struct reader *reader, const char *method, const struct text *params,
-                    const struct record *record, struct arena *arena, struct any_list *ret)
+int reader_request_list(struct reader *reader, const char *method, const struct text *params,
+                        const struct record *record, struct arena *arena, struct any_list *ret)
 {
     struct decode_error error = {""};
     struct rpc_reply reply;
 
-    int r = reader_ask(reader, method, params, arena, &reply);
+    int r = reader_request(reader, method, params, arena, &reply);
     if (r)
         return r;
     r = list_decode(record, reply.result, reply.result_length, arena, ret, &error);
@@ -277,26 +281,9 @@ int reader_ask_list(struct reader *reader, const char *method, const struct text
 
 /* ---- parameters ---- */
 
-static void write_real(struct json_writer *json, const char *key, double value)
-{
-    if (real_is_known(value)) {
-        json_write_key(json, key);
-        json_write_real(json, value);
-    }
-}
-
-static void write_text(struct json_writer *json, const char *key, const char *value)
-{
-    if (value) {
-        json_write_key(json, key);
-        json_write_string(json, value);
-    }
-}
-
 static void write_limit(struct json_writer *json, size_t limit)
 {
-    json_write_key(json, "limit");
-    json_write_int(json, (int64_t)(limit ? limit : DAEMON_LIMIT_MAX));
+    params_write_int(json, "limit", (int64_t)(limit ? limit : DAEMON_LIMIT_MAX));
 }
 
 static void write_jobs_params(const struct job_filter *filter, struct text *out)
@@ -304,12 +291,12 @@ static void write_jobs_params(const struct job_filter *filter, struct text *out)
     struct json_writer json = {.out = out};
 
     json_write_begin_object(&json);
-    write_real(&json, "since", filter->since);
-    write_real(&json, "until", filter->until);
-    write_text(&json, "outcome",
-               field_enum_name(record_find(&job_record, "outcome"), filter->outcome));
-    write_text(&json, "job", filter->job_id);
-    write_text(&json, "type", filter->job_type);
+    params_write_real(&json, "since", filter->since);
+    params_write_real(&json, "until", filter->until);
+    params_write_text(&json, "outcome",
+                      field_enum_name(record_find(&job_record, "outcome"), filter->outcome));
+    params_write_text(&json, "job", filter->job_id);
+    params_write_text(&json, "type", filter->job_type);
     write_limit(&json, filter->limit);
     json_write_end_object(&json);
 }
@@ -320,20 +307,15 @@ static void write_events_params(const char *job, const struct event_filter *filt
     struct json_writer json = {.out = out};
 
     json_write_begin_object(&json);
-    write_real(&json, "since", filter->since);
-    write_real(&json, "until", filter->until);
-    write_text(&json, "job", job);
-    write_text(
+    params_write_real(&json, "since", filter->since);
+    params_write_real(&json, "until", filter->until);
+    params_write_text(&json, "job", job);
+    params_write_text(
         &json, "type",
         field_enum_name(record_find(&process_event_record, "event_type"), filter->event_type));
-    if (int_is_known(filter->pid)) {
-        json_write_key(&json, "pid");
-        json_write_int(&json, filter->pid);
-    }
-    if (filter->only_notable) {
-        json_write_key(&json, "notable");
-        json_write_bool(&json, true);
-    }
+    params_write_int(&json, "pid", filter->pid);
+    if (filter->only_notable)
+        params_write_true(&json, "notable");
     write_limit(&json, filter->limit);
     json_write_end_object(&json);
 }
@@ -366,36 +348,33 @@ static int check_limit(struct reader *reader, size_t limit)
 
 /* ---- queries ---- */
 
-/* Chooses the source before each query. */
 int reader_begin(struct reader *reader)
 {
     reader->answered = reader->client ? READER_DAEMON : READER_STORE;
-    if (!reader->client) /* without either, the previous error stays */
-        return reader->store ? ASK_STORE : -ENOTCONN;
+    if (!reader->client) /* without either source, the previous error stays */
+        return reader->store ? READ_STORE : -ENOTCONN;
     reader->note[0] = '\0';
     return 0;
 }
 
-/* Sets the error after a query of the own database. */
 int reader_end(struct reader *reader, int r)
 {
-    const char *words = store_reader_error(reader->store);
+    const char *error = store_reader_error(reader->store);
 
     reader->answered = READER_STORE;
     if (r < 0)
-        set_error(reader, r, "%s", words && *words ? words : strerror(-r));
+        set_error(reader, r, "%s", error && *error ? error : strerror(-r));
     return r;
 }
 
-/* Whether to query the own database after the daemon: it found nothing, or nothing that this user
- * may see. */
-static bool is_nothing(int r)
+/* Whether to query the own database after the daemon returned `r`: it found nothing, or nothing
+ * that this user may see. */
+static bool found_nothing(int r)
 {
     return r == -ENOENT || r == -EPERM;
 }
 
-/* Notes that the own database answered; the daemon returned `r`. */
-void reader_note_own(struct reader *reader, int r)
+void reader_note_fallback(struct reader *reader, int r)
 {
     if (r == -EPERM)
         set_note(reader, "%s; this is from '%s'", reader->error, reader->database_path);
@@ -405,8 +384,8 @@ void reader_note_own(struct reader *reader, int r)
     reader->answered = READER_STORE;
 }
 
-static int jobs_of_daemon(struct reader *reader, const struct job_filter *filter,
-                          struct arena *arena, struct job_list *ret)
+static int jobs_from_daemon(struct reader *reader, const struct job_filter *filter,
+                            struct arena *arena, struct job_list *ret)
 {
     _cleanup_text_ struct text params = {0};
     struct any_list list = {0};
@@ -415,7 +394,7 @@ static int jobs_of_daemon(struct reader *reader, const struct job_filter *filter
     if (r)
         return r;
     write_jobs_params(filter, &params);
-    r = reader_ask_list(reader, "job.list", &params, &job_record, arena, &list);
+    r = reader_request_list(reader, "job.list", &params, &job_record, arena, &list);
     if (r == 0)
         *ret = (struct job_list){.items = list.items, .count = list.count};
     return r;
@@ -428,20 +407,20 @@ int reader_jobs(struct reader *reader, const struct job_filter *filter, double n
 
     int r = reader_begin(reader);
     if (r == 0)
-        r = jobs_of_daemon(reader, filter, arena, ret);
-    if (r == ASK_STORE)
+        r = jobs_from_daemon(reader, filter, arena, ret);
+    if (r == READ_STORE)
         return reader_end(reader, query_jobs(reader->store, filter, now, arena, ret));
     if (r == 0 && !ret->count && reader_has_store(reader) &&
         query_jobs(reader->store, filter, now, arena, &own) == 0 && own.count) {
         *ret = own;
-        reader_note_own(reader, r);
+        reader_note_fallback(reader, r);
     }
     return r;
 }
 
-static int events_of_daemon(struct reader *reader, const char *job,
-                            const struct event_filter *filter, struct arena *arena,
-                            struct process_event_list *ret)
+static int events_from_daemon(struct reader *reader, const char *job,
+                              const struct event_filter *filter, struct arena *arena,
+                              struct process_event_list *ret)
 {
     _cleanup_text_ struct text params = {0};
     struct any_list list = {0};
@@ -456,7 +435,7 @@ static int events_of_daemon(struct reader *reader, const char *job,
         return 0;
     }
     write_events_params(job, filter, &params);
-    r = reader_ask_list(reader, "events.list", &params, &process_event_record, arena, &list);
+    r = reader_request_list(reader, "events.list", &params, &process_event_record, arena, &list);
     if (r == 0)
         *ret = (struct process_event_list){.items = list.items, .count = list.count};
     return r;
@@ -469,20 +448,20 @@ int reader_events(struct reader *reader, const char *job, const struct event_fil
 
     int r = reader_begin(reader);
     if (r == 0)
-        r = events_of_daemon(reader, job, filter, arena, ret);
-    if (r == ASK_STORE)
+        r = events_from_daemon(reader, job, filter, arena, ret);
+    if (r == READ_STORE)
         return reader_end(reader, query_events(reader->store, job, filter, arena, ret));
-    if ((is_nothing(r) || (r == 0 && !ret->count)) && reader_has_store(reader) &&
+    if ((found_nothing(r) || (r == 0 && !ret->count)) && reader_has_store(reader) &&
         query_events(reader->store, job, filter, arena, &own) == 0 && (own.count || r < 0)) {
         *ret = own;
-        reader_note_own(reader, r);
+        reader_note_fallback(reader, r);
         return 0;
     }
     return r;
 }
 
-static int report_of_daemon(struct reader *reader, const char *name, struct arena *arena,
-                            struct job_report *ret)
+static int report_from_daemon(struct reader *reader, const char *name, struct arena *arena,
+                              struct job_report *ret)
 {
     _cleanup_text_ struct text params = {0};
     struct json_writer json = {.out = &params};
@@ -490,9 +469,9 @@ static int report_of_daemon(struct reader *reader, const char *name, struct aren
     if (name && !can_be_a_run(name))
         return -ENOENT;
     json_write_begin_object(&json);
-    write_text(&json, "job", name);
+    params_write_text(&json, "job", name);
     json_write_end_object(&json);
-    return reader_ask_record(reader, "report.job", &params, &job_report_record, arena, ret);
+    return reader_request_record(reader, "report.job", &params, &job_report_record, arena, ret);
 }
 
 int reader_job_report(struct reader *reader, const char *name, double now, struct arena *arena,
@@ -501,30 +480,31 @@ int reader_job_report(struct reader *reader, const char *name, double now, struc
     int r = reader_begin(reader);
 
     if (r == 0)
-        r = report_of_daemon(reader, name, arena, ret);
-    if (r == ASK_STORE)
+        r = report_from_daemon(reader, name, arena, ret);
+    if (r == READ_STORE)
         return reader_end(reader,
                           query_job_report(reader->store, name, INT_UNKNOWN, now, arena, ret));
-    if (is_nothing(r) && reader_has_store(reader) &&
+    if (found_nothing(r) && reader_has_store(reader) &&
         query_job_report(reader->store, name, INT_UNKNOWN, now, arena, ret) == 0) {
-        reader_note_own(reader, r);
+        reader_note_fallback(reader, r);
         return 0;
     }
     return r;
 }
 
-static int machine_of_daemon(struct reader *reader, double since, double until, struct arena *arena,
-                             struct machine_report *ret)
+static int machine_from_daemon(struct reader *reader, double since, double until,
+                               struct arena *arena, struct machine_report *ret)
 {
     _cleanup_text_ struct text params = {0};
     struct json_writer json = {.out = &params};
 
     json_write_begin_object(&json);
-    write_real(&json, "since", since);
-    write_real(&json, "until", until);
+    params_write_real(&json, "since", since);
+    params_write_real(&json, "until", until);
     json_write_end_object(&json);
     client_set_timeout(reader->client, LONG_TIMEOUT_MSEC);
-    return reader_ask_record(reader, "report.machine", &params, &machine_report_record, arena, ret);
+    return reader_request_record(reader, "report.machine", &params, &machine_report_record, arena,
+                                 ret);
 }
 
 int reader_machine_report(struct reader *reader, double since, double until, double now,
@@ -534,15 +514,16 @@ int reader_machine_report(struct reader *reader, double since, double until, dou
 
     int r = reader_begin(reader);
     if (r == 0)
-        r = machine_of_daemon(reader, since, until, arena, ret);
-    if (r == ASK_STORE)
+        r = machine_from_daemon(reader, since, until, arena, ret);
+    if (r == READ_STORE)
         return reader_end(reader,
                           query_machine_report(reader->store, since, until, now, arena, ret));
-    if ((is_nothing(r) || (r == 0 && machine_report_is_empty(ret))) && reader_has_store(reader) &&
+    if ((found_nothing(r) || (r == 0 && machine_report_is_empty(ret))) &&
+        reader_has_store(reader) &&
         query_machine_report(reader->store, since, until, now, arena, &own) == 0 &&
         !machine_report_is_empty(&own)) {
         *ret = own;
-        reader_note_own(reader, r);
+        reader_note_fallback(reader, r);
         return 0;
     }
     return r;
@@ -556,8 +537,8 @@ static int read_latest(struct reader *reader, struct arena *arena, struct job_li
     filter.limit = SIMILAR_AMONG;
     int r = reader_begin(reader);
     if (r == 0)
-        r = jobs_of_daemon(reader, &filter, arena, ret);
-    if (r == ASK_STORE)
+        r = jobs_from_daemon(reader, &filter, arena, ret);
+    if (r == READ_STORE)
         return reader_end(reader, store_read_jobs(reader->store, &filter, arena, ret));
     return r;
 }

@@ -25,25 +25,27 @@ struct reader_error {
     char text[512];
 };
 
-/* Opens the first that is available. Returns 0, -ENOENT (neither daemon nor database) or another
- * negative errno, with a message. */
+/* Connects to the daemon, or opens the database if there is no daemon. Returns 0, -ENOENT (neither
+ * exists) or another negative errno, with a message. */
 int reader_open(const struct reader_options *options, struct reader **ret,
                 struct reader_error *error);
 void reader_close(struct reader *reader);
 void reader_closep(struct reader **reader);
 
-/* The source of the last answer, or of the first one to come. */
+/* The source of the last answer; before the first query, the source that it will use. */
 enum reader_source reader_source(const struct reader *reader);
-/* The path of the socket or database in use; NULL: none is left. */
+/* The path of the socket or database of that source; NULL: the daemon failed, and there is no
+ * database. */
 const char *reader_place(const struct reader *reader);
+/* The message of the last error. */
 const char *reader_strerror(const struct reader *reader);
-/* Why the last answer came from another source than expected; NULL: it did not. */
+/* Why the last answer came from the database instead of the daemon; NULL: it did not. */
 const char *reader_note(const struct reader *reader);
 
-/* Why a running daemon could not be used; NULL: there is no such daemon. */
-const char *reader_unasked(const struct reader *reader);
+/* Why a running daemon does not admit this user; NULL: there is no such daemon. */
+const char *reader_daemon_error(const struct reader *reader);
 
-/* As the functions of query.h; -EPERM: it belongs to another user. */
+/* These work as the functions of query.h. -EPERM: the run belongs to another user. */
 int reader_jobs(struct reader *reader, const struct job_filter *filter, double now,
                 struct arena *arena, struct job_list *ret);
 int reader_events(struct reader *reader, const char *job, const struct event_filter *filter,
@@ -55,11 +57,12 @@ int reader_machine_report(struct reader *reader, double since, double until, dou
 /* *ret_renewal is set only if the own database answered; a daemon stores its findings itself. */
 int reader_analysis(struct reader *reader, const struct analysis_request *request,
                     struct arena *arena, struct analysis *ret, struct pattern_renewal *ret_renewal);
-/* -ENODATA: no finished runs of that type. */
 int reader_estimate(struct reader *reader, const char *job_type, struct arena *arena,
                     struct resource_estimate *ret);
 int reader_calibration(struct reader *reader, const char *job_type, struct arena *arena,
                        struct calibration_list *ret);
+/* Finds the job, among the latest runs, whose name is most similar to `name`, for a suggestion;
+ * NULL: none is similar. Placed in `arena`. Returns 0 or a negative errno. */
 int reader_similar_job(struct reader *reader, const char *name, struct arena *arena,
                        const char **ret);
 /* The same for the type of a job. */

@@ -11,6 +11,7 @@
 #include "base/json-writer.h"
 #include "base/uuid.h"
 #include "client/client.h"
+#include "client/params.h"
 #include "model/process.h"
 #include "model/record-json.h"
 
@@ -75,7 +76,7 @@ static const struct field start_fields[] = {
 };
 static const struct record start_record = RECORD_OF(struct start_answer, "Start", start_fields);
 
-/* The name of the run, in the answers to job.start and job.finish. */
+/* The part of a run in the answers to job.start and job.finish. */
 static const struct field names_fields[] = {
     FIELD_OF(struct job, run_id, FIELD_TEXT, .required = true),
     FIELD_OF(struct job, job_id, FIELD_TEXT, .required = true),
@@ -84,7 +85,7 @@ static const struct field names_fields[] = {
 };
 static const struct record names_record = RECORD_OF(struct job, "Names", names_fields);
 
-static void take_names(struct run_link *link, const struct rpc_reply *reply)
+static void read_names(struct run_link *link, const struct rpc_reply *reply)
 {
     struct decode_error error;
     struct job names;
@@ -97,7 +98,7 @@ static void take_names(struct run_link *link, const struct rpc_reply *reply)
     link->end = names;
 }
 
-static void take_start(struct run_link *link, const struct rpc_reply *reply)
+static void read_start_answer(struct run_link *link, const struct rpc_reply *reply)
 {
     struct decode_error error;
     struct start_answer answer;
@@ -107,7 +108,7 @@ static void take_start(struct run_link *link, const struct rpc_reply *reply)
                        answer.has_events != TRUTH_NO;
 }
 
-static void take_reply(struct run_link *link, const struct rpc_reply *reply)
+static void handle_reply(struct run_link *link, const struct rpc_reply *reply)
 {
     if (reply->is_event || reply->id == ID_OTHER)
         return;
@@ -115,14 +116,14 @@ static void take_reply(struct run_link *link, const struct rpc_reply *reply)
         link->state = BACKEND_ABSENT;
         return;
     }
-    take_names(link, reply);
+    read_names(link, reply);
     if (reply->id == ID_START)
-        take_start(link, reply);
+        read_start_answer(link, reply);
     link->state = BACKEND_ACTIVE;
     link->is_finished |= reply->id == ID_FINISH;
 }
 
-static void take_lines(struct run_link *link)
+static void handle_lines(struct run_link *link)
 {
     const char *line;
     size_t length;
@@ -131,13 +132,13 @@ static void take_lines(struct run_link *link)
         _cleanup_(arena_done) struct arena arena = {0};
         struct rpc_reply reply;
         if (rpc_reply_parse(line, length, &arena, &reply) == 0)
-            take_reply(link, &reply);
+            handle_reply(link, &reply);
         else
             link->state = BACKEND_ABSENT;
     }
 }
 
-/* Handles all input. */
+/* Reads and handles all pending input; disconnects if the daemon is gone or rejects the run. */
 static void receive(struct run_link *link)
 {
     char bytes[4096];
@@ -148,46 +149,22 @@ static void receive(struct run_link *link)
             link->state = BACKEND_ABSENT;
             break;
         }
-        take_lines(link);
+        handle_lines(link);
     }
     bool is_gone = length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
     if (is_gone || link->state == BACKEND_ABSENT)
         disconnect(link);
 }
 
-/* ---- reports to the sink ---- */
-
-static void write_text(struct json_writer *json, const char *key, const char *value)
-{
-    if (!value || !*value)
-        return;
-    json_write_key(json, key);
-    json_write_string(json, value);
-}
-
-static void write_int(struct json_writer *json, const char *key, int64_t value)
-{
-    if (!int_is_known(value))
-        return;
-    json_write_key(json, key);
-    json_write_int(json, value);
-}
-
-static void write_real(struct json_writer *json, const char *key, double value)
-{
-    if (!real_is_known(value))
-        return;
-    json_write_key(json, key);
-    json_write_real(json, value);
-}
+/* ---- parameters ---- */
 
 static void write_exactness(struct json_writer *json, const char *key, int exactness)
 {
-    static const char *const words[] = {
+    static const char *const names[] = {
         [EXACT] = "exact", [SAMPLED] = "sampled", [LOWER_BOUND] = "lower_bound"};
 
     if (exactness)
-        write_text(json, key, words[exactness]);
+        params_write_text(json, key, names[exactness]);
 }
 
 static void write_tally(struct json_writer *json, const char *key, const struct tally_list *tally)
@@ -197,18 +174,14 @@ static void write_tally(struct json_writer *json, const char *key, const struct 
     json_write_key(json, key);
     json_write_begin_object(json);
     for (size_t i = 0; i < tally->count; i++)
-        write_real(json, tally->items[i].name, tally->items[i].value);
+        params_write_real(json, tally->items[i].name, tally->items[i].value);
     json_write_end_object(json);
 }
 
-static void write_true(struct json_writer *json, const char *key)
-{
-    json_write_key(json, key);
-    json_write_bool(json, true);
-}
+/* ---- the backend ---- */
 
-static enum backend_state ask(void *context, const struct job *job, pid_t pid, int64_t sheet_num,
-                              bool was_kept, bool keeps_events)
+static enum backend_state offer(void *context, const struct job *job, pid_t pid, int64_t sheet_num,
+                                bool was_kept, bool keeps_events)
 {
     struct run_link *link = context;
     const struct client_options options = {.socket_paths = link->socket_paths,
@@ -222,23 +195,23 @@ static enum backend_state ask(void *context, const struct job *job, pid_t pid, i
     if (client_open(&options, &link->client, &error) < 0)
         return BACKEND_ABSENT;
     json_write_begin_object(&json);
-    write_text(&json, "run_id", job->run_id);
-    write_text(&json, "job_id", job->job_id);
-    write_text(&json, "job_type", job->job_type);
-    write_text(&json, "command", job->command);
-    write_text(&json, "cwd", job->cwd);
-    write_real(&json, "started_at", job->started_at);
-    write_int(&json, "pid", pid);
-    write_int(&json, "sheet_num", sheet_num);
-    write_true(&json, "unique");
-    write_true(&json, "adopts_orphans");
-    write_text(&json, "stores_in", link->store_path);
+    params_write_text(&json, "run_id", job->run_id);
+    params_write_text(&json, "job_id", job->job_id);
+    params_write_text(&json, "job_type", job->job_type);
+    params_write_text(&json, "command", job->command);
+    params_write_text(&json, "cwd", job->cwd);
+    params_write_real(&json, "started_at", job->started_at);
+    params_write_int(&json, "pid", pid);
+    params_write_int(&json, "sheet_num", sheet_num);
+    params_write_true(&json, "unique");
+    params_write_true(&json, "adopts_orphans");
+    params_write_text(&json, "stores_in", link->store_path);
     if (was_kept)
-        write_true(&json, "again");
+        params_write_true(&json, "again");
     else
-        write_true(&json, "offers_events");
+        params_write_true(&json, "offers_events");
     if (keeps_events)
-        write_true(&json, "keeps_events");
+        params_write_true(&json, "keeps_events");
     json_write_end_object(&json);
     if (send_request(link, ID_START, "job.start", &params) < 0)
         disconnect(link);
@@ -291,12 +264,12 @@ static void signalled(void *context, pid_t pid, const struct process_event *sent
     if (!link->client)
         return;
     json_write_begin_object(&json);
-    write_text(&json, "job_id", link->run_id);
-    write_int(&json, "pid", pid);
-    write_int(&json, "signal_num", sent->signal_num);
-    write_int(&json, "sender_pid", sent->sender_pid);
-    write_text(&json, "sender_command", sent->sender_command);
-    write_text(&json, "details", sent->details);
+    params_write_text(&json, "job_id", link->run_id);
+    params_write_int(&json, "pid", pid);
+    params_write_int(&json, "signal_num", sent->signal_num);
+    params_write_int(&json, "sender_pid", sent->sender_pid);
+    params_write_text(&json, "sender_command", sent->sender_command);
+    params_write_text(&json, "details", sent->details);
     json_write_end_object(&json);
     send_request(link, ID_OTHER, "job.signal", &params); /* without it, the sender stays unknown */
 }
@@ -305,24 +278,24 @@ static void write_figures(struct json_writer *json, const struct job_profile *pr
 {
     const struct run_exactness *exactness = &profile->exactness;
 
-    write_real(json, "wall_seconds", profile->wall_seconds);
-    write_real(json, "cpu_seconds", profile->total_cpu_seconds);
-    write_real(json, "user_seconds", profile->user_seconds);
-    write_real(json, "system_seconds", profile->system_seconds);
-    write_real(json, "peak_rss_mb", profile->peak_rss_mb);
-    write_real(json, "peak_total_mb", profile->peak_total_mb);
-    write_real(json, "peak_unique_mb", profile->peak_unique_mb);
-    write_real(json, "gap_seconds", profile->gap_seconds);
-    write_real(json, "max_cpu_pct", profile->max_cpu_pct);
-    write_int(json, "processes", profile->process_spawn_count);
-    write_int(json, "left_running", profile->left_running);
-    write_int(json, "num_samples", profile->num_samples);
-    write_text(json, "collector", profile->collector);
+    params_write_real(json, "wall_seconds", profile->wall_seconds);
+    params_write_real(json, "cpu_seconds", profile->total_cpu_seconds);
+    params_write_real(json, "user_seconds", profile->user_seconds);
+    params_write_real(json, "system_seconds", profile->system_seconds);
+    params_write_real(json, "peak_rss_mb", profile->peak_rss_mb);
+    params_write_real(json, "peak_total_mb", profile->peak_total_mb);
+    params_write_real(json, "peak_unique_mb", profile->peak_unique_mb);
+    params_write_real(json, "gap_seconds", profile->gap_seconds);
+    params_write_real(json, "max_cpu_pct", profile->max_cpu_pct);
+    params_write_int(json, "processes", profile->process_spawn_count);
+    params_write_int(json, "left_running", profile->left_running);
+    params_write_int(json, "num_samples", profile->num_samples);
+    params_write_text(json, "collector", profile->collector);
     write_tally(json, "syscall_hotspots", &profile->syscall_hotspots);
     write_tally(json, "syscall_counts", &profile->syscall_counts);
     write_tally(json, "syscall_seconds", &profile->syscall_seconds);
     write_tally(json, "syscall_errors", &profile->syscall_errors);
-    write_text(json, "syscall_source", syscall_source_names[profile->syscall_source]);
+    params_write_text(json, "syscall_source", syscall_source_names[profile->syscall_source]);
     write_exactness(json, "syscalls_exactness", exactness->syscall_hotspots);
     write_exactness(json, "cpu_exactness", exactness->cpu_seconds);
     write_exactness(json, "rss_exactness", exactness->peak_rss_mb);
@@ -337,18 +310,18 @@ static int send_finish(struct run_link *link, const struct job *job)
     struct json_writer json = {.out = &params};
 
     json_write_begin_object(&json);
-    write_text(&json, "job_id", job->run_id);
-    write_text(&json, "outcome", field_enum_name(outcome, job->outcome));
-    write_int(&json, "exit_code", job->exit_code);
-    write_int(&json, "signal_num", job->signal_num);
-    write_text(&json, "cause", job->cause);
+    params_write_text(&json, "job_id", job->run_id);
+    params_write_text(&json, "outcome", field_enum_name(outcome, job->outcome));
+    params_write_int(&json, "exit_code", job->exit_code);
+    params_write_int(&json, "signal_num", job->signal_num);
+    params_write_text(&json, "cause", job->cause);
     if (job->cause)
-        write_true(&json, "cause_is_derived");
+        params_write_true(&json, "cause_is_derived");
     if (job->chain.count) {
         json_write_key(&json, "chain");
         field_encode(record_find(&job_record, "chain"), &job->chain, &json);
     }
-    write_real(&json, "ended_at", job->ended_at);
+    params_write_real(&json, "ended_at", job->ended_at);
     write_figures(&json, &job->profile);
     json_write_end_object(&json);
     return send_request(link, ID_FINISH, "job.finish", &params);
@@ -376,8 +349,8 @@ static void leave(void *context)
     /* The daemon may still read job.start; then it finds this request after it. */
     if (link->state == BACKEND_ASKED && link->client) {
         json_write_begin_object(&json);
-        write_text(&json, "job_id", link->run_id);
-        write_text(&json, "stores_in", link->store_path);
+        params_write_text(&json, "job_id", link->run_id);
+        params_write_text(&json, "stores_in", link->store_path);
         json_write_end_object(&json);
         send_request(link, ID_OTHER, "job.leave", &params);
     }
@@ -420,7 +393,7 @@ struct run_link *run_link_new(const char *const *socket_paths, const char *store
     link->store_path = store_path;
     link->backend = (struct run_backend){
         .context = link,
-        .offer = ask,
+        .offer = offer,
         .get_fd = get_fd,
         .check = check,
         .await_answer = await_answer,

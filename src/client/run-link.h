@@ -6,10 +6,10 @@
 
 struct run_link;
 
-/* `socket_paths` are the sockets to try, NULL ends the list; `store_path` is the caller's own
- * database. Both must outlive the link. NULL without memory. */
+/* `socket_paths` are the sockets to try; NULL ends the list. `store_path` is the caller's own
+ * database (NULL: none). Both must outlive the link. Returns NULL without memory. */
 struct run_link *run_link_new(const char *const *socket_paths, const char *store_path);
 void run_link_free(struct run_link *link);
 
-/* Valid as long as the link. */
+/* The interface that job_run() calls; valid as long as the link. */
 const struct run_backend *run_link_backend(const struct run_link *link);

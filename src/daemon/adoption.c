@@ -9,6 +9,7 @@
 #include "daemon/manager.h"
 #include "probe/process-lookup.h"
 
+/* How long to wait for the writer to open the database. */
 #define OPEN_WAIT_NS (5 * NS_PER_SEC)
 
 /* Whether the process with this identity is alive, and not a zombie. */
@@ -43,7 +44,7 @@ static pid_t find_first(const struct orphaned_run *orphan, int64_t sheet_num, bo
     return first && is_alive(first) ? (pid_t)first->pid : 0;
 }
 
-/* The step that began last, as when it was reported. */
+/* The step that began last, or INT_UNKNOWN. */
 static int64_t find_current(const struct sheet_list *sheets)
 {
     const struct sheet *current = NULL;
@@ -70,13 +71,13 @@ static int adopt_processes(struct daemon *daemon, const struct orphaned_run *orp
         r = run_begin_sheet(run, sheet_num, find_first(orphan, sheet_num, true));
     }
     run->current_sheet = find_current(&orphan->sheets);
-    /* It ends with the outcome of its first process, unless its end is reported. */
+    /* The run ends with the outcome of its first process, unless a client reports its end. */
     run->root_pid = find_first(orphan, INT_UNKNOWN, false);
     return r;
 }
 
-/* The scheduler that reported it may be gone as well: it has no owner until it is reported again.
- */
+/* The scheduler that reported the run may be gone as well, so the run has no owner until it is
+ * reported again. */
 static int adopt(struct daemon *daemon, const struct orphaned_run *orphan)
 {
     const struct job *job = &orphan->job;

@@ -1,8 +1,8 @@
-/* Adopts runs after a restart of the daemon: those whose processes are still there, found by pid
- * and start time. */
+/* After a restart of the daemon, adopts runs whose processes are still alive. Processes are
+ * identified by pid and start time. */
 #pragma once
 
 struct daemon;
 
-/* Returns the number of adopted runs. Runs that cannot be read are logged and skipped. */
+/* Adopts all such runs and returns their number. If the database cannot be read, logs why. */
 unsigned adopt_runs(struct daemon *daemon);

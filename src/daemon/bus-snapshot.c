@@ -34,7 +34,7 @@ static bool is_seen(const struct part *part, int64_t uid, const char *job_id, co
     return part->view->sees_all || is_of_user(part, uid, run_id);
 }
 
-/* Allocates room for the whole list. */
+/* Allocates an empty list with room for all items of the whole list. */
 static bool make_room(struct part *part, const void *whole, size_t item_size, void *ret)
 {
     const struct any_list *list = whole;

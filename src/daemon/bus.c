@@ -52,7 +52,7 @@ struct bus {
     struct map users; /* struct bus_user, by uid */
     size_t count;     /* subscribers that are not gone */
     struct bus_drops drops;
-    unsigned depth; /* depth of nested deliveries */
+    unsigned depth; /* number of deliveries in progress, one within the other */
 };
 
 /* ---- events ---- */
@@ -91,20 +91,20 @@ const struct text *bus_event_json(const struct bus_event *event)
 }
 
 /* Writes the envelope up to its data. */
-static void begin_envelope(struct bus_event *event, const struct bus_message *news)
+static void begin_envelope(struct bus_event *event, const struct bus_message *message)
 {
     struct json_writer json = {.out = &event->json};
 
     json_write_begin_object(&json);
     json_write_key(&json, "event");
-    json_write_string(&json, news->event);
+    json_write_string(&json, message->event);
     json_write_key(&json, "timestamp");
-    json_write_decimal(&json, news->timestamp, 6);
+    json_write_decimal(&json, message->timestamp, 6);
     json_write_key(&json, "job_id");
-    json_write_string(&json, news->job_id);
+    json_write_string(&json, message->job_id);
     json_write_key(&json, "sheet_num");
-    if (int_is_known(news->sheet_num))
-        json_write_int(&json, news->sheet_num);
+    if (int_is_known(message->sheet_num))
+        json_write_int(&json, message->sheet_num);
     else
         json_write_null(&json);
     json_write_key(&json, "data");
@@ -120,7 +120,7 @@ static void count_drop(struct bus *bus, struct bus_subscriber *subscriber, size_
     bus->drops.bytes += bytes;
 }
 
-/* Accounts for an event that enters or leaves a queue. */
+/* Account for an event that enters or leaves a queue. */
 static void add_bytes(struct bus_subscriber *subscriber, size_t bytes)
 {
     subscriber->bytes += bytes;
@@ -135,8 +135,8 @@ static void remove_bytes(struct bus_subscriber *subscriber, size_t bytes)
         subscriber->user->bytes -= bytes;
 }
 
-/* The reference is the caller's. */
-static struct bus_event *take_oldest(struct bus_subscriber *subscriber)
+/* Removes the oldest event from the queue; the caller gets its reference. */
+static struct bus_event *pop_oldest(struct bus_subscriber *subscriber)
 {
     struct bus_event *event = subscriber->queue[subscriber->first];
 
@@ -148,7 +148,7 @@ static struct bus_event *take_oldest(struct bus_subscriber *subscriber)
 
 static void drop_oldest(struct bus *bus, struct bus_subscriber *subscriber)
 {
-    struct bus_event *event = take_oldest(subscriber);
+    struct bus_event *event = pop_oldest(subscriber);
 
     count_drop(bus, subscriber, event->json.length);
     bus_event_unref(event);
@@ -192,7 +192,7 @@ static void put_back(struct bus *bus, struct bus_subscriber *subscriber, struct 
 static void clear_queue(struct bus_subscriber *subscriber)
 {
     while (subscriber->count)
-        bus_event_unref(take_oldest(subscriber));
+        bus_event_unref(pop_oldest(subscriber));
 }
 
 /* ---- delivery ---- */
@@ -211,10 +211,9 @@ static void subscriber_free(struct bus *bus, struct bus_subscriber *subscriber)
     free(subscriber);
 }
 
-static void note_failure(struct bus *bus, struct bus_subscriber *subscriber)
+/* Disables a subscriber after too many failures in a row. */
+static void count_failure(struct bus *bus, struct bus_subscriber *subscriber)
 {
-    subscriber->drops.failures++;
-    bus->drops.failures++;
     if (++subscriber->failures_in_row < BUS_FAILURES_MAX)
         return;
     subscriber->drops.is_disabled = bus->drops.is_disabled = true;
@@ -222,9 +221,9 @@ static void note_failure(struct bus *bus, struct bus_subscriber *subscriber)
         drop_oldest(bus, subscriber);
 }
 
-static void give(struct bus *bus, struct bus_subscriber *subscriber)
+static void deliver_oldest(struct bus *bus, struct bus_subscriber *subscriber)
 {
-    _cleanup_(bus_event_unrefp) struct bus_event *event = take_oldest(subscriber);
+    _cleanup_(bus_event_unrefp) struct bus_event *event = pop_oldest(subscriber);
     int r = subscriber->on_event(subscriber->context, event);
 
     if (r > 0 && !subscriber->is_gone) {
@@ -232,7 +231,7 @@ static void give(struct bus *bus, struct bus_subscriber *subscriber)
         put_back(bus, subscriber, TAKE_PTR(event));
     } else if (r < 0) {
         count_drop(bus, subscriber, event->json.length);
-        note_failure(bus, subscriber);
+        count_failure(bus, subscriber);
     } else {
         subscriber->failures_in_row = 0;
     }
@@ -244,7 +243,7 @@ static void deliver(struct bus *bus, struct bus_subscriber *subscriber)
         return; /* a handler has published; its event is delivered in order */
     subscriber->is_delivering = true;
     while (subscriber->count && !subscriber->is_waiting)
-        give(bus, subscriber);
+        deliver_oldest(bus, subscriber);
     subscriber->is_delivering = false;
 }
 
@@ -278,7 +277,7 @@ static struct bus_subscriber *find_fullest(const struct bus *bus, const struct b
     return fullest;
 }
 
-/* Drops the rest of its queue. */
+/* Drops the oldest events of users whose queues hold too much. */
 static void limit_users(struct bus *bus)
 {
     size_t position = 0;
@@ -450,14 +449,16 @@ static bool wants(const struct bus_subscriber *subscriber, const char *name)
     return false;
 }
 
-static bool may_see(const struct bus_view *view, const struct bus_message *news)
+static bool may_see(const struct bus_view *view, const struct bus_message *message)
 {
-    return view->sees_all || news->is_public || (int_is_known(news->uid) && view->uid == news->uid);
+    return view->sees_all || message->is_public ||
+           (int_is_known(message->uid) && view->uid == message->uid);
 }
 
-static bool is_for(const struct bus_subscriber *subscriber, const struct bus_message *news)
+static bool wants_message(const struct bus_subscriber *subscriber,
+                          const struct bus_message *message)
 {
-    return wants(subscriber, news->event) && may_see(&subscriber->view, news);
+    return wants(subscriber, message->event) && may_see(&subscriber->view, message);
 }
 
 bool bus_is_wanted(const struct bus *bus, const char *event)
@@ -471,28 +472,28 @@ bool bus_is_wanted(const struct bus *bus, const char *event)
 }
 
 /* NULL without memory. */
-static struct bus_event *encode_news(const struct bus_message *news)
+static struct bus_event *encode_message(const struct bus_message *message)
 {
     _cleanup_(bus_event_unrefp) struct bus_event *event = event_new();
 
-    if (!event || (news->data && text_error(news->data) < 0))
+    if (!event || (message->data && text_error(message->data) < 0))
         return NULL;
-    begin_envelope(event, news);
-    text_append_string(&event->json,
-                       news->data && news->data->length ? text_string(news->data) : "null");
+    begin_envelope(event, message);
+    text_append_string(
+        &event->json, message->data && message->data->length ? text_string(message->data) : "null");
     text_append_char(&event->json, '}');
     return text_error(&event->json) < 0 ? NULL : TAKE_PTR(event);
 }
 
-void bus_publish(struct bus *bus, const struct bus_message *news)
+void bus_publish(struct bus *bus, const struct bus_message *message)
 {
     struct bus_subscriber *subscriber;
 
-    if (!bus_is_wanted(bus, news->event))
+    if (!bus_is_wanted(bus, message->event))
         return;
-    _cleanup_(bus_event_unrefp) struct bus_event *event = encode_news(news);
+    _cleanup_(bus_event_unrefp) struct bus_event *event = encode_message(message);
     TAILQ_FOREACH (subscriber, &bus->subscribers, link) {
-        if (!is_for(subscriber, news))
+        if (!wants_message(subscriber, message))
             continue;
         if (event)
             enqueue(bus, subscriber, event);
@@ -518,7 +519,7 @@ static bool is_same_view(const struct bus_view *a, const struct bus_view *b)
 }
 
 /* NULL without memory. */
-static struct bus_event *encode_part(const struct snapshot_message *news,
+static struct bus_event *encode_part(const struct snapshot_message *message,
                                      const struct bus_view *view)
 {
     _cleanup_(bus_event_unrefp) struct bus_event *event = event_new();
@@ -526,18 +527,18 @@ static struct bus_event *encode_part(const struct snapshot_message *news,
     if (!event)
         return NULL;
     begin_envelope(event, &(struct bus_message){.event = EVENT_NAME_SNAPSHOT,
-                                                .timestamp = news->snapshot->timestamp,
+                                                .timestamp = message->snapshot->timestamp,
                                                 .sheet_num = INT_UNKNOWN});
-    bus_encode_snapshot(news->snapshot, view, news->owner_of, news->context, &event->json);
+    bus_encode_snapshot(message->snapshot, view, message->owner_of, message->context, &event->json);
     text_append_char(&event->json, '}');
     return text_error(&event->json) < 0 ? NULL : TAKE_PTR(event);
 }
 
-/* Queues it for `first` and for all later subscribers with the same view. */
+/* Queues the snapshot for `first` and for all later subscribers with the same view. */
 static void serve_view(struct bus *bus, struct bus_subscriber *first,
-                       const struct snapshot_message *news)
+                       const struct snapshot_message *message)
 {
-    _cleanup_(bus_event_unrefp) struct bus_event *event = encode_part(news, &first->view);
+    _cleanup_(bus_event_unrefp) struct bus_event *event = encode_part(message, &first->view);
 
     for (struct bus_subscriber *subscriber = first; subscriber;
          subscriber = TAILQ_NEXT(subscriber, link)) {
@@ -554,13 +555,13 @@ static void serve_view(struct bus *bus, struct bus_subscriber *first,
 void bus_publish_snapshot(struct bus *bus, const struct snapshot *snapshot,
                           int64_t (*owner_of)(void *context, const char *run_id), void *context)
 {
-    const struct snapshot_message news = {snapshot, owner_of, context};
+    const struct snapshot_message message = {snapshot, owner_of, context};
     struct bus_subscriber *subscriber;
 
     TAILQ_FOREACH (subscriber, &bus->subscribers, link)
         subscriber->is_served = !wants(subscriber, EVENT_NAME_SNAPSHOT);
     TAILQ_FOREACH (subscriber, &bus->subscribers, link)
         if (!subscriber->is_served)
-            serve_view(bus, subscriber, &news);
+            serve_view(bus, subscriber, &message);
     deliver_all(bus);
 }

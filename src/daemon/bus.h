@@ -16,7 +16,8 @@
 
 #define BUS_QUEUE_MAX_EVENTS 1000
 #define BUS_QUEUE_MAX_BYTES  (8 * 1024 * 1024)
-/* In all queues of one user without full view; beyond it, the fullest queue drops its oldest. */
+/* The limit for all queues of one user without full view; beyond it, the fullest queue drops its
+ * oldest events. */
 #define BUS_USER_MAX_BYTES (32 * 1024 * 1024)
 /* Failures in a row after which a subscriber is disabled. */
 #define BUS_FAILURES_MAX 10
@@ -35,19 +36,21 @@ struct bus_event;
 /* {"event": …, "timestamp": …, "job_id": …, "sheet_num": …, "data": …} */
 const struct text *bus_event_json(const struct bus_event *event);
 
-/* For a subscriber that keeps the event after on_event has returned. */
+/* Adds a reference, for a subscriber that keeps the event after on_event has returned; it must call
+ * bus_event_unref(). */
 struct bus_event *bus_event_ref(const struct bus_event *event);
 void bus_event_unref(struct bus_event *event);
 
-/* Returns 0 (accepted), 1 (not now; the subscriber calls bus_resume() later) or a negative errno
- * (the event is lost). May publish, subscribe and unsubscribe any subscriber. */
+/* Handles an event. Returns 0 (accepted), 1 (no room; the subscriber calls bus_resume() later) or a
+ * negative errno (the event is lost). It may publish, subscribe, and unsubscribe any subscriber. */
 typedef int (*bus_fn)(void *context, const struct bus_event *event);
 
 struct bus;
 struct bus_subscriber;
 
+/* Returns 0 or -ENOMEM. */
 int bus_new(struct bus **ret);
-/* Frees its subscribers, too. */
+/* Frees the subscribers, too. */
 void bus_free(struct bus *bus);
 
 /* `patterns` are names, or prefixes such as `sheet.*` or `*`; they and the view are copied. Returns
@@ -57,20 +60,21 @@ int bus_subscribe(struct bus *bus, const char *const *patterns, size_t count,
                   struct bus_subscriber **ret);
 void bus_unsubscribe(struct bus *bus, struct bus_subscriber *subscriber);
 
-/* Delivers queued events: the subscriber has room again. Must not be called from on_event. */
+/* Called when the subscriber has room again: delivers its queued events. Must not be called from
+ * on_event. */
 void bus_resume(struct bus *bus, struct bus_subscriber *subscriber);
 
-/* Events that a subscriber missed before it was disabled. */
+/* Events that a subscriber missed. */
 struct bus_drops {
-    uint64_t events; /* dropped without room or memory, or failed in its handler */
+    uint64_t events; /* dropped for lack of room or memory, or failed in the handler */
     uint64_t bytes;
-    uint64_t failures; /* of its handler */
-    bool is_disabled;
+    bool is_disabled; /* its handler failed too often; events since then are not counted */
 };
 
 struct bus_drops bus_subscriber_drops(const struct bus_subscriber *subscriber);
-/* The sum over all subscribers so far; is_disabled: one of them was. */
+/* The sum over all subscribers so far; is_disabled: at least one was disabled. */
 struct bus_drops bus_drops(const struct bus *bus);
+/* The number of subscribers. */
 size_t bus_subscriber_count(const struct bus *bus);
 
 /* An event to publish; `data` is one JSON value. */
@@ -87,10 +91,11 @@ struct bus_message {
 /* Whether any subscriber wants events of that name. */
 bool bus_is_wanted(const struct bus *bus, const char *event);
 
-/* Without memory the event is counted as dropped for all subscribers. Publishing may disable a
- * subscriber, but never removes one. */
+/* Queues the event for all subscribers that want and may see it, and delivers the queues. Without
+ * memory the event is counted as dropped for them. Publishing may disable a subscriber, but never
+ * removes one. */
 void bus_publish(struct bus *bus, const struct bus_message *message);
-/* Publishes to each view the part that it may see. `owner_of` returns the uid of a run
+/* Publishes a snapshot: to each view the part that it may see. `owner_of` returns the uid of a run
  * (INT_UNKNOWN: no such run). */
 void bus_publish_snapshot(struct bus *bus, const struct snapshot *snapshot,
                           int64_t (*owner_of)(void *context, const char *run_id), void *context);

@@ -25,19 +25,20 @@ struct connection {
     struct rpc_framer framer;
     struct bus_subscriber *streams[CONNECTION_STREAMS_MAX];
     size_t stream_count;
-    uint64_t reported_drops;   /* reported to it so far */
+    uint64_t reported_drops;   /* dropped events that the client knows of */
     struct exchange *exchange; /* in progress; NULL: none */
     bool is_closing;
     bool is_ending; /* no more input; closes when all answers are written */
-    bool
-        is_paused; /* input is paused: the client does not read, or other clients have their turn */
-    uv_timer_t turn; /* continues its requests in the next iteration */
+    /* Input is paused: a request is being answered, the client does not read its output, or other
+     * clients have their turn. */
+    bool is_paused;
+    uv_timer_t turn; /* continues its requests in the next iteration of the loop */
     int open_handles;
-    bool is_kept_open;
+    bool is_kept_open;   /* see connection_keep_open() */
     bool waits_for_room; /* the bus holds an event for it */
-    uint64_t active_ns;  /* monotonic: of the last request */
-    uint64_t stalled_ns; /* since when it has unread output; 0: none */
-    uint64_t partial_ns; /* since when a line is incomplete; 0: none */
+    uint64_t active_ns;  /* time of the last request, monotonic */
+    uint64_t stalled_ns; /* since when it has unread output; 0: it has none */
+    uint64_t partial_ns; /* since when a line is incomplete; 0: none is */
 };
 
 /* ---- output ---- */
@@ -123,7 +124,7 @@ static int send_text(struct connection *connection, struct text *text)
 }
 
 /* Reports dropped events before the next event. */
-static void tell_drops(struct connection *connection)
+static void report_drops(struct connection *connection)
 {
     _cleanup_text_ struct text out = {0};
     double now = ns_to_sec(clock_real_ns());
@@ -167,7 +168,7 @@ static int on_event(void *context, const struct bus_event *event)
         connection->waits_for_room = true;
         return 1;
     }
-    tell_drops(connection);
+    report_drops(connection);
     struct outgoing *outgoing = calloc(1, sizeof(*outgoing));
     if (!outgoing)
         return -ENOMEM;
@@ -188,13 +189,14 @@ static void send_answers(struct connection *connection, struct text *out)
         connection_close(connection); /* better than a client that waits for an answer */
 }
 
-static void on_exchanged(struct connection *connection, struct text *out)
+/* All requests of a line are answered. */
+static void on_answers(struct connection *connection, struct text *out)
 {
     bool was_waited_for = TAKE_PTR(connection->exchange) != NULL;
 
     send_answers(connection, out);
     if (was_waited_for && !connection->is_closing) {
-        connection->partial_ns = 0; /* no time to read the rest of the line meanwhile */
+        connection->partial_ns = 0; /* its input was paused, so the time does not count */
         resume(connection);
         close_if_done(connection);
     }
@@ -206,14 +208,15 @@ static void answer_line(struct connection *connection, const char *line, size_t 
 
     connection->active_ns = clock_mono_ns();
     connection->exchange =
-        exchange_start(connection->daemon, connection, line, length, on_exchanged, &error);
+        exchange_start(connection->daemon, connection, line, length, on_answers, &error);
     if (error < 0)
         connection_close(connection);
     else if (connection->exchange)
         pause_input(connection);
 }
 
-/* Limits one iteration, so that ticks and other clients are not delayed. */
+/* Whether the client has used its time in this iteration of the loop. The limit keeps ticks and
+ * other clients from being delayed. */
 static bool is_turn_over(const struct connection *connection)
 {
     return uv_hrtime() / NS_PER_MSEC - uv_now(connection->pipe.loop) >= CONNECTION_TURN_MSEC;
@@ -271,7 +274,7 @@ static void end_streams(struct connection *connection)
     connection->stream_count = 0;
 }
 
-static void refuse_line(struct connection *connection, int error)
+static void reject_line(struct connection *connection, int error)
 {
     _cleanup_text_ struct text out = {0};
 
@@ -327,7 +330,7 @@ static void on_read(uv_stream_t *stream, ssize_t length, const uv_buf_t *buffer)
         r = -ENOBUFS;
     answer_lines(connection);
     if (r < 0 && !connection->is_closing)
-        refuse_line(connection, r);
+        reject_line(connection, r);
     if (connection->is_closing)
         return;
     note_partial(connection);
@@ -341,7 +344,7 @@ static void on_alloc(uv_handle_t *handle _unused_, size_t suggested _unused_, uv
     *ret = uv_buf_init(bytes, sizeof(bytes));
 }
 
-/* The client has read its output: continue, requests first. */
+/* Continues after a pause: first pending requests, then input, then streams. */
 static void resume(struct connection *connection)
 {
     if (uv_is_active((uv_handle_t *)&connection->turn) || connection->exchange)

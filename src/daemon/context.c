@@ -9,7 +9,9 @@
 #include "base/json-writer.h"
 #include "daemon/manager.h"
 
-/* From a tracer if it has reported lately, else from the latest snapshot. */
+/* The shares of system calls: from a tracer if it has reported lately, else from the latest
+ * snapshot.
+ */
 static struct tally_list shares_of(const struct daemon *daemon,
                                    const struct process_metric *process, struct arena *arena)
 {
@@ -22,7 +24,7 @@ static struct tally_list shares_of(const struct daemon *daemon,
     return process->syscall_time_pct;
 }
 
-/* "write 40%": the system call with most time; NULL: unknown. */
+/* Formats the system call with the most time, such as "write 40%"; NULL: unknown. */
 static const char *hotspot_of(const struct daemon *daemon, const struct process_metric *process,
                               char *into, size_t size)
 {
@@ -77,7 +79,7 @@ static void write_machine(const struct snapshot *latest, struct json_writer *jso
     json_write_int(json, latest->active_sheets);
 }
 
-/* The pid may belong to another process by now. */
+/* The process in the latest snapshot; NULL: it is not there, or `viewer` may not see it. */
 static const struct process_metric *find_process(struct daemon *daemon, int64_t viewer, pid_t pid)
 {
     const struct process_metric *process = pid ? live_find_process(&daemon->live, pid) : NULL;

@@ -26,9 +26,9 @@
 
 /* Three files per process stay open between readings: a third of the cost of opening them. */
 #define FILES_WANTED 65536
-/* Events are published after at most this time, whatever the interval is. */
+/* Events are published after at most this time, even with a long interval. */
 #define FLUSH_AFTER_MS 500
-/* So that the daemon stops within 3 s. */
+/* Limits the time for writing queued data, so that the daemon stops within 3 s. */
 #define STOP_STORING_NS (2 * NS_PER_SEC)
 
 /* ---- callbacks ---- */
@@ -98,7 +98,8 @@ static void on_run_found(void *context, struct run *run, const struct process_fa
     run_lifecycle_begin_found(context, run, facts);
 }
 
-/* Tracers reported after the end of the run: everything else is stored already. */
+/* Tracers reported after the end of the run. Stores only these system calls: the rest of the run is
+ * stored already. */
 static void on_late_syscalls(void *context, const char *run_id, const struct run_syscalls *syscalls)
 {
     struct daemon *daemon = context;
@@ -125,7 +126,7 @@ static void on_store_notice(void *context _unused_, const char *text)
 
 /* ---- configuration ---- */
 
-static struct engine_settings settings_of(const struct config *config, const struct rules *rules)
+static struct engine_settings make_settings(const struct config *config, const struct rules *rules)
 {
     return (struct engine_settings){
         .interval_ns = (uint64_t)(config->interval_seconds * 1e9),
@@ -140,7 +141,7 @@ static struct engine_settings settings_of(const struct config *config, const str
     };
 }
 
-/* These need a restart. */
+/* Whether a change of the key takes effect only after a restart. */
 static bool needs_restart(const char *key)
 {
     static const char *const keys[] = {"profiler.storage_path", "profiler.jsonl_path",
@@ -153,7 +154,7 @@ static bool needs_restart(const char *key)
     return false;
 }
 
-/* The changes, kept until they are in force. */
+/* A changed key. Changes are collected first and reported after they are in force. */
 struct change {
     const char *key, *from, *to;
 };
@@ -181,7 +182,7 @@ static void note_change(void *context, const char *key, const char *from, const 
         changes->error = -ENOMEM;
 }
 
-static void tell_changes(const struct changes *changes, config_change_fn on_change, void *context)
+static void report_changes(const struct changes *changes, config_change_fn on_change, void *context)
 {
     for (size_t i = 0; i < changes->items.count; i++) {
         const struct change *change = &changes->items.items[i];
@@ -193,8 +194,8 @@ static void tell_changes(const struct changes *changes, config_change_fn on_chan
     }
 }
 
-/* Open files stay where they are. Returns 0 or -ENOMEM. */
-static int keep_places(const struct config *old, struct config *new)
+/* Keeps the values that need a restart. Returns 0 or -ENOMEM. */
+static int keep_paths(const struct config *old, struct config *new)
 {
     new->storage_path = arena_strdup(&new->arena, old->storage_path);
     new->jsonl_path = arena_strdup(&new->arena, old->jsonl_path);
@@ -210,15 +211,15 @@ static uint64_t analysis_interval_ms(const struct config *config)
 }
 
 /* Applies all changes or none. */
-static int apply(struct daemon *daemon, struct config *config)
+static int apply_config(struct daemon *daemon, struct config *config)
 {
     _cleanup_(rules_freep) struct rules *rules = NULL;
 
     int r = rules_new(&config->jobs.rules, &rules);
     if (r < 0)
         return r;
-    struct engine_settings old = settings_of(daemon->config, daemon->rules);
-    struct engine_settings new = settings_of(config, rules);
+    struct engine_settings old = make_settings(daemon->config, daemon->rules);
+    struct engine_settings new = make_settings(config, rules);
     r = engine_configure(daemon->engine, &new);
     if (r == 0 && (r = server_set_access(daemon->server, &config->daemon_access)) < 0)
         engine_configure(daemon->engine, &old);
@@ -243,8 +244,8 @@ static int change_config(struct daemon *daemon, struct config *config, struct ch
     if (r == 0)
         r = changes->error;
     if (r == 0)
-        r = keep_places(daemon->config, config);
-    return r < 0 ? r : apply(daemon, config);
+        r = keep_paths(daemon->config, config);
+    return r < 0 ? r : apply_config(daemon, config);
 }
 
 int daemon_reload(struct daemon *daemon, config_change_fn on_change, void *context,
@@ -260,7 +261,7 @@ int daemon_reload(struct daemon *daemon, config_change_fn on_change, void *conte
         r = change_config(daemon, config, &changes);
     if (r == 0) {
         TAKE_PTR(config);
-        tell_changes(&changes, on_change, context);
+        report_changes(&changes, on_change, context);
     }
     service_notify("READY=1");
     return r;
@@ -277,7 +278,7 @@ static void reload_on_signal(struct daemon *daemon)
         log_fields(LOG_LEVEL_ERROR, "the configuration did not change", "cause",
                    errors.count ? "errors in the file" : strerror(-r), NULL);
     else
-        log_fields(LOG_LEVEL_INFO, "configuration read again", "file", daemon->config->file, NULL);
+        log_fields(LOG_LEVEL_INFO, "configuration reloaded", "file", daemon->config->file, NULL);
 }
 
 /* ---- signals and time ---- */
@@ -305,7 +306,7 @@ static void on_watchdog(uv_timer_t *timer _unused_)
 
 /* ---- starting ---- */
 
-static const char *why_no_socket(int error)
+static const char *describe_socket_error(int error)
 {
     switch (error) {
     case -ENAMETOOLONG: return "the path is longer than 107 bytes; use --socket";
@@ -315,10 +316,10 @@ static const char *why_no_socket(int error)
     }
 }
 
-static int cannot_listen(const struct daemon *daemon, int error)
+static int log_listen_failure(const struct daemon *daemon, int error)
 {
     log_fields(LOG_LEVEL_ERROR, "cannot listen", "socket", daemon->options->socket_path, "cause",
-               why_no_socket(error), NULL);
+               describe_socket_error(error), NULL);
     return error;
 }
 
@@ -335,7 +336,7 @@ static int take_lock(const char *path, const char *what, int *ret_fd)
         log_fields(LOG_LEVEL_ERROR, "another daemon is running", "pid", holder ? pid : NULL, "of",
                    what, "lock", path, NULL);
     else
-        log_fields(LOG_LEVEL_ERROR, "cannot take the lock", "of", what, "lock", path, "cause",
+        log_fields(LOG_LEVEL_ERROR, "cannot lock", "of", what, "lock", path, "cause",
                    r == -ELOOP ? "a symbolic link in a directory that others can write"
                                : strerror(-r),
                    NULL);
@@ -356,7 +357,7 @@ static int take_locks(struct daemon *daemon)
     _cleanup_text_ struct text socket_lock = {0}, state_lock = {0};
 
     if (!paths_socket_fits(daemon->options->socket_path))
-        return cannot_listen(daemon, -ENAMETOOLONG);
+        return log_listen_failure(daemon, -ENAMETOOLONG);
     text_printf(&socket_lock, "%s.lock", daemon->options->socket_path);
     text_printf(&state_lock, "%s-daemon", daemon->config->storage_path);
     if (text_error(&socket_lock) < 0 || text_error(&state_lock) < 0)
@@ -428,11 +429,6 @@ static int open_kernel(struct daemon *daemon)
     return r;
 }
 
-static bool kernel_tells(const struct daemon *daemon)
-{
-    return daemon->kernel && kernel_probe_has(daemon->kernel, KERNEL_PART_EVENTS);
-}
-
 static int start_engine(struct daemon *daemon)
 {
     struct connector *connector = NULL;
@@ -440,10 +436,10 @@ static int start_engine(struct daemon *daemon)
     int r = rules_new(&daemon->config->jobs.rules, &daemon->rules);
     if (r < 0)
         return r;
-    if (!kernel_tells(daemon))
+    if (!daemon->kernel || !kernel_probe_has(daemon->kernel, KERNEL_PART_EVENTS))
         daemon->connector_error = connector_open(&connector);
     const struct engine_options options = {
-        .settings = settings_of(daemon->config, daemon->rules),
+        .settings = make_settings(daemon->config, daemon->rules),
         .registry = daemon->registry,
         .connector = connector,
         .kernel = daemon->kernel,
@@ -460,7 +456,7 @@ static int start_engine(struct daemon *daemon)
     return engine_start(&daemon->loop, &options, &daemon->engine);
 }
 
-static int start_askers(struct daemon *daemon)
+static int start_query_threads(struct daemon *daemon)
 {
     const char *path = daemon->config->storage_path;
 
@@ -479,7 +475,8 @@ static int start_periodic_analysis(struct daemon *daemon)
     return periodic_analysis_start(&daemon->loop, &options, &daemon->analysis);
 }
 
-static int failed(const char *what, int error)
+/* Logs a negative `error` and returns it. */
+static int log_failure(const char *what, int error)
 {
     if (error < 0)
         log_fields(LOG_LEVEL_ERROR, what, "cause", collector_strerror(error), NULL);
@@ -490,7 +487,7 @@ static int start_server(struct daemon *daemon)
 {
     int r = server_start(daemon, daemon->options->socket_path, &daemon->config->daemon_access,
                          &daemon->server);
-    return r < 0 ? cannot_listen(daemon, r) : 0;
+    return r < 0 ? log_listen_failure(daemon, r) : 0;
 }
 
 static void start_watchdog(struct daemon *daemon)
@@ -502,32 +499,32 @@ static void start_watchdog(struct daemon *daemon)
         uv_timer_start(&daemon->watchdog, on_watchdog, every_ms, every_ms);
 }
 
-/* The socket comes last, so that clients find everything ready. Runs are adopted before the first
- * snapshot, which contains them. */
+/* The socket is opened last, so that clients find everything ready. Runs are adopted before the
+ * first snapshot, so that it contains them. */
 static int start_parts(struct daemon *daemon)
 {
-    int r = failed("cannot make a registry", registry_new(&daemon->registry));
+    int r = log_failure("cannot create the job registry", registry_new(&daemon->registry));
     if (r == 0)
-        r = failed("cannot make a bus", bus_new(&daemon->bus));
+        r = log_failure("cannot create the event bus", bus_new(&daemon->bus));
     if (r == 0)
-        r = failed("cannot watch signals",
-                   signal_watch_start(&daemon->loop, on_signal, daemon, &daemon->signals));
+        r = log_failure("cannot watch signals",
+                        signal_watch_start(&daemon->loop, on_signal, daemon, &daemon->signals));
     if (r == 0)
         r = open_kernel(daemon);
     if (r == 0)
-        r = failed("cannot store", start_store(daemon));
+        r = log_failure("cannot start the store", start_store(daemon));
     if (r == 0)
         adopt_runs(daemon);
     if (r == 0)
-        r = failed("cannot sample", start_engine(daemon));
+        r = log_failure("cannot start sampling", start_engine(daemon));
     if (r == 0)
-        r = failed("cannot start a query thread", start_askers(daemon));
+        r = log_failure("cannot start a query thread", start_query_threads(daemon));
     if (r == 0)
-        r = failed("cannot learn", start_periodic_analysis(daemon));
+        r = log_failure("cannot start the periodic analysis", start_periodic_analysis(daemon));
     return r < 0 ? r : start_server(daemon);
 }
 
-static void tell_ready(struct daemon *daemon)
+static void report_ready(struct daemon *daemon)
 {
     char interval[32];
 
@@ -535,11 +532,11 @@ static void tell_ready(struct daemon *daemon)
     log_fields(LOG_LEVEL_INFO, "ready", "version", SONDE_VERSION, "socket",
                daemon->options->socket_path, "database", daemon->config->storage_path, "interval",
                interval, "collector", daemon_collector(daemon), "no_kernel_collector",
-               daemon->kernel ? NULL : daemon->refusal.words, "not_there",
+               daemon->kernel ? NULL : daemon->refusal.words, "missing",
                daemon->kernel && kernel_probe_refusal(daemon->kernel)[0]
                    ? kernel_probe_refusal(daemon->kernel)
                    : NULL,
-               "births_and_ends",
+               "forks_and_exits",
                daemon->connector_error ? strerror(-daemon->connector_error)
                                        : "reported by the kernel",
                NULL);
@@ -569,7 +566,8 @@ static void stop_parts(struct daemon *daemon)
         TAKE_PTR(daemon->reader)); /* the writer checkpoints as the last connection */
     if (daemon->writer)
         store_writer_stop(TAKE_PTR(daemon->writer), &report);
-    /* Clients that continue on their own find everything in the store. */
+    /* Clients are disconnected after the store is complete, so that a `sonde run` that continues
+     * without the daemon finds its run there. */
     server_close(TAKE_PTR(daemon->server));
     engine_close(TAKE_PTR(daemon->engine));
     if (daemon->signals)
@@ -592,7 +590,7 @@ static int run(struct daemon *daemon)
 {
     struct signal_state original;
 
-    int r = failed("cannot make a loop", uv_loop_init(&daemon->loop));
+    int r = log_failure("cannot create the event loop", uv_loop_init(&daemon->loop));
     if (r < 0)
         return r;
     start_watchdog(daemon);
@@ -602,7 +600,7 @@ static int run(struct daemon *daemon)
     if (r == 0)
         r = start_parts(daemon);
     if (r == 0) {
-        tell_ready(daemon);
+        report_ready(daemon);
         uv_run(&daemon->loop, UV_RUN_DEFAULT);
     }
     stop_parts(daemon);
@@ -617,7 +615,7 @@ int daemon_run(const struct daemon_options *options, struct config *config)
 
     if (!daemon) {
         config_free(config);
-        return failed("cannot start", -ENOMEM);
+        return log_failure("cannot start", -ENOMEM);
     }
     daemon->options = options;
     daemon->config = config;

@@ -6,7 +6,6 @@
 
 struct daemon_options {
     const char *socket_path;
-    const char *state_dir; /* contains its lock */
 
     /* Loads the configuration with resolved paths, at the start and at each reload. Returns 0 or a
      * negative errno, with details in `errors` if there are any. */

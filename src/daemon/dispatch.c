@@ -39,7 +39,7 @@ static const handler_fn handlers[RPC_METHOD_COUNT] = {
     [RPC_STRACE_TRACE] = method_strace_trace,
 };
 
-/* Shorter than `sonde run` waits for the answer to job.finish. */
+/* Shorter than the time that `sonde run` waits for the answer to job.finish. */
 #define WRITTEN_WAIT_NS (1500 * NS_PER_MSEC)
 
 void answer_after_query(struct answer *answer, struct query_thread *thread,
@@ -60,6 +60,12 @@ void answer_at_pace(struct answer *answer, const struct daemon *daemon)
 {
     if (daemon->writer && store_writer_load(daemon->writer) != STORE_LOAD_LIGHT)
         answer_when_written(answer, daemon->job_queries);
+}
+
+void answer_empty(struct answer *answer)
+{
+    json_write_begin_object(&answer->json);
+    json_write_end_object(&answer->json);
 }
 
 void answer_fail(struct answer *answer, int error, const char *format, ...)

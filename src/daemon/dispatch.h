@@ -1,4 +1,4 @@
-/* From a request to its answer: the handlers of all methods. Their parameters have been checked
+/* Calls the handler of a request; the handlers of all methods. Their parameters have been checked
  * against the table of rpc/method.h. */
 #pragma once
 
@@ -18,26 +18,30 @@ struct answer {
     int error;               /* enum rpc_error; 0: none */
     char message[512];
 
-    /* The thread that runs the query; NULL: the answer is complete. `execute` fills the answer in
-     * that thread; `then` continues in the loop, unless it failed. Both may be NULL. */
+    /* The thread that runs the query; NULL: none. `execute` fills the answer in that thread; `then`
+     * continues in the loop, unless `execute` failed. Both may be NULL. */
     struct query_thread *thread;
     void (*execute)(struct query *query);
     void (*then)(struct daemon *daemon, struct query *query);
-    /* Alternative: waits for an event of the loop and calls query->on_done then, or at once. */
+    /* The alternative to a thread: starts to wait for something in the loop, and calls
+     * query->on_done when it has happened, perhaps at once. stop_waiting cancels that. */
     void (*wait)(struct daemon *daemon, struct query *query);
     void (*stop_waiting)(struct daemon *daemon, struct query *query);
-    uint64_t wait_ns;        /* how long to wait for pending writes */
-    uint64_t start_ticks;    /* for `then`: of the process in the request */
-    int64_t min_sample_size; /* of an analysis */
+    uint64_t wait_ns;        /* how long the thread waits for pending writes first */
+    uint64_t start_ticks;    /* for `then`: the start time of the process in the request */
+    int64_t min_sample_size; /* for an analysis */
 };
 
 /* Runs a query before the answer is sent. */
 void answer_after_query(struct answer *answer, struct query_thread *thread,
                         void (*execute)(struct query *query));
-/* Answers after the pending writes are on the disk, unless that takes too long. */
+/* Delays the answer until the pending writes are on the disk, for a bounded time. */
 void answer_when_written(struct answer *answer, struct query_thread *thread);
 /* The same, but only if many writes are pending: clients that outpace the disk are throttled. */
 void answer_at_pace(struct answer *answer, const struct daemon *daemon);
+/* Answers with an empty object. */
+void answer_empty(struct answer *answer);
+/* Makes the answer an error (enum rpc_error) with a message. */
 void answer_fail(struct answer *answer, int error, const char *format, ...) _printf_(3, 4);
 /* Fails with the negative errno of an internal call; -ENOBUFS: too many writes are pending. */
 void answer_fail_errno(struct answer *answer, int error);
@@ -45,11 +49,11 @@ void answer_fail_errno(struct answer *answer, int error);
 typedef void (*handler_fn)(struct daemon *daemon, struct connection *connection,
                            const struct rpc_request *request, struct answer *answer);
 
-/* Calls the handler of the request. */
+/* Calls the handler of the request, or answers with the error that parsing found. */
 void dispatch(struct daemon *daemon, struct connection *connection,
               const struct rpc_request *request, struct answer *answer);
 
-/* By method, in the files methods-*.c. */
+/* The handlers, in the files methods-*.c. */
 #define HANDLER(name)                                                                              \
     void name(struct daemon *daemon, struct connection *connection,                                \
               const struct rpc_request *request, struct answer *answer)

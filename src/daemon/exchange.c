@@ -9,7 +9,9 @@
 #include "daemon/query-thread.h"
 #include "daemon/server.h"
 
-/* Of a batch: a request line of kilobytes must not cause a gigabyte of answers. */
+/* The limit for the answers of a batch: a line of some kilobytes must not cause gigabytes of
+ * answers.
+ */
 #define ANSWERS_MAX_BYTES (4 * 1024 * 1024)
 
 struct exchange {
@@ -21,8 +23,8 @@ struct exchange {
     size_t next; /* index of the request to handle */
     struct text out;
     struct answer answer; /* of the current request */
-    bool is_asking;       /* on_done may be called before the call returns */
-    bool is_answered;
+    bool is_submitting;   /* answer.wait() is being called */
+    bool is_answered;     /* on_done was called during that */
     struct query query;
 };
 
@@ -63,9 +65,9 @@ static void append_answer(struct exchange *exchange, const struct rpc_request *r
 
 static void on_query_done(void *context);
 
-/* One user cannot occupy the query thread or fill the memory with unread answers. Waiting for a
- * write is not a query. */
-static bool may_ask(const struct exchange *exchange)
+/* Whether the peer may run one more query. The limit keeps one user from occupying the query thread
+ * or filling the memory with unread answers. Waiting for a write is not a query. */
+static bool may_query(const struct exchange *exchange)
 {
     const struct peer *peer = connection_peer(exchange->connection);
 
@@ -73,8 +75,8 @@ static bool may_ask(const struct exchange *exchange)
                                          server_has_output(exchange->daemon->server, peer));
 }
 
-/* Returns whether the request is answered already. */
-static bool ask(struct exchange *exchange)
+/* Starts the query or the wait of the answer. Returns whether it is done already. */
+static bool submit_query(struct exchange *exchange)
 {
     struct answer *answer = &exchange->answer;
 
@@ -83,14 +85,14 @@ static bool ask(struct exchange *exchange)
         return false;
     }
     exchange->is_answered = false;
-    exchange->is_asking = true;
+    exchange->is_submitting = true;
     answer->wait(exchange->daemon, &exchange->query);
-    exchange->is_asking = false;
+    exchange->is_submitting = false;
     return exchange->is_answered;
 }
 
 /* Returns whether the request is answered; else a query is pending. */
-static bool handle(struct exchange *exchange, const struct rpc_request *request)
+static bool handle_request(struct exchange *exchange, const struct rpc_request *request)
 {
     struct answer *answer = &exchange->answer;
 
@@ -102,7 +104,7 @@ static bool handle(struct exchange *exchange, const struct rpc_request *request)
         dispatch(exchange->daemon, exchange->connection, request, answer);
     if ((!answer->thread && !answer->wait) || answer->error)
         return true;
-    if (!may_ask(exchange)) {
+    if (!may_query(exchange)) {
         answer_fail(answer, RPC_RESOURCES_EXHAUSTED,
                     "too many queries of this user are waiting, or too many answers are unread");
         return true;
@@ -116,7 +118,7 @@ static bool handle(struct exchange *exchange, const struct rpc_request *request)
                                      .min_sample_size = answer->min_sample_size,
                                      .on_done = on_query_done,
                                      .context = exchange};
-    return ask(exchange);
+    return submit_query(exchange);
 }
 
 static void finish(struct exchange *exchange)
@@ -135,11 +137,11 @@ static void finish(struct exchange *exchange)
 }
 
 /* Handles requests until one is pending or all are answered. Returns whether all are. */
-static bool go_on(struct exchange *exchange)
+static bool handle_requests(struct exchange *exchange)
 {
     while (exchange->connection && exchange->next < exchange->message.count) {
         const struct rpc_request *request = &exchange->message.items[exchange->next];
-        if (!handle(exchange, request))
+        if (!handle_request(exchange, request))
             return false;
         exchange->next++;
         append_answer(exchange, request);
@@ -153,7 +155,7 @@ static void on_query_done(void *context)
     struct exchange *exchange = context;
     struct answer *answer = &exchange->answer;
 
-    if (exchange->is_asking) {
+    if (exchange->is_submitting) {
         exchange->is_answered = true;
         return;
     }
@@ -162,7 +164,7 @@ static void on_query_done(void *context)
     if (!answer->error && answer->then && exchange->connection)
         answer->then(exchange->daemon, &exchange->query);
     append_answer(exchange, request);
-    go_on(exchange);
+    handle_requests(exchange);
 }
 
 struct exchange *exchange_start(struct daemon *daemon, struct connection *connection,
@@ -182,7 +184,7 @@ struct exchange *exchange_start(struct daemon *daemon, struct connection *connec
         *ret_error = -ENOMEM;
         return NULL;
     }
-    return go_on(exchange) ? NULL : exchange;
+    return handle_requests(exchange) ? NULL : exchange;
 }
 
 void exchange_abandon(struct exchange *exchange)

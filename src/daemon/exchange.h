@@ -12,8 +12,8 @@ struct exchange;
  * exchange is freed then. */
 typedef void (*exchange_fn)(struct connection *connection, struct text *out);
 
-/* May call on_done before it returns. Returns NULL if the exchange is finished, or without memory
- * (*ret_error). */
+/* Handles a line. May call on_done before it returns. Returns NULL if the exchange is finished, or
+ * without memory (*ret_error is -ENOMEM, else 0). */
 struct exchange *exchange_start(struct daemon *daemon, struct connection *connection,
                                 const char *line, size_t length, exchange_fn on_done,
                                 int *ret_error);

@@ -21,16 +21,16 @@ struct live_gap {
 /* Zero-initialised is empty and valid. */
 struct live {
     struct snapshot *latest;                   /* NULL before the first */
-    uint64_t taken_ns;                         /* monotonic: when */
+    uint64_t taken_ns;                         /* when it was taken, monotonic */
     struct live_event events[LIVE_EVENTS_MAX]; /* a ring */
-    size_t event_count;                        /* so far */
+    size_t event_count;                        /* number of events so far */
     struct live_gap gaps[LIVE_GAPS_MAX];       /* a ring */
     size_t gap_count;
 };
 
 void live_done(struct live *live);
 
-/* Without memory, the previous data stays. */
+/* These copy their argument. Without memory, the previous data stays. */
 void live_note_snapshot(struct live *live, const struct snapshot *snapshot);
 void live_note_event(struct live *live, const struct process_event *event, int64_t uid);
 void live_note_gap(struct live *live, const struct gap *gap);

@@ -37,8 +37,8 @@ struct daemon {
     struct bus *bus;
     struct store_writer *writer;         /* NULL: nothing is stored */
     struct store_reader *reader;         /* the loop's own; NULL: not opened yet */
-    struct query_thread *report_queries; /* may take seconds */
-    struct query_thread *job_queries;    /* short ones, while jobs begin and end */
+    struct query_thread *report_queries; /* queries that may take seconds */
+    struct query_thread *job_queries;    /* short queries at the start and end of jobs */
     struct periodic_analysis *analysis;
     struct server *server;
     struct live live;
@@ -48,8 +48,9 @@ struct daemon {
     struct arena arena; /* holds host and boot_id */
 };
 
-/* Reloads the configuration and reports each change or error. Returns 0; -EINVAL if it is invalid,
- * and the old one stays in force; or another negative errno. */
+/* Reloads the configuration, logs each change, and calls `on_change` (may be NULL) for it. Returns
+ * 0, -EINVAL (it is invalid, with details in `errors`) or another negative errno. After an error
+ * the old configuration stays in force. */
 int daemon_reload(struct daemon *daemon, config_change_fn on_change, void *context,
                   struct config_errors *errors);
 

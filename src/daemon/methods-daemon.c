@@ -12,8 +12,8 @@
 #include "model/record-json.h"
 #include "rpc/event-name.h"
 
-/* The shortest interval of snapshots on demand: a client in a loop must not become a load. Each is
- * stored and published like any other. */
+/* The shortest interval of snapshots on demand, so that a client that requests them in a loop
+ * causes little load. Each is stored and published like any other snapshot. */
 #define FRESH_EVERY_NS           (100 * NS_PER_MSEC)
 #define FRESH_EVERY_NS_OF_OTHERS (1 * NS_PER_SEC)
 
@@ -67,8 +67,7 @@ static void start_stream(struct connection *connection, const char *const *patte
                     CONNECTION_STREAMS_MAX);
     else if (r == -EINVAL)
         answer_fail(answer, RPC_INVALID_PARAMS,
-                    "events: 1 to %d names, or beginnings with a star at the end",
-                    BUS_PATTERNS_MAX);
+                    "events: give 1 to %d names, or prefixes that end with '*'", BUS_PATTERNS_MAX);
     else if (r < 0)
         answer_fail_errno(answer, r);
 }
@@ -98,8 +97,8 @@ void method_daemon_monitor_stream(struct daemon *daemon _unused_, struct connect
     for (size_t i = 0; i < events->count && !answer->error; i++)
         if (!event_name_exists(events->items[i]))
             answer_fail(answer, RPC_INVALID_PARAMS,
-                        "events: there is no event '%.60s'; their names begin with monitor., "
-                        "process., job. and sheet., and `*` is all of them",
+                        "events: there is no event '%.60s'; names begin with monitor., process., "
+                        "job. or sheet., and '*' means all events",
                         events->items[i]);
     if (answer->error)
         return;
@@ -151,7 +150,8 @@ void method_daemon_reload(struct daemon *daemon, struct connection *connection,
     _cleanup_config_errors_ struct config_errors errors = {0};
 
     if (!connection_peer(connection)->sees_all) {
-        answer_fail(answer, RPC_NOT_PERMITTED, "only root and the daemon's owner may do that");
+        answer_fail(answer, RPC_NOT_PERMITTED,
+                    "only root and the daemon's owner may reload the configuration");
         return;
     }
     json_write_begin_object(&answer->json);

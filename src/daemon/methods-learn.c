@@ -9,12 +9,12 @@
 void method_analyze_run(struct daemon *daemon, struct connection *connection _unused_,
                         const struct rpc_request *request _unused_, struct answer *answer)
 {
-    answer_after_query(answer, daemon->report_queries, periodic_analysis_ask);
+    answer_after_query(answer, daemon->report_queries, periodic_analysis_execute);
     answer->min_sample_size = daemon->config->correlation.min_sample_size;
 }
 
-/* From the peer's own runs, as estimates are. */
-static void ask_calibration(struct query *query)
+/* Uses the peer's own runs, as estimates do. */
+static void answer_calibration(struct query *query)
 {
     const struct field field = {.type = FIELD_RECORDS, .record = &calibration_record};
     struct calibration_list list = {0};
@@ -30,5 +30,5 @@ static void ask_calibration(struct query *query)
 void method_estimate_calibration(struct daemon *daemon, struct connection *connection _unused_,
                                  const struct rpc_request *request _unused_, struct answer *answer)
 {
-    answer_after_query(answer, daemon->report_queries, ask_calibration);
+    answer_after_query(answer, daemon->report_queries, answer_calibration);
 }

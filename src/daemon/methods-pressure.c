@@ -59,8 +59,8 @@ void method_pressure_can_start_sheet(struct daemon *daemon, struct connection *c
     write_admission(&admission, answer);
 }
 
-/* From the peer's own runs, so that no user learns about the runs of others or is delayed by them.
- * Returns 0, -ENODATA or another negative errno. */
+/* Estimates from the peer's own runs, so that no user learns about the runs of others or is delayed
+ * by them. Returns 0, -ENODATA or another negative errno. */
 static int find_estimate(struct query *query)
 {
     const char *job_type = rpc_text(query->request, "job_type");
@@ -83,8 +83,8 @@ static void decide(struct daemon *daemon, const struct peer *peer,
     write_admission(&admission, answer);
 }
 
-/* Without an estimate, the free memory decides. */
-static void ask_estimate(struct query *query)
+/* An error is ignored: without an estimate, the free memory decides. */
+static void read_estimate(struct query *query)
 {
     find_estimate(query);
 }
@@ -101,11 +101,11 @@ void method_pressure_should_accept_job(struct daemon *daemon, struct connection 
         decide(daemon, connection_peer(connection), NULL, answer);
         return;
     }
-    answer_after_query(answer, daemon->job_queries, ask_estimate);
+    answer_after_query(answer, daemon->job_queries, read_estimate);
     answer->then = decide_by_estimate;
 }
 
-static void tell_estimate(struct query *query)
+static void answer_estimate(struct query *query)
 {
     int r = find_estimate(query);
 
@@ -120,10 +120,11 @@ static void tell_estimate(struct query *query)
 void method_estimate_job(struct daemon *daemon, struct connection *connection _unused_,
                          const struct rpc_request *request _unused_, struct answer *answer)
 {
-    answer_after_query(answer, daemon->report_queries, tell_estimate);
+    answer_after_query(answer, daemon->report_queries, answer_estimate);
 }
 
-/* A report of a user applies to that user; one of root or the daemon's owner, to all. */
+/* The report of a user applies to that user; a report of root or the daemon's owner applies to all.
+ */
 void method_pressure_report_rate_limit(struct daemon *daemon, struct connection *connection,
                                        const struct rpc_request *request, struct answer *answer)
 {
@@ -131,6 +132,5 @@ void method_pressure_report_rate_limit(struct daemon *daemon, struct connection 
 
     engine_note_rate_limit(daemon->engine, peer->sees_all ? INT_UNKNOWN : (int64_t)peer->uid,
                            rpc_text(request, "name"), rpc_real(request, "seconds", 60));
-    json_write_begin_object(&answer->json);
-    json_write_end_object(&answer->json);
+    answer_empty(answer);
 }

@@ -14,7 +14,7 @@
 /* Limit for N in JOB~N. */
 #define BACK_MAX 10000
 
-static void fail(const struct query *query, int error, const char *job)
+static void answer_query_error(const struct query *query, int error, const char *job)
 {
     struct answer *answer = query->answer;
 
@@ -26,6 +26,7 @@ static void fail(const struct query *query, int error, const char *job)
         answer_fail(answer, RPC_INTERNAL_ERROR, "%s", store_reader_error(query->reader));
 }
 
+/* The user whose data the peer may see; INT_UNKNOWN: of all users. */
 static int64_t seen_uid(const struct query *query)
 {
     return query->peer.sees_all ? INT_UNKNOWN : (int64_t)query->peer.uid;
@@ -67,7 +68,7 @@ static int find_visible(struct query *query, const char *name, struct job *ret)
     if (r == 0)
         r = query_job(query->reader, name, query->now, &query->arena, ret);
     if (r < 0) {
-        fail(query, r, name);
+        answer_query_error(query, r, name);
         return r;
     }
     if (query->peer.sees_all || ret->uid == (int64_t)query->peer.uid)
@@ -78,7 +79,7 @@ static int find_visible(struct query *query, const char *name, struct job *ret)
 
 /* ---- queries, in the query thread ---- */
 
-static void ask_jobs(struct query *query)
+static void answer_jobs(struct query *query)
 {
     const struct field field = {.type = FIELD_RECORDS, .record = &job_record};
     const struct rpc_request *request = query->request;
@@ -96,12 +97,12 @@ static void ask_jobs(struct query *query)
 
     int r = query_jobs(query->reader, &filter, query->now, &query->arena, &jobs);
     if (r < 0)
-        fail(query, r, NULL);
+        answer_query_error(query, r, NULL);
     else
         field_encode(&field, &jobs, &query->answer->json);
 }
 
-static void ask_events(struct query *query)
+static void answer_events(struct query *query)
 {
     const struct field field = {.type = FIELD_RECORDS, .record = &process_event_record};
     const struct rpc_request *request = query->request;
@@ -124,12 +125,12 @@ static void ask_events(struct query *query)
     };
     int r = query_events(query->reader, NULL, &filter, &query->arena, &events);
     if (r < 0)
-        fail(query, r, NULL);
+        answer_query_error(query, r, NULL);
     else
         field_encode(&field, &events, &query->answer->json);
 }
 
-static void ask_job_report(struct query *query)
+static void answer_job_report(struct query *query)
 {
     const char *name = rpc_text(query->request, "job");
     struct job_report report;
@@ -140,12 +141,12 @@ static void ask_job_report(struct query *query)
     int r = query_job_report(query->reader, found.run_id, seen_uid(query), query->now,
                              &query->arena, &report);
     if (r < 0)
-        fail(query, r, name);
+        answer_query_error(query, r, name);
     else
         record_encode(&job_report_record, &report, &query->answer->json);
 }
 
-static void ask_machine_report(struct query *query)
+static void answer_machine_report(struct query *query)
 {
     double since = rpc_real(query->request, "since", 0);
     double until = rpc_real(query->request, "until", query->now);
@@ -153,7 +154,7 @@ static void ask_machine_report(struct query *query)
 
     int r = query_machine_report(query->reader, since, until, query->now, &query->arena, &report);
     if (r < 0)
-        fail(query, r, NULL);
+        answer_query_error(query, r, NULL);
     else
         record_encode(&machine_report_record, &report, &query->answer->json);
 }
@@ -163,27 +164,27 @@ static void ask_machine_report(struct query *query)
 void method_job_list(struct daemon *daemon, struct connection *connection _unused_,
                      const struct rpc_request *request _unused_, struct answer *answer)
 {
-    answer_after_query(answer, daemon->report_queries, ask_jobs);
+    answer_after_query(answer, daemon->report_queries, answer_jobs);
 }
 
 void method_events_list(struct daemon *daemon, struct connection *connection _unused_,
                         const struct rpc_request *request _unused_, struct answer *answer)
 {
-    answer_after_query(answer, daemon->report_queries, ask_events);
+    answer_after_query(answer, daemon->report_queries, answer_events);
 }
 
 void method_report_job(struct daemon *daemon, struct connection *connection _unused_,
                        const struct rpc_request *request _unused_, struct answer *answer)
 {
-    answer_after_query(answer, daemon->report_queries, ask_job_report);
+    answer_after_query(answer, daemon->report_queries, answer_job_report);
 }
 
-/* It contains the processes of all users. */
+/* Only for peers with full view, because the report contains the processes of all users. */
 void method_report_machine(struct daemon *daemon, struct connection *connection,
                            const struct rpc_request *request _unused_, struct answer *answer)
 {
     if (connection_peer(connection)->sees_all)
-        answer_after_query(answer, daemon->report_queries, ask_machine_report);
+        answer_after_query(answer, daemon->report_queries, answer_machine_report);
     else
         answer_fail(answer, RPC_NOT_PERMITTED,
                     "only root and the daemon's owner may read the machine's history");

@@ -6,19 +6,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/paths.h"
 #include "daemon/connection.h"
 #include "daemon/dispatch.h"
 #include "daemon/manager.h"
 #include "daemon/query-thread.h"
 #include "model/record-json.h"
-#include "probe/process-lookup.h"
 
-/* Below the state directory: full traces without a file name in the request. */
+/* The directory, below the state directory, for full traces whose request names no file. */
 #define TRACES_DIRECTORY "traces"
 
-/* The pids of a peer in another pid namespace mean nothing here. */
-static bool names_processes(const struct connection *connection, struct answer *answer)
+/* Whether the peer can name processes: the pids of another pid namespace mean nothing here. */
+static bool can_name_processes(const struct connection *connection, struct answer *answer)
 {
     if (connection_peer(connection)->pid)
         return true;
@@ -27,7 +25,8 @@ static bool names_processes(const struct connection *connection, struct answer *
     return false;
 }
 
-/* The owner is checked together with the identity of the process. */
+/* tracing_attach() and tracing_detach() check the owner together with the identity of the process.
+ */
 static struct trace_request request_of(const struct query *query)
 {
     const struct peer *peer = &query->peer;
@@ -80,7 +79,7 @@ static void attach(struct daemon *daemon, struct query *query)
 void method_strace_attach(struct daemon *daemon _unused_, struct connection *connection,
                           const struct rpc_request *request _unused_, struct answer *answer)
 {
-    if (!names_processes(connection, answer))
+    if (!can_name_processes(connection, answer))
         return;
     answer->wait = attach;
     answer->stop_waiting = stop_waiting;
@@ -88,7 +87,7 @@ void method_strace_attach(struct daemon *daemon _unused_, struct connection *con
 
 /* ---- a full trace ---- */
 
-/* A file in the state directory, which only the daemon's own user can create. */
+/* Chooses a file in the state directory, where only the daemon's own user can create files. */
 static int choose_file(const struct daemon *daemon, pid_t pid, char *into, size_t size)
 {
     const char *database = daemon->config->storage_path;
@@ -132,7 +131,7 @@ void method_strace_trace(struct daemon *daemon, struct connection *connection,
     if (!daemon->config->strace_full_on_demand)
         answer_fail(answer, RPC_NOT_PERMITTED,
                     "full traces are not allowed here (profiler.strace_full_on_demand is false)");
-    else if (names_processes(connection, answer)) {
+    else if (can_name_processes(connection, answer)) {
         answer->wait = trace;
         answer->stop_waiting = stop_waiting;
     }
@@ -182,20 +181,15 @@ static void detach(struct daemon *daemon, struct query *query)
     tracing_detach(engine_tracing(daemon->engine), &request, on_detached, query);
 }
 
-/* If the process exists, the error says that it belongs to another user; if it is gone, it says
- * nothing. */
+/* A process that is gone is no error here: tracing_detach() finds no tracer for it. */
 static bool may_detach(const struct connection *connection, const struct rpc_request *request,
                        struct answer *answer)
 {
-    const struct peer *peer = connection_peer(connection);
     pid_t pid = (pid_t)rpc_int(request, "pid", 0);
-    uint64_t start_ticks;
-    int64_t uid;
 
-    if (!names_processes(connection, answer))
+    if (!can_name_processes(connection, answer))
         return false;
-    if (peer->sees_all || process_lookup_owner(PROC_ROOT, pid, &start_ticks, &uid) < 0 ||
-        uid == (int64_t)peer->uid)
+    if (peer_may_use(connection_peer(connection), pid))
         return true;
     answer_fail(answer, RPC_NOT_PERMITTED, "process %d belongs to another user", (int)pid);
     return false;

@@ -43,3 +43,12 @@ pid_t peer_process(const struct peer *peer)
                ? peer->pid
                : 0;
 }
+
+bool peer_may_use(const struct peer *peer, pid_t pid)
+{
+    uint64_t start_ticks;
+    int64_t uid;
+
+    return peer->sees_all || process_lookup_owner(PROC_ROOT, pid, &start_ticks, &uid) < 0 ||
+           uid == (int64_t)peer->uid;
+}

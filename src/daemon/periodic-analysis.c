@@ -26,14 +26,14 @@ struct periodic_analysis {
 
 /* ---- in the query thread ---- */
 
-static void keep_patterns(const struct query *query, const struct pattern_renewal *renewal)
+static void store_patterns(const struct query *query, const struct pattern_renewal *renewal)
 {
     if (renewal->is_due && query->writer &&
         store_writer_renew_patterns(query->writer, CORRELATION_PATTERN, &renewal->patterns) < 0)
         answer_fail(query->answer, RPC_INTERNAL_ERROR, "no memory left");
 }
 
-void periodic_analysis_ask(struct query *query)
+void periodic_analysis_execute(struct query *query)
 {
     const struct rpc_request *request = query->request;
     const struct analysis_request wanted = {
@@ -51,8 +51,8 @@ void periodic_analysis_ask(struct query *query)
     } else if (r < 0) {
         answer_fail(query->answer, RPC_INTERNAL_ERROR, "%s", store_reader_error(query->reader));
     } else {
-        keep_patterns(query, &renewal);
-        if (request) /* else it is not used */
+        store_patterns(query, &renewal);
+        if (request) /* the periodic analysis needs no answer */
             record_encode(&analysis_record, &analysis, &query->answer->json);
     }
 }
@@ -66,14 +66,14 @@ static void free_if_done(struct periodic_analysis *analysis)
 }
 
 /* Logs the first failure and the recovery. */
-static void tell(struct periodic_analysis *analysis, const char *error)
+static void log_change(struct periodic_analysis *analysis, const char *error)
 {
-    bool is_news = (error[0] != '\0') != (analysis->error[0] != '\0');
+    bool has_changed = (error[0] != '\0') != (analysis->error[0] != '\0');
 
-    if (is_news && error[0])
+    if (has_changed && error[0])
         log_fields(LOG_LEVEL_WARNING, "analysis of finished runs failed, will retry", "cause",
                    error, NULL);
-    else if (is_news)
+    else if (has_changed)
         log_fields(LOG_LEVEL_INFO, "analysis of finished runs works again", NULL);
     snprintf(analysis->error, sizeof(analysis->error), "%s", error);
 }
@@ -85,7 +85,7 @@ static void on_done(void *context)
 
     analysis->is_waiting = false;
     if (analysis->answer.error != RPC_SHUTTING_DOWN)
-        tell(analysis, has_failed ? analysis->answer.message : "");
+        log_change(analysis, has_failed ? analysis->answer.message : "");
     analysis->failed += has_failed;
     analysis->done += !has_failed;
     if (!has_failed)
@@ -94,7 +94,7 @@ static void on_done(void *context)
     free_if_done(analysis);
 }
 
-/* Skips this one if the last one is still pending. */
+/* Skips this analysis if the last one is still pending. */
 static void on_due(uv_timer_t *timer)
 {
     struct periodic_analysis *analysis = timer->data;
@@ -107,7 +107,7 @@ static void on_due(uv_timer_t *timer)
     analysis->query = (struct query){
         .peer = {.sees_all = true},
         .wait_ns = QUERY_THREAD_WAIT_NS,
-        .execute = periodic_analysis_ask,
+        .execute = periodic_analysis_execute,
         .answer = &analysis->answer,
         .min_sample_size = analysis->min_sample_size,
         .on_done = on_done,

@@ -19,17 +19,18 @@ struct periodic_analysis_counts {
     const char *last_error; /* of the last one; NULL: it succeeded */
 };
 
-/* 0 or -ENOMEM. */
+/* Starts the timer. Returns 0 or -ENOMEM. */
 int periodic_analysis_start(uv_loop_t *loop, const struct periodic_analysis_options *options,
                             struct periodic_analysis **ret);
-/* A changed interval starts now. */
+/* Changes the settings. A new interval begins now. */
 void periodic_analysis_configure(struct periodic_analysis *analysis, uint64_t every_ms,
                                  int64_t min_sample_size);
 void periodic_analysis_counts(const struct periodic_analysis *analysis,
                               struct periodic_analysis_counts *ret);
-/* Freed when its pending query is done; call it before query_thread_stop(). NULL is allowed. */
+/* Closes the timer; the memory is freed when the pending query is done. Call it before
+ * query_thread_stop(). NULL is allowed. */
 void periodic_analysis_close(struct periodic_analysis *analysis);
 
 /* Runs in the query thread: analyses what the peer may see and writes the answer. If the peer sees
  * everything, the findings go to the store's writer. */
-void periodic_analysis_ask(struct query *query);
+void periodic_analysis_execute(struct query *query);

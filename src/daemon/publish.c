@@ -11,17 +11,17 @@
 
 /* Encodes a record for publication. */
 static void publish_record(struct daemon *daemon, const struct record *record, const void *object,
-                           struct bus_message *news)
+                           struct bus_message *message)
 {
     _cleanup_text_ struct text data = {0};
     struct json_writer json = {.out = &data};
 
-    if (!bus_is_wanted(daemon->bus, news->event))
+    if (!bus_is_wanted(daemon->bus, message->event))
         return;
     record_encode(record, object, &json);
-    news->data = &data;
+    message->data = &data;
     if (text_error(&data) == 0)
-        bus_publish(daemon->bus, news);
+        bus_publish(daemon->bus, message);
 }
 
 static void publish_event(struct daemon *daemon, const struct process_event *event)

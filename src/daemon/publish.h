@@ -5,11 +5,11 @@
 
 struct daemon;
 
-/* Call it before the box goes to the store: it redacts the box in place. */
+/* Redacts the box in place and publishes its content. Call it before the box goes to the store. */
 void publish_tick(struct daemon *daemon, struct tick_box *box);
 
-/* Redacts a text before it is published; without memory, the whole text. */
+/* Redacts a text; the replacement is placed in `arena`. Without memory, *text becomes NULL. */
 void publish_redact(const struct daemon *daemon, struct arena *arena, const char **text);
-/* The same in all texts of events. */
+/* Redacts all texts of the events in the same way. */
 void publish_redact_events(const struct daemon *daemon, struct arena *arena,
                            struct process_event_list *events);

@@ -15,14 +15,14 @@ struct query_thread {
     _Atomic(struct store_reader *) reader; /* NULL: not opened yet; the thread opens it */
     uv_work_t work;
     uv_timer_t limit;
-    struct query *asked; /* NULL: the thread is idle */
-    bool is_late;        /* it was interrupted */
+    struct query *running; /* NULL: the thread is idle */
+    bool is_late;          /* the running query exceeded its time and was interrupted */
     bool is_stopping;
-    uid_t last_uid; /* of the last query */
+    uid_t last_uid; /* the user of the last query */
     TAILQ_HEAD(, query) waiting;
 };
 
-static void ask_next(struct query_thread *thread);
+static void start_next(struct query_thread *thread);
 
 /* ---- in the thread ---- */
 
@@ -43,9 +43,10 @@ static int open_reader(struct query_thread *thread, struct query *query)
 static void on_work(uv_work_t *work)
 {
     struct query_thread *thread = work->data;
-    struct query *query = thread->asked;
+    struct query *query = thread->running;
 
-    query->is_written = thread->writer && store_writer_wait(thread->writer, query->wait_ns);
+    if (thread->writer)
+        store_writer_wait(thread->writer, query->wait_ns);
     query->now = ns_to_sec(clock_real_ns());
     query->writer = thread->writer;
     if (query->execute && open_reader(thread, query) == 0)
@@ -54,7 +55,7 @@ static void on_work(uv_work_t *work)
 
 /* ---- in the loop ---- */
 
-/* Never removed while the thread works on it. */
+/* Interrupts the running query. The reader is never closed while the thread works. */
 static void interrupt(struct query_thread *thread)
 {
     struct store_reader *reader = thread->reader;
@@ -73,7 +74,7 @@ static void finish(struct query *query)
 static void on_worked(uv_work_t *work, int status _unused_)
 {
     struct query_thread *thread = work->data;
-    struct query *query = TAKE_PTR(thread->asked);
+    struct query *query = TAKE_PTR(thread->running);
 
     uv_timer_stop(&thread->limit);
     if (TAKE(thread->is_late, false))
@@ -81,7 +82,7 @@ static void on_worked(uv_work_t *work, int status _unused_)
                     "the query took longer than %d s; request less data",
                     QUERY_THREAD_TIMEOUT_MSEC / 1000);
     finish(query);
-    ask_next(thread);
+    start_next(thread);
 }
 
 static void on_limit(uv_timer_t *timer)
@@ -104,13 +105,13 @@ static struct query *choose_next(const struct query_thread *thread)
     return TAILQ_FIRST(&thread->waiting);
 }
 
-static void ask_next(struct query_thread *thread)
+static void start_next(struct query_thread *thread)
 {
     struct query *query;
 
-    while (!thread->asked && !thread->is_stopping && (query = choose_next(thread))) {
+    while (!thread->running && !thread->is_stopping && (query = choose_next(thread))) {
         TAILQ_REMOVE(&thread->waiting, query, neighbours);
-        thread->asked = query;
+        thread->running = query;
         thread->last_uid = query->peer.uid;
         uv_timer_start(&thread->limit, on_limit, QUERY_THREAD_TIMEOUT_MSEC, 0);
         /* Fails only without a callback. */
@@ -130,7 +131,7 @@ bool query_thread_has_room(const struct query_thread *thread, const struct peer 
 
 void query_thread_cancel(struct query_thread *thread, struct query *query)
 {
-    if (thread->asked == query) {
+    if (thread->running == query) {
         interrupt(thread);
         return;
     }
@@ -141,7 +142,7 @@ void query_thread_cancel(struct query_thread *thread, struct query *query)
 void query_thread_submit(struct query_thread *thread, struct query *query)
 {
     TAILQ_INSERT_TAIL(&thread->waiting, query, neighbours);
-    ask_next(thread);
+    start_next(thread);
 }
 
 int query_thread_start(uv_loop_t *loop, struct store_writer *writer, const char *path,
@@ -177,7 +178,7 @@ void query_thread_stop(struct query_thread *thread)
     if (!thread)
         return;
     thread->is_stopping = true;
-    while (thread->asked) {
+    while (thread->running) {
         interrupt(thread);
         uv_run(thread->loop, UV_RUN_ONCE);
     }

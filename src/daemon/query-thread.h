@@ -27,10 +27,9 @@ typedef void (*query_done_fn)(void *context);
 
 struct query {
     struct peer peer;
-    struct connection *connection; /* not used by the thread */
+    struct connection *connection; /* for `then`; the thread must not use it */
     const struct rpc_request *request;
     uint64_t wait_ns; /* how long to wait for pending writes */
-    bool is_written;  /* whether they were written in time */
     query_fn execute; /* NULL: only wait */
     struct answer *answer;
     struct store_reader *reader; /* the thread's, while the query runs */
@@ -40,8 +39,8 @@ struct query {
     struct resource_estimate estimate; /* a result for `then` */
     bool has_estimate;
     bool is_name_taken;      /* a result for `then` */
-    uint64_t start_ticks;    /* of the answer, for `then` */
-    int64_t min_sample_size; /* of an analysis */
+    uint64_t start_ticks;    /* as in the answer, for `then` */
+    int64_t min_sample_size; /* for an analysis */
 
     query_done_fn on_done;
     void *context;
@@ -59,7 +58,8 @@ void query_thread_stop(struct query_thread *thread);
 
 /* Whether the peer may submit one more query. */
 bool query_thread_has_room(const struct query_thread *thread, const struct peer *peer);
-/* The query must stay valid until on_done, which is never called before this returns. */
+/* Queues the query. It must stay valid until on_done is called, which is never before this returns.
+ */
 void query_thread_submit(struct query_thread *thread, struct query *query);
 /* The answer is not needed: on_done is called soon, perhaps before this returns. */
 void query_thread_cancel(struct query_thread *thread, struct query *query);

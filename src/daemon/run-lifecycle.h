@@ -15,17 +15,17 @@ struct lifecycle_entry {
     struct run *run;
     struct job begun;       /* as reported at its start */
     struct arena arena;     /* holds its texts */
-    pid_t owner_pid;        /* who reported it; 0: found by a rule, or not visible */
-    uint64_t reported_ns;   /* monotonic: of the last report */
+    pid_t owner_pid;        /* the process that reported it; 0: found by a rule, or not visible */
+    uint64_t reported_ns;   /* time of the last report, monotonic */
     struct moment known_at; /* when its start was reported */
     uint64_t owner_start_ticks;
-    bool is_adopted;           /* not reported again since: ends with its processes */
-    bool was_left_alone;       /* its owner was gone at the last sweep */
-    bool has_lost_caller;      /* the caller stored events and was gone at a sweep */
-    bool is_continued;         /* its start was stored by another writer */
-    uint64_t summed_processes; /* ended processes at the last snapshot, if all had ended; else
-                                  0 */
-    int64_t sheet_num;         /* the step that the run is; INT_UNKNOWN: none */
+    bool is_adopted;      /* not reported since the restart: ends with its processes */
+    bool was_left_alone;  /* at the last sweep, its owner and processes were gone */
+    bool has_lost_caller; /* the caller stored its events, and was gone at a sweep */
+    bool is_continued;    /* its start was stored by another writer */
+    uint64_t
+        summed_processes; /* number of processes at the last snapshot if all had ended, else 0 */
+    int64_t sheet_num;    /* the step that the run is; INT_UNKNOWN: none */
 
     /* The text of begun.parent_run_id, if the run got its parent late. */
     char parent_run_id[UUID_TEXT_SIZE];
@@ -60,13 +60,14 @@ struct job_start {
     bool is_continued;
 };
 
-/* Returns 0 or a negative errno; -ENOBUFS: too many writes are pending. */
+/* Registers, stores and publishes the start of a run. Returns 0 or a negative errno; -ENOBUFS: too
+ * many writes are pending. */
 int run_lifecycle_begin(struct daemon *daemon, const struct job_start *start, struct run **ret);
 
-/* The run was reported again: an adopted run gets this owner. */
+/* Notes a report of the run. The first report of an adopted run makes `owner_pid` its owner. */
 void run_lifecycle_set_owner(struct daemon *daemon, struct run *run, pid_t owner_pid);
 
-/* The caller stores the forks, execs and exits of the run until it is gone. */
+/* From now on the caller stores the forks, execs and exits of the run, as long as it exists. */
 void run_lifecycle_leave_events_to_caller(struct daemon *daemon, struct run *run);
 
 /* Whether the caller stores this event. */
@@ -84,42 +85,45 @@ int run_lifecycle_find_inner(struct daemon *daemon, struct run *run);
 /* The caller stores the whole run from now on. Frees the run. */
 void run_lifecycle_leave(struct daemon *daemon, struct run *run);
 
-/* Seconds since its start, by the clock that gives more, because the wall clock may have been set.
- * REAL_UNKNOWN: the start is unknown. */
+/* Seconds since the start of the run; the larger value of two clocks, because the wall clock may
+ * have been set. REAL_UNKNOWN: the start is unknown. */
 double run_lifecycle_age(const struct daemon *daemon, const struct run *run);
 
-/* Adds the chain of failures to a job that failed, unless the job has a longer one from its parent
- * or one with another end; and the cause, if it has none, or if it was derived from the exit status
- * alone (`is_derived`) and the chain explains more. Both are placed in `arena`. */
+/* Adds to a failed job the chain of failures that the daemon saw, unless the chain from its caller
+ * is longer or ends with another process. Then sets the cause if the job has none, or if it was
+ * derived from the exit status alone (`is_derived`) and the chain explains more. Both are placed in
+ * `arena`.
+ */
 void run_lifecycle_explain(struct daemon *daemon, struct run *run, bool is_derived,
                            struct arena *arena, struct job *job);
 
 /* Stores the reported outcome and figures; samples fill in the others. Frees the run. */
 void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct job *reported);
 
-/* The run is a step of its job: the step ends with the run, with its figures. */
+/* Notes that the run is a step of its job: the step ends with the run and gets its figures. */
 void run_lifecycle_is_step(struct daemon *daemon, const struct run *run, int64_t sheet_num);
 
 /* Publishes a change of its progress. */
 void run_lifecycle_progressed(struct daemon *daemon, const struct run *run);
 
-/* A step begins or ends; `context_json` is published with it. */
+/* The start or end of a step; `context_json` is published with it. */
 struct run_lifecycle_step {
     int64_t sheet_num;
     const char *name;
-    struct process_id process; /* that it begins or ended with */
+    struct process_id process; /* the process that it begins or ended with */
     int64_t exit_code;
     int outcome;              /* OUTCOME_RUNNING: the step begins */
-    enum event_replay replay; /* of its process */
+    enum event_replay replay; /* of the events of its process */
     const struct text *context_json;
 };
 
-/* An active step that begins again only gets a missing name or process. Returns 0, -E2BIG (too many
- * active steps), -ENOBUFS (too many writes are pending) or -ENOMEM. */
+/* Stores and publishes the start or end of a step. If an active step is started again, it only gets
+ * a missing name or process. Returns 0, -E2BIG (too many active steps), -ENOBUFS (too many writes
+ * are pending) or -ENOMEM. */
 int run_lifecycle_step(struct daemon *daemon, struct run *run,
                        const struct run_lifecycle_step *step);
 
-/* A rule found a run; all processes of such a run are gone. */
+/* A run that a rule found begins with a process; it ends when all its processes are gone. */
 void run_lifecycle_begin_found(struct daemon *daemon, struct run *run,
                                const struct process_facts *facts);
 void run_lifecycle_end_found(struct daemon *daemon, struct run *run);

@@ -26,7 +26,7 @@
 /* Connections accepted in one iteration of the loop: a flood must not delay ticks. */
 #define ACCEPT_MAX   32
 #define SWEEP_MAX_MS 5000
-/* For databases, logs and files that are open only briefly. */
+/* Descriptors reserved for databases, logs and files that are open only briefly. */
 #define DESCRIPTORS_OF_OTHERS 64
 
 struct server {
@@ -35,8 +35,8 @@ struct server {
     struct fd_watch *watch;
     int fd;
     int path_fd;            /* the socket file itself, even if another file replaces it later */
-    bool lacks_descriptors; /* and that was logged */
-    bool has_lacked_any;    /* since the last sweep */
+    bool lacks_descriptors; /* accepting failed for lack of descriptors, which was logged */
+    bool has_lacked_any;    /* it failed so since the last sweep */
     bool has_logged_full;
     bool has_logged_lost;
     uv_timer_t sweep;
@@ -44,7 +44,7 @@ struct server {
     gid_t group;
     struct VEC(struct connection *) connections;
     size_t connections_max;
-    uint64_t refused;
+    uint64_t refused; /* number of rejected connections */
 };
 
 /* ---- permissions ---- */
@@ -92,7 +92,7 @@ static bool may_connect(const struct server *server, const struct peer *peer)
 
 /* Disconnects clients that the configuration no longer admits. Group membership is checked when a
  * client connects. */
-static void close_strangers(struct server *server)
+static void close_unadmitted(struct server *server)
 {
     for (size_t i = server->connections.count; i-- > 0;)
         if (!may_connect(server, connection_peer(server->connections.items[i])))
@@ -113,7 +113,7 @@ int server_set_access(struct server *server, const struct access_config *access)
     }
     server->access = access->kind;
     server->group = group;
-    close_strangers(server);
+    close_unadmitted(server);
     return 0;
 }
 
@@ -149,8 +149,8 @@ static size_t count_of_user(const struct server *server, uid_t uid)
     return count;
 }
 
-/* Logged once, until most are gone again. */
-static void tell_full(struct server *server)
+/* Logs that the limit is reached, once until most connections are closed. */
+static void log_full(struct server *server)
 {
     char count[24];
 
@@ -163,13 +163,13 @@ static void tell_full(struct server *server)
     server->has_logged_full = true;
 }
 
-/* NULL if it may connect, else the reason. */
-static const char *why_refused(struct server *server, const struct peer *peer)
+/* Returns why the peer may not connect; NULL: it may. */
+static const char *find_refusal(struct server *server, const struct peer *peer)
 {
     if (!may_connect(server, peer))
         return "daemon.access does not admit this user";
     if (server->connections.count >= server->connections_max) {
-        tell_full(server);
+        log_full(server);
         return "too many connections";
     }
     if (!peer->sees_all && count_of_user(server, peer->uid) >= SERVER_CONNECTIONS_PER_USER)
@@ -189,7 +189,7 @@ static bool is_in_place(const struct server *server)
 
 /* ---- connections ---- */
 
-static void refuse(struct server *server, int fd, int code, const char *why)
+static void reject(struct server *server, int fd, int code, const char *why)
 {
     _cleanup_text_ struct text out = {0};
 
@@ -210,11 +210,11 @@ static void admit(struct server *server, int fd)
         close(fd);
         return;
     }
-    const char *why = why_refused(server, &peer);
+    const char *why = find_refusal(server, &peer);
     if (!why && VEC_RESERVE(&server->connections, server->connections.count + 1) < 0)
         why = "no memory left";
     if (why) {
-        refuse(server, fd, may_connect(server, &peer) ? RPC_RESOURCES_EXHAUSTED : RPC_NOT_PERMITTED,
+        reject(server, fd, may_connect(server, &peer) ? RPC_RESOURCES_EXHAUSTED : RPC_NOT_PERMITTED,
                why);
         return;
     }
@@ -294,7 +294,7 @@ static void on_sweep(uv_timer_t *timer)
 
 /* ---- start and end ---- */
 
-/* Reserves descriptors for sampling and storing. */
+/* The number of connections that leave enough descriptors for sampling and storing. */
 static size_t count_allowed(void)
 {
     struct rlimit limit;
@@ -306,7 +306,6 @@ static size_t count_allowed(void)
     return MIN(MAX(spare, left / 4), (size_t)SERVER_CONNECTIONS_MAX);
 }
 
-/* The mode of the socket controls access; the directory must be accessible. */
 int server_make_directory(const char *path)
 {
     _cleanup_fd_location_ struct fd_location location = {.dir_fd = -1};
@@ -387,8 +386,8 @@ static int open_socket(struct server *server, const struct access_config *access
     return r;
 }
 
-/* A private directory keeps out users that the configuration admits. */
-static void check_way(const struct server *server, const struct access_config *access)
+/* Warns if the directory of the socket keeps out users that the configuration admits. */
+static void warn_if_unreachable(const struct server *server, const struct access_config *access)
 {
     char directory[sizeof(server->path)];
     struct stat status;
@@ -442,7 +441,7 @@ int server_start(struct daemon *daemon, const char *path, const struct access_co
     server->sweep.data = server;
     int r = open_socket(server, access);
     if (r == 0)
-        check_way(server, access);
+        warn_if_unreachable(server, access);
     if (r == 0)
         r = server_plan_sweep(server);
     if (r < 0) {

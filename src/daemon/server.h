@@ -7,7 +7,7 @@
 #include "config/config.h"
 #include "daemon/connection.h"
 
-/* Fewer where the limit of open files is low. */
+/* The limit of connections; lower if the limit of open files is low. */
 #define SERVER_CONNECTIONS_MAX 1024
 /* Per user, so that no user can lock others out; root and the owner are exempt. */
 #define SERVER_CONNECTIONS_PER_USER 256
@@ -40,9 +40,9 @@ bool server_has_buffer(const struct server *server, const struct peer *peer);
 /* The same for unread output and SERVER_OUTPUT_PER_USER. */
 bool server_has_output(const struct server *server, const struct peer *peer);
 
-/* Called by a connection when it closes. */
+/* Removes a connection from the list. Called by the connection when it closes. */
 void server_forget(struct server *server, struct connection *connection);
 
 size_t server_connection_count(const struct server *server);
-/* That were turned away. */
+/* The number of connections that were rejected so far. */
 uint64_t server_refused_count(const struct server *server);

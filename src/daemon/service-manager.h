@@ -6,6 +6,7 @@
 
 #include "base/macros.h"
 
+/* Sends a message such as "READY=1". Errors are ignored. */
 void service_notify(const char *format, ...) _printf_(1, 2);
 /* The interval of watchdog messages; 0: none are wanted. */
 uint64_t service_watchdog_ms(void);

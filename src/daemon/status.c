@@ -37,10 +37,10 @@ static void list_text(struct text_listing *listing, const char *text)
 
 static void list_reason(struct text_listing *listing, const char *text, const char *reason)
 {
-    char words[384];
+    char description[384];
 
-    snprintf(words, sizeof(words), "%s (%s)", text, reason);
-    const char *copy = arena_strdup(listing->arena, words);
+    snprintf(description, sizeof(description), "%s (%s)", text, reason);
+    const char *copy = arena_strdup(listing->arena, description);
     if (copy)
         list_text(listing, copy);
     else
@@ -52,14 +52,14 @@ static bool has_part(const struct daemon *daemon, enum kernel_part part)
     return daemon->kernel && kernel_probe_has(daemon->kernel, part);
 }
 
-/* Why the kernel collector does not report it. */
+/* Why the kernel collector is not used, or which parts of it are missing. */
 static const char *why_not(const struct daemon *daemon)
 {
     return daemon->kernel ? kernel_probe_refusal(daemon->kernel) : daemon->refusal.words;
 }
 
-static void list_ends(const struct daemon *daemon, struct text_listing *exact,
-                      struct text_listing *not_exact)
+static void list_lifecycle(const struct daemon *daemon, struct text_listing *exact,
+                           struct text_listing *not_exact)
 {
     if (engine_has_events(daemon->engine))
         list_text(exact, "forks and exits of job processes, however short-lived");
@@ -87,7 +87,7 @@ static void list_signals(const struct daemon *daemon, struct text_listing *exact
         list_reason(not_exact, "senders of signals: only those that pass through `sonde run`",
                     why_not(daemon));
     if (has_part(daemon, KERNEL_PART_OOM))
-        list_text(exact, "kills for memory");
+        list_text(exact, "OOM kills");
     else
         list_reason(not_exact, "OOM kills: seen as SIGKILL", why_not(daemon));
 }
@@ -125,7 +125,7 @@ static int fill_exactness(const struct daemon *daemon, struct arena *arena,
         r = text_listing_begin(&not_exact, arena, &status->not_exact);
     if (r < 0)
         return r;
-    list_ends(daemon, &exact, &not_exact);
+    list_lifecycle(daemon, &exact, &not_exact);
     list_signals(daemon, &exact, &not_exact);
     list_text(&not_exact, "sums of memory: sampled once per interval");
     list_syscalls(daemon, &exact, &not_exact);
@@ -136,7 +136,7 @@ static int fill_collector(const struct daemon *daemon, struct arena *arena,
                           struct daemon_status *status)
 {
     bool has_events = engine_has_events(daemon->engine);
-    char words[384];
+    char description[384];
 
     status->collector = engine_collector(daemon->engine);
     if (has_part(daemon, KERNEL_PART_PROCESSES)) {
@@ -145,11 +145,11 @@ static int fill_collector(const struct daemon *daemon, struct arena *arena,
                                        : "with the process connector for forks and exits";
         return 0;
     }
-    snprintf(words, sizeof(words), "%s; no BPF programs: %s",
+    snprintf(description, sizeof(description), "%s; no BPF programs: %s",
              has_events ? "with the process connector for forks and exits"
                         : "alone: forks and exits are found by scanning",
              why_not(daemon));
-    status->collector_reason = arena_strdup(arena, words);
+    status->collector_reason = arena_strdup(arena, description);
     return status->collector_reason ? 0 : -ENOMEM;
 }
 
@@ -214,10 +214,10 @@ static int fill_analysis(const struct daemon *daemon, struct arena *arena,
 
 static int fill_gpus(const struct daemon *daemon, struct arena *arena, struct daemon_status *status)
 {
-    char words[GPU_TEXT_SIZE];
+    char description[GPU_TEXT_SIZE];
 
-    engine_describe_gpus(daemon->engine, words);
-    status->gpu = arena_strdup(arena, words);
+    engine_describe_gpus(daemon->engine, description);
+    status->gpu = arena_strdup(arena, description);
     return status->gpu ? 0 : -ENOMEM;
 }
 
@@ -250,8 +250,8 @@ static int fill_store(struct daemon *daemon, struct arena *arena, struct daemon_
 static void describe_strace(struct daemon *daemon, struct text *out)
 {
     struct tracing *tracing = engine_tracing(daemon->engine);
-    const char *program = tracing_program(tracing), *words;
-    uint64_t failures = tracing_failures(tracing, &words);
+    const char *program = tracing_program(tracing), *description;
+    uint64_t failures = tracing_failures(tracing, &description);
 
     text_append_string(out, program ? program : "not installed, or not where only root can write");
     if (program && config_traces_members(daemon->config))
@@ -260,18 +260,19 @@ static void describe_strace(struct daemon *daemon, struct text *out)
         text_append_string(out, ", on demand");
     if (failures)
         text_printf(out, "; %llu processes could not be traced: %s", (unsigned long long)failures,
-                    words);
+                    description);
 }
 
 static int fill_tracers(struct daemon *daemon, struct arena *arena, struct daemon_status *status)
 {
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text description = {0};
     pid_t pids[TRACERS_MAX];
     size_t count = tracing_pids(engine_tracing(daemon->engine), pids);
     int64_t *items = arena_alloc(arena, (count + 1) * sizeof(*items));
 
-    describe_strace(daemon, &words);
-    status->strace = text_error(&words) == 0 ? arena_strdup(arena, text_string(&words)) : NULL;
+    describe_strace(daemon, &description);
+    status->strace =
+        text_error(&description) == 0 ? arena_strdup(arena, text_string(&description)) : NULL;
     if (!items || !status->strace)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)

@@ -7,8 +7,8 @@
 #include "learn/numbers.h"
 #include "query/query.h"
 
-/* Of each outcome as many as there may be in all, so that runs that go on, or were lost, do not
- * crowd out those that tell something. */
+/* Reads up to the total limit of runs for each outcome, so that running and lost runs do not
+ * displace runs with figures. */
 static int read_finished(struct store_reader *reader, const char *job_type, int64_t uid,
                          struct arena *arena, struct job_list lists[static 3])
 {
@@ -20,7 +20,7 @@ static int read_finished(struct store_reader *reader, const char *job_type, int6
     filter.uid = uid;
     for (size_t i = 0; i < ARRAY_SIZE(outcomes) && r == 0; i++) {
         filter.outcome = outcomes[i];
-        /* which of these were lost shows only then */
+        /* No limit: lost runs are removed only after reading. */
         filter.limit = outcomes[i] == OUTCOME_UNKNOWN ? 0 : learn_numbers_default.estimate_runs_max;
         r = store_read_jobs(reader, &filter, arena, &lists[i]);
     }

@@ -19,7 +19,7 @@ static int find_latest(struct store_reader *reader, struct arena *arena, struct 
     int r = store_read_jobs(reader, &filter, arena, &latest);
     if (r < 0)
         return r;
-    /* By its key again: a list may hold less of a profile. */
+    /* Reads it again by its key, because lists contain only a part of the profile. */
     return latest.count ? store_find_job(reader, latest.items[0].run_id, arena, ret) : -ENOENT;
 }
 

@@ -10,12 +10,12 @@ static const struct learn_numbers *const numbers = &learn_numbers_default;
 
 /* ---- correlations ---- */
 
-static int note_run(void *context, const struct run_digest *run)
+static int add_run(void *context, const struct run_digest *run)
 {
     return history_add(context, run);
 }
 
-/* One more is asked for than is wanted: it tells whether there are more. */
+/* Requests one run more than needed, to detect that there are more. */
 static int read_history(struct store_reader *reader, const struct analysis_request *request,
                         struct history *history, struct analysis *analysis)
 {
@@ -27,7 +27,7 @@ static int read_history(struct store_reader *reader, const struct analysis_reque
         .limit = numbers->runs_max + 1,
     };
 
-    int r = store_visit_digests(reader, &filter, note_run, history);
+    int r = store_visit_digests(reader, &filter, add_run, history);
     if (r == 0)
         analysis->runs_left_out =
             history->runs.count + history->without_outcome > numbers->runs_max ? INT_UNKNOWN : 0;
@@ -36,7 +36,7 @@ static int read_history(struct store_reader *reader, const struct analysis_reque
 
 /* ---- patterns ---- */
 
-/* Whether it says of the patterns that were found before that they no longer hold. */
+/* Whether the analysis had enough data to conclude that earlier patterns no longer hold. */
 static bool is_conclusive(const struct analysis *analysis)
 {
     return analysis->verdict != VERDICT_TOO_FEW_RUNS && analysis->verdict != VERDICT_NO_OUTCOMES;
@@ -57,8 +57,9 @@ static const struct pattern *find_pattern(const struct pattern_list *patterns,
     return NULL;
 }
 
-/* As they will be once they are kept: what was found now, with what was known of it before, and
- * all that this says nothing of. */
+/* Lists the patterns as they are after the renewal. A pattern that was stored before keeps its
+ * first time, and its occurrences are added. Stored correlations that were not found again are
+ * dropped, unless `keeps_others`. Stored patterns of other types stay. */
 static int merge_patterns(const struct pattern_list *stored, const struct pattern_list *found,
                           bool keeps_others, struct arena *arena, struct pattern_list *ret)
 {
@@ -101,7 +102,8 @@ int query_analysis(struct store_reader *reader, const struct analysis_request *r
     if (r == 0)
         r = correlation_patterns(&analysis.correlations, numbers, request->now, arena,
                                  &renewal.patterns);
-    /* Nothing about the runs of other users is returned. */
+    /* Stored patterns derive from the runs of all users: a request for one user must not get them.
+     */
     bool is_of_all = !request->job_type && !int_is_known(request->uid);
     if (r == 0 && is_of_all)
         r = store_read_patterns(reader, arena, &stored);
@@ -115,9 +117,9 @@ int query_analysis(struct store_reader *reader, const struct analysis_request *r
     return 0;
 }
 
-/* ---- how estimates have held ---- */
+/* ---- calibration of estimates ---- */
 
-static int note_need(void *context, const struct run_digest *run)
+static int add_need(void *context, const struct run_digest *run)
 {
     return calibrator_add(context, run);
 }
@@ -135,6 +137,6 @@ int query_calibration(struct store_reader *reader, const char *job_type, int64_t
     _cleanup_calibrator_ struct calibrator calibrator;
 
     calibrator_init(&calibrator, numbers);
-    int r = store_visit_digests(reader, &filter, note_need, &calibrator);
+    int r = store_visit_digests(reader, &filter, add_need, &calibrator);
     return r < 0 ? r : calibrator_make(&calibrator, arena, ret);
 }

@@ -4,14 +4,13 @@
 #include "base/macros.h"
 #include "query/query.h"
 
-/* Notable events, all that there are; or else the last ones of each kind, which show why a run
- * ended as it did. */
+/* If a run has more notable events, the report shows the last ones of each kind. */
 #define EVENTS_MAX 40
 
-/* More programs than that in storms are not worth a list. */
+/* Limits the memory for storms of very many programs. */
 #define STORM_ROWS_MAX 1000
 
-/* Long enough to see it rise, at the interval of a daemon too. */
+/* Long enough to show rising memory, even at the interval of a daemon. */
 #define LAST_MEMORY_SECONDS 30
 #define LAST_MEMORY_POINTS  8
 
@@ -32,8 +31,8 @@ static int compare_times(const void *a, const void *b)
     return (left->timestamp > right->timestamp) - (left->timestamp < right->timestamp);
 }
 
-/* Each kind on its own, so that a thousand failed exits (the daily bread of shell scripts) do not
- * hide the one kill. */
+/* Reads each kind separately, so that a thousand failed exits, which are normal in shell scripts,
+ * do not hide one kill. */
 static int read_each_kind(struct store_reader *reader, const char *run_id, struct arena *arena,
                           struct process_event_list *ret)
 {
@@ -60,7 +59,8 @@ static int read_each_kind(struct store_reader *reader, const char *run_id, struc
     return 0;
 }
 
-/* How many there were, by the profile; what it does not count has not happened. */
+/* The number of notable events according to the profile. Events that it does not count have not
+ * happened. */
 static int64_t count_notable(const struct job_profile *profile)
 {
     const int64_t counts[] = {profile->failed_exit_count, profile->kill_count,
@@ -111,8 +111,8 @@ static int read_storms(struct store_reader *reader, const char *run_id, struct a
 
 /* ---- the last memory ---- */
 
-/* So many of them, as far apart as can be; the last one always. */
-static void thin(struct memory_point_list *points, size_t wanted)
+/* Keeps `wanted` points at even distances; the last point always stays. */
+static void reduce_points(struct memory_point_list *points, size_t wanted)
 {
     size_t count = points->count;
 
@@ -134,9 +134,9 @@ static int read_last_memory(struct store_reader *reader, const struct job *job, 
                               job->ended_at, arena, ret);
     if (r < 0)
         return r;
-    while (ret->count && !(ret->items[ret->count - 1].rss_mb > 0)) /* it was over then */
+    while (ret->count && !(ret->items[ret->count - 1].rss_mb > 0)) /* after its last process */
         ret->count--;
-    thin(ret, LAST_MEMORY_POINTS);
+    reduce_points(ret, LAST_MEMORY_POINTS);
     return r;
 }
 
@@ -153,8 +153,8 @@ static int read_runs_within(struct store_reader *reader, const struct job *job, 
     return query_jobs(reader, &filter, now, arena, ret);
 }
 
-/* Of each outcome as many, so that a type that has been failing for long is still held against what
- * went well. */
+/* Reads the same number of each outcome, so that a type that has failed for long is still compared
+ * with its successful runs. */
 static int read_earlier_runs(struct store_reader *reader, const struct job *job,
                              struct arena *arena, struct earlier_runs *ret)
 {
@@ -169,9 +169,9 @@ static int read_earlier_runs(struct store_reader *reader, const struct job *job,
     if (!jobs.items)
         return -ENOMEM;
     filter.job_type = job->job_type;
-    filter.uid = job->uid; /* what others call by that name need not be the same */
+    filter.uid = job->uid; /* another user's type of that name may differ */
     filter.until = job->started_at;
-    filter.limit = EARLIER_RUNS_MAX + 1; /* itself among them */
+    filter.limit = EARLIER_RUNS_MAX + 1; /* the run itself is one of them */
     for (size_t i = 0; i < ARRAY_SIZE(outcomes); i++) {
         struct job_list some = {0};
         filter.outcome = outcomes[i];
@@ -219,7 +219,7 @@ int query_job_report(struct store_reader *reader, const char *name, int64_t view
 
 /* ---- the machine ---- */
 
-/* One more is asked for than is wanted: it tells whether there are more. */
+/* Requests one job more than needed, to detect that there are more. */
 static int read_jobs_within(struct store_reader *reader, struct arena *arena,
                             struct machine_report *report)
 {
@@ -236,7 +236,7 @@ static int read_jobs_within(struct store_reader *reader, struct arena *arena,
     return 0;
 }
 
-/* On their own, so that other events do not hide them. */
+/* Reads OOM kills separately, so that other events do not hide them. */
 static int read_oom_kills(struct store_reader *reader, struct arena *arena,
                           struct machine_report *report)
 {

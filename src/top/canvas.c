@@ -265,9 +265,3 @@ unsigned row_left(const struct canvas *canvas, unsigned row)
     const struct canvas_row *at = find(canvas, row);
     return at ? canvas->columns - at->width : 0;
 }
-
-const char *row_text(const struct canvas *canvas, unsigned row)
-{
-    const struct canvas_row *at = find(canvas, row);
-    return at ? text_string(&at->bytes) : "";
-}

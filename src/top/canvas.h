@@ -21,7 +21,7 @@ enum look {
     LOOK_BAD,
     LOOK_ACCENT,   /* labels */
     LOOK_JOB,      /* job names */
-    LOOK_NEWS,     /* neutral events */
+    LOOK_EVENT,    /* neutral events */
     LOOK_HEADING,  /* table heading */
     LOOK_SORTED,   /* heading of the sort column */
     LOOK_SELECTED, /* the selected row */
@@ -44,21 +44,21 @@ struct canvas_row {
     struct text bytes;
     struct VEC(struct canvas_span) spans;
     unsigned width;  /* columns used */
-    enum look whole; /* unless plain: the look of the whole row, to the right edge */
+    enum look whole; /* unless plain: replaces all looks of the row, up to the right edge */
 };
 
 /* The characters of drawings. */
 struct glyphs {
-    const char *bar[9];   /* from empty to full, for bars of one row */
-    const char *spark[9]; /* from nothing to all, for sparklines; [0] is unknown */
-    const char *rest;     /* of a bar */
+    const char *bar[9];   /* a column of a bar, from empty to full */
+    const char *spark[9]; /* a point of a sparkline, from low to high; [0]: unknown */
+    const char *rest;     /* the empty part of a bar */
     const char *folded;
     const char *unfolded;
-    const char *branch; /* of a tree: one of several, the last, the line past, nothing */
-    const char *corner;
-    const char *pipe;
-    const char *blank;
-    const char *line; /* of a rule */
+    const char *branch; /* in a tree: a child that has later siblings */
+    const char *corner; /* the last child */
+    const char *pipe;   /* a line past deeper rows */
+    const char *blank;  /* no line */
+    const char *line;   /* of a rule */
     const char *tag;
     const char *alarm;
     const char *dot;
@@ -90,11 +90,11 @@ int canvas_error(const struct canvas *canvas);
 
 /* All functions below ignore rows outside the canvas. */
 
-/* Trusted text: valid UTF-8 without control characters. */
+/* Appends trusted text: valid UTF-8 without control characters. */
 void row_put(struct canvas *canvas, unsigned row, enum look look, const char *text);
 void row_printf(struct canvas *canvas, unsigned row, enum look look, const char *format, ...)
     _printf_(4, 5);
-/* Untrusted text, escaped and cut to `max_columns`. */
+/* Appends untrusted text, escaped and cut to `max_columns`. */
 void row_visible(struct canvas *canvas, unsigned row, enum look look, const char *text,
                  size_t max_columns);
 /* The same without the first `shift` columns. */
@@ -102,14 +102,14 @@ void row_shifted(struct canvas *canvas, unsigned row, enum look look, const char
                  size_t shift);
 void row_repeat(struct canvas *canvas, unsigned row, enum look look, const char *glyph,
                 size_t times);
-/* Blanks up to a column; nothing if the row is that wide already. */
+/* Appends blanks up to a column; nothing if the row is that wide already. */
 void row_pad(struct canvas *canvas, unsigned row, enum look look, unsigned column);
+/* Sets the look of the whole row. */
 void row_whole(struct canvas *canvas, unsigned row, enum look look);
 /* Empties the row. */
 void row_clear(struct canvas *canvas, unsigned row);
 
+/* Used columns. */
 unsigned row_width(const struct canvas *canvas, unsigned row);
 /* Free columns. */
 unsigned row_left(const struct canvas *canvas, unsigned row);
-/* The text of a row, for tests and captures. */
-const char *row_text(const struct canvas *canvas, unsigned row);

@@ -4,7 +4,7 @@
 
 #include "base/macros.h"
 
-/* Of the screen, for the command: it tells most. */
+/* The least share of the screen for the command, the most informative column. */
 #define COMMAND_MIN_RATIO 0.4
 #define USER_COLUMNS      8
 
@@ -13,26 +13,26 @@ static const char *const column_names[] = {
     "open_fds", "age_seconds", "cpu_seconds", "gpu_memory_mb", "job_id", "command",
 };
 
-/* What goes first where there is no room. */
+/* The columns to drop where there is no room, in this order. */
 static const char *const dispensable[] = {
     "shared_mb",   "open_fds",      "threads", "age_seconds", "uid",
     "cpu_seconds", "gpu_memory_mb", "job_id",  "state",       "rss_mb",
 };
 
-static bool is_wanted(const struct columns_wish *wish, const char *name)
+static bool is_requested(const struct columns_request *request, const char *name)
 {
     if (strcmp(name, "job_id") == 0)
-        return wish->with_jobs;
-    return strcmp(name, "gpu_memory_mb") != 0 || wish->with_gpu;
+        return request->with_jobs;
+    return strcmp(name, "gpu_memory_mb") != 0 || request->with_gpu;
 }
 
 static struct shown_column make_column(const char *name)
 {
     const struct field *field = record_find(&process_metric_record, name);
 
-    if (strcmp(name, "uid") == 0) /* people know each other by name */
+    if (strcmp(name, "uid") == 0) /* shown as the user's name */
         return (struct shown_column){field, "USER", USER_COLUMNS};
-    if (!field->title) /* wide enough for a size */
+    if (!field->title) /* gpu_memory_mb, which other tables do not show */
         return (struct shown_column){field, "GPU MEM", 8};
     return (struct shown_column){field, field->title, field->width};
 }
@@ -54,7 +54,7 @@ static bool has_column(const struct shown_columns *columns, const char *name)
     return false;
 }
 
-static void drop(struct shown_columns *columns, const char *name)
+static void drop_column(struct shown_columns *columns, const char *name)
 {
     size_t kept = 0;
 
@@ -64,8 +64,8 @@ static void drop(struct shown_columns *columns, const char *name)
     columns->count = kept;
 }
 
-/* A column that is not among the usual ones stands before the command. */
-static void add_sorted(struct shown_columns *columns, const struct field *sort)
+/* Adds the sort column before the command, unless it is shown already. */
+static void add_sort_column(struct shown_columns *columns, const struct field *sort)
 {
     if (!sort->title || has_column(columns, sort->name))
         return;
@@ -74,17 +74,17 @@ static void add_sorted(struct shown_columns *columns, const struct field *sort)
     columns->count++;
 }
 
-void columns_choose(const struct columns_wish *wish, struct shown_columns *ret)
+void columns_choose(const struct columns_request *request, struct shown_columns *ret)
 {
     ret->count = 0;
     for (size_t i = 0; i < ARRAY_SIZE(column_names); i++)
-        if (is_wanted(wish, column_names[i]))
+        if (is_requested(request, column_names[i]))
             ret->items[ret->count++] = make_column(column_names[i]);
-    add_sorted(ret, wish->sort);
+    add_sort_column(ret, request->sort);
     for (size_t i = 0; i < ARRAY_SIZE(dispensable); i++)
-        if (fixed_width(ret) > wish->width * (1 - COMMAND_MIN_RATIO) &&
-            strcmp(dispensable[i], wish->sort->name) != 0)
-            drop(ret, dispensable[i]);
+        if (fixed_width(ret) > request->width * (1 - COMMAND_MIN_RATIO) &&
+            strcmp(dispensable[i], request->sort->name) != 0)
+            drop_column(ret, dispensable[i]);
 }
 
 size_t columns_sortable(const struct field *ret[static COLUMNS_SORTABLE_MAX])

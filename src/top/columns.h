@@ -1,4 +1,4 @@
-/* The columns of the table, out of the field table: as many as there is room for. Pure. */
+/* Chooses the columns of the table from the field table, as many as fit. Pure functions. */
 #pragma once
 
 #include "model/process.h"
@@ -12,22 +12,21 @@ struct shown_column {
     unsigned width;
 };
 
-/* The last one is the command, and takes what is left. */
+/* The last column is the command, which takes the remaining width. */
 struct shown_columns {
     struct shown_column items[COLUMNS_SHOWN_MAX];
     size_t count;
 };
 
-struct columns_wish {
+struct columns_request {
     unsigned width;           /* of the screen */
-    bool with_jobs;           /* a column tells the job: in a plain list */
-    bool with_gpu;            /* some process uses one */
-    const struct field *sort; /* stays, however narrow it gets */
+    bool with_jobs;           /* add a column for the job: in a plain list */
+    bool with_gpu;            /* a process uses a GPU */
+    const struct field *sort; /* is always shown, even on a narrow screen */
 };
 
-void columns_choose(const struct columns_wish *wish, struct shown_columns *ret);
+void columns_choose(const struct columns_request *request, struct shown_columns *ret);
 
-/* Fields that can be sorted by: all that have a title. How many; `ret` has room for
- * COLUMNS_SORTABLE_MAX. */
 #define COLUMNS_SORTABLE_MAX 32
+/* Lists the fields that the table can be sorted by: all that have a title. Returns their number. */
 size_t columns_sortable(const struct field *ret[static COLUMNS_SORTABLE_MAX]);

@@ -7,11 +7,12 @@
 
 #include "base/macros.h"
 
-#include <term.h> /* last: it gives short names to the capabilities of a terminal */
+#include <term.h> /* last: it defines macros with short names, such as `lines` */
 
 static struct curses loaded;
 
-/* The address of a function is copied as the bytes that it is: ISO C has no cast for it. */
+/* dlsym() returns an object pointer; its bytes are copied, because ISO C has no cast to a function
+ * pointer. */
 static const struct {
     const char *name;
     size_t offset;
@@ -21,7 +22,7 @@ static const struct {
 #undef ENTRY
 };
 
-/* A function of the library, into a pointer to one. */
+/* Stores the address of a function of the library in the function pointer at `ret_function`. */
 static int find(void *library, const char *name, void *ret_function, const char **ret_reason)
 {
     void *function = dlsym(library, name);
@@ -34,7 +35,9 @@ static int find(void *library, const char *name, void *ret_function, const char 
     return 0;
 }
 
-/* Before newterm(), which does not clean up after a terminal that it cannot use. */
+/* Checks the terminal before newterm(), which does not clean up after a terminal that it cannot
+ * use.
+ */
 static int check_terminal(void *library, const char **ret_reason)
 {
     char cursor_address_name[] = "cup";
@@ -54,12 +57,12 @@ static int check_terminal(void *library, const char **ret_reason)
     if (r < 0)
         return r;
     if (set_up(NULL, 1, &found) == ERR) {
-        *ret_reason = "this terminal is not known; set TERM, or use --json";
+        *ret_reason = "this terminal is unknown; set TERM, or use --json";
         return -ENOTTY;
     }
     const char *sequence = get(cursor_address_name);
     if (!sequence || sequence == (const char *)-1) {
-        *ret_reason = "this terminal cannot place its cursor; use --json";
+        *ret_reason = "this terminal cannot position its cursor; use --json";
         r = -ENOTTY;
     }
     delete (set_current(NULL));
@@ -68,7 +71,7 @@ static int check_terminal(void *library, const char **ret_reason)
 
 int curses_load(const struct curses **ret, const char **ret_reason)
 {
-    /* The number is that of the interface which the header describes. */
+    /* The version of the ABI that the header describes. */
     void *library = dlopen("libncursesw.so.6", RTLD_NOW | RTLD_LOCAL);
     int r = 0;
 
@@ -81,6 +84,6 @@ int curses_load(const struct curses **ret, const char **ret_reason)
     if (r == 0)
         r = check_terminal(library, ret_reason);
     if (r == 0)
-        *ret = &loaded; /* the library stays: it has handlers of its own */
+        *ret = &loaded; /* the library is never unloaded, because it installs signal handlers */
     return r;
 }

@@ -1,5 +1,5 @@
-/* ncursesw, loaded when the screen is wanted and not before: it costs each start a millisecond.
- * What is called here are its functions of the same names. */
+/* Loads ncursesw only when the screen is needed, because linking it would add a millisecond to
+ * every start of sonde. The members of struct curses are its functions of the same names. */
 #pragma once
 
 #define NCURSES_NOMACROS 1
@@ -40,6 +40,6 @@ struct curses {
 #undef MEMBER
 };
 
-/* 0, or a negative errno with the reason in *ret_reason: no such library, or the terminal (TERM)
- * is not known, or can only print one line after the other. */
+/* Loads the library and checks the terminal. Returns 0, -ENOENT (no such library) or -ENOTTY (TERM
+ * is unknown, or the terminal cannot position its cursor), with the reason in *ret_reason. */
 int curses_load(const struct curses **ret, const char **ret_reason);

@@ -7,7 +7,7 @@
 #include "report/figures.h"
 #include "top/draw.h"
 
-#define DETAIL_ROWS_OF_PROCESS 8 /* two for the command line, none for a job or an anomaly */
+#define DETAIL_ROWS_OF_PROCESS 8 /* with two rows for the command, without job and anomaly */
 #define DETAIL_ROWS_OF_GROUP   6
 #define LABEL_COLUMNS          9
 #define SYSCALLS_SHOWN         5
@@ -47,7 +47,7 @@ static const char *state_word(char state)
 }
 
 /* The number of bytes of visible text that fit the columns. */
-static size_t fit(const char *text, size_t columns)
+static size_t count_fitting(const char *text, size_t columns)
 {
     size_t length = strlen(text), used = 0, i = 0;
 
@@ -72,7 +72,7 @@ static unsigned put_command(struct canvas *canvas, unsigned row, const char *com
     const char *rest = text_string(&visible);
     do {
         put_label(canvas, row + used, used ? "" : "command");
-        size_t length = fit(rest, row_left(canvas, row + used));
+        size_t length = count_fitting(rest, row_left(canvas, row + used));
         if (used + 1 < most && length)
             row_printf(canvas, row + used, LOOK_PLAIN, "%.*s", (int)length, rest);
         else

@@ -62,9 +62,9 @@ static void put_live(const struct screen *screen, struct canvas *canvas, unsigne
         put_uptime(screen, canvas, row);
     else
         row_put(canvas, row, LOOK_PLAIN, " (no daemon)");
-    if (status->words[0]) {
+    if (status->reason[0]) {
         row_put(canvas, row, LOOK_DIM, canvas->glyphs->dot);
-        row_visible(canvas, row, LOOK_DOUBTFUL, status->words, SIZE_MAX);
+        row_visible(canvas, row, LOOK_DOUBTFUL, status->reason, SIZE_MAX);
     }
 }
 
@@ -77,7 +77,7 @@ static void put_down(const struct screen *screen, struct canvas *canvas, unsigne
     row_printf(canvas, row, LOOK_ALARM, " %s down for %s ",
                status->kind == FEED_DAEMON ? "daemon" : "collector", text_string(&since));
     row_put(canvas, row, LOOK_PLAIN, " ");
-    row_visible(canvas, row, LOOK_DOUBTFUL, status->words, SIZE_MAX);
+    row_visible(canvas, row, LOOK_DOUBTFUL, status->reason, SIZE_MAX);
 }
 
 /* The position in the stored time. */
@@ -85,7 +85,7 @@ static void put_replay(const struct screen *screen, struct canvas *canvas, unsig
 {
     const struct feed_status *status = screen->status;
     struct human time;
-    char words[48];
+    char label[48];
 
     row_printf(canvas, row, status->is_playing ? LOOK_GOOD : LOOK_DOUBTFUL, "%s replay x%g",
                status->is_playing ? canvas->glyphs->playing : canvas->glyphs->paused,
@@ -94,26 +94,26 @@ static void put_replay(const struct screen *screen, struct canvas *canvas, unsig
     if (screen->frame)
         row_printf(canvas, row, LOOK_BOLD, "  %s ",
                    figure_clock(&time, screen->frame->snapshot->timestamp, status->last));
-    if (status->words[0]) {
-        row_visible(canvas, row, LOOK_BAD, status->words, SIZE_MAX);
+    if (status->reason[0]) {
+        row_visible(canvas, row, LOOK_BAD, status->reason, SIZE_MAX);
         return;
     }
-    snprintf(words, sizeof(words), "%zu/%zu", status->position + 1, status->count);
+    snprintf(label, sizeof(label), "%zu/%zu", status->position + 1, status->count);
     unsigned left = row_left(canvas, row);
     if (left > 24)
         draw_meter(canvas, row, MIN(left - 11, 60U),
                    status->count > 1 ? (double)status->position / (double)(status->count - 1) : 1,
-                   LOOK_ACCENT, words);
+                   LOOK_ACCENT, label);
 }
 
-static void put_at_end(struct canvas *canvas, unsigned row, enum look look, const char *words)
+static void put_at_end(struct canvas *canvas, unsigned row, enum look look, const char *label)
 {
-    unsigned width = (unsigned)strlen(words);
+    unsigned width = (unsigned)strlen(label);
 
     if (row_left(canvas, row) < width + 2)
         return;
     row_pad(canvas, row, LOOK_PLAIN, canvas->columns - width);
-    row_put(canvas, row, look, words);
+    row_put(canvas, row, look, label);
 }
 
 void draw_title(const struct screen *screen, struct canvas *canvas, struct part part)
@@ -143,71 +143,71 @@ static void put_cpu(const struct snapshot *snapshot, struct canvas *canvas, unsi
                     unsigned width)
 {
     double ratio = snapshot->system_cpu_percent / (100 * snapshot->cpu_count);
-    char words[48] = "-";
+    char label[48] = "-";
 
     if (real_is_known(snapshot->system_cpu_percent))
-        snprintf(words, sizeof(words), "%.1f%% of %g", snapshot->system_cpu_percent,
+        snprintf(label, sizeof(label), "%.1f%% of %g", snapshot->system_cpu_percent,
                  snapshot->cpu_count);
     row_put(canvas, row, LOOK_ACCENT, "CPU ");
-    draw_meter(canvas, row, width - 4, ratio, look_of_ratio(ratio), words);
+    draw_meter(canvas, row, width - 4, ratio, look_of_ratio(ratio), label);
 }
 
 static void put_memory(const struct snapshot *snapshot, struct canvas *canvas, unsigned row,
                        unsigned width)
 {
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text label = {0};
     double ratio = snapshot->system_memory_used_mb / snapshot->system_memory_total_mb;
 
-    append_figure(&words, &snapshot_record, "system_memory_used_mb", snapshot);
-    text_append_char(&words, '/');
-    append_figure(&words, &snapshot_record, "system_memory_total_mb", snapshot);
+    append_figure(&label, &snapshot_record, "system_memory_used_mb", snapshot);
+    text_append_char(&label, '/');
+    append_figure(&label, &snapshot_record, "system_memory_total_mb", snapshot);
     row_put(canvas, row, LOOK_ACCENT, "Mem ");
-    draw_meter(canvas, row, width - 4, ratio, look_of_ratio(ratio), text_string(&words));
+    draw_meter(canvas, row, width - 4, ratio, look_of_ratio(ratio), text_string(&label));
 }
 
 /* Figures that the driver does not report are omitted, except the utilization. */
-static void append_gpu(struct text *words, const struct gpu_metric *gpu)
+static void append_gpu(struct text *label, const struct gpu_metric *gpu)
 {
-    append_figure(words, &gpu_metric_record, "utilization_pct", gpu);
+    append_figure(label, &gpu_metric_record, "utilization_pct", gpu);
     if (real_is_known(gpu->utilization_pct))
-        text_append_char(words, '%');
+        text_append_char(label, '%');
     if (real_is_known(gpu->memory_used_mb)) {
-        text_append_char(words, ' ');
-        append_figure(words, &gpu_metric_record, "memory_used_mb", gpu);
+        text_append_char(label, ' ');
+        append_figure(label, &gpu_metric_record, "memory_used_mb", gpu);
     }
     if (real_is_known(gpu->memory_used_mb) && real_is_known(gpu->memory_total_mb)) {
-        text_append_char(words, '/');
-        append_figure(words, &gpu_metric_record, "memory_total_mb", gpu);
+        text_append_char(label, '/');
+        append_figure(label, &gpu_metric_record, "memory_total_mb", gpu);
     }
     if (real_is_known(gpu->temperature_c))
-        text_printf(words, " %.0fC", gpu->temperature_c);
+        text_printf(label, " %.0fC", gpu->temperature_c);
     if (real_is_known(gpu->power_w))
-        text_printf(words, " %.0fW", gpu->power_w);
+        text_printf(label, " %.0fW", gpu->power_w);
 }
 
 static void put_gpu(const struct gpu_metric *gpu, struct canvas *canvas, unsigned row,
                     unsigned width)
 {
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text label = {0};
 
-    append_gpu(&words, gpu);
+    append_gpu(&label, gpu);
     row_printf(canvas, row, LOOK_ACCENT, "GPU%-3lld ", (long long)gpu->index);
     draw_meter(canvas, row, width > 7 ? width - 7 : 0, gpu->utilization_pct / 100, LOOK_GOOD,
-               text_string(&words));
+               text_string(&label));
 }
 
 static void put_own_cost(const struct snapshot *snapshot, struct canvas *canvas, unsigned row)
 {
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text label = {0};
 
-    text_append_string(&words, "CPU ");
-    append_figure(&words, &snapshot_record, "daemon_cpu_percent", snapshot);
-    text_append_string(&words, "%, ");
-    append_figure(&words, &snapshot_record, "daemon_rss_mb", snapshot);
+    text_append_string(&label, "CPU ");
+    append_figure(&label, &snapshot_record, "daemon_cpu_percent", snapshot);
+    text_append_string(&label, "%, ");
+    append_figure(&label, &snapshot_record, "daemon_rss_mb", snapshot);
     if (real_is_known(snapshot->collect_ms))
-        text_printf(&words, ", %.1f ms per snapshot", snapshot->collect_ms);
+        text_printf(&label, ", %.1f ms per snapshot", snapshot->collect_ms);
     row_put(canvas, row, LOOK_ACCENT, "own ");
-    row_put(canvas, row, LOOK_DIM, text_string(&words));
+    row_put(canvas, row, LOOK_DIM, text_string(&label));
 }
 
 static void put_count(struct canvas *canvas, unsigned row, const char *label, int64_t count,
@@ -280,7 +280,7 @@ static const struct anomaly *find_worst(const struct anomaly_list *anomalies)
     return worst;
 }
 
-static void put_trouble(const struct screen *screen, struct canvas *canvas, unsigned row)
+static void put_pressure(const struct screen *screen, struct canvas *canvas, unsigned row)
 {
     const struct frame *frame = screen->frame;
     const struct field *field = record_find(&snapshot_record, "pressure_level");
@@ -316,7 +316,7 @@ static void put_left(const struct screen *screen, struct canvas *canvas, unsigne
     else if (n - 2 < gpus->count)
         put_gpu(&gpus->items[n - 2], canvas, row, width);
     else if (n == 2 && canvas->columns < BESIDE_COLUMNS) /* no room beside the bars */
-        put_trouble(screen, canvas, row);
+        put_pressure(screen, canvas, row);
     else if (n == 2)
         put_own_cost(snapshot, canvas, row);
 }
@@ -324,7 +324,7 @@ static void put_left(const struct screen *screen, struct canvas *canvas, unsigne
 void draw_meters(const struct screen *screen, struct canvas *canvas, struct part part)
 {
     static void (*const texts[])(const struct screen *, struct canvas *,
-                                 unsigned) = {put_counts, NULL, put_trouble};
+                                 unsigned) = {put_counts, NULL, put_pressure};
     /* On a wide screen, bars stay short enough to read at a glance. */
     unsigned width =
         canvas->columns >= BESIDE_COLUMNS ? MIN(canvas->columns / 2 - 2, 60U) : canvas->columns;

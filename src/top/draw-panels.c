@@ -20,7 +20,7 @@ static void put_keys(const struct screen *screen, struct canvas *canvas, unsigne
 {
     for (size_t i = 0; i < key_count; i++) {
         const struct key_entry *entry = &key_table[i];
-        if (!entry->bar || !key_is_known(entry, &screen->view->world))
+        if (!entry->bar || !key_is_enabled(entry, &screen->view->mode))
             continue;
         int word = first_word(entry->keys);
         if (row_left(canvas, row) < (unsigned)word + strlen(entry->bar) + 1)
@@ -34,11 +34,11 @@ static void put_keys(const struct screen *screen, struct canvas *canvas, unsigne
 
 static void put_prompt(const struct screen *screen, struct canvas *canvas, unsigned row)
 {
-    static const char *const words[] = {[PROMPT_SEARCH] = "Search: ",
-                                        [PROMPT_FILTER] = "Filter: ",
-                                        [PROMPT_TIME] = "Jump to (14:00, \"3m ago\"): "};
+    static const char *const prompts[] = {[PROMPT_SEARCH] = "Search: ",
+                                          [PROMPT_FILTER] = "Filter: ",
+                                          [PROMPT_TIME] = "Jump to (14:00, \"3m ago\"): "};
 
-    row_put(canvas, row, LOOK_KEY, words[screen->view->prompt]);
+    row_put(canvas, row, LOOK_KEY, prompts[screen->view->prompt]);
     row_visible(canvas, row, LOOK_BOLD, screen->view->input, SIZE_MAX);
     row_put(canvas, row, LOOK_SELECTED, " ");
     if (screen->view->prompt == PROMPT_SEARCH && row_left(canvas, row) > 30)
@@ -119,7 +119,7 @@ static size_t list_known(const struct screen *screen, const struct key_entry **r
     size_t count = 0;
 
     for (size_t i = 0; i < key_count; i++)
-        if (key_is_known(&key_table[i], &screen->view->world))
+        if (key_is_enabled(&key_table[i], &screen->view->mode))
             ret[count++] = &key_table[i];
     return count;
 }
@@ -134,7 +134,7 @@ static void put_entry(struct canvas *canvas, unsigned row, const struct key_entr
     row_put(canvas, row, LOOK_PLAIN, entry->meaning);
 }
 
-/* In as many columns as fit; Up and Down scroll. */
+/* Draws the keys in as many columns as fit; Up and Down scroll. */
 static void draw_help(const struct screen *screen, struct canvas *canvas)
 {
     const struct key_entry *entries[64];
@@ -185,7 +185,7 @@ static void draw_signals(const struct screen *screen, struct canvas *canvas)
     mark_selected(screen, canvas, &box);
 }
 
-/* In the bottom row, so that the selected process stays visible. */
+/* Draws the question in the bottom row, so that the selected process stays visible. */
 static void draw_confirm(const struct screen *screen, struct canvas *canvas)
 {
     struct layout layout = screen_layout(screen, canvas->rows, canvas->columns);

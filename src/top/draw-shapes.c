@@ -45,7 +45,7 @@ void draw_rule(struct canvas *canvas, unsigned row, const char *word, const char
     }
 }
 
-/* In eighths of a column, where the glyphs exist. */
+/* Draws a bar with a precision of an eighth of a column, where the glyphs allow it. */
 static void fill_bar(struct canvas *canvas, unsigned row, unsigned width, double ratio,
                      enum look look)
 {
@@ -64,17 +64,17 @@ static void fill_bar(struct canvas *canvas, unsigned row, unsigned width, double
 }
 
 void draw_meter(struct canvas *canvas, unsigned row, unsigned width, double ratio, enum look look,
-                const char *words)
+                const char *label)
 {
-    unsigned words_width = (unsigned)strlen(words) + 3; /* ASCII */
+    unsigned label_width = (unsigned)strlen(label) + 3; /* ASCII */
 
-    if (words_width + 4 <= width) {
+    if (label_width + 4 <= width) {
         row_put(canvas, row, LOOK_DIM, "[");
-        fill_bar(canvas, row, width - words_width, real_is_known(ratio) ? ratio : 0, look);
-        row_printf(canvas, row, LOOK_BOLD, " %s", words);
+        fill_bar(canvas, row, width - label_width, real_is_known(ratio) ? ratio : 0, look);
+        row_printf(canvas, row, LOOK_BOLD, " %s", label);
         row_put(canvas, row, LOOK_DIM, "]");
     } else {
-        row_put(canvas, row, LOOK_BOLD, words);
+        row_put(canvas, row, LOOK_BOLD, label);
     }
 }
 

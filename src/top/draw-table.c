@@ -109,17 +109,17 @@ static void put_cell(const struct cells *cells, const struct shown_column *colum
 
 static void put_progress(const struct job_progress *progress, struct canvas *canvas, unsigned row)
 {
-    struct text words = {0};
+    struct text label = {0};
     double done =
         int_is_known(progress->last_completed_sheet) ? (double)progress->last_completed_sheet : 0;
 
     if (int_is_known(progress->total_sheets) && progress->total_sheets > 0) {
-        text_printf(&words, "%.0f/%lld", done, (long long)progress->total_sheets);
+        text_printf(&label, "%.0f/%lld", done, (long long)progress->total_sheets);
         row_put(canvas, row, LOOK_PLAIN, "  ");
         draw_meter(canvas, row, PROGRESS_COLUMNS, done / (double)progress->total_sheets, LOOK_GOOD,
-                   text_string(&words));
+                   text_string(&label));
     }
-    text_done(&words);
+    text_done(&label);
     if (int_is_known(progress->current_sheet))
         row_printf(canvas, row, LOOK_PLAIN, "  step %lld", (long long)progress->current_sheet);
     if (progress->status) {
@@ -228,7 +228,7 @@ static bool uses_gpu(const struct snapshot *snapshot)
 }
 
 /* Explains an empty table: a daemon may send only some processes, and a job may have none. */
-static void put_nothing(const struct screen *screen, struct canvas *canvas, unsigned at)
+static void put_empty_table(const struct screen *screen, struct canvas *canvas, unsigned at)
 {
     const struct snapshot *snapshot = screen->frame->snapshot;
     long long total = int_is_known(snapshot->process_total) ? snapshot->process_total : 0;
@@ -254,13 +254,13 @@ void draw_table(const struct screen *screen, struct canvas *canvas, struct part 
 
     if (!screen->frame)
         return;
-    const struct columns_wish wish = {
+    const struct columns_request request = {
         .width = canvas->columns,
         .with_jobs = view->arrangement == AS_LIST && screen->frame->snapshot->jobs.count,
         .with_gpu = screen->frame->snapshot->gpus.count && uses_gpu(screen->frame->snapshot),
         .sort = view->sort,
     };
-    columns_choose(&wish, &cells.columns);
+    columns_choose(&request, &cells.columns);
     if (heading.count)
         put_heading(&cells, heading.at);
     for (unsigned i = 0; i < part.count && view->first + i < screen->listing->rows.count; i++) {
@@ -269,5 +269,5 @@ void draw_table(const struct screen *screen, struct canvas *canvas, struct part 
             row_whole(canvas, part.at + i, view->follows ? LOOK_FOLLOWED : LOOK_SELECTED);
     }
     if (part.count && !screen->listing->rows.count)
-        put_nothing(screen, canvas, part.at);
+        put_empty_table(screen, canvas, part.at);
 }

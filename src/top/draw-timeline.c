@@ -12,9 +12,11 @@ static enum look look_of(const struct headline *headline)
         const char *event;
         enum look look;
     } looks[] = {
-        {"process.spawn", LOOK_DIM},       {"process.exec", LOOK_NEWS}, {"process.exit", LOOK_GOOD},
-        {"process.signal", LOOK_DOUBTFUL}, {"process.kill", LOOK_BAD},  {"process.oom", LOOK_ALARM},
-        {"job.started", LOOK_JOB},         {"sheet.started", LOOK_JOB}, {"job.progress", LOOK_NEWS},
+        {"process.spawn", LOOK_DIM},  {"process.exec", LOOK_EVENT},
+        {"process.exit", LOOK_GOOD},  {"process.signal", LOOK_DOUBTFUL},
+        {"process.kill", LOOK_BAD},   {"process.oom", LOOK_ALARM},
+        {"job.started", LOOK_JOB},    {"sheet.started", LOOK_JOB},
+        {"job.progress", LOOK_EVENT},
     };
 
     if (headline->tint == TINT_BAD) /* a failed exit */
@@ -32,7 +34,7 @@ static void put_line(const struct screen *screen, const struct headline *headlin
     enum look look = look_of(headline);
 
     row_printf(canvas, row, LOOK_DIM, "%s ", figure_clock(&time, headline->timestamp, screen->now));
-    row_visible(canvas, row, look, headline->word, SIZE_MAX);
+    row_visible(canvas, row, look, headline->label, SIZE_MAX);
     row_pad(canvas, row, LOOK_PLAIN, (unsigned)strlen(time.text) + 1 + WORD_COLUMNS);
     row_printf(canvas, row, LOOK_PLAIN, " %7s ", figure_pid(&pid, headline->pid));
     unsigned at = row_width(canvas, row);

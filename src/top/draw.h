@@ -26,7 +26,7 @@ void draw_rule(struct canvas *canvas, unsigned row, const char *word, const char
 /* A bar of `width` columns, filled to `ratio` (0 to 1; unknown: empty), with text at its right end.
  */
 void draw_meter(struct canvas *canvas, unsigned row, unsigned width, double ratio, enum look look,
-                const char *words);
+                const char *label);
 /* Good, doubtful or bad, by the fill ratio. */
 enum look look_of_ratio(double ratio);
 

@@ -4,7 +4,7 @@
 
 #define F(n) (KEYS_F0 + (n))
 
-/* In the order of the help screen. Keys are those of htop where it has the same action. */
+/* In the order of the help screen. The keys are those of htop where it has the same action. */
 const struct key_entry key_table[] = {
     {ACTION_UP, {KEYS_UP}, "Up", "move up one row"},
     {ACTION_DOWN, {KEYS_DOWN}, "Down", "move down one row"},
@@ -49,18 +49,18 @@ const struct key_entry key_table[] = {
 };
 const size_t key_count = ARRAY_SIZE(key_table);
 
-bool key_is_known(const struct key_entry *entry, const struct key_world *world)
+bool key_is_enabled(const struct key_entry *entry, const struct key_mode *mode)
 {
-    if (entry->action == ACTION_KILL && world->is_readonly)
+    if (entry->action == ACTION_KILL && mode->is_readonly)
         return false;
-    return entry->scope == KEY_ALWAYS || (entry->scope == KEY_HISTORY) == world->is_history;
+    return entry->scope == KEY_ALWAYS || (entry->scope == KEY_HISTORY) == mode->is_history;
 }
 
-enum action key_action(int code, const struct key_world *world)
+enum action key_action(int code, const struct key_mode *mode)
 {
     for (size_t i = 0; i < key_count; i++)
         for (size_t k = 0; k < KEY_CODES_MAX && key_table[i].codes[k]; k++)
-            if (key_table[i].codes[k] == code && key_is_known(&key_table[i], world))
+            if (key_table[i].codes[k] == code && key_is_enabled(&key_table[i], mode))
                 return key_table[i].action;
     return ACTION_NONE;
 }

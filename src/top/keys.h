@@ -89,11 +89,11 @@ struct key_entry {
 extern const struct key_entry key_table[];
 extern const size_t key_count;
 
-/* Conditions that enable or disable keys. */
-struct key_world {
+/* The conditions under which keys are enabled. */
+struct key_mode {
     bool is_history;
     bool is_readonly;
 };
 
-bool key_is_known(const struct key_entry *entry, const struct key_world *world);
-enum action key_action(int code, const struct key_world *world);
+bool key_is_enabled(const struct key_entry *entry, const struct key_mode *mode);
+enum action key_action(int code, const struct key_mode *mode);

@@ -1,18 +1,18 @@
-/* Where everything stands on a screen of some size: a pure function. From 80x24 up all of it is
- * there; below that, what matters least goes first, and nothing ever overlaps. */
+/* Divides the rows of a screen among its parts. From 80x24 on, all parts are shown; on a smaller
+ * screen, less important parts are omitted. Parts never overlap. A pure function. */
 #pragma once
 
 #include <stdbool.h>
 
-struct layout_wish {
+struct layout_request {
     unsigned rows;
     unsigned columns;
     unsigned gpus;
     bool with_timeline;
-    unsigned detail_rows; /* that there is something for; 0: no detail */
+    unsigned detail_rows; /* rows that the details need; 0: they are not shown */
 };
 
-/* Rows of a part: from `at` on; none, if `count` is 0. */
+/* The rows of a part: `count` rows from row `at` on; 0: the part is not shown. */
 struct part {
     unsigned at;
     unsigned count;
@@ -24,8 +24,8 @@ struct layout {
     struct part heading;
     struct part table;
     struct part detail;   /* its first row is a rule */
-    struct part timeline; /* likewise */
-    struct part bar;      /* of keys, or a prompt */
+    struct part timeline; /* its first row is a rule */
+    struct part bar;      /* the keys, a message or a prompt */
 };
 
-struct layout layout_make(const struct layout_wish *wish);
+struct layout layout_make(const struct layout_request *request);

@@ -1,6 +1,6 @@
-/* How rows come about: every process that the filter lets through is sorted; each job, each step of
- * it and the rest are groups; a process hangs below its parent if it is to be a tree, else below
- * its group. Then the groups are walked through, the children of what is folded left out. */
+/* First, the processes that pass the filter are sorted. Each job, each step and the remaining
+ * processes form a group. In a tree, a process is a child of its parent process, else of its group.
+ * Then the rows are made from the groups in order; children of folded rows are omitted. */
 #include "top/listing.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ const char *arrangement_name(enum arrangement arrangement)
 
 /* ---- keys ---- */
 
-/* FNV-1a: short texts, no attacker who could gain anything by two that are alike. */
+/* FNV-1a. The texts are short, and an attacker gains nothing from equal keys. */
 static uint64_t hash(uint64_t seed, const void *bytes, size_t length)
 {
     uint64_t value = seed ^ UINT64_C(0xcbf29ce484222325);
@@ -33,7 +33,7 @@ static uint64_t hash(uint64_t seed, const void *bytes, size_t length)
 
 uint64_t listing_process_key(const struct process_metric *process)
 {
-    /* Hundredths, as it is stored and sent. */
+    /* In hundredths of a second, the precision in which start times are stored and sent. */
     const int64_t identity[] = {process->pid, real_is_known(process->start_time)
                                                   ? (int64_t)llround(process->start_time * 100)
                                                   : 0};
@@ -77,44 +77,45 @@ void key_set_done(struct key_set *set)
     map_done(&set->keys);
 }
 
-/* ---- words ---- */
+/* ---- filter and search ---- */
 
-static bool contains(const char *text, const char *words)
+static bool contains(const char *text, const char *wanted)
 {
-    return text && strcasestr(text, words);
+    return text && strcasestr(text, wanted);
 }
 
-bool listing_matches(const struct process_metric *process, const char *words)
+static bool process_matches(const struct process_metric *process, const char *text)
 {
     char pid[24];
 
-    if (!*words)
+    if (!*text)
         return true;
     snprintf(pid, sizeof(pid), "%lld", (long long)process->pid);
-    return contains(process->command, words) || contains(process->job_id, words) ||
-           strcmp(pid, words) == 0;
+    return contains(process->command, text) || contains(process->job_id, text) ||
+           strcmp(pid, text) == 0;
 }
 
-bool row_matches(const struct row *row, const char *words)
+bool row_matches(const struct row *row, const char *text)
 {
     if (row->kind == ROW_PROCESS)
-        return listing_matches(row->figures, words);
-    return row->kind == ROW_JOB && contains(row->job->job_id, words);
+        return process_matches(row->figures, text);
+    return row->kind == ROW_JOB && contains(row->job->job_id, text);
 }
 
 /* ---- order ---- */
 
+/* A process, or a group, with its sort value. Indices refer to listing_work.sorted. */
 struct sorted {
     const struct process_metric *process;
     double value;
-    const char *text;
-    size_t parent; /* index among the sorted; NONE */
-    size_t group;
-    size_t first_child; /* of the tree */
-    size_t next;        /* among the children of its parent, or of its group */
+    const char *text;   /* the sort value of a text column */
+    size_t parent;      /* index; NONE: no parent in the tree */
+    size_t group;       /* index of its group */
+    size_t first_child; /* index; NONE: no children in the tree */
+    size_t next;        /* index of the next child of its parent or group; NONE: the last one */
 };
 
-static void measure(const struct field *field, struct sorted *item)
+static void set_sort_value(const struct field *field, struct sorted *item)
 {
     const void *at = (const char *)item->process + field->offset;
 
@@ -130,8 +131,8 @@ static void measure(const struct field *field, struct sorted *item)
         item->text = *(const char *const *)at;
 }
 
-/* Larger figures first, what is unknown last; texts from A to Z, and numbers that are names (of
- * processes, of users) from the first. */
+/* Larger figures come first, unknown ones last. Texts are ordered from A to Z; numbers without a
+ * unit, such as pids, ascend. */
 static int compare_values(const struct sorted *a, const struct sorted *b)
 {
     if (a->text || b->text)
@@ -145,17 +146,17 @@ static int compare_values(const struct sorted *a, const struct sorted *b)
 
 static int compare_known(double a, double b)
 {
-    return (a < b) - (a > b); /* unknown is equal to all */
+    return (a < b) - (a > b); /* an unknown value is equal to all others */
 }
 
-/* The same rows in the same order, frame after frame, where the column does not tell. */
+/* Rows with equal values are ordered by CPU, memory and pid, so that their order is stable. */
 static int compare_sorted(const void *left, const void *right, void *context)
 {
     const struct sorted *a = left, *b = right;
-    const struct listing_wish *wish = context;
+    const struct listing_request *request = context;
     int order = compare_values(a, b);
 
-    if (wish->is_ascending)
+    if (request->is_ascending)
         order = -order;
     if (!order)
         order = compare_known(a->process->cpu_percent, b->process->cpu_percent);
@@ -173,20 +174,20 @@ struct group {
     const struct job_usage *job;
     const struct job_progress *progress;
     int64_t sheet_num;
-    size_t parent; /* a step's job; NONE */
-    size_t processes;
-    size_t first; /* process, in order */
+    size_t parent;    /* the group of a step's job; NONE: not a step */
+    size_t processes; /* their number */
+    size_t first;     /* its first process in sort order; NONE: none passes the filter */
     struct process_metric figures;
-    struct sorted order; /* how it stands among others of its kind */
+    struct sorted order; /* its sort value among groups of its kind */
 };
 
 struct listing_work {
     struct VEC(struct sorted) sorted;
     struct VEC(struct group) groups;
-    struct map by_key; /* groups: index + 1 */
-    struct map by_pid; /* the sorted: index + 1 */
+    struct map by_key; /* key of a group: its index + 1 */
+    struct map by_pid; /* pid: index in `sorted` + 1 */
     const struct frame *frame;
-    const struct listing_wish *wish;
+    const struct listing_request *request;
     int error;
 };
 
@@ -258,11 +259,11 @@ static size_t add_plain_group(struct listing_work *work, enum row_kind kind, uin
     return add_group(work, &group);
 }
 
-/* Its job, its step, or the rest. */
+/* Finds the group of a process: its step, its job, or the other processes. Adds a new step. */
 static size_t find_group(struct listing_work *work, const struct process_metric *process)
 {
     if (!process->job_id && !process->run_id)
-        return 0; /* the others are the first */
+        return 0; /* the group of other processes */
     uint64_t key = listing_job_key(process->run_id, process->job_id);
     size_t job = as_index(map_get(&work->by_key, key));
     if (job == NONE || !int_is_known(process->sheet_num))
@@ -273,13 +274,14 @@ static size_t find_group(struct listing_work *work, const struct process_metric 
                          : add_plain_group(work, ROW_SHEET, own_key, job, process->sheet_num);
 }
 
-static void add_up(double *sum, double value)
+static void add_real(double *sum, double value)
 {
     if (real_is_known(value))
         *sum = real_is_known(*sum) ? *sum + value : value;
 }
 
-static void count_in(struct process_metric *sum, const struct process_metric *process, bool is_job)
+static void add_figures(struct process_metric *sum, const struct process_metric *process,
+                        bool is_job)
 {
     if (int_is_known(process->threads))
         sum->threads = (int_is_known(sum->threads) ? sum->threads : 0) + process->threads;
@@ -287,11 +289,11 @@ static void count_in(struct process_metric *sum, const struct process_metric *pr
         sum->open_fds = (int_is_known(sum->open_fds) ? sum->open_fds : 0) + process->open_fds;
     if (!(sum->age_seconds >= process->age_seconds))
         sum->age_seconds = process->age_seconds;
-    if (is_job) /* which knows better: children that came and went */
+    if (is_job) /* its figures come from the snapshot and include ended processes */
         return;
-    add_up(&sum->cpu_percent, process->cpu_percent);
-    add_up(&sum->cpu_seconds, process->cpu_seconds);
-    add_up(&sum->rss_mb, process->rss_mb);
+    add_real(&sum->cpu_percent, process->cpu_percent);
+    add_real(&sum->cpu_seconds, process->cpu_seconds);
+    add_real(&sum->rss_mb, process->rss_mb);
 }
 
 static void count_process(struct listing_work *work, size_t group,
@@ -300,7 +302,7 @@ static void count_process(struct listing_work *work, size_t group,
     for (; group != NONE; group = work->groups.items[group].parent) {
         struct group *at = &work->groups.items[group];
         at->processes++;
-        count_in(&at->figures, process, at->kind == ROW_JOB);
+        add_figures(&at->figures, process, at->kind == ROW_JOB);
     }
 }
 
@@ -319,8 +321,8 @@ static void make_groups(struct listing_work *work)
 
 /* ---- the tree ---- */
 
-/* Its parent, if that is shown and of the same group. A pid whose process seems younger than its
- * child belongs to a stranger. */
+/* The parent, if it is shown and in the same group. A parent that seems younger than its child is
+ * another process that reused the pid. */
 static size_t find_parent(const struct listing_work *work, size_t index)
 {
     const struct sorted *item = &work->sorted.items[index];
@@ -332,8 +334,8 @@ static size_t find_parent(const struct listing_work *work, size_t index)
     return at;
 }
 
-/* Equal starts could close a circle of parents. */
-static bool leads_to_itself(const struct listing_work *work, size_t index)
+/* Whether the parents form a cycle, which is possible for equal start times, or are too many. */
+static bool is_in_cycle(const struct listing_work *work, size_t index)
 {
     size_t at = work->sorted.items[index].parent;
 
@@ -342,16 +344,16 @@ static bool leads_to_itself(const struct listing_work *work, size_t index)
             return true;
         at = work->sorted.items[at].parent;
     }
-    return at != NONE; /* deeper than is drawn */
+    return at != NONE; /* deeper than LISTING_DEPTH_MAX */
 }
 
-/* From the back, so that each list is in order. */
+/* Builds the lists of children, backwards, so that each list keeps the sort order. */
 static void link_children(struct listing_work *work, bool is_tree)
 {
     for (size_t i = 0; i < work->sorted.count; i++)
         work->sorted.items[i].parent = is_tree ? find_parent(work, i) : NONE;
     for (size_t i = 0; is_tree && i < work->sorted.count; i++)
-        if (leads_to_itself(work, i))
+        if (is_in_cycle(work, i))
             work->sorted.items[i].parent = NONE;
     for (size_t i = work->sorted.count; i-- > 0;) {
         struct sorted *item = &work->sorted.items[i];
@@ -365,7 +367,7 @@ static void link_children(struct listing_work *work, bool is_tree)
 static void sort_processes(struct listing_work *work)
 {
     const struct process_list *processes = &work->frame->snapshot->processes;
-    const struct listing_wish *wish = work->wish;
+    const struct listing_request *request = work->request;
 
     if (VEC_RESERVE(&work->sorted, processes->count) < 0) {
         work->error = -ENOMEM;
@@ -374,14 +376,14 @@ static void sort_processes(struct listing_work *work)
     for (size_t i = 0; i < processes->count; i++) {
         struct sorted item = {
             .process = &processes->items[i], .parent = NONE, .first_child = NONE, .next = NONE};
-        if (!listing_matches(item.process, wish->filter))
+        if (!process_matches(item.process, request->filter))
             continue;
-        measure(wish->sort, &item);
+        set_sort_value(request->sort, &item);
         work->sorted.items[work->sorted.count++] = item;
     }
     if (work->sorted.count)
         qsort_r(work->sorted.items, work->sorted.count, sizeof(struct sorted), compare_sorted,
-                (void *)(uintptr_t)wish);
+                (void *)(uintptr_t)request);
     for (size_t i = 0; i < work->sorted.count && !work->error; i++) {
         struct sorted *item = &work->sorted.items[i];
         item->group = find_group(work, item->process);
@@ -418,7 +420,7 @@ static void find_alarms(struct listing *listing, const struct frame *frame)
 struct walk {
     struct listing *listing;
     struct listing_work *work;
-    uint64_t lines;
+    uint64_t lines; /* as in struct row, for the next row */
 };
 
 static struct row *add_row(struct walk *walk, const struct row *row)
@@ -442,7 +444,7 @@ static void add_processes(struct walk *walk, size_t first, unsigned depth)
     for (size_t i = first; i != NONE && !work->error; i = work->sorted.items[i].next) {
         const struct sorted *item = &work->sorted.items[i];
         uint64_t key = listing_process_key(item->process);
-        bool is_folded = item->first_child != NONE && key_set_has(work->wish->folded, key);
+        bool is_folded = item->first_child != NONE && key_set_has(work->request->folded, key);
         bool goes_on = item->next != NONE;
         if (goes_on)
             walk->lines |= line_at(depth);
@@ -477,7 +479,7 @@ static bool add_group_row(struct walk *walk, size_t index, unsigned depth)
 {
     const struct group *group = &walk->work->groups.items[index];
     bool has_children = group->processes > 0;
-    bool is_folded = has_children && key_set_has(walk->work->wish->folded, group->key);
+    bool is_folded = has_children && key_set_has(walk->work->request->folded, group->key);
 
     add_row(walk, &(struct row){
                       .kind = group->kind,
@@ -503,12 +505,12 @@ static int compare_groups(const void *left, const void *right, void *context)
     if (a->kind == ROW_SHEET)
         return (a->sheet_num > b->sheet_num) - (a->sheet_num < b->sheet_num);
     int order = compare_values(&a->order, &b->order);
-    if (work->wish->is_ascending)
+    if (work->request->is_ascending)
         order = -order;
     return order ? order : strcmp(a->job->job_id, b->job->job_id);
 }
 
-/* The steps of a job, or the jobs. */
+/* Lists the jobs, or the steps of a job (`parent`), in sort order. The caller frees *ret. */
 static int order_groups(struct listing_work *work, enum row_kind kind, size_t parent, size_t **ret,
                         size_t *ret_count)
 {
@@ -521,7 +523,7 @@ static int order_groups(struct listing_work *work, enum row_kind kind, size_t pa
         if (group->kind != kind || group->parent != parent)
             continue;
         group->order.process = &group->figures;
-        measure(work->wish->sort, &group->order);
+        set_sort_value(work->request->sort, &group->order);
         items[count++] = i;
     }
     qsort_r(items, count, sizeof(*items), compare_groups, work);
@@ -544,13 +546,13 @@ static void add_sheets(struct walk *walk, size_t job)
             add_processes(walk, walk->work->groups.items[sheets[i]].first, 2);
 }
 
-/* Whether the filter leaves anything of a job. */
-static bool is_wanted(const struct listing_work *work, size_t job)
+/* Whether the job or one of its processes passes the filter. */
+static bool passes_filter(const struct listing_work *work, size_t job)
 {
     const struct group *group = &work->groups.items[job];
 
-    if (!*work->wish->filter || group->first != NONE ||
-        contains(group->job->job_id, work->wish->filter))
+    if (!*work->request->filter || group->first != NONE ||
+        contains(group->job->job_id, work->request->filter))
         return true;
     for (size_t i = 0; i < work->groups.count; i++)
         if (work->groups.items[i].parent == job && work->groups.items[i].first != NONE)
@@ -567,7 +569,7 @@ static void add_grouped(struct walk *walk)
     if (order_groups(walk->work, ROW_JOB, NONE, &jobs, &count) < 0)
         walk->work->error = -ENOMEM;
     for (size_t i = 0; i < count && !work->error; i++) {
-        if (!is_wanted(work, jobs[i]) || !add_group_row(walk, jobs[i], 0))
+        if (!passes_filter(work, jobs[i]) || !add_group_row(walk, jobs[i], 0))
             continue;
         add_sheets(walk, jobs[i]);
         add_processes(walk, work->groups.items[jobs[i]].first, 1);
@@ -575,7 +577,7 @@ static void add_grouped(struct walk *walk)
     size_t rest = work->groups.items[0].first;
     if (rest == NONE || work->error)
         return;
-    if (!count) /* nothing to tell them from */
+    if (!count) /* without jobs, a heading for other processes is not needed */
         add_processes(walk, rest, 0);
     else if (add_group_row(walk, 0, 0))
         add_processes(walk, rest, 1);
@@ -605,7 +607,7 @@ static void work_reset(struct listing_work *work)
 }
 
 int listing_build(struct listing *listing, const struct frame *frame,
-                  const struct listing_wish *wish)
+                  const struct listing_request *request)
 {
     if (!listing->work && !(listing->work = calloc(1, sizeof(*listing->work))))
         return -ENOMEM;
@@ -616,12 +618,12 @@ int listing_build(struct listing *listing, const struct frame *frame,
     listing->rows.count = 0;
     listing->frame = frame;
     work->frame = frame;
-    work->wish = wish;
+    work->request = request;
     make_groups(work);
     if (!work->error)
         sort_processes(work);
-    if (!work->error && wish->arrangement != AS_LIST) {
-        link_children(work, wish->arrangement == AS_TREE);
+    if (!work->error && request->arrangement != AS_LIST) {
+        link_children(work, request->arrangement == AS_TREE);
         add_grouped(&walk);
     } else if (!work->error) {
         add_list(&walk);
@@ -630,7 +632,6 @@ int listing_build(struct listing *listing, const struct frame *frame,
         listing->rows.count = 0;
         return work->error;
     }
-    listing->process_count = frame->snapshot->processes.count;
     listing->shown_processes = work->sorted.count;
     find_alarms(listing, frame);
     return 0;

@@ -4,14 +4,14 @@
 
 struct layout screen_layout(const struct screen *screen, unsigned rows, unsigned columns)
 {
-    const struct layout_wish wish = {
+    const struct layout_request request = {
         .rows = rows,
         .columns = columns,
         .gpus = screen->frame ? (unsigned)screen->frame->snapshot->gpus.count : 0,
         .with_timeline = screen->view->has_timeline,
         .detail_rows = screen->view->has_detail ? detail_rows(screen) : 0,
     };
-    return layout_make(&wish);
+    return layout_make(&request);
 }
 
 void screen_draw(const struct screen *screen, struct canvas *canvas)

@@ -1,5 +1,5 @@
-/* The whole screen: all that is known in, rows of text out. Pure, but for the names of users, which
- * the caller looks up. */
+/* Draws the whole screen on a canvas. A pure function of its input; the caller looks up the names
+ * of users. */
 #pragma once
 
 #include "client/feed.h"
@@ -18,13 +18,13 @@ struct screen {
     const struct timeline *timeline;
     const struct trails *trails;
     double now; /* wall clock */
-    /* NULL: the number stands for itself. */
+    /* Returns the name of a user; NULL: unknown, the uid is shown. May be NULL. */
     const char *(*user_name)(void *context, int64_t uid);
     void *context;
 };
 
-/* For the same screen, whatever is drawn on it. */
+/* The layout that screen_draw() uses for a canvas of this size. */
 struct layout screen_layout(const struct screen *screen, unsigned rows, unsigned columns);
 
-/* Errors are the canvas's. */
+/* Draws all parts. Errors are in canvas_error(). */
 void screen_draw(const struct screen *screen, struct canvas *canvas);

@@ -16,7 +16,7 @@ struct stream {
     int result;
 };
 
-static void end(struct stream *stream, int result)
+static void end_stream(struct stream *stream, int result)
 {
     stream->result = result;
     stream->has_ended = true;
@@ -39,24 +39,23 @@ static void on_frame(void *context, struct frame *frame)
         r = options->on_line(options->context, &stream->line);
     stream->lines++;
     if (r != 0 || stream->lines == options->limit)
-        end(stream, r);
+        end_stream(stream, r);
 }
 
 static void on_status(void *context, const struct feed_status *status)
 {
     struct stream *stream = context;
+    bool is_change = status->is_down != stream->was_down;
 
-    bool is_news = status->is_down != stream->was_down;
-
-    if (!stream->has_status) /* why it is not the daemon's, if there is a reason */
-        is_news |= status->words[0] != '\0';
+    if (!stream->has_status) /* the first status has the reason why no daemon is used, if any */
+        is_change |= status->reason[0] != '\0';
     stream->has_status = true;
-    if (is_news)
+    if (is_change)
         stream->options->on_status(stream->options->context, status);
     stream->was_down = status->is_down;
 }
 
-static void on_news(void *context _unused_, const struct event_line *news _unused_)
+static void on_event(void *context _unused_, const struct event_line *line _unused_)
 {
 }
 
@@ -65,7 +64,7 @@ static void on_end(void *context)
     struct stream *stream = context;
 
     if (!stream->has_ended)
-        end(stream, 0);
+        end_stream(stream, 0);
 }
 
 int stream_frames(const struct stream_options *options, struct feed_error *error)
@@ -73,7 +72,7 @@ int stream_frames(const struct stream_options *options, struct feed_error *error
     struct stream stream = {.options = options};
     struct feed_options wanted = options->feed;
     const struct feed_sink sink = {.on_frame = on_frame,
-                                   .on_news = on_news,
+                                   .on_event = on_event,
                                    .on_status = on_status,
                                    .on_end = on_end,
                                    .context = &stream};
@@ -89,7 +88,7 @@ int stream_frames(const struct stream_options *options, struct feed_error *error
     if (r == 0 && !stream.has_ended)
         uv_run(&stream.loop, UV_RUN_DEFAULT);
     feed_close(feed);
-    while (uv_run(&stream.loop, UV_RUN_DEFAULT)) /* a stop that was asked for before still counts */
+    while (uv_run(&stream.loop, UV_RUN_DEFAULT)) /* an earlier uv_stop() may end one run */
         ;
     uv_loop_close(&stream.loop);
     text_done(&stream.line);

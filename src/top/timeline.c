@@ -21,7 +21,7 @@ void timeline_add(struct timeline *timeline, struct headline *headline)
 {
     size_t at = timeline->items.count;
 
-    /* Most come in order. */
+    /* Searches from the end, because most headlines come in order. */
     while (at && timeline->items.items[at - 1]->timestamp > headline->timestamp)
         at--;
     for (size_t i = at; i-- > 0 && timeline->items.items[i]->timestamp == headline->timestamp;)

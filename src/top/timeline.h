@@ -1,4 +1,4 @@
-/* What happened lately, oldest first: the lines below the table. */
+/* The latest events, oldest first, for the lines below the table. */
 #pragma once
 
 #include "base/vec.h"
@@ -12,7 +12,8 @@ struct timeline {
     struct VEC(struct headline *) items;
 };
 
-/* In the order of time; one that is there already, or that there is no memory for, is dropped. */
+/* Inserts a headline by time and takes ownership of it. Frees a duplicate, the oldest headline
+ * beyond the limit, and without memory the new one. */
 void timeline_add(struct timeline *timeline, struct headline *headline);
 void timeline_clear(struct timeline *timeline);
 void timeline_done(struct timeline *timeline);

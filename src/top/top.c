@@ -55,11 +55,11 @@ static double now(void)
 
 static void rebuild(struct top *top)
 {
-    const struct listing_wish wish = view_wish(&top->view);
+    const struct listing_request request = view_listing_request(&top->view);
 
     if (!top->frame.snapshot)
         return;
-    if (listing_build(&top->listing, &top->frame, &wish) < 0)
+    if (listing_build(&top->listing, &top->frame, &request) < 0)
         view_message(&top->view, LOOK_BAD, now(), "out of memory: not all rows are shown");
     view_settle(&top->view, &top->listing, now());
 }
@@ -110,7 +110,7 @@ static void on_paint(uv_check_t *painter)
 
 static void show_frame(struct top *top, struct frame *frame)
 {
-    trails_note(&top->trails, frame->snapshot);
+    trails_add(&top->trails, frame->snapshot);
     if (frame->is_past) {
         frame_done(frame);
         return;
@@ -127,7 +127,7 @@ static void on_frame(void *context, struct frame *frame)
     struct top *top = context;
 
     if (frame->is_jump) {
-        trails_forget(&top->trails);
+        trails_clear(&top->trails);
         timeline_clear(&top->timeline);
     }
     if (!top->view.is_paused) {
@@ -204,7 +204,7 @@ static void show_waiting_frame(struct top *top)
     }
 }
 
-static void press(struct top *top, int key)
+static void handle_key(struct top *top, int key)
 {
     struct view_effect effect = view_key(&top->view, &top->listing, key, now());
 
@@ -234,7 +234,7 @@ static void on_keys(void *context, int fd)
     int key;
 
     while ((key = terminal_key(top->terminal)))
-        press(top, key);
+        handle_key(top, key);
     if (has_hung_up(fd))
         uv_stop(&top->loop);
 }
@@ -281,12 +281,12 @@ static int start_feed(struct top *top, struct feed_error *error)
 static int start_screen(struct top *top, struct feed_error *error)
 {
     const struct terminal_options options = {.with_colour = !top->options->without_colour};
-    struct terminal_error words = {""};
+    struct terminal_error reason = {""};
 
     top->is_ascii = !terminal_set_locale() || top->options->without_unicode;
-    int r = terminal_start(&options, &top->terminal, &words);
+    int r = terminal_start(&options, &top->terminal, &reason);
     if (r < 0)
-        snprintf(error->text, sizeof(error->text), "%s", words.text);
+        snprintf(error->text, sizeof(error->text), "%s", reason.text);
     return r;
 }
 

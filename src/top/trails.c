@@ -20,7 +20,7 @@ static struct trail *find_or_add(struct trails *trails, uint64_t key)
     return trail;
 }
 
-static void note(struct trails *trails, uint64_t key, double cpu, double mb)
+static void add_point(struct trails *trails, uint64_t key, double cpu, double mb)
 {
     struct trail *trail = find_or_add(trails, key);
 
@@ -38,15 +38,16 @@ static float add_known(float sum, double value)
     return real_is_known(value) ? sum + (float)value : sum;
 }
 
-/* A step is the sum of its processes: its first one begins the point, the others add to it. */
-static void note_sheet(struct trails *trails, const struct process_metric *process)
+/* The point of a step is the sum over its processes: the first one begins it, the others add to it.
+ */
+static void add_step_point(struct trails *trails, const struct process_metric *process)
 {
     uint64_t key =
         listing_sheet_key(listing_job_key(process->run_id, process->job_id), process->sheet_num);
     struct trail *trail = map_get(&trails->by_key, key);
 
     if (!trail || trail->frame != trails->frame)
-        note(trails, key, 0, 0);
+        add_point(trails, key, 0, 0);
     trail = map_get(&trails->by_key, key);
     if (!trail)
         return;
@@ -69,26 +70,27 @@ static void drop_gone(struct trails *trails)
     }
 }
 
-void trails_note(struct trails *trails, const struct snapshot *snapshot)
+void trails_add(struct trails *trails, const struct snapshot *snapshot)
 {
     size_t count = snapshot->processes.count + snapshot->jobs.count;
 
     trails->frame++;
     for (size_t i = 0; i < snapshot->processes.count; i++) {
         const struct process_metric *process = &snapshot->processes.items[i];
-        note(trails, listing_process_key(process), process->cpu_percent, process->rss_mb);
+        add_point(trails, listing_process_key(process), process->cpu_percent, process->rss_mb);
         if (int_is_known(process->sheet_num))
-            note_sheet(trails, process);
+            add_step_point(trails, process);
     }
     for (size_t i = 0; i < snapshot->jobs.count; i++) {
         const struct job_usage *job = &snapshot->jobs.items[i];
-        note(trails, listing_job_key(job->run_id, job->job_id), job->cpu_percent, job->unique_mb);
+        add_point(trails, listing_job_key(job->run_id, job->job_id), job->cpu_percent,
+                  job->unique_mb);
     }
-    if (trails->by_key.count > 2 * count) /* not at every frame */
+    if (trails->by_key.count > 2 * count) /* not at every frame, because it visits all */
         drop_gone(trails);
 }
 
-void trails_forget(struct trails *trails)
+void trails_clear(struct trails *trails)
 {
     struct trail *trail;
     size_t position = 0;
@@ -100,7 +102,7 @@ void trails_forget(struct trails *trails)
 
 void trails_done(struct trails *trails)
 {
-    trails_forget(trails);
+    trails_clear(trails);
     map_done(&trails->by_key);
 }
 
@@ -109,7 +111,7 @@ const struct trail *trails_find(const struct trails *trails, uint64_t key)
     return map_get(&trails->by_key, key);
 }
 
-static double point(const struct trail *trail, const float *points, unsigned i)
+static double point_at(const struct trail *trail, const float *points, unsigned i)
 {
     if (!trail || i >= trail->count)
         return REAL_UNKNOWN;
@@ -118,10 +120,10 @@ static double point(const struct trail *trail, const float *points, unsigned i)
 
 double trail_cpu(const struct trail *trail, unsigned i)
 {
-    return trail ? point(trail, trail->cpu, i) : REAL_UNKNOWN;
+    return trail ? point_at(trail, trail->cpu, i) : REAL_UNKNOWN;
 }
 
 double trail_mb(const struct trail *trail, unsigned i)
 {
-    return trail ? point(trail, trail->mb, i) : REAL_UNKNOWN;
+    return trail ? point_at(trail, trail->mb, i) : REAL_UNKNOWN;
 }

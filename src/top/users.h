@@ -1,4 +1,4 @@
-/* Names of users, each looked up once. */
+/* The names of users. Each is looked up once. */
 #pragma once
 
 #include <stdint.h>
@@ -12,6 +12,6 @@ struct users {
     struct arena arena;
 };
 
-/* NULL: it has none, or there is no memory. */
+/* Returns the name, valid until users_done(); NULL: the uid has no name, or there is no memory. */
 const char *users_find(struct users *users, int64_t uid);
 void users_done(struct users *users);

@@ -27,7 +27,7 @@ const size_t signal_count = ARRAY_SIZE(signal_table);
 void view_init(struct view *view, const struct view_options *options)
 {
     *view = (struct view){
-        .world = {.is_history = options->is_history, .is_readonly = options->is_readonly},
+        .mode = {.is_history = options->is_history, .is_readonly = options->is_readonly},
         .sort = record_find(&process_metric_record, "cpu_percent"),
         .has_timeline = true,
     };
@@ -40,9 +40,9 @@ void view_done(struct view *view)
     VEC_DONE(&view->targets);
 }
 
-struct listing_wish view_wish(const struct view *view)
+struct listing_request view_listing_request(const struct view *view)
 {
-    return (struct listing_wish){
+    return (struct listing_request){
         .arrangement = view->arrangement,
         .sort = view->sort,
         .is_ascending = view->is_ascending,
@@ -69,7 +69,7 @@ const struct row *view_selected(const struct view *view, const struct listing *l
     return view->selected < listing->rows.count ? &listing->rows.items[view->selected] : NULL;
 }
 
-static void keep_in_sight(struct view *view, const struct listing *listing)
+static void scroll_to_selection(struct view *view, const struct listing *listing)
 {
     size_t count = listing->rows.count, page = MAX(view->page, (size_t)1);
 
@@ -86,7 +86,7 @@ static void keep_in_sight(struct view *view, const struct listing *listing)
 static void select_row(struct view *view, const struct listing *listing, size_t row)
 {
     view->selected = row;
-    keep_in_sight(view, listing);
+    scroll_to_selection(view, listing);
     const struct row *selected = view_selected(view, listing);
     view->selected_key = selected ? selected->key : 0;
 }
@@ -146,7 +146,7 @@ void view_settle(struct view *view, const struct listing *listing, double now)
 void view_set_page(struct view *view, const struct listing *listing, size_t page)
 {
     view->page = page;
-    keep_in_sight(view, listing);
+    scroll_to_selection(view, listing);
 }
 
 static void move_by(struct view *view, const struct listing *listing, ptrdiff_t rows)
@@ -216,7 +216,7 @@ static void sort_by_name(struct view *view, const char *name)
 }
 
 /* A row without children folds the row above it in the tree. */
-static void fold(struct view *view, const struct listing *listing)
+static void fold_row(struct view *view, const struct listing *listing)
 {
     size_t row = view->selected;
 
@@ -352,7 +352,7 @@ static size_t panel_count(const struct view *view)
     }
 }
 
-static void choose(struct view *view, struct view_effect *effect)
+static void apply_panel_choice(struct view *view, struct view_effect *effect)
 {
     const struct field *fields[COLUMNS_SORTABLE_MAX];
 
@@ -387,14 +387,14 @@ static void key_in_panel(struct view *view, int key, double now, struct view_eff
         key_in_confirm(view, key, now, effect);
         return;
     }
-    switch (key_action(key, &view->world)) {
+    switch (key_action(key, &view->mode)) {
     case ACTION_UP: view->panel_selected -= view->panel_selected > 0; break;
     case ACTION_DOWN: view->panel_selected = MIN(view->panel_selected + 1, last); break;
     case ACTION_PAGE_UP: view->panel_selected -= MIN(view->panel_selected, (size_t)10); break;
     case ACTION_PAGE_DOWN: view->panel_selected = MIN(view->panel_selected + 10, last); break;
     case ACTION_HOME: view->panel_selected = 0; break;
     case ACTION_END: view->panel_selected = last; break;
-    case ACTION_DETAIL: choose(view, effect); break;
+    case ACTION_DETAIL: apply_panel_choice(view, effect); break;
     case ACTION_REDRAW: effect->redraws = true; break;
     default: view->panel = PANEL_NONE; break; /* any other key closes it */
     }
@@ -470,7 +470,7 @@ static void add_character(char *input, int key)
     if (key < ' ' || key >= KEYS_FIRST || utf8_is_control((uint32_t)key))
         return;
     size = utf8_encode((uint32_t)key, bytes);
-    if (length + size < VIEW_WORDS_MAX) {
+    if (length + size < VIEW_INPUT_MAX) {
         memcpy(input + length, bytes, size);
         input[length + size] = '\0';
     }
@@ -499,7 +499,7 @@ static void key_in_prompt(struct view *view, const struct listing *listing, int 
 
 /* ---- keys ---- */
 
-static void tag(struct view *view, const struct listing *listing)
+static void tag_row(struct view *view, const struct listing *listing)
 {
     const struct row *selected = view_selected(view, listing);
 
@@ -529,10 +529,10 @@ static void command_feed(struct view_effect *effect, enum feed_order order, doub
     effect->command = (struct feed_command){order, amount};
 }
 
-/* In a replay the feed pauses. */
+/* Pauses the feed in a replay, else only the screen. */
 static void toggle_pause(struct view *view, struct view_effect *effect)
 {
-    if (view->world.is_history)
+    if (view->mode.is_history)
         command_feed(effect, FEED_PLAY_OR_PAUSE, 0);
     else
         view->is_paused = !view->is_paused;
@@ -542,14 +542,14 @@ static void toggle_pause(struct view *view, struct view_effect *effect)
 static void go_to_alarm(struct view *view, const struct listing *listing, bool is_next, double now,
                         struct view_effect *effect)
 {
-    if (view->world.is_history) {
+    if (view->mode.is_history) {
         command_feed(effect, FEED_ANOMALY, is_next ? 1 : -1);
         view->wants_alarm = true;
     } else
         find_alarm(view, listing, is_next, now);
 }
 
-static bool move(struct view *view, const struct listing *listing, enum action action)
+static bool handle_move(struct view *view, const struct listing *listing, enum action action)
 {
     ptrdiff_t page = (ptrdiff_t)MAX(view->page, (size_t)2) - 1;
 
@@ -569,7 +569,7 @@ static bool move(struct view *view, const struct listing *listing, enum action a
     return true;
 }
 
-static bool replay(enum action action, struct view_effect *effect)
+static bool handle_replay(enum action action, struct view_effect *effect)
 {
     switch (action) {
     case ACTION_STEP: command_feed(effect, FEED_STEP, 1); break;
@@ -583,7 +583,7 @@ static bool replay(enum action action, struct view_effect *effect)
     return true;
 }
 
-static bool rearrange(struct view *view, const struct listing *listing, enum action action)
+static bool handle_arrangement(struct view *view, const struct listing *listing, enum action action)
 {
     switch (action) {
     case ACTION_ARRANGE: view->arrangement = (view->arrangement + 1) % ARRANGEMENTS; break;
@@ -592,19 +592,19 @@ static bool rearrange(struct view *view, const struct listing *listing, enum act
     case ACTION_SORT_TIME: sort_by_name(view, "cpu_seconds"); break;
     case ACTION_SORT_PID: sort_by_name(view, "pid"); break;
     case ACTION_INVERT: view->is_ascending = !view->is_ascending; break;
-    case ACTION_FOLD: fold(view, listing); break;
+    case ACTION_FOLD: fold_row(view, listing); break;
     case ACTION_FOLD_ALL: fold_all(view, listing); break;
     default: return false;
     }
     return true;
 }
 
-static void apply_action(struct view *view, const struct listing *listing, enum action action,
-                         double now, struct view_effect *effect)
+static void handle_action(struct view *view, const struct listing *listing, enum action action,
+                          double now, struct view_effect *effect)
 {
     switch (action) {
     case ACTION_DETAIL: view->has_detail = !view->has_detail; break;
-    case ACTION_TAG: tag(view, listing); break;
+    case ACTION_TAG: tag_row(view, listing); break;
     case ACTION_UNTAG_ALL: key_set_clear(&view->tagged); break;
     case ACTION_FOLLOW: view->follows = !view->follows; break;
     case ACTION_SEARCH: open_prompt(view, PROMPT_SEARCH); break;
@@ -636,11 +636,11 @@ struct view_effect view_key(struct view *view, const struct listing *listing, in
     } else if (view->panel) {
         key_in_panel(view, key, now, &effect);
     } else {
-        enum action action = key_action(key, &view->world);
-        if (rearrange(view, listing, action))
+        enum action action = key_action(key, &view->mode);
+        if (handle_arrangement(view, listing, action))
             effect.rebuilds = true;
-        else if (!move(view, listing, action) && !replay(action, &effect))
-            apply_action(view, listing, action, now, &effect);
+        else if (!handle_move(view, listing, action) && !handle_replay(action, &effect))
+            handle_action(view, listing, action, now, &effect);
     }
     return effect;
 }

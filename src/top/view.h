@@ -23,27 +23,27 @@ enum prompt {
     PROMPT_TIME,
 };
 
-#define VIEW_WORDS_MAX   128
+#define VIEW_INPUT_MAX   128
 #define VIEW_MESSAGE_MAX 512
 /* How long a message is shown. */
 #define VIEW_MESSAGE_SECONDS 5.0
 
 struct view {
-    struct key_world world;
+    struct key_mode mode;
     enum arrangement arrangement;
     const struct field *sort;
     bool is_ascending;
-    char filter[VIEW_WORDS_MAX];
-    char search[VIEW_WORDS_MAX];
+    char filter[VIEW_INPUT_MAX];
+    char search[VIEW_INPUT_MAX];
     struct key_set folded;
     struct key_set tagged;
 
     size_t selected; /* row */
     uint64_t selected_key;
-    size_t first; /* first visible row */
-    size_t page;  /* visible rows, as last drawn */
-    size_t shift; /* columns by which command lines are scrolled */
-    bool follows;
+    size_t first;     /* first visible row */
+    size_t page;      /* visible rows, as last drawn */
+    size_t shift;     /* columns by which command lines are scrolled */
+    bool follows;     /* the selection stays on its row */
     bool has_found;   /* the selection is a search match */
     bool wants_alarm; /* select the next row with an anomaly */
     bool is_paused;   /* live data arrives but is not shown */
@@ -53,11 +53,11 @@ struct view {
     enum panel panel;
     size_t panel_selected;
     enum prompt prompt;
-    char input[VIEW_WORDS_MAX];
-    char before_prompt[VIEW_WORDS_MAX]; /* restored by Esc */
+    char input[VIEW_INPUT_MAX];
+    char before_prompt[VIEW_INPUT_MAX]; /* restored by Esc */
 
     struct VEC(struct signal_target) targets; /* of the signal to be confirmed */
-    char target_name[VIEW_WORDS_MAX];
+    char target_name[VIEW_INPUT_MAX];
     int signal;
 
     char message[VIEW_MESSAGE_MAX];
@@ -83,7 +83,8 @@ struct view_options {
 void view_init(struct view *view, const struct view_options *options);
 void view_done(struct view *view);
 
-struct listing_wish view_wish(const struct view *view);
+/* What listing_build() needs; valid as long as the view. */
+struct listing_request view_listing_request(const struct view *view);
 
 /* Restores the selection after the listing changed, and keeps it visible. `now` is the wall clock.
  */
@@ -94,8 +95,10 @@ void view_set_page(struct view *view, const struct listing *listing, size_t page
 /* NULL: no row is selected. */
 const struct row *view_selected(const struct view *view, const struct listing *listing);
 
+/* Handles a key (keys.h). */
 struct view_effect view_key(struct view *view, const struct listing *listing, int key, double now);
 
+/* Shows a message in the bottom row for VIEW_MESSAGE_SECONDS. */
 void view_message(struct view *view, enum look look, double now, const char *format, ...)
     _printf_(4, 5);
 

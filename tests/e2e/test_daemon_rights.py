@@ -1092,7 +1092,7 @@ class Planted(RightsTestCase):
         self.plant(path)
         sonde.configure(EVERYONE)
         sonde.process.send_signal(signal.SIGHUP)
-        harness.wait_until(lambda: re.search("read again|did not change", sonde.log_now),
+        harness.wait_until(lambda: re.search("reloaded|did not change", sonde.log_now),
                            lambda: sonde.log_now)
         self.assertEqual(self.look(), self.before)
         sonde.process.send_signal(signal.SIGTERM)

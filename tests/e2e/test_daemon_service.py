@@ -255,7 +255,7 @@ class Reload(ServiceTestCase):
         sonde.interval = 0.1
         sonde.configure("")
         sonde.process.send_signal(signal.SIGHUP)
-        self.await_log(sonde, "configuration read again")
+        self.await_log(sonde, "configuration reloaded")
         changed, = [line for line in parse_log(sonde.log_now) if line["message"] == "changed"]
         self.assertEqual((changed["key"], changed["from"], changed["to"]),
                          ("profiler.interval_seconds", str(NEVER), "0.1"))

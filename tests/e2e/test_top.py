@@ -403,7 +403,7 @@ class Screen(tmux.TestCase, daemon.TestCase):
 
     def test_unsupported_terminals(self):
         self.daemon(CONFIG)
-        for name, words in (("no-such-terminal", "is not known"), ("dumb", "cannot place")):
+        for name, words in (("no-such-terminal", "is unknown"), ("dumb", "cannot position")):
             self.type(f"TERM={name} {harness.SONDE} top 2>{self.path('errors')}; "
                       f"echo $? >{self.path('status')}")
             self.assertEqual(self.await_file("status"), "1\n")

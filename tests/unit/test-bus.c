@@ -251,7 +251,6 @@ static void test_waiting_subscriber_loses_its_oldest_events(void **state _unused
     struct bus_drops drops = bus_subscriber_drops(slow->subscriber);
     assert_int_equal(drops.events, 7);
     assert_true(drops.bytes > 7 * 50 && drops.bytes < 7 * 100);
-    assert_int_equal(drops.failures, 0);
     assert_int_equal(bus_subscriber_drops(quick->subscriber).events, 0);
     assert_int_equal(bus_drops(bus).events, 7);
 
@@ -372,7 +371,6 @@ static void test_failing_subscriber_is_disabled(void **state _unused_)
     bus_resume(bus, bad->subscriber);
     assert_int_equal(bad->count, 1);
     assert_int_equal(good->count, 2 * BUS_FAILURES_MAX + 1);
-    assert_int_equal(bus_subscriber_drops(bad->subscriber).failures, 2 * BUS_FAILURES_MAX - 1);
     assert_int_equal(bus_subscriber_drops(bad->subscriber).events, 2 * BUS_FAILURES_MAX - 1);
     assert_int_equal(bus_subscriber_count(bus), 2); /* disabled, not removed */
 }
@@ -386,7 +384,6 @@ static void test_queue_of_a_disabled_subscriber_is_lost(void **state _unused_)
         publish("a", INT_UNKNOWN);
     bad->returns = -EPIPE;
     bus_resume(bus, bad->subscriber);
-    assert_int_equal(bus_subscriber_drops(bad->subscriber).failures, BUS_FAILURES_MAX);
     assert_int_equal(bus_subscriber_drops(bad->subscriber).events, 30);
 }
 

@@ -51,7 +51,7 @@ static void on_frame(void *context, struct frame *frame)
         uv_stop(&seen->loop);
 }
 
-static void on_news(void *context, const struct event_line *news)
+static void on_event(void *context, const struct event_line *news)
 {
     struct seen *seen = context;
     text_append_string(&seen->news, event_line_label(news));
@@ -74,7 +74,7 @@ static void on_end(void *context)
 
 static struct feed_sink sink_of(struct seen *seen)
 {
-    return (struct feed_sink){on_frame, on_news, on_status, on_end, seen};
+    return (struct feed_sink){on_frame, on_event, on_status, on_end, seen};
 }
 
 static struct feed *open_feed(struct seen *seen, const struct feed_options *options)
@@ -380,13 +380,13 @@ static void test_database_error_during_replay(void **state)
     assert_int_equal(seen.past, 1);
     assert_int_equal(seen.times.count, 0);
     assert_int_equal(seen.status.position, 30);
-    assert_true(seen.status.words[0]);
+    assert_true(seen.status.reason[0]);
     order(feed, FEED_STEP, 1);
     assert_int_equal(seen.status.position, 31);
     run_sql(seen.breaks, "ALTER TABLE lost RENAME TO usage");
     order(feed, FEED_STEP, 1);
     assert_true(seen.last.snapshot->timestamp == time_of(32));
-    assert_string_equal(seen.status.words, "");
+    assert_string_equal(seen.status.reason, "");
     sqlite3_close(seen.breaks);
     close_feed(&seen, feed);
 }
@@ -473,10 +473,10 @@ static void test_many_runs(void **state)
     runs.context = &listed;
     begin_run(store, 1);
     begin_run(store, 2);
-    assert_true(foreign_runs_look(&runs, engine, registry));
+    assert_true(foreign_runs_update(&runs, engine, registry));
     for (int i = 3; i < CROWD; i++)
         begin_run(store, i);
-    assert_true(foreign_runs_look(&runs, engine, registry));
+    assert_true(foreign_runs_update(&runs, engine, registry));
     assert_string_equal(text_string(&listed), "");
     assert_non_null(registry_find_run(registry, "01900000-0000-7000-8000-000000000001"));
 
@@ -486,11 +486,11 @@ static void test_many_runs(void **state)
     end.outcome = OUTCOME_SUCCESS;
     end.ended_at = time_of(CROWD);
     assert_int_equal(store_finish_job(store, &end), 0);
-    assert_true(foreign_runs_look(&runs, engine, registry));
+    assert_true(foreign_runs_update(&runs, engine, registry));
     assert_string_equal(text_string(&listed), "1 ");
     assert_null(registry_find_run(registry, "01900000-0000-7000-8000-000000000001"));
     assert_non_null(registry_find_run(registry, "01900000-0000-7000-8000-000000000002"));
-    assert_false(foreign_runs_look(&runs, engine, registry));
+    assert_false(foreign_runs_update(&runs, engine, registry));
 
     foreign_runs_done(&runs);
     assert_int_equal(store_close(store), 0);
@@ -742,7 +742,7 @@ static void test_daemon_restart(void **state)
     fake_daemon_stop(daemon);
     while (!seen.status.is_down)
         uv_run(&seen.loop, UV_RUN_ONCE);
-    assert_non_null(strstr(seen.status.words, "closed the connection"));
+    assert_non_null(strstr(seen.status.reason, "closed the connection"));
     unlink(place.path);
     daemon = fake_daemon_start(place.path, answer, &fake);
     while (seen.status.is_down)

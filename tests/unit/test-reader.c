@@ -221,7 +221,7 @@ static void test_the_database_answers_without_a_daemon(void **state)
     assert_int_equal(reader_jobs(reader, &filter, NOW, &scene->arena, &jobs), 0);
     assert_int_equal(jobs.count, 1);
     assert_null(reader_note(reader));
-    assert_null(reader_unasked(reader));
+    assert_null(reader_daemon_error(reader));
 }
 
 static void test_no_daemon_and_no_database(void **state)

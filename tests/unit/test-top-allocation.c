@@ -36,7 +36,7 @@ static enum arrangement arrangement; /* of the stages that are begun */
 static int show(struct stage *stage)
 {
     static const struct feed_status status;
-    const struct listing_wish wish = view_wish(&stage->view);
+    const struct listing_request request = view_listing_request(&stage->view);
     const struct screen screen = {.frame = &stage->world.frame,
                                   .status = &status,
                                   .listing = &stage->listing,
@@ -44,9 +44,9 @@ static int show(struct stage *stage)
                                   .timeline = &stage->timeline,
                                   .trails = &stage->trails};
 
-    trails_note(&stage->trails, stage->world.frame.snapshot);
+    trails_add(&stage->trails, stage->world.frame.snapshot);
     add_headline(stage);
-    int r = listing_build(&stage->listing, &stage->world.frame, &wish);
+    int r = listing_build(&stage->listing, &stage->world.frame, &request);
     view_settle(&stage->view, &stage->listing, 0);
     static const int keys[] = {KEYS_DOWN, KEYS_DOWN, ' ', ' ', '-', KEYS_ENTER, 'k'};
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++)

@@ -13,10 +13,10 @@ static const struct field *field(const char *name)
     return record_find(&process_metric_record, name);
 }
 
-static struct listing_wish wish_of(enum arrangement arrangement, const char *sort,
-                                   const struct key_set *folded)
+static struct listing_request wish_of(enum arrangement arrangement, const char *sort,
+                                      const struct key_set *folded)
 {
-    return (struct listing_wish){
+    return (struct listing_request){
         .arrangement = arrangement, .sort = field(sort), .filter = "", .folded = folded};
 }
 
@@ -40,13 +40,13 @@ static const char *describe(const struct listing *listing, struct text *out)
     return text_string(out);
 }
 
-static void assert_rows(const struct frame *frame, const struct listing_wish *wish,
+static void assert_rows(const struct frame *frame, const struct listing_request *request,
                         const char *expected)
 {
     _cleanup_text_ struct text out = {0};
     struct listing listing = {0};
 
-    assert_int_equal(listing_build(&listing, frame, wish), 0);
+    assert_int_equal(listing_build(&listing, frame, request), 0);
     assert_string_equal(describe(&listing, &out), expected);
     listing_done(&listing);
 }
@@ -59,17 +59,17 @@ static void test_by_job(void **state)
 
     top_world_init(&world);
     top_world_fill(&world);
-    struct listing_wish wish = wish_of(BY_JOB, "cpu_percent", &none);
-    assert_rows(&world.frame, &wish,
+    struct listing_request request = wish_of(BY_JOB, "cpu_percent", &none);
+    assert_rows(&world.frame, &request,
                 "nightly >sheet3 >>111 >>112 >>110 >100 backup >200 others >300 >1 >301 ");
-    wish.is_ascending = true;
-    assert_rows(&world.frame, &wish,
+    request.is_ascending = true;
+    assert_rows(&world.frame, &request,
                 "backup >200 nightly >sheet3 >>110 >>112 >>111 >100 others >1 >301 >300 ");
-    wish = wish_of(BY_JOB, "pid", &none);
-    assert_rows(&world.frame, &wish,
+    request = wish_of(BY_JOB, "pid", &none);
+    assert_rows(&world.frame, &request,
                 "backup >200 nightly >sheet3 >>110 >>111 >>112 >100 others >1 >300 >301 ");
-    wish = wish_of(BY_JOB, "command", &none);
-    assert_rows(&world.frame, &wish,
+    request = wish_of(BY_JOB, "command", &none);
+    assert_rows(&world.frame, &request,
                 "backup >200 nightly >sheet3 >>112 >>111 >>110 >100 others >1 >301 >300 ");
     top_world_done(&world);
 }
@@ -82,11 +82,11 @@ static void test_tree_and_list(void **state)
 
     top_world_init(&world);
     top_world_fill(&world);
-    struct listing_wish wish = wish_of(AS_TREE, "cpu_percent", &none);
-    assert_rows(&world.frame, &wish,
+    struct listing_request request = wish_of(AS_TREE, "cpu_percent", &none);
+    assert_rows(&world.frame, &request,
                 "nightly >sheet3 >>110 >>>111 >>>112 >100 backup >200 others >1 >>300 >>>301 ");
-    wish = wish_of(AS_LIST, "rss_mb", &none);
-    assert_rows(&world.frame, &wish, "111 200 112 100 1 300 301 110 ");
+    request = wish_of(AS_LIST, "rss_mb", &none);
+    assert_rows(&world.frame, &request, "111 200 112 100 1 300 301 110 ");
     top_world_done(&world);
 }
 
@@ -99,10 +99,10 @@ static void test_without_jobs_there_are_no_groups(void **state)
     top_world_init(&world);
     add_process(&world, 1, 0, "init", 0, 1);
     add_process(&world, 2, 1, "sh", 3, 1);
-    struct listing_wish wish = wish_of(BY_JOB, "cpu_percent", &none);
-    assert_rows(&world.frame, &wish, "2 1 ");
-    wish.arrangement = AS_TREE;
-    assert_rows(&world.frame, &wish, "1 >2 ");
+    struct listing_request request = wish_of(BY_JOB, "cpu_percent", &none);
+    assert_rows(&world.frame, &request, "2 1 ");
+    request.arrangement = AS_TREE;
+    assert_rows(&world.frame, &request, "1 >2 ");
     top_world_done(&world);
 }
 
@@ -114,8 +114,8 @@ static void test_a_job_without_processes_is_shown(void **state)
 
     top_world_init(&world);
     add_job_usage(&world, "known", REAL_UNKNOWN, REAL_UNKNOWN);
-    struct listing_wish wish = wish_of(BY_JOB, "cpu_percent", &none);
-    assert_rows(&world.frame, &wish, "known ");
+    struct listing_request request = wish_of(BY_JOB, "cpu_percent", &none);
+    assert_rows(&world.frame, &request, "known ");
     top_world_done(&world);
 }
 
@@ -128,21 +128,22 @@ static void test_folds(void **state)
 
     top_world_init(&world);
     top_world_fill(&world);
-    struct listing_wish wish = wish_of(AS_TREE, "cpu_percent", &folded);
-    assert_int_equal(listing_build(&listing, &world.frame, &wish), 0);
+    struct listing_request request = wish_of(AS_TREE, "cpu_percent", &folded);
+    assert_int_equal(listing_build(&listing, &world.frame, &request), 0);
     uint64_t job = listing.rows.items[0].key, sheet = listing.rows.items[1].key,
              shell = listing.rows.items[2].key;
     assert_int_equal(key_set_toggle(&folded, shell), 0);
-    assert_rows(&world.frame, &wish,
+    assert_rows(&world.frame, &request,
                 "nightly >sheet3 >>110+ >100 backup >200 others >1 >>300 >>>301 ");
     assert_int_equal(key_set_toggle(&folded, sheet), 0);
-    assert_rows(&world.frame, &wish, "nightly >sheet3+ >100 backup >200 others >1 >>300 >>>301 ");
+    assert_rows(&world.frame, &request,
+                "nightly >sheet3+ >100 backup >200 others >1 >>300 >>>301 ");
     assert_int_equal(key_set_toggle(&folded, job), 0);
-    assert_rows(&world.frame, &wish, "nightly+ backup >200 others >1 >>300 >>>301 ");
+    assert_rows(&world.frame, &request, "nightly+ backup >200 others >1 >>300 >>>301 ");
     assert_int_equal(key_set_toggle(&folded, job), 0);
     assert_int_equal(key_set_toggle(&folded, sheet), 0);
     assert_int_equal(key_set_toggle(&folded, shell), 0);
-    assert_rows(&world.frame, &wish,
+    assert_rows(&world.frame, &request,
                 "nightly >sheet3 >>110 >>>111 >>>112 >100 backup >200 others >1 >>300 >>>301 ");
     listing_done(&listing);
     key_set_done(&folded);
@@ -157,19 +158,19 @@ static void test_filter(void **state)
 
     top_world_init(&world);
     top_world_fill(&world);
-    struct listing_wish wish = wish_of(BY_JOB, "cpu_percent", &none);
-    wish.filter = "PYTHON";
-    assert_rows(&world.frame, &wish, "nightly >sheet3 >>111 >>112 ");
-    wish.filter = "backup";
-    assert_rows(&world.frame, &wish, "backup >200 ");
-    wish.filter = "301";
-    assert_rows(&world.frame, &wish, "others >301 ");
-    wish.filter = "no such thing";
-    assert_rows(&world.frame, &wish, "");
+    struct listing_request request = wish_of(BY_JOB, "cpu_percent", &none);
+    request.filter = "PYTHON";
+    assert_rows(&world.frame, &request, "nightly >sheet3 >>111 >>112 ");
+    request.filter = "backup";
+    assert_rows(&world.frame, &request, "backup >200 ");
+    request.filter = "301";
+    assert_rows(&world.frame, &request, "others >301 ");
+    request.filter = "no such thing";
+    assert_rows(&world.frame, &request, "");
     /* A child whose parent is filtered out is shown alone. */
-    wish = wish_of(AS_TREE, "cpu_percent", &none);
-    wish.filter = "bash";
-    assert_rows(&world.frame, &wish, "others >301 ");
+    request = wish_of(AS_TREE, "cpu_percent", &none);
+    request.filter = "bash";
+    assert_rows(&world.frame, &request, "others >301 ");
     top_world_done(&world);
 }
 
@@ -182,8 +183,8 @@ static void test_figures_of_groups(void **state)
 
     top_world_init(&world);
     top_world_fill(&world);
-    struct listing_wish wish = wish_of(BY_JOB, "cpu_percent", &none);
-    assert_int_equal(listing_build(&listing, &world.frame, &wish), 0);
+    struct listing_request request = wish_of(BY_JOB, "cpu_percent", &none);
+    assert_int_equal(listing_build(&listing, &world.frame, &request), 0);
     const struct row *job = &listing.rows.items[0], *sheet = &listing.rows.items[1];
     const struct row *train = &listing.rows.items[2];
     /* The figures of a job come from its ledger and include ended children; those of a step are a
@@ -217,8 +218,8 @@ static void test_progress_of_jobs_with_the_same_name(void **state)
     add_job_usage(&world, "nightly", 5, 1)->run_id = "c";
     add_progress(&world, "nightly", 1, 7)->run_id = "b";
     add_progress(&world, "nightly", 2, 5)->run_id = "a";
-    struct listing_wish wish = wish_of(BY_JOB, "cpu_percent", &none);
-    assert_int_equal(listing_build(&listing, &world.frame, &wish), 0);
+    struct listing_request request = wish_of(BY_JOB, "cpu_percent", &none);
+    assert_int_equal(listing_build(&listing, &world.frame, &request), 0);
     assert_int_equal(listing.rows.items[0].progress->total_sheets, 5);
     assert_int_equal(listing.rows.items[1].progress->total_sheets, 7);
     assert_null(listing.rows.items[2].progress);
@@ -243,8 +244,8 @@ static void test_cycles_and_deep_chains_of_parents(void **state)
     add_process(&world, 14, 9999, "e", 0, 1)->start_time = REAL_UNKNOWN;
     for (int64_t i = 0; i < 3 * LISTING_DEPTH_MAX; i++)
         add_process(&world, 1000 + i, 999 + i, "deep", 0, 1);
-    struct listing_wish wish = wish_of(AS_TREE, "cpu_percent", &none);
-    assert_int_equal(listing_build(&listing, &world.frame, &wish), 0);
+    struct listing_request request = wish_of(AS_TREE, "cpu_percent", &none);
+    assert_int_equal(listing_build(&listing, &world.frame, &request), 0);
     assert_int_equal(listing.rows.count, world.frame.snapshot->processes.count);
     for (size_t i = 0; i < listing.rows.count; i++)
         for (size_t k = i + 1; k < listing.rows.count; k++)
@@ -264,8 +265,8 @@ static void test_younger_process_is_no_parent(void **state)
     top_world_init(&world);
     add_process(&world, 20, 1, "stranger", 5, 1)->start_time += 50;
     add_process(&world, 21, 20, "orphan", 0, 1);
-    struct listing_wish wish = wish_of(AS_TREE, "cpu_percent", &none);
-    assert_rows(&world.frame, &wish, "20 21 ");
+    struct listing_request request = wish_of(AS_TREE, "cpu_percent", &none);
+    assert_rows(&world.frame, &request, "20 21 ");
     top_world_done(&world);
 }
 
@@ -279,12 +280,12 @@ static void test_unknown_comes_last(void **state)
     add_process(&world, 1, 0, "a", REAL_UNKNOWN, 1);
     add_process(&world, 2, 0, "b", 0, 1);
     add_process(&world, 3, 0, NULL, 5, REAL_UNKNOWN);
-    struct listing_wish wish = wish_of(AS_LIST, "cpu_percent", &none);
-    assert_rows(&world.frame, &wish, "3 2 1 ");
-    wish = wish_of(AS_LIST, "rss_mb", &none);
-    assert_rows(&world.frame, &wish, "1 2 3 ");
-    wish = wish_of(AS_LIST, "command", &none);
-    assert_rows(&world.frame, &wish, "1 2 3 ");
+    struct listing_request request = wish_of(AS_LIST, "cpu_percent", &none);
+    assert_rows(&world.frame, &request, "3 2 1 ");
+    request = wish_of(AS_LIST, "rss_mb", &none);
+    assert_rows(&world.frame, &request, "1 2 3 ");
+    request = wish_of(AS_LIST, "command", &none);
+    assert_rows(&world.frame, &request, "1 2 3 ");
     top_world_done(&world);
 }
 
@@ -315,7 +316,7 @@ static void test_trails(void **state)
     uint64_t sheet = listing_sheet_key(listing_job_key("nightly", NULL), 3);
     for (int i = 0; i < 3 * TRAIL_POINTS; i++) {
         train->cpu_percent = i;
-        trails_note(&trails, world.frame.snapshot);
+        trails_add(&trails, world.frame.snapshot);
     }
     const struct trail *trail = trails_find(&trails, key);
     assert_non_null(trail);
@@ -332,9 +333,9 @@ static void test_trails(void **state)
     /* Ended processes are dropped, but not at once. */
     world.frame.snapshot->processes.count = 0;
     world.frame.snapshot->jobs.count = 1;
-    trails_note(&trails, world.frame.snapshot);
+    trails_add(&trails, world.frame.snapshot);
     assert_null(trails_find(&trails, key));
-    trails_forget(&trails);
+    trails_clear(&trails);
     assert_null(trails_find(&trails, listing_job_key("nightly", NULL)));
     trails_done(&trails);
     top_world_done(&world);

@@ -10,6 +10,11 @@
 
 #define NOW 1789000000.0
 
+static const char *row_text(const struct canvas *canvas, unsigned row)
+{
+    return row < canvas->rows ? text_string(&canvas->items[row].bytes) : "";
+}
+
 /* ---- the canvas ---- */
 
 static void test_rows_are_cut_at_the_edge(void **state)
@@ -91,14 +96,14 @@ static void test_layout_at_every_size(void **state)
 
     for (unsigned rows = 0; rows <= 120; rows++)
         for (unsigned choice = 0; choice < 16; choice++) {
-            const struct layout_wish wish = {
+            const struct layout_request request = {
                 .rows = rows,
                 .columns = choice & 1 ? 200 : 40,
                 .gpus = choice & 2 ? 9 : 0,
                 .with_timeline = choice & 4,
                 .detail_rows = choice & 8 ? 9 : 0,
             };
-            struct layout layout = layout_make(&wish);
+            struct layout layout = layout_make(&request);
             unsigned at = check_part(layout.title, 0, rows);
             at = check_part(layout.meters, at, rows);
             at = check_part(layout.heading, at, rows);
@@ -169,7 +174,7 @@ static int set_up(void **state)
     top_world_init(&stage->world);
     top_world_fill(&stage->world);
     view_init(&stage->view, &(struct view_options){0});
-    trails_note(&stage->trails, stage->world.frame.snapshot);
+    trails_add(&stage->trails, stage->world.frame.snapshot);
     record_init(&process_event_record, &event);
     event.timestamp = NOW - 2;
     event.event_type = EVENT_EXIT;
@@ -207,10 +212,10 @@ static int tear_down(void **state)
 
 static void draw(struct stage *stage, unsigned rows, unsigned columns)
 {
-    const struct listing_wish wish = view_wish(&stage->view);
+    const struct listing_request request = view_listing_request(&stage->view);
     const struct screen screen = screen_of(stage);
 
-    assert_int_equal(listing_build(&stage->listing, &stage->world.frame, &wish), 0);
+    assert_int_equal(listing_build(&stage->listing, &stage->world.frame, &request), 0);
     view_settle(&stage->view, &stage->listing, NOW);
     assert_int_equal(canvas_begin(&stage->canvas, rows, columns, stage->canvas.is_ascii), 0);
     struct layout layout = screen_layout(&screen, rows, columns);
@@ -358,7 +363,7 @@ static void test_daemon_that_is_down(void **state)
 
     stage->status.is_down = true;
     stage->status.down_since = NOW - 11;
-    snprintf(stage->status.words, sizeof(stage->status.words), "the daemon has gone away");
+    snprintf(stage->status.reason, sizeof(stage->status.reason), "the daemon has gone away");
     draw(stage, 24, 80);
     assert_row(stage, 0,
                "sonde  daemon down for 12 s  the daemon has gone away                   00:26:40");
@@ -369,7 +374,7 @@ static void test_replay(void **state)
 {
     struct stage *stage = *state;
 
-    stage->view.world.is_history = true;
+    stage->view.mode.is_history = true;
     stage->status = (struct feed_status){.kind = FEED_HISTORY,
                                          .speed = 10,
                                          .is_playing = true,
@@ -421,9 +426,9 @@ static void test_help_comes_from_the_table(void **state)
     draw(stage, 60, 80);
     for (size_t i = 0; i < key_count; i++)
         assert_int_equal(shows(stage, key_table[i].meaning),
-                         key_is_known(&key_table[i], &stage->view.world));
+                         key_is_enabled(&key_table[i], &stage->view.mode));
     press(stage, KEYS_ESCAPE);
-    stage->view.world.is_readonly = true;
+    stage->view.mode.is_readonly = true;
     press(stage, '?');
     draw(stage, 60, 80);
     assert_false(shows(stage, "send a signal"));
@@ -509,7 +514,7 @@ static void test_timeline(void **state)
     assert_int_equal(timeline.items.count, TIMELINE_KEPT);
     for (size_t i = 1; i < timeline.items.count; i++)
         assert_true(timeline.items.items[i - 1]->timestamp < timeline.items.items[i]->timestamp);
-    assert_string_equal(timeline.items.items[0]->word, "gap");
+    assert_string_equal(timeline.items.items[0]->label, "gap");
     assert_string_equal(timeline.items.items[0]->text,
                         "3.00 s not sampled: the machine was suspended");
     timeline_done(&timeline);

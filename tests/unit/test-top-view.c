@@ -19,9 +19,9 @@ struct stage {
 
 static void rebuild(struct stage *stage)
 {
-    const struct listing_wish wish = view_wish(&stage->view);
+    const struct listing_request request = view_listing_request(&stage->view);
 
-    assert_int_equal(listing_build(&stage->listing, &stage->world.frame, &wish), 0);
+    assert_int_equal(listing_build(&stage->listing, &stage->world.frame, &request), 0);
     view_settle(&stage->view, &stage->listing, NOW);
 }
 
@@ -82,25 +82,25 @@ static void select_pid(struct stage *stage, int64_t pid)
 /* Every key has one action in each mode, and every action has a key. */
 static void test_the_table_of_keys(void **state)
 {
-    static const struct key_world worlds[] = {{false, false}, {true, false}, {false, true}};
+    static const struct key_mode modes[] = {{false, false}, {true, false}, {false, true}};
     bool is_there[ACTION_QUIT + 1] = {true}; /* ACTION_NONE */
     (void)state;
 
-    for (size_t w = 0; w < ARRAY_SIZE(worlds); w++)
+    for (size_t w = 0; w < ARRAY_SIZE(modes); w++)
         for (size_t i = 0; i < key_count; i++)
             for (size_t k = 0; k < KEY_CODES_MAX && key_table[i].codes[k]; k++) {
                 is_there[key_table[i].action] = true;
-                if (key_is_known(&key_table[i], &worlds[w]))
-                    assert_int_equal(key_action(key_table[i].codes[k], &worlds[w]),
+                if (key_is_enabled(&key_table[i], &modes[w]))
+                    assert_int_equal(key_action(key_table[i].codes[k], &modes[w]),
                                      key_table[i].action);
             }
     for (size_t i = 0; i < ARRAY_SIZE(is_there); i++)
         assert_true(is_there[i]);
-    assert_int_equal(key_action('k', &worlds[0]), ACTION_KILL);
-    assert_int_equal(key_action('k', &worlds[1]), ACTION_NONE); /* the past */
-    assert_int_equal(key_action('k', &worlds[2]), ACTION_NONE); /* --readonly */
-    assert_int_equal(key_action('j', &worlds[0]), ACTION_NONE);
-    assert_int_equal(key_action('j', &worlds[1]), ACTION_JUMP);
+    assert_int_equal(key_action('k', &modes[0]), ACTION_KILL);
+    assert_int_equal(key_action('k', &modes[1]), ACTION_NONE); /* the past */
+    assert_int_equal(key_action('k', &modes[2]), ACTION_NONE); /* --readonly */
+    assert_int_equal(key_action('j', &modes[0]), ACTION_NONE);
+    assert_int_equal(key_action('j', &modes[1]), ACTION_JUMP);
 }
 
 static void test_moving(void **state)
@@ -193,9 +193,9 @@ static void test_input_is_text(void **state)
     press(stage, KEYS_BACKSPACE);
     press(stage, KEYS_BACKSPACE);
     assert_string_equal(stage->view.input, "");
-    for (int i = 0; i < 3 * VIEW_WORDS_MAX; i++)
+    for (int i = 0; i < 3 * VIEW_INPUT_MAX; i++)
         press(stage, 'x');
-    assert_true(strlen(stage->view.input) < VIEW_WORDS_MAX);
+    assert_true(strlen(stage->view.input) < VIEW_INPUT_MAX);
 }
 
 static void test_search(void **state)
@@ -374,7 +374,7 @@ static void test_history(void **state)
 {
     struct stage *stage = *state;
 
-    stage->view.world.is_history = true;
+    stage->view.mode.is_history = true;
     expect_command(stage, 'Z', FEED_PLAY_OR_PAUSE, 0);
     assert_false(stage->view.is_paused); /* the feed is */
     expect_command(stage, ']', FEED_STEP, 1);

@@ -1,4 +1,4 @@
-#include "cli/ask-admission.h"
+#include "cli/check-admission.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,11 +9,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/json-writer.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cli/load-config.h"
 #include "client/admission-decode.h"
+#include "client/params.h"
 #include "detect/admission.h"
 #include "sample/collector.h"
 
@@ -31,16 +31,14 @@ static int request_admission(struct client *client, const char *job_type, struct
     struct json_writer json = {.out = &params};
 
     json_write_begin_object(&json);
-    if (job_type) {
-        json_write_key(&json, "job_type");
-        json_write_string(&json, job_type);
-    }
+    params_write_text(&json, "job_type", job_type);
     json_write_end_object(&json);
     int r = text_error(&params);
     return r < 0 ? r : client_call(client, "pressure.should_accept_job", params.bytes, arena, ret);
 }
 
-/* Errors of client_open() that mean: no daemon to ask. Others are faults of a running daemon. */
+/* Whether an error of client_open() means that there is no daemon for this user. Other errors are
+ * faults of a running daemon. */
 static bool has_no_daemon(int error)
 {
     switch (error) {
@@ -54,7 +52,7 @@ static bool has_no_daemon(int error)
     }
 }
 
-/* A daemon that cannot answer may be a symptom of an overloaded machine: the job may not start. */
+/* Denies the start: a daemon that cannot answer may be a symptom of an overloaded machine. */
 static void deny(const char *reason, struct admission *ret)
 {
     *ret =
@@ -72,9 +70,9 @@ static void deny_by_error(const struct client *client, const struct rpc_reply *r
     deny(reason, ret);
 }
 
-/* 0, -ENOENT (no daemon) or -ENOMEM. */
-static int ask_daemon(const struct command_context *context, const char *job_type,
-                      struct admission *ret)
+/* Returns 0, -ENOENT (no daemon) or -ENOMEM. */
+static int decide_by_daemon(const struct command_context *context, const char *job_type,
+                            struct admission *ret)
 {
     _cleanup_socket_paths_ struct socket_paths sockets = {0};
     _cleanup_(client_closep) struct client *client = NULL;
@@ -104,9 +102,9 @@ static int ask_daemon(const struct command_context *context, const char *job_typ
     return 0;
 }
 
-/* ---- without one ---- */
+/* ---- without a daemon ---- */
 
-/* Only this process is read: the figures of the machine are what is needed. */
+/* Reads only this process, because only the figures of the machine are needed. */
 static int take_snapshot(struct snapshot **ret)
 {
     _cleanup_(collector_freep) struct collector *collector = NULL;
@@ -118,7 +116,7 @@ static int take_snapshot(struct snapshot **ret)
     return r < 0 ? r : collector_take(collector, &request, ret, &moment);
 }
 
-/* 0, 1 (no data about the type) or a negative errno. */
+/* Returns 0, 1 (no data about the type) or a negative errno. */
 static int find_estimate(const struct command_context *context, const char *job_type,
                          struct resource_estimate *ret)
 {
@@ -139,8 +137,8 @@ static int find_estimate(const struct command_context *context, const char *job_
     return r == -ENOMEM ? r : r < 0;
 }
 
-static int decide_alone(const struct command_context *context, const char *job_type,
-                        struct admission *ret)
+static int decide_without_daemon(const struct command_context *context, const char *job_type,
+                                 struct admission *ret)
 {
     _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
     struct resource_estimate estimate;
@@ -155,16 +153,16 @@ static int decide_alone(const struct command_context *context, const char *job_t
     return 0;
 }
 
-/* ---- either ---- */
+/* ---- both ---- */
 
-int ask_admission(const struct command_context *context, const char *job_type,
-                  struct admission *ret, struct reader_error *error)
+int check_admission(const struct command_context *context, const char *job_type,
+                    struct admission *ret, struct reader_error *error)
 {
-    int r = ask_daemon(context, job_type, ret);
+    int r = decide_by_daemon(context, job_type, ret);
 
     error->text[0] = '\0';
     if (r == -ENOENT)
-        r = decide_alone(context, job_type, ret);
+        r = decide_without_daemon(context, job_type, ret);
     if (r == -ENOMEM)
         snprintf(error->text, sizeof(error->text), "%s", strerror(-r));
     return r;
@@ -185,7 +183,7 @@ int await_admission(const struct command_context *context, const char *job_type,
     bool has_reported = false;
 
     for (;;) {
-        int r = ask_admission(context, job_type, ret, error);
+        int r = check_admission(context, job_type, ret, error);
         if (r < 0 || ret->allowed)
             return r;
         double left = timeout_sec - (ns_to_sec(clock_mono_ns()) - started);

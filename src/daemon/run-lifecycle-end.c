@@ -1,0 +1,209 @@
+/* The end of a run: its figures, its cause and its chain of failures. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "daemon/context.h"
+#include "daemon/manager.h"
+#include "daemon/publish.h"
+#include "daemon/run-lifecycle-parts.h"
+#include "model/cause.h"
+
+/* Whether all processes of the run had ended and were accounted for at the last snapshot, and none
+ * has started since. */
+static bool is_accounted(const struct daemon *daemon, const struct run *run)
+{
+    const struct lifecycle_entry *entry = lifecycle_find_entry(daemon, run);
+
+    return entry && run->processes && entry->summed_processes == run->processes;
+}
+
+static void add_cpu(const struct daemon *daemon, const struct run *run,
+                    const struct run_usage *usage, struct job_profile *profile)
+{
+    bool is_exact = is_accounted(daemon, run) && !usage->processes /* including nested runs */ &&
+                    !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
+    const struct cpu_time *cpu = is_exact ? &usage->accounted : &usage->cpu;
+    uint64_t user_ns = MIN(cpu->user_ns, cpu->total_ns);
+
+    profile->total_cpu_seconds = ns_to_sec(cpu->total_ns);
+    profile->user_seconds = ns_to_sec(user_ns);
+    profile->system_seconds = ns_to_sec(cpu->total_ns - user_ns);
+    profile->exactness.cpu_seconds = profile->exactness.user_seconds =
+        profile->exactness.system_seconds = is_exact ? EXACT : LOWER_BOUND;
+}
+
+/* Fills in sampled figures that were not reported. */
+static void add_figures(struct daemon *daemon, const struct run *run, struct job_profile *profile)
+{
+    const struct run_usage *usage = engine_usage(daemon->engine, run);
+    bool saw_all = engine_saw_every_process(daemon->engine);
+
+    /* If events are missing, the store has counted those of the caller, too. */
+    if (!int_is_known(profile->process_spawn_count) && !run->lacks_events) {
+        profile->process_spawn_count = (int64_t)run->processes;
+        profile->exactness.processes = saw_all ? EXACT : LOWER_BOUND;
+    }
+    if (!usage)
+        return;
+    if (!real_is_known(profile->total_cpu_seconds))
+        add_cpu(daemon, run, usage, profile);
+    if (!real_is_known(profile->peak_rss_mb)) {
+        profile->peak_rss_mb = bytes_to_mb(usage->peak_rss_bytes);
+        profile->exactness.peak_rss_mb = LOWER_BOUND;
+    }
+    if (!real_is_known(profile->peak_total_mb)) {
+        profile->peak_total_mb = bytes_to_mb(usage->peak_total_bytes);
+        profile->peak_unique_mb = bytes_to_mb(usage->peak_unique_bytes);
+        profile->exactness.peak_total_mb = profile->exactness.peak_unique_mb = SAMPLED;
+    }
+}
+
+/* Fills in the system calls of the run unless the caller reported better ones. Counted figures are
+ * best, then those that the caller sampled. Without memory they stay unknown. */
+static void add_syscalls(struct daemon *daemon, const struct run *run, struct arena *arena,
+                         struct job_profile *profile)
+{
+    bool is_reported = profile->syscall_hotspots.items != NULL;
+    bool is_counted_by_others = is_reported && profile->syscall_source != SYSCALLS_SAMPLED;
+    struct run_syscalls ours;
+
+    if (is_counted_by_others || engine_syscalls(daemon->engine, run, arena, &ours) < 0)
+        return;
+    if (!is_reported || ours.source == SYSCALLS_BPF || ours.source == SYSCALLS_STRACE)
+        job_profile_set_syscalls(profile, &ours);
+}
+
+/* Fills in the fields that were reported at the start of the run. */
+static void add_beginning(const struct run *run, const struct lifecycle_entry *entry,
+                          struct job *job)
+{
+    job->run_id = run->run_id;
+    job->job_id = run->job_id;
+    job->uid = run->uid;
+    if (!entry)
+        return;
+    job->job_type = entry->begun.job_type;
+    job->command = entry->begun.command;
+    job->cwd = entry->begun.cwd;
+    job->host = entry->begun.host;
+    job->started_at = entry->begun.started_at;
+    job->total_sheets = run->total_sheets;
+    job->parent_run_id = entry->begun.parent_run_id;
+}
+
+/* Ends the step that the run is, and gives it the figures of the run. */
+static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_num,
+                          const struct job *job)
+{
+    const struct run_sheet *active = run_find_sheet(run, sheet_num);
+    _cleanup_text_ struct text context = {0};
+    struct run_lifecycle_step step = {.sheet_num = sheet_num,
+                                      .process.pid = active ? active->pid : 0,
+                                      .exit_code = job->exit_code,
+                                      .outcome = job->outcome,
+                                      .context_json = &context};
+    struct sheet sheet;
+
+    if (!active)
+        return;
+    context_write(daemon, run->uid, active->pid, active->pid != 0, &context);
+    run_lifecycle_step(daemon, run, &step);
+    if (!daemon->writer)
+        return;
+    record_init(&sheet_record, &sheet);
+    sheet.run_id = run->run_id;
+    sheet.sheet_num = sheet_num;
+    sheet.peak_rss_mb = job->profile.peak_rss_mb;
+    sheet.max_cpu_pct = job->profile.max_cpu_pct;
+    sheet.cpu_seconds = job->profile.total_cpu_seconds;
+    store_writer_sheet(daemon->writer, &sheet); /* without memory, the sampled figures stay */
+}
+
+/* Whether a chain explains more than the status of its last process. */
+static bool explains_more(const struct process_event_list *chain)
+{
+    const struct process_event *last = &chain->items[chain->count - 1];
+
+    return chain->count > 1 || last->event_type == EVENT_OOM || last->details ||
+           int_is_known(last->sender_pid);
+}
+
+/* Whether the chain that the daemon saw is worse than the one from the caller: shorter, or with
+ * another first process. The daemon sees only a part of a run that its caller handed over late, and
+ * when events are lost. */
+static bool is_worse(const struct process_event_list *seen,
+                     const struct process_event_list *by_parent)
+{
+    return seen->count < by_parent->count ||
+           (by_parent->count &&
+            seen->items[seen->count - 1].pid != by_parent->items[by_parent->count - 1].pid);
+}
+
+/* Copies commands that only the caller knows. The texts live as long as the request. */
+static void copy_commands(struct process_event_list *seen,
+                          const struct process_event_list *by_parent)
+{
+    for (size_t i = 0; i < seen->count; i++)
+        for (size_t k = 0; k < by_parent->count && !seen->items[i].command; k++)
+            if (by_parent->items[k].pid == seen->items[i].pid)
+                seen->items[i].command = by_parent->items[k].command;
+}
+
+void run_lifecycle_explain(struct daemon *daemon, struct run *run, bool is_derived,
+                           struct arena *arena, struct job *job)
+{
+    struct process_event_list chain = {0};
+    char cause[CAUSE_MAX_BYTES + 1];
+
+    if (job->outcome != OUTCOME_FAILURE) {
+        job->chain = chain;
+        return;
+    }
+    engine_settle(daemon->engine, run);
+    engine_find_failure_chain(daemon->engine, run, 0, job->exit_code, job->signal_num, arena,
+                              &chain);
+    bool is_from_parent = is_worse(&chain, &job->chain);
+    if (!is_from_parent) {
+        copy_commands(&chain, &job->chain);
+        job->chain = chain;
+    }
+    publish_redact_events(daemon, arena, &job->chain); /* the published cause derives from it */
+    if (is_from_parent || !chain.count)
+        return;
+    if (job->cause && !(is_derived && explains_more(&chain)))
+        return;
+    cause_format(&chain, cause);
+    const char *copy = arena_strdup(arena, cause);
+    if (copy)
+        job->cause = copy;
+}
+
+void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct job *reported)
+{
+    const struct lifecycle_entry *entry = lifecycle_find_entry(daemon, run);
+    _cleanup_(arena_done) struct arena arena = {0};
+    struct job job = *reported;
+
+    engine_settle(daemon->engine, run); /* its events come before its end */
+    add_beginning(run, entry, &job);
+    if (!real_is_known(job.ended_at))
+        job.ended_at = ns_to_sec(clock_real_ns());
+    if (!real_is_known(job.profile.wall_seconds) && job.ended_at >= job.started_at)
+        job.profile.wall_seconds = job.ended_at - job.started_at;
+    /* If it continued an earlier part, the store has the sums. */
+    if (!entry || !entry->is_continued)
+        add_figures(daemon, run, &job.profile);
+    if (run->lacks_events) /* the counts of events, which derive from this, are too low */
+        job.profile.exactness.processes = LOWER_BOUND;
+    add_syscalls(daemon, run, &arena, &job.profile);
+    if (entry && int_is_known(entry->sheet_num))
+        end_own_sheet(daemon, run, entry->sheet_num, &job);
+    run->calls_are_counted = job.profile.syscall_source == SYSCALLS_BPF;
+    lifecycle_publish_job(daemon, "job.finished", run, &job);
+    if (daemon->writer && store_writer_finish_job(daemon->writer, &job) < 0)
+        log_fields(LOG_LEVEL_ERROR, "the end of a job is not stored: out of memory", "job_id",
+                   job.job_id, NULL);
+    lifecycle_forget(daemon, run);
+}

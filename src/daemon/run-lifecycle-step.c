@@ -1,0 +1,124 @@
+/* The steps of a run and its progress. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json-writer.h"
+#include "daemon/manager.h"
+#include "daemon/run-lifecycle-parts.h"
+#include "model/record-json.h"
+
+static void store_sheet(struct daemon *daemon, const struct run *run, int64_t sheet_num,
+                        const char *name, int outcome, bool is_reported)
+{
+    struct sheet sheet;
+
+    if (!daemon->writer)
+        return;
+    record_init(&sheet_record, &sheet);
+    sheet.run_id = run->run_id;
+    sheet.sheet_num = sheet_num;
+    sheet.name = name;
+    sheet.outcome = outcome;
+    if (outcome != OUTCOME_RUNNING)
+        sheet.ended_at = ns_to_sec(clock_real_ns());
+    else if (!is_reported)
+        sheet.started_at = ns_to_sec(clock_real_ns());
+    store_writer_sheet(daemon->writer, &sheet); /* without memory, the step ends with its run */
+}
+
+static const char *step_event(int outcome)
+{
+    switch (outcome) {
+    case OUTCOME_RUNNING: return "sheet.started";
+    case OUTCOME_SUCCESS: return "sheet.completed";
+    default: return "sheet.failed";
+    }
+}
+
+static void publish_step(struct daemon *daemon, const struct run *run,
+                         const struct run_lifecycle_step *step)
+{
+    _cleanup_text_ struct text data = {0};
+    struct json_writer json = {.out = &data};
+
+    json_write_begin_object(&json);
+    json_write_key(&json, "run_id");
+    json_write_string(&json, run->run_id);
+    json_write_key(&json, "name");
+    json_write_string(&json, step->name);
+    json_write_key(&json, "pid");
+    if (step->process.pid)
+        json_write_int(&json, step->process.pid);
+    else
+        json_write_null(&json);
+    json_write_key(&json, "exit_code");
+    if (int_is_known(step->exit_code))
+        json_write_int(&json, step->exit_code);
+    else
+        json_write_null(&json);
+    json_write_key(&json, "resource_context");
+    text_append_string(&data, text_string(step->context_json));
+    text_append_char(&data, '}');
+    lifecycle_publish(daemon, step_event(step->outcome), run, step->sheet_num, &data);
+}
+
+static void note_progress(struct run *run, const struct run_lifecycle_step *step)
+{
+    if (step->outcome == OUTCOME_RUNNING) {
+        run->current_sheet = step->sheet_num;
+        return;
+    }
+    if (run->current_sheet == step->sheet_num)
+        run->current_sheet = INT_UNKNOWN;
+    if (step->outcome == OUTCOME_SUCCESS &&
+        (!int_is_known(run->last_completed_sheet) || run->last_completed_sheet < step->sheet_num))
+        run->last_completed_sheet = step->sheet_num;
+}
+
+int run_lifecycle_step(struct daemon *daemon, struct run *run,
+                       const struct run_lifecycle_step *step)
+{
+    bool is_begin = step->outcome == OUTCOME_RUNNING;
+    bool was_active = run_find_sheet(run, step->sheet_num);
+    char details[64];
+
+    if (is_begin) {
+        if (!lifecycle_has_room(daemon))
+            return -ENOBUFS;
+        int r = run_begin_sheet(run, step->sheet_num, step->process.pid);
+        if (r == 0 && step->process.pid)
+            r = engine_register(daemon->engine, run, step->sheet_num, step->process, step->replay);
+        if (r < 0)
+            return r;
+    }
+    store_sheet(daemon, run, step->sheet_num, step->name, step->outcome, was_active);
+    if (is_begin && was_active) /* reported again, with its process or its name */
+        return 0;
+    snprintf(details, sizeof(details), "Sheet %lld %s", (long long)step->sheet_num,
+             strchr(step_event(step->outcome), '.') + 1);
+    engine_report_step(daemon->engine, run, step->sheet_num, is_begin ? EVENT_SPAWN : EVENT_EXIT,
+                       step->process.pid, step->exit_code, details);
+    if (!is_begin)
+        run_end_sheet(run, step->sheet_num);
+    note_progress(run, step);
+    publish_step(daemon, run, step);
+    return 0;
+}
+
+void run_lifecycle_progressed(struct daemon *daemon, const struct run *run)
+{
+    _cleanup_text_ struct text data = {0};
+    struct json_writer json = {.out = &data};
+    const struct job_progress progress = {
+        .job_id = run->job_id,
+        .run_id = run->run_id,
+        .total_sheets = run->total_sheets,
+        .last_completed_sheet = run->last_completed_sheet,
+        .current_sheet = run->current_sheet,
+        .status = run->status[0] ? run->status : NULL,
+    };
+
+    record_encode(&job_progress_record, &progress, &json);
+    lifecycle_publish(daemon, "job.progress", run, run->current_sheet, &data);
+}
