@@ -10,7 +10,7 @@
 #define JSON_MAX_BYTES (1024 * 1024)
 
 /* Whether all required figures are finite: null could not be read back. */
-static bool is_whole(const struct sonde_summary *summary)
+static bool has_required_figures(const struct sonde_summary *summary)
 {
     const struct record *record = &resource_summary_record;
 
@@ -44,7 +44,7 @@ int sonde_summary_to_json(const struct sonde_summary *summary, char **ret)
     struct text text = {0};
     struct json_writer json = {.out = &text};
 
-    if (!is_whole(summary) || find_negative(summary))
+    if (!has_required_figures(summary) || find_negative(summary))
         return -EINVAL;
     record_encode(&resource_summary_record, summary, &json);
     int r = text_error(&text);

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-struct look {
+struct target_reading {
     uint64_t mono_ns;
     int64_t cpu_ns;      /* never decreases; INT_UNKNOWN like the others if unknown */
     int64_t rss_bytes;   /* unknown if no process lives */

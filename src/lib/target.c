@@ -192,7 +192,7 @@ static int64_t risen_peak(struct watched *it, const struct process_reading *read
     return now > before ? now : INT_UNKNOWN;
 }
 
-static void keep_reading(struct watched *it, const struct process_reading *reading)
+static void store_reading(struct watched *it, const struct process_reading *reading)
 {
     const struct process_reading before = it->reading;
 
@@ -248,7 +248,7 @@ static int read_briefly(struct target *target, struct watched *it, bool thorough
     if (!int_is_known(reading.rss_bytes))
         return 0;
     *ret_risen = risen_peak(it, &reading, false);
-    keep_reading(it, &reading);
+    store_reading(it, &reading);
     int r = !is_alone && !is_idle && target->has_births ? find_children(target, it) : 0;
     return r < 0 ? r : 1;
 }
@@ -285,7 +285,7 @@ static int read_closely(struct target *target, struct watched *it, bool thorough
             return r;
         *ret_risen = risen_peak(it, &reading, is_new_image);
     }
-    keep_reading(it, &reading);
+    store_reading(it, &reading);
     it->is_read = true;
     it->lives = !is_zombie(&stat);
     return target->with_descendants ? find_children(target, it) : 0;
@@ -333,7 +333,7 @@ static void drop_gone(struct target *target)
 }
 
 /* Children found meanwhile are read in the same loop. */
-static int read_all(struct target *target, bool thorough, struct look *look)
+static int read_all(struct target *target, bool thorough, struct target_reading *reading)
 {
     for (size_t i = 0; i < target->watched.count; i++) {
         struct watched *it = target->watched.items[i];
@@ -348,7 +348,7 @@ static int read_all(struct target *target, bool thorough, struct look *look)
             return r;
         if (r < 0)
             continue; /* it was never read, and cannot be */
-        look->risen_bytes = MAX(look->risen_bytes, risen);
+        reading->risen_bytes = MAX(reading->risen_bytes, risen);
         if (target->with_descendants) {
             r = ledger_observe(target->ledger, &target->run, &it->reading);
             if (r < 0)
@@ -366,44 +366,44 @@ static bool has_living(const struct target *target)
     return false;
 }
 
-static void fill_look(const struct target *target, bool is_alive, struct look *look)
+static void fill_reading(const struct target *target, bool is_alive, struct target_reading *reading)
 {
     const struct watched *first = target->watched.count ? target->watched.items[0] : NULL;
 
     if (!target->with_descendants) {
-        look->cpu_ns = first && first->is_read ? first->reading.cpu_ns : INT_UNKNOWN;
-        look->rss_bytes = is_alive ? first->reading.rss_bytes : INT_UNKNOWN;
-        look->mono_ns = first && first->is_read ? first->reading.mono_ns : look->mono_ns;
+        reading->cpu_ns = first && first->is_read ? first->reading.cpu_ns : INT_UNKNOWN;
+        reading->rss_bytes = is_alive ? first->reading.rss_bytes : INT_UNKNOWN;
+        reading->mono_ns = first && first->is_read ? first->reading.mono_ns : reading->mono_ns;
         return;
     }
     /* Reading many processes takes a while: use the middle of that time. */
-    look->mono_ns += (clock_mono_ns() - look->mono_ns) / 2;
+    reading->mono_ns += (clock_mono_ns() - reading->mono_ns) / 2;
     const struct run_usage *usage = ledger_find(target->ledger, &target->run);
     if (!usage)
         return;
-    look->cpu_ns = (int64_t)usage->cpu.total_ns;
+    reading->cpu_ns = (int64_t)usage->cpu.total_ns;
     if (is_alive && usage->rss_bytes > 0) /* 0: no memory could be read */
-        look->rss_bytes = usage->rss_bytes;
+        reading->rss_bytes = usage->rss_bytes;
 }
 
-int target_look(struct target *target, bool thorough, struct look *ret)
+int target_read(struct target *target, bool thorough, struct target_reading *ret)
 {
-    struct look look = {.mono_ns = clock_mono_ns(),
-                        .cpu_ns = INT_UNKNOWN,
-                        .rss_bytes = INT_UNKNOWN,
-                        .risen_bytes = INT_UNKNOWN};
+    struct target_reading reading = {.mono_ns = clock_mono_ns(),
+                                     .cpu_ns = INT_UNKNOWN,
+                                     .rss_bytes = INT_UNKNOWN,
+                                     .risen_bytes = INT_UNKNOWN};
 
     ledger_begin(target->ledger);
-    check_births(target, look.mono_ns);
-    int r = read_all(target, thorough, &look);
+    check_births(target, reading.mono_ns);
+    int r = read_all(target, thorough, &reading);
     if (r < 0)
         return r;
     ledger_end(target->ledger);
     target->is_first_reading = false;
     bool is_alive = has_living(target);
-    fill_look(target, is_alive, &look);
+    fill_reading(target, is_alive, &reading);
     drop_gone(target);
-    *ret = look;
+    *ret = reading;
     return is_alive ? 0 : -ESRCH;
 }
 

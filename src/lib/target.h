@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "lib/look.h"
+#include "lib/target-reading.h"
 
 struct target;
 
@@ -23,7 +23,7 @@ void target_freep(struct target **target);
  * has the CPU time and the last peak), -EOPNOTSUPP (this kernel does not list children) or another
  * negative errno. Only the first reading fails for lack of descriptors (-EMFILE, -ENFILE); later,
  * values that cannot be read keep their last value or are unknown. */
-int target_look(struct target *target, bool thorough, struct look *ret);
+int target_read(struct target *target, bool thorough, struct target_reading *ret);
 
 /* Resets the kernel's peak RSS of all processes of the target. Returns 0 or a negative errno. */
 int target_reset_peak(struct target *target);
