@@ -43,7 +43,7 @@ struct store_message *store_queue_remove_patterns(struct store_queue *queue);
 void store_queue_remove(struct store_queue *queue, struct store_message *message);
 
 /* Counts a tick as lost, whether or not it was queued. */
-void store_queue_lose(struct store_queue *queue, const struct tick_box *box);
+void store_queue_count_lost(struct store_queue *queue, const struct tick_box *box);
 /* From now on nothing is written: counts the waiting ticks, and all that come, as lost. The
  * messages stay. */
 void store_queue_close(struct store_queue *queue);

@@ -1,6 +1,6 @@
 /* The thread that writes the queue to the store. A message stays at the head of the queue until it
- * is written, so that retries keep the order. persist() handles failures; write-errors has the
- * notices, store-upkeep the schedule of maintenance. */
+ * is written, so that retries keep the order. write_with_retries() handles failures; write-errors
+ * has the notices, store-upkeep the schedule of maintenance. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static int open_store(struct store_writer *writer)
     return r;
 }
 
-static void note_written(struct store_writer *writer, const struct store_message *message)
+static void report_written(struct store_writer *writer, const struct store_message *message)
 {
     if (message->kind == STORE_MESSAGE_BEGIN_JOB) {
         pthread_mutex_lock(&writer->lock);
@@ -83,7 +83,7 @@ static void end_work(struct store_writer *writer)
 }
 
 /* The database was removed: a daemon makes a new one. */
-static int recreate(struct store_writer *writer, struct store_message *message)
+static int recreate_store(struct store_writer *writer, struct store_message *message)
 {
     write_errors_notify(&writer->errors, "%s; creating a new one", writer->error.text);
     store_close(TAKE_PTR(writer->store));
@@ -95,7 +95,7 @@ static int recreate(struct store_writer *writer, struct store_message *message)
 
 /* Opens the store if needed, and writes the message (NULL: none). 0 or a negative errno, with the
  * text in writer->error. */
-static int attempt(struct store_writer *writer, struct store_message *message)
+static int try_write(struct store_writer *writer, struct store_message *message)
 {
     int reported = writer->errors.error;
 
@@ -113,7 +113,7 @@ static int attempt(struct store_writer *writer, struct store_message *message)
             snprintf(writer->error.text, sizeof(writer->error.text), "%s",
                      store_error(writer->store));
         if (r == -ESTALE && writer->options.store.is_long_lived)
-            r = recreate(writer, message);
+            r = recreate_store(writer, message);
     }
     end_work(writer);
     return r;
@@ -137,7 +137,8 @@ static void report_error(struct store_writer *writer, int error, const char *mes
 
 /* A message was written; `loss` is what was lost before. Errors are over when the queue is empty,
  * because then no more is lost. */
-static void note_success(struct store_writer *writer, bool is_empty, const struct tick_loss *loss)
+static void report_recovery(struct store_writer *writer, bool is_empty,
+                            const struct tick_loss *loss)
 {
     if (!tick_loss_is_empty(loss))
         report_error(writer, -ETIME, "the disk is too slow to store every snapshot");
@@ -192,11 +193,11 @@ static bool is_temporary(int error)
 
 /* Writes a message, with retries; NULL: opens the store. Returns 0, 1 if it was left out, or a
  * negative errno: then storing is given up. */
-static int persist(struct store_writer *writer, struct store_message *message)
+static int write_with_retries(struct store_writer *writer, struct store_message *message)
 {
     for (unsigned tries = 1;; tries++) {
         bool was_stopping = is_stopping(writer);
-        int r = attempt(writer, message);
+        int r = try_write(writer, message);
         if (r == 0)
             return 0;
         bool is_final = !is_temporary(r) && (!writer->store || r == -EBADMSG);
@@ -244,14 +245,14 @@ static int write_next(struct store_writer *writer, struct store_message *message
      */
     bool is_left_out = store_message_is_droppable(message) && is_stopping(writer) &&
                        clock_mono_ns() + writer->options.pace.stop_ns / 2 >= writer->stop_by_ns;
-    int r = is_left_out ? 1 : persist(writer, message);
+    int r = is_left_out ? 1 : write_with_retries(writer, message);
     if (r < 0)
         return r;
 
     pthread_mutex_lock(&writer->lock);
     store_queue_remove(&writer->queue, message);
     if (r == 1 && message->box)
-        store_queue_lose(&writer->queue, message->box);
+        store_queue_count_lost(&writer->queue, message->box);
     else
         writer->report.stored += message->box && tick_stored_snapshot(&message->box->tick);
     bool is_empty = !store_queue_first(&writer->queue);
@@ -259,8 +260,8 @@ static int write_next(struct store_writer *writer, struct store_message *message
     struct tick_loss loss = writer->queue.episode;
     pthread_mutex_unlock(&writer->lock);
     if (r == 0) {
-        note_written(writer, message);
-        note_success(writer, is_empty, &loss);
+        report_written(writer, message);
+        report_recovery(writer, is_empty, &loss);
     }
     if (message->kind == STORE_MESSAGE_CONFIGURE) {
         /* The store refers to it; the previous one can be freed. */
@@ -275,7 +276,7 @@ static int write_next(struct store_writer *writer, struct store_message *message
     return 0;
 }
 
-static void retain(struct store_writer *writer, bool at_the_end)
+static void run_retention(struct store_writer *writer, bool at_the_end)
 {
     begin_work(writer);
     int r = at_the_end ? store_upkeep_retain_slice(&writer->upkeep, writer->store)
@@ -316,7 +317,7 @@ static void write_last_loss(struct store_writer *writer)
 static int write_all(struct store_writer *writer)
 {
     struct store_message *message;
-    int r = persist(writer, NULL);
+    int r = write_with_retries(writer, NULL);
 
     pthread_mutex_lock(&writer->lock);
     writer->is_open = true;
@@ -324,10 +325,10 @@ static int write_all(struct store_writer *writer)
     while (r == 0) {
         switch (await_work(writer, &message)) {
         case WORK_WRITE: r = write_next(writer, message); break;
-        case WORK_RETAIN: retain(writer, false); break;
+        case WORK_RETAIN: run_retention(writer, false); break;
         case WORK_STOP:
             write_last_loss(writer);
-            retain(writer, true);
+            run_retention(writer, true);
             return 0;
         }
     }
