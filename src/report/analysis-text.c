@@ -15,7 +15,7 @@
 
 #define DAY_SECONDS 86400.0
 
-static void append_what(const struct analysis *analysis, struct text *out)
+static void append_counts(const struct analysis *analysis, struct text *out)
 {
     struct human runs, failures, without;
 
@@ -36,7 +36,7 @@ static void append_what(const struct analysis *analysis, struct text *out)
 /* ---- correlations ---- */
 
 /* Smaller values, such as 3e-19, mean nothing to a reader. */
-static void add_chance(struct table *table, double q)
+static void add_q_value(struct table *table, double q)
 {
     if (q < 0.001)
         table_add(table, "< 0.001");
@@ -60,7 +60,7 @@ static void add_correlation(struct table *table, const struct correlation *corre
     table_add_text(table, tint, &rate);
     table_printf(table, "%.0f-%.0f %%", 100 * correlation->rate_low, 100 * correlation->rate_high);
     table_printf(table, "%.0f %%", 100 * correlation->baseline_rate);
-    add_chance(table, correlation->q_value);
+    add_q_value(table, correlation->q_value);
     table_printf(table, "%.2f", correlation->confidence);
     table_add_tinted(table, tint, is_significant ? "significant" : "may be chance");
 }
@@ -167,7 +167,7 @@ int analysis_format(const struct analysis *analysis, const struct report_style *
 {
     size_t start = out->length;
 
-    append_what(analysis, out);
+    append_counts(analysis, out);
     if (analysis->verdict != VERDICT_FOUND && analysis->message) {
         style_visible(analysis->message, out);
         text_append_char(out, '\n');

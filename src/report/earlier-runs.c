@@ -50,7 +50,7 @@ const struct record earlier_runs_record = RECORD_OF(struct earlier_runs, "Earlie
 
 /* ---- comparison ---- */
 
-static bool is_other(const struct job *job, const struct job *run, int outcome)
+static bool is_earlier(const struct job *job, const struct job *run, int outcome)
 {
     return job->outcome == outcome && strcmp(job->run_id, run->run_id) != 0;
 }
@@ -64,15 +64,15 @@ static bool is_unusual(const struct run_difference *difference, double min_diffe
 }
 
 /* Returns false if there are too few runs with the figure. `values` has room for all jobs. */
-static bool compare(const struct profile_figure *figure, const struct job_list *jobs,
-                    const struct job *run, double *values, struct run_difference *ret)
+static bool compare_figure(const struct profile_figure *figure, const struct job_list *jobs,
+                           const struct job *run, double *values, struct run_difference *ret)
 {
     double value = profile_figure_value(figure, &run->profile);
     size_t count = 0;
 
     for (size_t i = 0; i < jobs->count; i++) {
         double other = profile_figure_value(figure, &jobs->items[i].profile);
-        if (is_other(&jobs->items[i], run, OUTCOME_SUCCESS) && real_is_known(other))
+        if (is_earlier(&jobs->items[i], run, OUTCOME_SUCCESS) && real_is_known(other))
             values[count++] = other;
     }
     if (count < EARLIER_RUNS_MIN || !real_is_known(value))
@@ -90,8 +90,8 @@ static bool compare(const struct profile_figure *figure, const struct job_list *
     return true;
 }
 
-static int compare_all(const struct job_list *jobs, const struct job *run, struct arena *arena,
-                       struct run_difference_list *ret)
+static int compare_figures(const struct job_list *jobs, const struct job *run, struct arena *arena,
+                           struct run_difference_list *ret)
 {
     size_t count;
     const struct profile_figure *figures = profile_figures(&count);
@@ -102,7 +102,7 @@ static int compare_all(const struct job_list *jobs, const struct job *run, struc
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
         if (figures[i].min_difference > 0)
-            list.count += compare(&figures[i], jobs, run, values, &list.items[list.count]);
+            list.count += compare_figure(&figures[i], jobs, run, values, &list.items[list.count]);
     *ret = list;
     return 0;
 }
@@ -113,11 +113,12 @@ int earlier_runs_make(const struct job_list *jobs, const struct job *run, struct
     struct earlier_runs earlier = {0};
 
     for (size_t i = 0; i < jobs->count; i++) {
-        bool has_failed = is_other(&jobs->items[i], run, OUTCOME_FAILURE);
-        earlier.runs += has_failed || is_other(&jobs->items[i], run, OUTCOME_SUCCESS);
+        bool has_failed = is_earlier(&jobs->items[i], run, OUTCOME_FAILURE);
+        earlier.runs += has_failed || is_earlier(&jobs->items[i], run, OUTCOME_SUCCESS);
         earlier.failures += has_failed;
     }
-    int r = run->outcome == OUTCOME_RUNNING ? 0 : compare_all(jobs, run, arena, &earlier.figures);
+    int r =
+        run->outcome == OUTCOME_RUNNING ? 0 : compare_figures(jobs, run, arena, &earlier.figures);
     if (r == 0)
         *ret = earlier;
     return r;

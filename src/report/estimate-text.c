@@ -66,7 +66,7 @@ int estimate_format(const char *job_type, const struct resource_estimate *estima
 /* ---- how accurate estimates were ---- */
 
 /* "19 of 20, 95 %" */
-static void add_held(struct table *table, const struct held_rate *rate)
+static void add_held_rate(struct table *table, const struct held_rate *rate)
 {
     enum tint tint = TINT_NONE;
     _cleanup_text_ struct text cell = {0};
@@ -101,10 +101,10 @@ int calibration_format(const struct calibration_list *calibrations,
     for (size_t i = 0; i < calibrations->count; i++) {
         const struct calibration *calibration = &calibrations->items[i];
         table_add(&table, calibration->job_type);
-        add_held(&table, &calibration->memory);
-        add_held(&table, &calibration->memory_when_sure);
-        add_held(&table, &calibration->cpu);
-        add_held(&table, &calibration->duration);
+        add_held_rate(&table, &calibration->memory);
+        add_held_rate(&table, &calibration->memory_when_sure);
+        add_held_rate(&table, &calibration->cpu);
+        add_held_rate(&table, &calibration->duration);
     }
     text_append_string(out,
                        "runs that stayed within the p95 estimated from the runs before them (goal: "

@@ -32,7 +32,7 @@ const char *event_line_label(const struct event_line *line)
     }
 }
 
-static enum tint outcome_tint_of(const struct event_line *line)
+static enum tint job_event_tint(const struct event_line *line)
 {
     const char *outcome = line->job.outcome;
 
@@ -54,7 +54,7 @@ enum tint event_line_tint(const struct event_line *line)
         return line->anomaly.severity >= SEVERITY_HIGH ? TINT_BAD : TINT_DOUBTFUL;
     case EVENT_LINE_GAP: return TINT_DOUBTFUL;
     case EVENT_LINE_JOB:
-    case EVENT_LINE_SHEET: return outcome_tint_of(line);
+    case EVENT_LINE_SHEET: return job_event_tint(line);
     default: return TINT_NONE;
     }
 }

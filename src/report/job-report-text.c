@@ -162,7 +162,7 @@ static void append_place(const struct job *job, struct text *out)
     text_append_char(out, '\n');
 }
 
-static void append_what(const struct job *job, struct text *out)
+static void append_identity(const struct job *job, struct text *out)
 {
     struct human moment;
 
@@ -220,7 +220,7 @@ static void append_failures(const struct job_profile *profile, struct text *out)
 }
 
 /* Counts of events that should not happen, if they did. */
-static void append_trouble(const struct job_profile *profile, struct text *out)
+static void append_problems(const struct job_profile *profile, struct text *out)
 {
     const struct {
         int64_t count;
@@ -277,7 +277,7 @@ static void append_samples(const struct job_profile *profile, struct text *out)
     }
 }
 
-static void append_use(const struct job_profile *profile, struct text *out)
+static void append_resources(const struct job_profile *profile, struct text *out)
 {
     const struct run_figures figures = run_figures_of_profile(profile);
     struct human figure;
@@ -293,7 +293,7 @@ static void append_use(const struct job_profile *profile, struct text *out)
     append_line("wall", figure_duration(&figure, profile->wall_seconds), out);
     append_processes(profile, out);
     append_failures(profile, out);
-    append_trouble(profile, out);
+    append_problems(profile, out);
     append_io(profile, out);
     append_samples(profile, out);
 }
@@ -316,8 +316,8 @@ static void append_sheets(const struct job_report *report, const struct report_s
 
     for (size_t i = 0; i < report->sheets.count; i++) {
         const struct sheet *sheet = &report->sheets.items[i];
-        bool goes_on = sheet->outcome == OUTCOME_RUNNING && !real_is_known(sheet->ended_at);
-        double ended_at = goes_on ? report->as_of : sheet->ended_at;
+        bool is_running = sheet->outcome == OUTCOME_RUNNING && !real_is_known(sheet->ended_at);
+        double ended_at = is_running ? report->as_of : sheet->ended_at;
         struct human figure;
         table_printf(&table, "%lld", (long long)sheet->sheet_num);
         table_add(&table, sheet->name);
@@ -484,8 +484,8 @@ int job_report_format(const struct job_report *report, const struct report_style
 
     append_outcome(report, style, out);
     append_oom(report, out);
-    append_what(&report->job, out);
-    append_use(&report->job.profile, out);
+    append_identity(&report->job, out);
+    append_resources(&report->job.profile, out);
     append_chain(report, style, out);
     append_last_memory(report, style, out);
     append_sheets(report, style, out);

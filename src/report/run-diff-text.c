@@ -86,7 +86,7 @@ static void append_anomalies(const struct run_diff *diff, struct text *out)
     text_append_char(out, '\n');
 }
 
-static void append_what(const struct run_diff *diff, const struct report_style *style,
+static void append_runs(const struct run_diff *diff, const struct report_style *style,
                         struct text *out)
 {
     const struct job *left = &diff->left, *right = &diff->right;
@@ -210,7 +210,7 @@ int run_diff_format(const struct run_diff *diff, const struct report_style *styl
 {
     size_t start = out->length;
 
-    append_what(diff, style, out);
+    append_runs(diff, style, out);
     append_figures(diff, style, out);
     append_sheets(diff, style, out);
     append_calls(diff, style, out);

@@ -105,7 +105,7 @@ static int pair_figures(const struct job_profile *left, const struct job_profile
 
 /* ---- steps ---- */
 
-static struct sheet_pair *get_pair(struct sheet_pair_list *list, int64_t number)
+static struct sheet_pair *get_sheet_pair(struct sheet_pair_list *list, int64_t number)
 {
     size_t at = 0;
 
@@ -122,9 +122,9 @@ static struct sheet_pair *get_pair(struct sheet_pair_list *list, int64_t number)
 
 static double sheet_wall(const struct sheet *sheet, double as_of)
 {
-    bool goes_on = sheet->outcome == OUTCOME_RUNNING && !real_is_known(sheet->ended_at);
+    bool is_running = sheet->outcome == OUTCOME_RUNNING && !real_is_known(sheet->ended_at);
 
-    return (goes_on ? as_of : sheet->ended_at) - sheet->started_at;
+    return (is_running ? as_of : sheet->ended_at) - sheet->started_at;
 }
 
 static int pair_sheets(const struct job_report *left, const struct job_report *right,
@@ -137,7 +137,7 @@ static int pair_sheets(const struct job_report *left, const struct job_report *r
         return -ENOMEM;
     for (size_t i = 0; i < left->sheets.count; i++) {
         const struct sheet *sheet = &left->sheets.items[i];
-        struct sheet_pair *pair = get_pair(&list, sheet->sheet_num);
+        struct sheet_pair *pair = get_sheet_pair(&list, sheet->sheet_num);
         pair->name = sheet->name;
         pair->left_outcome = sheet->outcome;
         pair->left_wall_seconds = sheet_wall(sheet, left->as_of);
@@ -145,7 +145,7 @@ static int pair_sheets(const struct job_report *left, const struct job_report *r
     }
     for (size_t i = 0; i < right->sheets.count; i++) {
         const struct sheet *sheet = &right->sheets.items[i];
-        struct sheet_pair *pair = get_pair(&list, sheet->sheet_num);
+        struct sheet_pair *pair = get_sheet_pair(&list, sheet->sheet_num);
         pair->name = sheet->name ? sheet->name : pair->name;
         pair->right_outcome = sheet->outcome;
         pair->right_wall_seconds = sheet_wall(sheet, right->as_of);
@@ -203,8 +203,8 @@ static bool has_text(const struct text_list *list, const char *text)
     return false;
 }
 
-static int list_types(const struct anomaly_list *anomalies, struct arena *arena,
-                      struct text_list *ret)
+static int list_anomaly_types(const struct anomaly_list *anomalies, struct arena *arena,
+                              struct text_list *ret)
 {
     struct text_list list = {.items =
                                  arena_alloc(arena, (anomalies->count + 1) * sizeof(*list.items))};
@@ -231,9 +231,9 @@ int run_diff_make(const struct job_report *left, const struct job_report *right,
         r = pair_calls(&left->job.profile.syscall_hotspots, &right->job.profile.syscall_hotspots,
                        arena, &diff.syscalls);
     if (r == 0)
-        r = list_types(&left->anomalies, arena, &diff.left_anomalies);
+        r = list_anomaly_types(&left->anomalies, arena, &diff.left_anomalies);
     if (r == 0)
-        r = list_types(&right->anomalies, arena, &diff.right_anomalies);
+        r = list_anomaly_types(&right->anomalies, arena, &diff.right_anomalies);
     if (r == 0)
         *ret = diff;
     return r;

@@ -98,8 +98,8 @@ static enum tint pressure_tint(int level)
     return level == PRESSURE_NONE ? TINT_GOOD : TINT_DOUBTFUL;
 }
 
-static void append_now(const struct daemon_status *status, const struct report_style *style,
-                       struct text *out)
+static void append_state(const struct daemon_status *status, const struct report_style *style,
+                         struct text *out)
 {
     const struct field *field = record_find(&daemon_status_record, "pressure_level");
     const char *level = field_enum_name(field, status->pressure_level);
@@ -243,7 +243,7 @@ int daemon_status_format(const struct daemon_status *status, double now,
 
     append_head(status, style, out);
     append_collector(status, out);
-    append_now(status, style, out);
+    append_state(status, style, out);
     append_cost(status, out);
     append_snapshots(status, now, style, out);
     append_analysis(status, now, style, out);
