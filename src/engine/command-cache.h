@@ -24,7 +24,7 @@ void command_cache_done(struct command_cache *cache);
  * named even if the process has ended when the event is read. */
 void command_cache_expect(struct command_cache *cache, pid_t pid, const char *path);
 /* Drops that, because the event may be lost. */
-void command_cache_distrust(struct command_cache *cache);
+void command_cache_drop_expected(struct command_cache *cache);
 
 /* Names the program of an exec: by `reported`; if that is NULL, by its command line in /proc, read
  * up to READS_MAX times between two boxes; if the process is gone and the exec was expected, by the

@@ -130,7 +130,7 @@ void engine_end_run(struct engine *engine, struct run *run)
         detector_end_run(engine->detector, run->run_id);
     failure_chains_forget_run(&engine->builder.failures, run->run_id);
     sampler_end_run(collector_sampler(engine->collector), run);
-    run->calls_are_counted |= call_ledger_counts(&engine->syscalls.ledger, run);
+    run->calls_are_counted |= call_ledger_is_counted(&engine->syscalls.ledger, run);
     syscall_account_end_run(&engine->syscalls, run);
     tracing_end_run(engine->tracing, run, run->calls_are_counted);
     registry_end_run(engine->options.registry, run);
@@ -179,8 +179,8 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
         engine->counts.failed++;
     /* For a process that ended before the BPF programs were loaded, only wait4 has the peak. */
     if (run && is_counted && !engine->options.kernel)
-        sampler_note_peak(collector_sampler(engine->collector), run,
-                          (int64_t)usage->ru_maxrss * 1024);
+        sampler_raise_peak(collector_sampler(engine->collector), run,
+                           (int64_t)usage->ru_maxrss * 1024);
     registry_remove(registry, pid);
 }
 
@@ -211,7 +211,7 @@ int engine_find_failure_chain(const struct engine *engine, const struct run *run
 int engine_syscalls(const struct engine *engine, const struct run *run, struct arena *arena,
                     struct run_syscalls *ret)
 {
-    bool is_counted = call_ledger_counts(&engine->syscalls.ledger, run);
+    bool is_counted = call_ledger_is_counted(&engine->syscalls.ledger, run);
 
     /* Counts of a tracer are better than samples. */
     int r = is_counted ? 0 : tracing_fill_run(engine->tracing, run, arena, ret);

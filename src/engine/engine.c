@@ -36,7 +36,7 @@
 static bool apply_rules(struct engine *engine, pid_t pid, uint64_t start_ticks)
 {
     _cleanup_(arena_done) struct arena arena = {0};
-    struct rule_find found;
+    struct rule_match found;
 
     if (rule_runs_find(&engine->rules, pid, start_ticks, &arena, &found) <= 0)
         return false;
@@ -82,9 +82,9 @@ static bool members_are_known(struct engine *engine)
     engine->has_lost_events = true;
     registry_distrust_events(engine->options.registry);
     if (kernel_account_has_events(&engine->kernel))
-        sampler_distrust(collector_sampler(engine->collector));
+        sampler_mark_incomplete(collector_sampler(engine->collector));
     engine->syscalls.lost_batches++;
-    tick_builder_distrust(&engine->builder);
+    tick_builder_mark_incomplete(&engine->builder);
     return false;
 }
 
@@ -109,7 +109,7 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
     if (r < 0)
         return r;
     rule_runs_scanned(&engine->rules);
-    if (syscall_account_take(&engine->syscalls, ret_moment, engine->settings.interval_ns, *ret) < 0)
+    if (syscall_account_fill(&engine->syscalls, ret_moment, engine->settings.interval_ns, *ret) < 0)
         engine->counts.failed_syscalls++;
     if (gpu_watch_fill(engine->gpus, ret_moment->mono_ns, engine->settings.interval_ns, *ret) < 0)
         engine->counts.failed_gpus++;
@@ -171,7 +171,7 @@ static void find_anomalies(struct engine *engine, const struct snapshot *snapsho
     engine->has_new_kill = false;
     if (!engine->detector)
         return;
-    unseen_events_note(&engine->unseen, &box->tick.events);
+    unseen_events_add(&engine->unseen, &box->tick.events);
     const struct process_event_list events = unseen_events_list(&engine->unseen);
     const struct detect_input input = {
         .snapshot = snapshot, .mono_ns = now->mono_ns, .events = &events};

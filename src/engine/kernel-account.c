@@ -19,8 +19,8 @@ bool kernel_account_has_exact_ends(const struct kernel_account *account)
            kernel_probe_has(account->kernel, KERNEL_PART_FINAL_CPU);
 }
 
-int kernel_account_note(struct kernel_account *account, struct member *member,
-                        const struct lifecycle_event *event)
+int kernel_account_add_event(struct kernel_account *account, struct member *member,
+                             const struct lifecycle_event *event)
 {
     struct sampler *sampler = collector_sampler(account->collector);
 
@@ -72,7 +72,7 @@ static bool is_restless(const struct kernel_account *account, const struct run *
     return false;
 }
 
-static int note_restless(struct kernel_account *account, const struct run *run)
+static int mark_restless(struct kernel_account *account, const struct run *run)
 {
     return is_restless(account, run) ? 0 : VEC_PUSH(&account->restless, outermost(run));
 }
@@ -96,10 +96,10 @@ static bool is_unchanged(const struct kernel_account *account, struct member *me
 {
     int64_t now_ns = reading->reaped_user_ns + reading->reaped_system_ns +
                      (reading->state == 'Z' ? reading->cpu_ns : 0);
-    bool is_same = member->look == account->readings - 1 && member->look_ns == now_ns;
+    bool is_same = member->last_check == account->readings - 1 && member->last_check_ns == now_ns;
 
-    member->look = account->readings;
-    member->look_ns = now_ns;
+    member->last_check = account->readings;
+    member->last_check_ns = now_ns;
     return is_same;
 }
 
@@ -118,12 +118,12 @@ static int find_restless(struct kernel_account *account, const struct readings *
         if (member &&
             (!is_unchanged(account, member, reading) ||
              (reading->state != 'Z' && (reading->is_ending || member->tag != member->run->tag))))
-            r = note_restless(account, member->run);
+            r = mark_restless(account, member->run);
     }
     member = NULL;
     while (r == 0 && (member = registry_next(account->registry, member)))
-        if (!member->is_covered && member->look == account->readings - 1) /* and is gone */
-            r = note_restless(account, member->run);
+        if (!member->is_covered && member->last_check == account->readings - 1) /* and is gone */
+            r = mark_restless(account, member->run);
     return r;
 }
 
@@ -215,7 +215,7 @@ static int count_ended(struct kernel_account *account, const struct readings *re
 }
 
 /* Processes that are gone are absorbed while all that could have reaped them exist. */
-int kernel_account_enter(struct kernel_account *account, const struct readings *readings)
+int kernel_account_add_readings(struct kernel_account *account, const struct readings *readings)
 {
     int r = find_restless(account, readings);
     if (r == 0)
@@ -246,6 +246,7 @@ int kernel_account_cover(struct kernel_account *account)
     if (r < 0 || !account->pids.count || !kernel_account_has_exact_ends(account) ||
         !kernel_probe_has(account->kernel, KERNEL_PART_PROCESSES))
         return r < 0 ? r : 1;
-    r = collector_look_at(account->collector, account->pids.items, account->pids.count, &readings);
-    return r < 0 ? r : kernel_account_enter(account, readings);
+    r = collector_read_pids(account->collector, account->pids.items, account->pids.count,
+                            &readings);
+    return r < 0 ? r : kernel_account_add_readings(account, readings);
 }

@@ -37,8 +37,8 @@ bool kernel_account_has_exact_ends(const struct kernel_account *account);
 
 /* Records an event of a member. The fork of a covered process, or of one without a run, is covered
  * at once, and counted at its end. 0 or -ENOMEM. */
-int kernel_account_note(struct kernel_account *account, struct member *member,
-                        const struct lifecycle_event *event);
+int kernel_account_add_event(struct kernel_account *account, struct member *member,
+                             const struct lifecycle_event *event);
 
 /* Notes that the run was started in `parent`, which was registered later; see
  * registry_set_parent(). Ends in the run count for the runs above it once these are covered: until
@@ -54,8 +54,8 @@ void kernel_account_begin(struct kernel_account *account);
 /* Takes a reading of all members that are not covered. Covers those whose runs were calm since the
  * previous reading, and counts those of them that have ended. Returns 1 if none is left, 0 if some
  * are (the events must be drained before the next reading), or -ENOMEM. */
-int kernel_account_enter(struct kernel_account *account, const struct readings *readings);
+int kernel_account_add_readings(struct kernel_account *account, const struct readings *readings);
 
-/* Tags and reads the members that are not covered, and calls kernel_account_enter(). Returns the
- * same, or another negative errno. */
+/* Tags and reads the members that are not covered, and calls kernel_account_add_readings(). Returns
+ * the same, or another negative errno. */
 int kernel_account_cover(struct kernel_account *account);

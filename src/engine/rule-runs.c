@@ -82,11 +82,11 @@ static int begin_run(struct rule_runs *runs, const char *job_id, int64_t uid, st
 }
 
 int rule_runs_find(struct rule_runs *runs, pid_t pid, uint64_t start_ticks, struct arena *arena,
-                   struct rule_find *ret)
+                   struct rule_match *ret)
 {
     const struct fact_request request = {.facts = FACT_COMMAND | FACT_CWD};
     char job_id[JOB_ID_MAX_BYTES + 1];
-    struct rule_find found = {0};
+    struct rule_match found = {0};
     struct process_facts more;
 
     /* Its parent may be about to register it as a job, which has precedence. */

@@ -16,7 +16,7 @@ struct rule_runs {
 };
 
 /* The run of a process by a rule. */
-struct rule_find {
+struct rule_match {
     struct run *run;
     bool is_new;                /* the process is its first one */
     struct process_facts facts; /* of that process: its command and cwd, if readable */
@@ -33,7 +33,7 @@ void rule_runs_scanned(struct rule_runs *runs);
  * the process. Returns 1 if there is one, 0 if not or not yet, or a negative errno; without memory
  * the next scan tries again. Texts are placed in `arena`. */
 int rule_runs_find(struct rule_runs *runs, pid_t pid, uint64_t start_ticks, struct arena *arena,
-                   struct rule_find *ret);
+                   struct rule_match *ret);
 
 /* Calls on_over for each run that has had no process for `linger_ns`; on_over may end the run. */
 void rule_runs_end(struct rule_runs *runs, uint64_t now_ns,

@@ -11,7 +11,7 @@ struct rule_watch {
     int proc_fd;               /* borrowed */
     struct map seen;           /* pid → struct sighting */
     unsigned generation;       /* the number of the scan */
-    size_t asked;              /* processes matched in it */
+    size_t matched;            /* processes matched in it */
 };
 
 void rule_watch_done(struct rule_watch *watch);

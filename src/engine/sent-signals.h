@@ -22,10 +22,10 @@ struct sent_signals {
     size_t next;
 };
 
-void sent_signals_note(struct sent_signals *sent, pid_t pid, const struct process_event *signal,
-                       uint64_t now_ns);
+void sent_signals_add(struct sent_signals *sent, pid_t pid, const struct process_event *signal,
+                      uint64_t now_ns);
 
 /* Sets the sender of a kill that has none, if that signal was sent to the process recently: its
  * last sender. Texts are placed in `arena`. */
-void sent_signals_name(const struct sent_signals *sent, struct arena *arena, uint64_t now_ns,
-                       struct process_event *kill);
+void sent_signals_fill_sender(const struct sent_signals *sent, struct arena *arena, uint64_t now_ns,
+                              struct process_event *kill);

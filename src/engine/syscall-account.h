@@ -23,18 +23,19 @@ struct syscall_account {
 
 void syscall_account_done(struct syscall_account *account);
 
-/* Counts the run's calls from now on, those of its members and of their forks. `is_whole`: they
- * have been counted since before the run's first exec. 0 or a negative errno. */
-int syscall_account_count(struct syscall_account *account, const struct run *run, bool is_whole);
+/* Counts the run's calls from now on, those of its members and of their forks. `is_from_start`:
+ * they have been counted since before the run's first exec. 0 or a negative errno. */
+int syscall_account_start_counting(struct syscall_account *account, const struct run *run,
+                                   bool is_from_start);
 /* Starts counting for new runs, and for members that are not counted yet. */
 void syscall_account_catch_up(struct syscall_account *account);
 
 /* Records an event of a member. 0 or -ENOMEM. */
-int syscall_account_note(struct syscall_account *account, struct member *member,
-                         const struct lifecycle_event *event);
+int syscall_account_add_event(struct syscall_account *account, struct member *member,
+                              const struct lifecycle_event *event);
 
 /* One tick: samples all members and fills the snapshot. 0, or a negative errno with the snapshot
  * still valid. */
-int syscall_account_take(struct syscall_account *account, const struct moment *now,
+int syscall_account_fill(struct syscall_account *account, const struct moment *now,
                          uint64_t interval_ns, struct snapshot *snapshot);
 void syscall_account_end_run(struct syscall_account *account, const struct run *run);

@@ -36,8 +36,8 @@ struct tick_box *tick_builder_box(struct tick_builder *builder)
 }
 
 /* A process that was in no snapshot may have executed its program long before. */
-static void note_event(struct tick_builder *builder, struct tick_box *box,
-                       struct process_event *event)
+static void add_to_chains(struct tick_builder *builder, struct tick_box *box,
+                          struct process_event *event)
 {
     bool is_beginning = event->event_type == EVENT_SPAWN || event->event_type == EVENT_EXEC;
     const char *command = failure_chains_command(&builder->failures, event->pid);
@@ -56,7 +56,7 @@ void tick_builder_finish(struct tick_builder *builder, struct snapshot *snapshot
     box->tick.snapshot = snapshot;
     command_cache_name(&builder->commands, box);
     for (size_t i = 0; i < box->tick.events.count; i++)
-        note_event(builder, box, &box->tick.events.items[i]);
+        add_to_chains(builder, box, &box->tick.events.items[i]);
     if (builder->complete)
         builder->newest->next = box;
     else
@@ -105,7 +105,7 @@ struct process_event *tick_builder_add_end(struct tick_builder *builder, struct 
         box ? tick_box_add_end(box, owner, pid, wait_status, timestamp) : NULL;
 
     if (end)
-        sent_signals_name(&builder->sent, &box->arena, clock_mono_ns(), end);
+        sent_signals_fill_sender(&builder->sent, &box->arena, clock_mono_ns(), end);
     return end;
 }
 
@@ -239,7 +239,7 @@ void tick_builder_add_signal(struct tick_builder *builder, struct event_owner ow
     if (!box)
         return;
     tick_box_add_signal(box, owner, pid, sent, timestamp);
-    sent_signals_note(&builder->sent, pid, sent, clock_mono_ns());
+    sent_signals_add(&builder->sent, pid, sent, clock_mono_ns());
 }
 
 void tick_builder_add_step(struct tick_builder *builder, struct event_owner owner,
@@ -259,10 +259,10 @@ void tick_builder_add_step(struct tick_builder *builder, struct event_owner owne
 /* ---- losses ---- */
 
 /* The first failure may be among the lost events. */
-void tick_builder_distrust(struct tick_builder *builder)
+void tick_builder_mark_incomplete(struct tick_builder *builder)
 {
     failure_chains_distrust(&builder->failures);
-    command_cache_distrust(&builder->commands);
+    command_cache_drop_expected(&builder->commands);
 }
 
 void tick_builder_add_gap(struct tick_builder *builder, const struct gap *gap)
@@ -278,6 +278,6 @@ uint64_t tick_builder_take_lost(struct tick_builder *builder)
     if (builder->box)
         lost += TAKE(builder->box->lost_events, 0);
     if (lost)
-        tick_builder_distrust(builder);
+        tick_builder_mark_incomplete(builder);
     return lost;
 }

@@ -57,6 +57,6 @@ void tick_builder_add_trace(struct tick_builder *builder, const struct traced *t
 /* Without memory the gap is not added; the next one covers it. */
 void tick_builder_add_gap(struct tick_builder *builder, const struct gap *gap);
 /* Events are missing: drops everything that is only valid if none is. */
-void tick_builder_distrust(struct tick_builder *builder);
+void tick_builder_mark_incomplete(struct tick_builder *builder);
 /* Returns the number of events lost since the last call. */
 uint64_t tick_builder_take_lost(struct tick_builder *builder);

@@ -19,6 +19,6 @@ struct unseen_events {
 void unseen_events_done(struct unseen_events *unseen);
 
 /* Copies execs and OOM kills; without memory, drops them. */
-void unseen_events_note(struct unseen_events *unseen, const struct process_event_list *events);
+void unseen_events_add(struct unseen_events *unseen, const struct process_event_list *events);
 struct process_event_list unseen_events_list(const struct unseen_events *unseen);
 void unseen_events_clear(struct unseen_events *unseen);

@@ -121,7 +121,7 @@ static void pass_on(struct job_runner *runner, const struct signalfd_siginfo *in
 
 static void on_child(void *context, pid_t pid, int status, const struct rusage *usage);
 
-static void note_child_of_run(void *context, pid_t pid)
+static void check_child(void *context, pid_t pid)
 {
     struct job_runner *runner = context;
 
@@ -134,7 +134,7 @@ static bool only_strangers_are_left(struct job_runner *runner)
 {
     runner->has_children = false;
     return registry_stranger_count(runner->registry) &&
-           reaper_list_children(note_child_of_run, runner) == 0 && !runner->has_children;
+           reaper_list_children(check_child, runner) == 0 && !runner->has_children;
 }
 
 static void collect_children(struct job_runner *runner)
@@ -199,7 +199,7 @@ static void on_command_stopped(struct job_runner *runner, int number)
     runner->stopped_with_command = stop_self(runner, number, command_is_still_stopped);
 }
 
-static void note_end(struct job_runner *runner)
+static void record_end(struct job_runner *runner)
 {
     runner->facts.wall_ns = clock_mono_ns() - runner->started.mono_ns;
     runner->ended_real_ns = clock_real_ns();
@@ -225,7 +225,7 @@ static void on_child(void *context, pid_t pid, int status, const struct rusage *
     if (is_command) {
         runner->command_ended = true;
         runner->facts.wait_status = status;
-        note_end(runner);
+        record_end(runner);
     }
     if (runner->engine)
         engine_reaped(runner->engine, pid, status, usage);
@@ -302,7 +302,7 @@ static void finish_storing(struct job_runner *runner, struct job_run_result *ret
 
 /* ---- from start to end ---- */
 
-static void note_stranger(void *context, pid_t pid)
+static void add_existing_child(void *context, pid_t pid)
 {
     struct job_runner *runner = context;
 
@@ -310,7 +310,7 @@ static void note_stranger(void *context, pid_t pid)
                           pid); /* if memory runs out, it counts as one of the run */
 }
 
-static int prepare(struct job_runner *runner)
+static int register_run(struct job_runner *runner)
 {
     const struct run_options run = {
         .run_id = runner->options->run_id, .job_id = runner->options->job_id, .uid = getuid()};
@@ -320,7 +320,7 @@ static int prepare(struct job_runner *runner)
         r = registry_add_run(runner->registry, &run, &runner->run);
     /* The children of a script that ends in `exec sonde run` become sonde's. */
     if (r == 0)
-        reaper_list_children(note_stranger, runner);
+        reaper_list_children(add_existing_child, runner);
     if (r == 0)
         r = reaper_become_subreaper();
     return r;
@@ -597,7 +597,7 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
     facts->registry = runner->registry;
     facts->command_pid = runner->command_pid;
     if (runner->options->wait_for_all)
-        note_end(runner);
+        record_end(runner);
     ret->wait_status = facts->wait_status;
     ret->sampling_error = facts->sampling_error;
     ret->connector_error = facts->connector_error;
@@ -612,7 +612,7 @@ int job_run(const struct job_run_options *options, struct job_run_result *ret, i
                                 .facts = {.max_cpu_pct = REAL_UNKNOWN, .collector = "procfs"}};
 
     *ret = (struct job_run_result){0};
-    int r = prepare(&runner);
+    int r = register_run(&runner);
     if (r == 0)
         r = open_kernel(&runner, &ret->refusal);
     if (r == 0)

@@ -25,7 +25,7 @@ void run_facts_done(struct run_facts *facts)
     arena_done(&facts->arena);
 }
 
-static bool is_same(const struct anomaly *a, const struct anomaly *b)
+static bool is_same_episode(const struct anomaly *a, const struct anomaly *b)
 {
     return a->timestamp == b->timestamp && a->pid == b->pid &&
            strcmp(a->anomaly_type, b->anomaly_type) == 0;
@@ -38,7 +38,7 @@ void run_facts_add_anomaly(struct run_facts *facts, const struct anomaly *anomal
 
     if (record_copy(&anomaly_record, anomaly, &facts->arena, &copy) < 0)
         return;
-    while (i < facts->anomalies.count && !is_same(&facts->anomalies.items[i], anomaly))
+    while (i < facts->anomalies.count && !is_same_episode(&facts->anomalies.items[i], anomaly))
         i++;
     if (i < facts->anomalies.count)
         facts->anomalies.items[i] = copy;

@@ -52,7 +52,7 @@ static int fail_with(struct live *live, int error, const char *format, ...)
     return error;
 }
 
-static void stop(struct live *live)
+static void stop_strace(struct live *live)
 {
     live->is_stopping = true;
     if (!live->helper)
@@ -67,7 +67,7 @@ static void on_signal(void *context, const struct signalfd_siginfo *info)
     case SIGINT:
     case SIGTERM:
     case SIGHUP:
-    case SIGQUIT: stop(context); break;
+    case SIGQUIT: stop_strace(context); break;
     case SIGTSTP:
     case SIGTTIN:
     case SIGTTOU: signals_stop_self((int)info->ssi_signo, NULL, NULL); break;
@@ -98,7 +98,7 @@ static void write_pending(struct live *live)
         live->written = 0;
     }
     if (live->error && !live->is_stopping)
-        stop(live); /* no reader any more, or the disk is full */
+        stop_strace(live); /* no reader any more, or the disk is full */
     if (!live->helper || live->is_stopping)
         return;
     if (is_rest) {
@@ -148,7 +148,7 @@ static void on_end(void *context, const struct helper_end *end)
 
 /* ---- life cycle ---- */
 
-static int check(struct live *live, pid_t pid)
+static int check_target(struct live *live, pid_t pid)
 {
     int r = trace_target_read(pid, INT_UNKNOWN, &live->target, live->reason);
     if (r < 0)
@@ -161,7 +161,7 @@ static int check(struct live *live, pid_t pid)
     return 0;
 }
 
-static int start(struct live *live)
+static int start_strace(struct live *live)
 {
     strace_command_stream(&live->command, live->target.pid);
     const struct helper_options options = {
@@ -178,7 +178,7 @@ static int start(struct live *live)
     return helper_start(live->helpers, &options, &live->helper);
 }
 
-static int result_of(struct live *live)
+static int make_result(struct live *live)
 {
     if (live->error && live->error != -EPIPE)
         return fail_with(live, live->error, "the trace cannot be written: %s",
@@ -190,7 +190,7 @@ static int result_of(struct live *live)
                      live->output.message);
 }
 
-static int run(struct live *live)
+static int run_loop(struct live *live)
 {
     int r = signal_watch_start(&live->loop, on_signal, live, &live->signals);
     if (r == 0)
@@ -198,14 +198,14 @@ static int run(struct live *live)
     if (r == 0)
         r = alarm_new(&live->loop, on_alarm, live, &live->alarm);
     if (r == 0)
-        r = start(live);
+        r = start_strace(live);
     while (r == 0 && live->helper)
         uv_run(&live->loop, UV_RUN_ONCE);
     /* Writes the last output, unless the user stopped it. */
     while (r == 0 && live->written < live->pending.length && !live->error && !live->is_stopping)
         uv_run(&live->loop, UV_RUN_ONCE);
     return r < 0 ? fail_with(live, r, "strace cannot be started: %s", strerror(-r))
-                 : result_of(live);
+                 : make_result(live);
 }
 
 static void shut_down(struct live *live)
@@ -233,7 +233,7 @@ int live_trace(pid_t pid, const char *path, char reason[static TRACE_REASON_SIZE
     struct signal_state original;
 
     reason[0] = '\0';
-    int r = check(&live, pid);
+    int r = check_target(&live, pid);
     if (r == 0)
         r = open_output(&live, path);
     if (r < 0)
@@ -243,7 +243,7 @@ int live_trace(pid_t pid, const char *path, char reason[static TRACE_REASON_SIZE
         fail_with(&live, r, "%s", strerror(-r));
     } else {
         signals_take_over(&original);
-        r = run(&live);
+        r = run_loop(&live);
         shut_down(&live);
         signals_restore(&original);
     }

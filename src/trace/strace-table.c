@@ -57,7 +57,7 @@ static bool is_blank(char character)
     return character == ' ' || character == '\t' || character == '\r';
 }
 
-static void split(const char *bytes, size_t length, struct line *ret)
+static void split_words(const char *bytes, size_t length, struct line *ret)
 {
     const char *at = bytes, *end = bytes + length;
 
@@ -238,10 +238,10 @@ int strace_table_parse(const char *bytes, size_t length, struct syscall_profile 
 
     while (at < end && r == 0) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
-        const char *behind = newline ? newline : end;
+        const char *line_end = newline ? newline : end;
         struct line line;
 
-        split(at, (size_t)(behind - at), &line);
+        split_words(at, (size_t)(line_end - at), &line);
         r = parse_line(&table, &line, profile);
         has_table |= table.is_open;
         at = newline ? newline + 1 : end;

@@ -24,11 +24,12 @@ void traced_runs_done(struct traced_runs *runs);
 
 const struct traced_run *traced_runs_find(const struct traced_runs *runs, const struct run *run);
 /* A tracer of a process of the run begins. NULL without memory. */
-struct traced_run *traced_runs_begin(struct traced_runs *runs, const struct run *run);
+struct traced_run *traced_runs_add_tracer(struct traced_runs *runs, const struct run *run);
 /* It has reported. Passes each run that is over to `on_late`, and frees it if it has no other
  * tracer. 0 or -ENOMEM. */
-int traced_runs_end(struct traced_runs *runs, struct traced_run *run,
-                    const struct syscall_profile *calls,
-                    void (*on_late)(void *context, const struct traced_run *run), void *context);
+int traced_runs_remove_tracer(struct traced_runs *runs, struct traced_run *run,
+                              const struct syscall_profile *calls,
+                              void (*on_late)(void *context, const struct traced_run *run),
+                              void *context);
 /* The run is over; `is_counted`: later reports are ignored. */
-void traced_runs_over(struct traced_runs *runs, const struct run *run, bool is_counted);
+void traced_runs_end_run(struct traced_runs *runs, const struct run *run, bool is_counted);

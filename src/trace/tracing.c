@@ -66,7 +66,7 @@ static bool has_room_for_waiter(const struct tracer *tracer)
 }
 
 /* Adds a waiting request, or answers with an error. */
-static void wait_for(struct tracer *tracer, bool wants_end, trace_fn on_answer, void *context)
+static void add_waiter(struct tracer *tracer, bool wants_end, trace_fn on_answer, void *context)
 {
     if (!has_room_for_waiter(tracer)) {
         answer_error(on_answer, context, -EAGAIN, "too many requests wait for its tracer already");
@@ -154,7 +154,7 @@ static void unlink_tracer(struct tracer *tracer)
     *link = tracer->next;
 }
 
-static void stop(struct tracer *tracer, uint64_t grace_ms)
+static void stop_tracer(struct tracer *tracer, uint64_t grace_ms)
 {
     tracer->is_ending = true;
     helper_stop(tracer->helper, grace_ms);
@@ -166,7 +166,7 @@ static void on_piece(void *context, const char *bytes, size_t length)
 
     strace_output_add(&tracer->output, bytes, length);
     if (tracer->output.was_cut)
-        stop(tracer, TRACE_DETACH_MSEC); /* that is no table */
+        stop_tracer(tracer, TRACE_DETACH_MSEC); /* that is no table */
     if (tracer->is_attached || tracer->output.status != STRACE_ATTACHED)
         return;
     tracer->is_attached = true;
@@ -176,8 +176,8 @@ static void on_piece(void *context, const char *bytes, size_t length)
 }
 
 /* Writes why strace could not be started. */
-static int explain_start(const struct tracer *tracer, const struct spawn_report *report,
-                         char reason[TRACE_REASON_SIZE])
+static int explain_failed_start(const struct tracer *tracer, const struct spawn_report *report,
+                                char reason[TRACE_REASON_SIZE])
 {
     const char *why = strerror(report->error);
 
@@ -199,14 +199,14 @@ static int explain_start(const struct tracer *tracer, const struct spawn_report 
 }
 
 /* Writes why it did not attach. */
-static int explain(const struct tracer *tracer, const struct helper_end *end,
-                   char reason[TRACE_REASON_SIZE])
+static int explain_failure(const struct tracer *tracer, const struct helper_end *end,
+                           char reason[TRACE_REASON_SIZE])
 {
     const char *message = tracer->output.message;
     int pid = (int)tracer->target.pid;
 
     if (end->report.error)
-        return explain_start(tracer, &end->report, reason);
+        return explain_failed_start(tracer, &end->report, reason);
     switch (tracer->output.status) {
     case STRACE_GONE: snprintf(reason, TRACE_REASON_SIZE, "process %d is gone", pid); return -ESRCH;
     case STRACE_REFUSED:
@@ -259,7 +259,7 @@ static void report_calls(struct tracer *tracer, const struct syscall_profile *ca
     tracing->options.on_traced(tracing->options.context, &traced);
 }
 
-static void note_failure(struct tracing *tracing, const char *reason)
+static void count_failure(struct tracing *tracing, const char *reason)
 {
     tracing->failures++;
     snprintf(tracing->failure, sizeof(tracing->failure), "%s", reason);
@@ -277,17 +277,17 @@ static void on_end(void *context, const struct helper_end *end)
     bool has_table = !tracer->file && strace_output_parse(&tracer->output, &calls) == 0;
     report_calls(tracer, &calls);
     if (!tracer->is_attached && !has_table) {
-        answer.error = explain(tracer, end, reason);
+        answer.error = explain_failure(tracer, end, reason);
         answer.reason = reason;
     } else if (!has_table) {
         answer.reason = explain_missing_table(tracer, end);
     }
     if (tracer->was_followed && answer.reason && answer.error != -ESRCH)
-        note_failure(tracing, answer.reason);
+        count_failure(tracing, answer.reason);
     answer.calls = has_table ? &calls : NULL;
     answer_waiters(tracer, true, &answer);
     if (tracer->run)
-        traced_runs_end(&tracing->runs, tracer->run, &calls, on_late, tracing);
+        traced_runs_remove_tracer(&tracing->runs, tracer->run, &calls, on_late, tracing);
     syscall_profile_done(&calls);
     tracer_free(tracer);
 }
@@ -351,7 +351,7 @@ static struct tracer *make_tracer(struct tracing *tracing, const struct trace_ta
         tracer_free(tracer);
         return NULL;
     }
-    if (run && !(tracer->run = traced_runs_begin(&tracing->runs, run))) {
+    if (run && !(tracer->run = traced_runs_add_tracer(&tracing->runs, run))) {
         tracer_free(tracer);
         return NULL;
     }
@@ -363,7 +363,7 @@ static void discard_tracer(struct tracing *tracing, struct tracer *tracer)
     const struct syscall_profile nothing = {0};
 
     if (tracer->run)
-        traced_runs_end(&tracing->runs, tracer->run, &nothing, on_late, tracing);
+        traced_runs_remove_tracer(&tracing->runs, tracer->run, &nothing, on_late, tracing);
     tracer_free(tracer);
 }
 
@@ -425,11 +425,11 @@ static void join_tracer(struct tracer *tracer, const char *file, trace_fn on_ans
     else if (tracer->is_attached)
         on_answer(context, &answer);
     else
-        wait_for(tracer, false, on_answer, context);
+        add_waiter(tracer, false, on_answer, context);
 }
 
-static int attach(struct tracing *tracing, const struct trace_target *target, const char *file,
-                  struct tracer **ret, char reason[TRACE_REASON_SIZE])
+static int start_tracer(struct tracing *tracing, const struct trace_target *target,
+                        const char *file, struct tracer **ret, char reason[TRACE_REASON_SIZE])
 {
     struct tracer *tracer = make_tracer(tracing, target, file);
     int r = tracer ? start_strace(tracing, tracer) : -ENOMEM;
@@ -460,11 +460,11 @@ void tracing_attach(struct tracing *tracing, const struct trace_request *request
         return;
     }
     if (r == 0)
-        r = attach(tracing, &target, request->file, &tracer, reason);
+        r = start_tracer(tracing, &target, request->file, &tracer, reason);
     if (r < 0)
         answer_error(on_answer, context, r, reason);
     else
-        wait_for(tracer, false, on_answer, context);
+        add_waiter(tracer, false, on_answer, context);
 }
 
 /* ---- detaching ---- */
@@ -480,8 +480,8 @@ void tracing_detach(struct tracing *tracing, const struct trace_request *request
         answer_error(on_answer, context, -ESRCH, "no tracer is attached to it");
         return;
     }
-    wait_for(tracer, true, on_answer, context);
-    stop(tracer, TRACE_DETACH_MSEC);
+    add_waiter(tracer, true, on_answer, context);
+    stop_tracer(tracer, TRACE_DETACH_MSEC);
 }
 
 void tracing_release(struct tracing *tracing, const struct run *run, pid_t pid)
@@ -489,14 +489,14 @@ void tracing_release(struct tracing *tracing, const struct run *run, pid_t pid)
     struct tracer *tracer = find_tracer(tracing, pid);
 
     if (tracer && tracer->run && tracer->run->run == run)
-        stop(tracer, TRACE_DETACH_MSEC);
+        stop_tracer(tracer, TRACE_DETACH_MSEC);
 }
 
 void tracing_detach_all(struct tracing *tracing)
 {
     tracing->is_stopping = true;
     for (struct tracer *tracer = tracing->tracers; tracer; tracer = tracer->next)
-        stop(tracer, TRACE_LAST_WAIT_MSEC);
+        stop_tracer(tracer, TRACE_LAST_WAIT_MSEC);
 }
 
 /* Processes that it left belong to no run. Runs that were started in it continue. */
@@ -504,15 +504,15 @@ void tracing_end_run(struct tracing *tracing, const struct run *run, bool is_cou
 {
     for (struct tracer *tracer = tracing->tracers; tracer; tracer = tracer->next)
         if (tracer->run && tracer->run->run == run)
-            stop(tracer, TRACE_DETACH_MSEC);
-    traced_runs_over(&tracing->runs, run, is_counted);
+            stop_tracer(tracer, TRACE_DETACH_MSEC);
+    traced_runs_end_run(&tracing->runs, run, is_counted);
 }
 
 /* ---- members ---- */
 
 /* Returns whether the result is final: it is traced, or cannot be. Without room, or while its
  * tracer ends, the next call tries again. */
-static bool follow(struct tracing *tracing, const struct member *member)
+static bool follow_member(struct tracing *tracing, const struct member *member)
 {
     struct trace_target target;
     struct tracer *tracer = NULL;
@@ -523,11 +523,11 @@ static bool follow(struct tracing *tracing, const struct member *member)
     if (covering)
         return !covering->is_ending;
     if (r == 0)
-        r = attach(tracing, &target, NULL, &tracer, reason);
+        r = start_tracer(tracing, &target, NULL, &tracer, reason);
     if (tracer)
         tracer->was_followed = true;
     else if (r != -ESRCH && r != -EAGAIN)
-        note_failure(tracing, reason);
+        count_failure(tracing, reason);
     return r != -EAGAIN;
 }
 
@@ -541,7 +541,7 @@ void tracing_follow(struct tracing *tracing)
         return;
     while ((member = registry_next(tracing->options.registry, member)))
         if (!member->was_followed && !member->has_ended)
-            member->was_followed = follow(tracing, member);
+            member->was_followed = follow_member(tracing, member);
 }
 
 /* ---- state ---- */
@@ -564,9 +564,9 @@ size_t tracing_pids(const struct tracing *tracing, pid_t into[static TRACERS_MAX
     return count;
 }
 
-uint64_t tracing_failures(const struct tracing *tracing, const char **ret_words)
+uint64_t tracing_failures(const struct tracing *tracing, const char **ret_reason)
 {
-    *ret_words = tracing->failure;
+    *ret_reason = tracing->failure;
     return tracing->failures;
 }
 

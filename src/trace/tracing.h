@@ -102,4 +102,4 @@ int tracing_fill_run(const struct tracing *tracing, const struct run *run, struc
 /* The path of strace; NULL: not installed. */
 const char *tracing_program(struct tracing *tracing);
 /* How many members tracing_follow() could not trace, with the last reason. */
-uint64_t tracing_failures(const struct tracing *tracing, const char **ret_words);
+uint64_t tracing_failures(const struct tracing *tracing, const char **ret_reason);
