@@ -10,7 +10,7 @@
 #include "report/table.h"
 
 #define INDENT 2
-/* --json prints all. */
+/* The longest list that is shown; --json prints all. */
 #define PATTERNS_SHOWN 20
 
 #define DAY_SECONDS 86400.0
@@ -35,7 +35,7 @@ static void append_counts(const struct analysis *analysis, struct text *out)
 
 /* ---- correlations ---- */
 
-/* Smaller values, such as 3e-19, mean nothing to a reader. */
+/* Does not print very small values, such as 3e-19, which mean nothing to a reader. */
 static void add_q_value(struct table *table, double q)
 {
     if (q < 0.001)
@@ -93,7 +93,7 @@ static void append_correlations(const struct analysis *analysis, const struct re
 
 /* ---- patterns ---- */
 
-static bool is_of_analysis(const struct pattern *pattern)
+static bool is_correlation(const struct pattern *pattern)
 {
     return strcmp(pattern->pattern_type, CORRELATION_PATTERN) == 0;
 }
@@ -103,9 +103,9 @@ static int compare_patterns(const void *a, const void *b)
 {
     const struct pattern *left = a, *right = b;
 
-    if (is_of_analysis(left) != is_of_analysis(right))
-        return is_of_analysis(left) ? -1 : 1;
-    if (is_of_analysis(left) && left->confidence != right->confidence)
+    if (is_correlation(left) != is_correlation(right))
+        return is_correlation(left) ? -1 : 1;
+    if (is_correlation(left) && left->confidence != right->confidence)
         return left->confidence > right->confidence ? -1 : 1;
     if (left->last_seen != right->last_seen)
         return left->last_seen > right->last_seen ? -1 : 1;
@@ -118,9 +118,7 @@ static void append_pattern(const struct pattern *pattern, double day,
     struct human last, times;
 
     text_append_string(out, "  ");
-    style_begin(style, TINT_BOLD, out);
-    style_visible(pattern->pattern_name, out);
-    style_end(style, TINT_BOLD, out);
+    style_tinted(style, TINT_BOLD, pattern->pattern_name, out);
     if (real_is_known(pattern->confidence))
         text_printf(out, ", confidence %.2f", pattern->confidence);
     if (pattern->occurrences > 1)

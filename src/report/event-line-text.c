@@ -1,5 +1,5 @@
-/* Columns have fixed widths, because later lines are not known yet. A wider value shifts the rest
- * of its line to the right. */
+/* Events as lines of text. Columns have fixed widths, because later lines are not known yet. A
+ * wider value shifts the rest of its line to the right. */
 #include <stdio.h>
 #include <string.h>
 
@@ -169,6 +169,7 @@ const char *event_line_command(const struct event_line *line)
 
 /* ---- the line ---- */
 
+/* Appends a word and blanks up to that many columns. Returns the columns used. */
 static size_t append_padded(const char *word, size_t columns, struct text *out)
 {
     size_t used = text_append_visible(out, word, strlen(word), SIZE_MAX);
@@ -178,6 +179,7 @@ static size_t append_padded(const char *word, size_t columns, struct text *out)
     return MAX(used, columns);
 }
 
+/* Appends pid, job, details and command. */
 static void append_rest(const struct event_line *line, struct text *out)
 {
     _cleanup_text_ struct text details = {0};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "model/record-copy.h"
 
@@ -14,16 +15,11 @@ void kept_anomalies_done(struct kept_anomalies *kept)
     kept->replaced = 0;
 }
 
-static bool is_same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 /* The key of an episode in the store. */
 static bool is_same_episode(const struct anomaly *a, const struct anomaly *b)
 {
     return a->timestamp == b->timestamp && a->pid == b->pid &&
-           is_same_text(a->anomaly_type, b->anomaly_type) && is_same_text(a->run_id, b->run_id);
+           text_is_same(a->anomaly_type, b->anomaly_type) && text_is_same(a->run_id, b->run_id);
 }
 
 static int copy_all(const struct anomaly *from, size_t count, struct arena *arena,
