@@ -29,7 +29,7 @@ const struct traced_run *traced_runs_find(const struct traced_runs *runs, const 
     return find_run(runs, run);
 }
 
-/* Removes it, and the references to it. */
+/* Removes a run from the list, and the references to it. */
 static void unlink_run(struct traced_runs *runs, const struct traced_run *gone)
 {
     size_t kept = 0;

@@ -14,7 +14,7 @@
 
 struct waiter {
     struct waiter *next;
-    bool wants_end; /* else the attachment */
+    bool wants_end; /* waits for the end of the tracer, otherwise for its attachment */
     trace_fn on_answer;
     void *context;
 };
@@ -65,11 +65,12 @@ static bool has_room_for_waiter(const struct tracer *tracer)
     return count < TRACE_WAITERS_MAX;
 }
 
-/* Adds a waiting request, or answers with an error. */
+/* Adds a waiting request, or answers it with an error. */
 static void add_waiter(struct tracer *tracer, bool wants_end, trace_fn on_answer, void *context)
 {
     if (!has_room_for_waiter(tracer)) {
-        answer_error(on_answer, context, -EAGAIN, "too many requests wait for its tracer already");
+        answer_error(on_answer, context, -EAGAIN,
+                     "too many requests already wait for the tracer of this process");
         return;
     }
     struct waiter *waiter = malloc(sizeof(*waiter));
@@ -84,8 +85,8 @@ static void add_waiter(struct tracer *tracer, bool wants_end, trace_fn on_answer
     tracer->waiters = waiter;
 }
 
-/* Answers the requests that wait for the attachment, or all if it has ended. An answer may lead to
- * the next request, for the same tracer. */
+/* Answers the requests that wait for the attachment, or all requests if the tracer has ended. The
+ * receiver of an answer may add the next request for the same tracer. */
 static void answer_waiters(struct tracer *tracer, bool has_ended, const struct trace_answer *answer)
 {
     struct waiter *waiting = tracer->waiters, *waiter;
@@ -166,7 +167,7 @@ static void on_piece(void *context, const char *bytes, size_t length)
 
     strace_output_add(&tracer->output, bytes, length);
     if (tracer->output.was_cut)
-        stop_tracer(tracer, TRACE_DETACH_MSEC); /* that is no table */
+        stop_tracer(tracer, TRACE_DETACH_MSEC); /* this output is not a table */
     if (tracer->is_attached || tracer->output.status != STRACE_ATTACHED)
         return;
     tracer->is_attached = true;
@@ -175,7 +176,7 @@ static void on_piece(void *context, const char *bytes, size_t length)
     answer_waiters(tracer, false, &answer);
 }
 
-/* Writes why strace could not be started. */
+/* Writes the reason why strace could not be started. Returns a negative errno. */
 static int explain_failed_start(const struct tracer *tracer, const struct spawn_report *report,
                                 char reason[TRACE_REASON_SIZE])
 {
@@ -183,8 +184,8 @@ static int explain_failed_start(const struct tracer *tracer, const struct spawn_
 
     switch (report->step) {
     case SPAWN_STEP_FILE:
-        snprintf(reason, TRACE_REASON_SIZE, "the trace cannot be written to a new file %.150s: %s",
-                 tracer->file, report->error == ELOOP ? "there is a link on the way to it" : why);
+        snprintf(reason, TRACE_REASON_SIZE, "the trace file %.150s cannot be created: %s",
+                 tracer->file, report->error == ELOOP ? "its path contains a link" : why);
         break;
     case SPAWN_STEP_EXEC:
         snprintf(reason, TRACE_REASON_SIZE, "%.150s cannot be executed: %s",
@@ -198,7 +199,7 @@ static int explain_failed_start(const struct tracer *tracer, const struct spawn_
     return -EIO;
 }
 
-/* Writes why it did not attach. */
+/* Writes the reason why strace did not attach. Returns a negative errno. */
 static int explain_failure(const struct tracer *tracer, const struct helper_end *end,
                            char reason[TRACE_REASON_SIZE])
 {
@@ -224,15 +225,15 @@ static int explain_failure(const struct tracer *tracer, const struct helper_end 
     return end->was_late ? -ETIMEDOUT : -EIO;
 }
 
-/* Why an attached tracer has no table; NULL: none is expected. */
+/* Returns the reason why an attached tracer has no table; NULL if none is expected. */
 static const char *explain_missing_table(const struct tracer *tracer, const struct helper_end *end)
 {
     if (tracer->file)
         return NULL;
     if (tracer->output.was_cut)
-        return "strace printed more than a table can have";
-    return end->was_late ? "strace did not detach in time, and was killed"
-                         : "strace ended without a table";
+        return "strace printed more than a table of counts can have";
+    return end->was_late ? "strace did not detach in time and was killed"
+                         : "strace ended without a table of counts";
 }
 
 static void on_late(void *context, const struct traced_run *run)
@@ -396,14 +397,16 @@ static int check_target(struct tracing *tracing, pid_t pid, int64_t uid, struct 
     if (!tracing_program(tracing))
         return trace_target_no_strace(reason);
     if (!has_room(tracing, ret->user.uid)) {
-        snprintf(reason, TRACE_REASON_SIZE, "too many tracers already (%d per user, %d in all)",
-                 TRACERS_PER_USER_MAX, TRACERS_MAX);
+        snprintf(reason, TRACE_REASON_SIZE,
+                 "the limit of tracers is reached (%d per user, %d in all)", TRACERS_PER_USER_MAX,
+                 TRACERS_MAX);
         return -EAGAIN;
     }
     return 0;
 }
 
-/* The tracer that covers it already: as its target, or as a fork of that. */
+/* Returns the tracer that already covers the process, as its target or as a fork of its target;
+ * NULL if there is none. */
 static struct tracer *find_covering(const struct tracing *tracing,
                                     const struct trace_target *target)
 {
@@ -414,14 +417,15 @@ static struct tracer *find_covering(const struct tracing *tracing,
     return target->tracer_pid ? find_by_helper(tracing, target->tracer_pid) : NULL;
 }
 
+/* Answers a request for a process that a tracer already covers. */
 static void join_tracer(struct tracer *tracer, const char *file, trace_fn on_answer, void *context)
 {
     struct trace_answer answer = success_of(tracer);
 
     if (tracer->is_ending)
-        answer_error(on_answer, context, -EBUSY, "its tracer is being detached: try again");
+        answer_error(on_answer, context, -EBUSY, "its tracer is being detached; try again");
     else if (file || tracer->file)
-        answer_error(on_answer, context, -EBUSY, "it is traced already: detach its tracer first");
+        answer_error(on_answer, context, -EBUSY, "it is already traced; detach its tracer first");
     else if (tracer->is_attached)
         on_answer(context, &answer);
     else
@@ -499,7 +503,7 @@ void tracing_detach_all(struct tracing *tracing)
         stop_tracer(tracer, TRACE_LAST_WAIT_MSEC);
 }
 
-/* Processes that it left belong to no run. Runs that were started in it continue. */
+/* The tracers of runs that were started in this run continue. */
 void tracing_end_run(struct tracing *tracing, const struct run *run, bool is_counted)
 {
     for (struct tracer *tracer = tracing->tracers; tracer; tracer = tracer->next)
@@ -510,8 +514,10 @@ void tracing_end_run(struct tracing *tracing, const struct run *run, bool is_cou
 
 /* ---- members ---- */
 
-/* Returns whether the result is final: it is traced, or cannot be. Without room, or while its
- * tracer ends, the next call tries again. */
+/* Attaches a tracer to a new member. Returns whether the result is final: the member is traced, or
+ * cannot be. If the limit of tracers is reached, or its tracer is ending, the next call tries
+ * again.
+ */
 static bool follow_member(struct tracing *tracing, const struct member *member)
 {
     struct trace_target target;
@@ -587,8 +593,8 @@ const struct syscall_profile *tracing_calls(const struct tracing *tracing, pid_t
     return process && clock_mono_ns() - process->reported_ns < fresh_ns ? &process->calls : NULL;
 }
 
-/* The start of a member that was in no snapshot is unknown. Its pid identifies it: only processes
- * of the last snapshot, or traced since, are remembered. */
+/* The start time of a member that was in no snapshot is unknown. Then its pid identifies it: only
+ * processes of the last snapshot, or traced since, are remembered. */
 void tracing_ended(struct tracing *tracing, const struct member *member)
 {
     const struct traced_process *process =
@@ -614,7 +620,7 @@ int tracing_fill_run(const struct tracing *tracing, const struct run *run, struc
     const struct traced_run *traced = traced_runs_find(&tracing->runs, run);
 
     *ret = (struct run_syscalls){0};
-    /* Calls before it was attached are missing. */
+    /* Calls before the tracer attached are missing. */
     return traced
                ? syscall_profile_fill_run(&traced->calls, SYSCALLS_STRACE, LOWER_BOUND, arena, ret)
                : 0;
