@@ -15,7 +15,7 @@ void kept_anomalies_done(struct kept_anomalies *kept)
     kept->replaced = 0;
 }
 
-/* The key of an episode in the store. */
+/* Compares the columns that identify an episode in the store. */
 static bool is_same_episode(const struct anomaly *a, const struct anomaly *b)
 {
     return a->timestamp == b->timestamp && a->pid == b->pid &&
@@ -32,7 +32,7 @@ static int copy_all(const struct anomaly *from, size_t count, struct arena *aren
     return r;
 }
 
-/* Drops unused texts: episodes that change while a disk is full must not fill the memory. */
+/* Drops unused texts, so that episodes that change while a disk is full do not fill the memory. */
 static int compact(struct kept_anomalies *kept)
 {
     struct anomaly *items = malloc(kept->capacity * sizeof(*items));

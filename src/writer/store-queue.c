@@ -81,7 +81,7 @@ void store_queue_clear(struct store_queue *queue)
 
 /* ---- losses ---- */
 
-/* Anomalies that can never be stored count as lost events. */
+/* Keeps the anomalies of a lost tick; those that can never be stored count as lost events. */
 static void keep_anomalies(struct store_queue *queue, const struct anomaly_list *anomalies)
 {
     size_t lost =
