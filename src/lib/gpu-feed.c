@@ -25,7 +25,7 @@ struct gpu_feed {
     bool is_requested; /* a request is pending */
     bool is_closing;
     bool has_ended;
-    bool is_abandoned; /* the owner has gone: the thread frees the feed */
+    bool is_abandoned; /* by its owner: the thread frees the feed */
     struct gpu_figures figures;
 };
 

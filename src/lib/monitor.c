@@ -1,14 +1,14 @@
 /* The monitor: a thread that takes samples at fixed times, and callers that start, stop, mark
  * phases and read results.
  *
- *     start, mark, stop ──┐
- *                         ├── take_sample() ── target (the processes) ── commit() ── series,
- * windows the sampler's tick ─┘               └─── gpu feed (a separate thread)
+ *     start, mark, stop --+                  +-- target (the processes) ----+
+ *                         +-- take_sample() -+                              +-- commit() -- results
+ *     run_sampler() ------+                  +-- gpu feed (another thread) -+
  *
- * Three locks, taken in this order:
- *   control   start and stop, one at a time
- *   taking    one reading at a time, so that samples are ordered by time
- *   data      the results; never held during a read or a wait, so that callers get results at once
+ * Three locks, acquired in this order:
+ *   control    start and stop, one at a time
+ *   sampling   one reading at a time, so that samples are ordered by time
+ *   data       the results; never held during a read or a wait, so that callers get results at once
  *
  * After a fork the child has the memory but not the threads, and locks may stay locked for ever.
  * Every function compares the pid and resets the monitor in a new process. */
@@ -143,7 +143,7 @@ static struct window *open_phase(struct sonde_monitor *monitor)
     return monitor->in_phase ? &monitor->phases.items[monitor->phases.count - 1].window : NULL;
 }
 
-/* With `data` held. */
+/* Adds a sample to the results. With `data` held. */
 static void commit(struct sonde_monitor *monitor, const struct target_reading *reading,
                    const struct gpu_figures *gpu)
 {
@@ -166,7 +166,7 @@ static void commit(struct sonde_monitor *monitor, const struct target_reading *r
     monitor->has_last = true;
 }
 
-/* With `data` held: no process lives. Their usage up to the end still counts. */
+/* No process lives: adds their usage up to the end. With `data` held. */
 static void commit_end(struct sonde_monitor *monitor, const struct target_reading *reading)
 {
     struct window *phase = open_phase(monitor);
@@ -177,12 +177,14 @@ static void commit_end(struct sonde_monitor *monitor, const struct target_readin
     monitor->is_over = true;
 }
 
+/* The input of one sample. */
 struct measurement {
     struct target_reading reading;
     struct gpu_figures gpu;
 };
 
-/* Takes a sample, with `sampling` held. Returns -ESRCH if no process is left. */
+/* Takes a sample, with `sampling` held. Returns 0, -ESRCH (no process is left) or another negative
+ * errno. */
 static int take_sample(struct sonde_monitor *monitor, bool thorough, uint64_t gpu_patience_ns,
                        struct measurement *ret)
 {
@@ -209,7 +211,7 @@ static uint64_t tick_patience_ns(const struct sonde_monitor *monitor)
 
 /* ---- the sampler ---- */
 
-/* Returns whether a process is left. */
+/* Takes a scheduled sample. Returns whether a process is left. */
 static bool tick(struct sonde_monitor *monitor)
 {
     struct measurement measured;
@@ -221,7 +223,8 @@ static bool tick(struct sonde_monitor *monitor)
     return r != -ESRCH;
 }
 
-/* Not before now: the first sample may have waited for a GPU. */
+/* Returns when the first tick is due; not before now, because the first sample may have waited for
+ * a GPU. */
 static uint64_t first_due(struct sonde_monitor *monitor)
 {
     pthread_mutex_lock(&monitor->data);
@@ -230,7 +233,8 @@ static uint64_t first_due(struct sonde_monitor *monitor)
     return MAX(due_ns, clock_mono_ns());
 }
 
-/* The schedule is fixed: missed ticks are not made up. */
+/* Returns when the next tick is due. The schedule is fixed: missed ticks are skipped and counted.
+ */
 static uint64_t next_due(uint64_t due_ns, uint64_t interval_ns, uint64_t *ret_missed)
 {
     uint64_t now_ns = clock_mono_ns(), next_ns = due_ns + interval_ns;
@@ -311,7 +315,7 @@ static int reset_peak(struct sonde_monitor *monitor, struct sonde_error *error)
                  : 0;
 }
 
-/* The descendants must be known before their peaks can be reset. */
+/* Resets the peaks at the start. The descendants must be found before. */
 static int reset_peak_first(struct sonde_monitor *monitor, struct sonde_error *error)
 {
     struct target_reading unused;
@@ -440,12 +444,12 @@ static int check_name(const char *name, struct sonde_error *error)
     size_t length = strlen(name);
 
     if (length == 0)
-        return error_set(error, -EINVAL, "name: it is empty");
+        return error_set(error, -EINVAL, "name: is empty");
     if (length >= SONDE_PHASE_NAME_SIZE)
-        return error_set(error, -EINVAL, "name: it has %zu bytes; %d are allowed", length,
+        return error_set(error, -EINVAL, "name: has %zu bytes, but at most %d are allowed", length,
                          SONDE_PHASE_NAME_SIZE - 1);
     if (!utf8_valid(name, length))
-        return error_set(error, -EINVAL, "name: it is not UTF-8");
+        return error_set(error, -EINVAL, "name: is not UTF-8");
     return 0;
 }
 
@@ -459,7 +463,8 @@ static int reserve_phase(struct sonde_monitor *monitor, struct sonde_error *erro
     return 0;
 }
 
-/* With `data` held. The sample between two phases belongs to both. */
+/* Ends the current phase and begins `name`, if that is not NULL. The sample between two phases
+ * belongs to both. With `data` held. */
 static void switch_phase(struct sonde_monitor *monitor, const char *name,
                          const struct measurement *measured)
 {

@@ -17,13 +17,14 @@
 #include "probe/process-files.h"
 #include "sample/ledger.h"
 
-/* The library uses at most a quarter of the program's descriptors, and no more than this. A process
- * needs four. */
+/* The library keeps at most a quarter of the program's descriptors open, and at most BUDGET_MAX. A
+ * process needs four. */
 #define BUDGET_SHARE 4
 #define BUDGET_MAX   4096
 
-/* Reading the peak RSS costs as much as everything else. It persists until the process ends, and in
- * this much CPU time it can grow only by a fraction of what is possible between two samples. */
+/* The peak RSS of a process is read again after this much CPU time. Reading it costs as much as
+ * everything else. The kernel keeps the peak until the process ends, and in this much CPU time it
+ * can grow only by a fraction of what is possible between two samples. */
 #define PEAK_CPU_NS (10 * NS_PER_MSEC)
 
 /* A process that has used no CPU time has neither grown nor forked, but may have got orphans as
@@ -33,11 +34,12 @@
  * are read once in this many readings; while no process is created in this pid namespace, as rarely
  * as for an idle process. */
 #define LEAF_READINGS 4
-/* A new process has a pid before it is listed as a child: for at most this many readings and this
- * long. */
+/* A new process has a pid before it is listed as a child, for at most this many readings and this
+ * time. */
 #define BIRTH_READINGS 2
 #define BIRTH_NS       (20 * NS_PER_MSEC)
 
+/* A process of the target. */
 struct watched {
     struct process_files *files;
     struct process_reading reading; /* the last one */
@@ -111,8 +113,8 @@ struct search {
     bool has_found;
 };
 
-/* Without memory, the next reading finds the child again. */
-static int find_child(void *context, pid_t pid)
+/* Adds a child that is new. Without memory, the next reading finds it again. */
+static int add_child(void *context, pid_t pid)
 {
     struct search *search = context;
 
@@ -135,14 +137,15 @@ static int find_children(struct target *target, struct watched *it)
             return it->children_fd;
     }
     int r = process_children_read(target->root_fd, it->files->pid, threads, it->children_fd,
-                                  find_child, &search);
+                                  add_child, &search);
     it->has_children = search.has_found;
     return r;
 }
 
 /* ---- new processes ---- */
 
-/* If the last pid is not available, new processes are always possible. */
+/* Sets has_births from the last pid that the kernel assigned; if that is not available, new
+ * processes are always possible. */
 static void check_births(struct target *target, uint64_t now_ns)
 {
     pid_t last_pid;
@@ -192,6 +195,7 @@ static int64_t risen_peak(struct watched *it, const struct process_reading *read
     return now > before ? now : INT_UNKNOWN;
 }
 
+/* Stores a reading as the last one; values that it does not have stay as they were. */
 static void store_reading(struct watched *it, const struct process_reading *reading)
 {
     const struct process_reading before = it->reading;
@@ -229,7 +233,8 @@ static bool is_brief_reading_enough(const struct target *target, struct watched 
            ++it->brief_readings < (it->may_have_forked ? LEAF_READINGS : IDLE_READINGS);
 }
 
-/* Returns 1, 0 if a complete reading is needed, or a negative errno. */
+/* Reads the cheap values of a process. Returns 1, 0 if a complete reading is needed, or a negative
+ * errno. */
 static int read_briefly(struct target *target, struct watched *it, bool thorough,
                         int64_t *ret_risen)
 {
@@ -261,7 +266,8 @@ static bool is_fatal(const struct target *target, int r)
     return r == -EOPNOTSUPP || (target->is_first_reading && (r == -EMFILE || r == -ENFILE));
 }
 
-/* Returns 0, -ESRCH (the process is gone) or another negative errno. */
+/* Reads all values of a process. Returns 0, -ESRCH (the process is gone) or another negative errno.
+ */
 static int read_closely(struct target *target, struct watched *it, bool thorough,
                         int64_t *ret_risen)
 {
@@ -305,7 +311,8 @@ static int read_process(struct target *target, struct watched *it, bool thorough
 
 /* ---- all processes ---- */
 
-/* An orphan has a new parent, which will get its time: it is read completely the next time. */
+/* Has the children of a parent that is gone read completely at the next reading: they have a new
+ * parent, which will get their time. */
 static void expedite_orphans(struct target *target, pid_t parent)
 {
     for (size_t i = 0; i < target->watched.count; i++)
@@ -332,7 +339,7 @@ static void drop_gone(struct target *target)
     target->watched.count = kept;
 }
 
-/* Children found meanwhile are read in the same loop. */
+/* Reads all processes, including the children that it finds on the way. */
 static int read_all(struct target *target, bool thorough, struct target_reading *reading)
 {
     for (size_t i = 0; i < target->watched.count; i++) {

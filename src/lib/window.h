@@ -1,4 +1,4 @@
-/* The usage in a period of time, as running sums, so that a summary is exact however few samples
+/* The usage in a period of time, as running sums, so that a summary is exact even if few samples
  * are kept. No clock, no I/O. */
 #pragma once
 
@@ -29,7 +29,7 @@ void window_init(struct window *window);
 void window_add(struct window *window, const struct target_reading *reading,
                 const struct gpu_figures *gpu);
 
-/* Adds CPU time and a peak that became known after the last sample. */
+/* Adds only CPU time and a peak, for a reading after the last sample. */
 void window_add_rest(struct window *window, const struct target_reading *reading);
 
 void window_sum_up(const struct window *window, struct sonde_summary *ret);
