@@ -8,7 +8,7 @@
 #include "model/process.h"
 #include "probe/process-lookup.h"
 
-/* Between two boxes, to bound the cost of a storm of processes. */
+/* Reads of /proc between two boxes; the limit bounds the cost of a storm of processes. */
 #define READS_MAX 256
 
 void command_cache_done(struct command_cache *cache)
@@ -72,7 +72,8 @@ static void remember_commands(struct command_cache *cache, const struct snapshot
     }
 }
 
-/* The next box may have their ends before a snapshot has them. */
+/* Remembers the commands of execs: the next box may have the ends of these processes before a
+ * snapshot has the processes. */
 static void remember_execs(struct command_cache *cache, const struct process_event_list *events)
 {
     for (size_t i = 0; i < events->count; i++) {
@@ -96,7 +97,7 @@ void command_cache_drop_expected(struct command_cache *cache)
     cache->expected_pid = 0;
 }
 
-/* Names the program of an expected process that is gone. NULL without memory. */
+/* Returns the command of the expected process, which is gone; NULL without memory. */
 static char *name_expected(const struct command_cache *cache, struct tick_box *box)
 {
     const char *known = map_get(&cache->known, (uint64_t)cache->expected_pid);

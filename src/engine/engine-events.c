@@ -1,5 +1,5 @@
-/* Events between snapshots: from the connector, or from sonde's BPF programs, and the change from
- * the one to the other. */
+/* Events between snapshots, from the connector or from sonde's BPF programs, and the switch from
+ * the connector to the BPF programs. */
 #include <errno.h>
 #include <time.h>
 
@@ -8,9 +8,9 @@
 #include "engine/engine-parts.h"
 #include "probe/process-lookup.h"
 
-/* Each pass tags the processes forked during the previous one. */
+/* Each pass tags the processes that were forked during the previous one. */
 #define TAG_PASSES_MAX 16
-/* Two are enough unless the run forks all the time. */
+/* Two readings are enough unless the run forks all the time. */
 #define COVER_READS_MAX 16
 
 /* ---- events of members ---- */
@@ -39,7 +39,7 @@ static void on_account(void *context, struct member *member, const struct lifecy
         engine->counts.failed_syscalls++;
 }
 
-/* The anomaly of an OOM kill is reported soon, even with a long interval. */
+/* Has the anomaly of an OOM kill reported soon, even with a long interval. */
 static void schedule_oom_detection(struct engine *engine)
 {
     engine->has_new_kill = engine->detector != NULL;

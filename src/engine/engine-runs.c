@@ -1,4 +1,4 @@
-/* Runs: registering their processes, and recording what happens to them. */
+/* Runs: registers their processes, and records the events of runs and steps. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -9,8 +9,10 @@
 #include "engine/engine-parts.h"
 #include "probe/process-lookup.h"
 
-/* After a process was registered: programs have finished their start by then. */
+/* When an early snapshot is taken after a process was registered: programs have finished their
+ * start by then. */
 #define EARLY_AFTER_MS 200
+/* The shortest time between an early snapshot and the one before it. */
 #define EARLY_EVERY_MS 1000
 
 /* How long to wait for an end that the kernel is about to report: in a daemon that serves clients,
@@ -48,7 +50,6 @@ static void on_early(uv_timer_t *timer)
         engine_collect(engine); /* counts its own failures */
 }
 
-/* At most once a second. */
 void engine_plan_early(struct engine *engine)
 {
     uint64_t since_ms = (clock_mono_ns() - engine->last.mono_ns) / NS_PER_MSEC;
@@ -99,7 +100,7 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
         syscall_account_catch_up(&engine->syscalls);
     }
     engine_plan_flush(engine);
-    /* After a restart, the daemon finds a run by its stored processes. */
+    /* After a restart, the daemon finds a run by its stored processes: they are stored soon. */
     engine_plan_early(engine);
     if (!engine->is_reading)
         engine_follow_members(engine);
@@ -146,7 +147,7 @@ static void add_reaped_end(struct engine *engine, struct run *run, pid_t pid, in
     bool is_reported = member && member->has_ended && !member->was_found;
     const struct event_owner owner = run_owner(run, member ? member->sheet_num : INT_UNKNOWN);
 
-    if (is_reported && run->processes > 1) /* not worth the search */
+    if (is_reported && run->processes > 1) /* there is nothing to add to the event */
         return;
     struct process_event *end = box ? tick_box_find_end(box, pid) : NULL;
     if (!end && !is_reported)

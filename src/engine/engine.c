@@ -68,8 +68,8 @@ static enum probe_depth depth_of(void *context, const struct process_reading *be
     return engine->options.only_jobs ? PROBE_SKIP : PROBE_CORE;
 }
 
-/* Drains the events. Returns whether the registry is complete, so that no scan of /proc is needed.
- */
+/* Reads the queued events. Returns whether the registry has all members, so that no scan of /proc
+ * is needed. */
 static bool members_are_known(struct engine *engine)
 {
     if (!engine->feed)
@@ -188,7 +188,8 @@ static bool is_in_episode(void *context, const struct process_metric *process)
            detector_is_in_episode(engine->detector, (pid_t)process->pid, process->start_ticks);
 }
 
-/* A zombie keeps no run alive; a member that is hidden from us does. */
+/* Counts the processes that keep each run from being over: zombies do not count; members that sonde
+ * cannot read do. */
 static void count_living(struct engine *engine, const struct snapshot *snapshot)
 {
     struct registry *registry = engine->options.registry;

@@ -77,7 +77,7 @@ static int mark_restless(struct kernel_account *account, const struct run *run)
     return is_restless(account, run) ? 0 : VEC_PUSH(&account->restless, outermost(run));
 }
 
-/* The member that was read, if it is not covered; NULL if its pid was reused. */
+/* Returns the member that was read; NULL if it is covered, or if its pid was reused. */
 static struct member *find_uncovered(const struct kernel_account *account,
                                      const struct process_reading *reading)
 {
@@ -89,8 +89,8 @@ static struct member *find_uncovered(const struct kernel_account *account,
     return member;
 }
 
-/* Records what the process has reaped, and used if it ended. Returns whether that is as in the
- * previous reading. */
+/* Records the time that the process has reaped and, if it has ended, used itself. Returns whether
+ * that is the same as in the previous reading. */
 static bool is_unchanged(const struct kernel_account *account, struct member *member,
                          const struct process_reading *reading)
 {
@@ -154,7 +154,8 @@ static int cover_calm(struct kernel_account *account, const struct readings *rea
 
 /* ---- parents that are registered late ---- */
 
-/* Clears `awaits_parent_cover` of runs above which all processes are covered. */
+/* Clears `awaits_parent_cover` of runs if all processes of the runs that they were started in are
+ * covered. */
 static void check_late_parents(struct kernel_account *account)
 {
     const struct member *member = NULL;
@@ -191,7 +192,7 @@ int kernel_account_set_parent(struct kernel_account *account, struct run *run, s
 
 /* ---- readings of uncovered members ---- */
 
-/* Zombies are counted with what they used, once. */
+/* Adds the usage of zombies to their runs, once. */
 static int count_ended(struct kernel_account *account, const struct readings *readings)
 {
     struct sampler *sampler = collector_sampler(account->collector);

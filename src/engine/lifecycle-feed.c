@@ -11,23 +11,25 @@
 #include "loop/fd-watch.h"
 #include "probe/process-lookup.h"
 
-/* A nap that the queue outlasts: children of vfork that end at once make 50 events in a
- * millisecond, and half of the queue is left for a late wake-up. The queue of an ordinary user
- * holds some 550 events unless the machine's limit was raised: 5 ms. */
+/* The delay before a batch of events is read must not overflow the queue: children of vfork that
+ * end at once make 50 events in a millisecond, and half of the queue is left for a late wake-up.
+ * The queue of an ordinary user holds some 550 events unless the machine's limit was raised: 5 ms.
+ */
 #define EVENTS_PER_MSEC 100
 #define BATCH_MAX_MSEC  20
-/* The BPF ring holds the events of 4,000 processes, and a fork belongs to its run even if it is
- * read late. */
+/* The same for the BPF ring, which holds the events of 4,000 processes. A fork belongs to its run
+ * even if it is read late. */
 #define KERNEL_BATCH_MSEC 50
 
-/* A fork or exit in progress when the BPF programs took over is complete by then. A process that
- * does not get the CPU, or has many gigabytes to free, may take longer. No pid is reused as soon.
- */
+/* How long the connector is still read after the switch to the BPF programs. Forks and exits that
+ * were in progress are usually complete after FORMER_NS. A process that does not get the CPU, or
+ * has many gigabytes to free, may take longer. No pid is reused so soon. */
 #define FORMER_NS     NS_PER_SEC
 #define FORMER_MAX_NS (60 * NS_PER_SEC)
 
-/* Events of processes without a run: between the fork of a command and the message that it is a
- * job, other processes may have come and gone. */
+/* Events of other processes (those without a run) are remembered in a ring, for this time: a
+ * process may be registered as a job a little after its fork, and others start and end in between.
+ */
 #define OTHERS_MAX 16384
 #define OTHERS_NS  (2 * NS_PER_SEC)
 
@@ -37,13 +39,14 @@ struct other_event {
     uint64_t noted_ns;            /* monotonic: when it was read */
     char *text;                   /* its command, or the sender of a signal */
     char *details;                /* of an OOM kill */
-    size_t next_held;             /* of an OOM kill: the place of the next one */
+    size_t next_held;             /* of a held OOM kill: the index of the next one */
 };
 
 struct lifecycle_feed {
     struct other_event others[OTHERS_MAX]; /* a ring */
     size_t other_count;                    /* in all */
-    size_t held_kills; /* OOM kills among them, linked in their order, that a run may still claim */
+    size_t held_kills; /* OOM kills among them, linked in their order, whose process may still
+                          become a member of a run */
     size_t first_held, last_held;
     uint64_t lost_until_ns; /* monotonic: later events are complete */
     uv_loop_t *loop;
@@ -208,8 +211,8 @@ static void hold_kill(struct lifecycle_feed *feed, size_t place)
     feed->last_held = place;
 }
 
-/* Reports the first held kill. It belongs to no run, unless the process was found as a member
- * since. */
+/* Reports the first held kill: for its run if the process has become a member, otherwise without a
+ * run. */
 static void release_kill(struct lifecycle_feed *feed)
 {
     struct other_event *kill = &feed->others[feed->first_held];
@@ -236,8 +239,8 @@ static void release_kills(struct lifecycle_feed *feed, uint64_t age_ns)
 
 /* ---- processes without a run ---- */
 
-/* If memory runs out, a command stays unknown, a signal is dropped because its sender could not be
- * named, and an OOM kill is reported at once. */
+/* Remembers an event of a process without a run. If memory runs out, a command stays unknown, a
+ * signal is dropped because its sender could not be named, and an OOM kill is reported at once. */
 static void remember_other(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
     bool is_signal = event->kind == LIFECYCLE_SIGNAL, is_oom = event->kind == LIFECYCLE_OOM;
@@ -272,8 +275,8 @@ static void remember_other(struct lifecycle_feed *feed, const struct lifecycle_e
         hold_kill(feed, place);
 }
 
-/* Only ends of members that were covered too late, or while they ended; the BPF programs report all
- * others. */
+/* Handles an event of the connector after the switch: only ends of members that were covered too
+ * late, or while they ended. The BPF programs report all others. */
 static void on_former_event(void *context, const struct lifecycle_event *event)
 {
     struct lifecycle_feed *feed = context;
@@ -292,8 +295,8 @@ static void on_event(void *context, const struct lifecycle_event *event)
         remember_other(feed, event);
 }
 
-/* Whether the connector may be the only source of an end: of a member that had ended when it was
- * covered, or that is gone without a reported end. */
+/* Whether only the connector may report the end of some member: one that had ended when it was
+ * covered, or one that is gone without a reported end. */
 static bool awaits_former(const struct lifecycle_feed *feed)
 {
     const struct member *member = NULL;
@@ -424,7 +427,7 @@ static void on_readable(void *context, int fd _unused_)
     schedule_drain(feed);
 }
 
-/* Watches the source and sets the length of naps. 0 or a negative errno. */
+/* Watches the source and sets the delay of its batches. Returns 0 or a negative errno. */
 static int watch_source(struct lifecycle_feed *feed, const struct lifecycle_source *source)
 {
     struct fd_watch *fd_watch;

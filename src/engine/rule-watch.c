@@ -5,9 +5,10 @@
 
 #include "probe/process-facts.h"
 
-/* When first seen, and once more. */
+/* A process is matched when it is first seen, and once more. */
 #define MATCHES_MAX 2
 
+/* A process that was seen in a scan. */
 struct sighting {
     pid_t pid;
     uint64_t start_ticks;

@@ -6,8 +6,8 @@
 #include "base/macros.h"
 #include "base/utf8.h"
 
-/* A process that lives this long after a signal has survived it. */
-#define BLAME_NS (10 * NS_PER_SEC)
+/* An older signal is not the cause of a kill: the process has survived it. */
+#define CAUSE_MAX_NS (10 * NS_PER_SEC)
 
 static void copy(char *into, size_t size, const char *text)
 {
@@ -42,7 +42,7 @@ void sent_signals_fill_sender(const struct sent_signals *sent, struct arena *are
     for (size_t back = 1; back <= MIN(sent->next, (size_t)SENT_SIGNALS_MAX); back++) {
         const struct remembered_signal *item = &sent->items[(sent->next - back) % SENT_SIGNALS_MAX];
         if (item->pid != kill->pid || item->number != kill->signal_num ||
-            now_ns - item->mono_ns > BLAME_NS)
+            now_ns - item->mono_ns > CAUSE_MAX_NS)
             continue;
         kill->sender_pid = item->sender_pid;
         copy_if_missing(item->sender_command, arena, &kill->sender_command);

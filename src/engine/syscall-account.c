@@ -33,7 +33,8 @@ int syscall_account_start_counting(struct syscall_account *account, const struct
     return r;
 }
 
-/* Forks of a member that is not counted yet are found here, and counted from now on. */
+/* Starts counting the calls of members that are not counted yet, such as forks of members that were
+ * not counted. */
 static void count_members(struct syscall_account *account)
 {
     struct member *member = NULL;
@@ -136,7 +137,7 @@ static int sample(struct syscall_account *account)
                                          on_thread, account);
     int r = proc_syscall_sample(account->proc_fd, account->pids.items, account->pids.count,
                                 on_thread, account);
-    /* Without permission, or on a kernel without the file, they are unknown. */
+    /* Without permission, or on a kernel without the file, the calls are unknown. */
     return r == -EACCES || r == -EOPNOTSUPP ? 0 : r;
 }
 

@@ -1,5 +1,5 @@
-/* Execs and OOM kills for the detector, which runs at snapshots: the box that had them may be gone
- * by then. */
+/* Execs and OOM kills that the detector has not seen yet. It runs at snapshots, and the boxes with
+ * these events may be gone by then. */
 #pragma once
 
 #include "base/arena.h"
@@ -10,7 +10,7 @@
  * kills, the first ones are enough. */
 #define UNSEEN_EVENTS_MAX 4096
 
-/* Zero-initialised is empty and valid. */
+/* A zero-initialised struct is empty and valid. */
 struct unseen_events {
     struct VEC(struct process_event) events;
     struct arena arena; /* holds their texts */

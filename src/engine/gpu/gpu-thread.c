@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/thread.h"
 
-/* State shared by the thread and the loop, under its lock; the one that leaves last frees it. */
+/* State shared by the thread and the loop, under its lock; the one that is done last frees it. */
 struct shared {
     enum gpu_source source;
     struct gpu_roots roots;

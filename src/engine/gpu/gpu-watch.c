@@ -19,7 +19,7 @@
 #define SLACK_NS       (QUERY_EVERY_NS / 10) /* of the loop's clock */
 /* How late an answer may be before its figures count as unknown. */
 #define LATE_NS (2 * NS_PER_SEC)
-/* For devices plugged in, or drivers loaded, later. */
+/* Searches again, because devices may be plugged in, or drivers loaded, later. */
 #define SEARCH_EVERY_NS (60 * NS_PER_SEC)
 
 enum slot_state {
@@ -41,7 +41,7 @@ struct slot {
     bool uses_smi;
     struct gpu_reading *latest; /* NULL: none yet */
     const char *reason;         /* of the thread or of smi: why there are no figures */
-    const char *no_thread;      /* why smi is used */
+    const char *nvml_reason;    /* why nvidia-smi is used instead of NVML */
 };
 
 struct gpu_watch {
@@ -137,7 +137,7 @@ static void on_thread_end(void *context, const char *reason)
         return;
     }
     slot->state = SLOT_FAILED;
-    slot->reason = slot->no_thread = reason;
+    slot->reason = slot->nvml_reason = reason;
     if (slot->source == GPU_SOURCE_NVML && use_smi(slot) == 0)
         return;
     report_if_none(slot->watch);
@@ -181,13 +181,13 @@ static void end_slot(struct slot *slot)
 static void search_devices(struct gpu_watch *watch)
 {
     watch->searched_mono_ns = clock_mono_ns();
-    unsigned there = gpu_sources_there(&watch->options.roots);
+    unsigned present = gpu_sources_there(&watch->options.roots);
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++) {
         struct slot *slot = &watch->slots[i];
-        bool is_there = there & GPU_SOURCE_BIT(i);
+        bool is_present = present & GPU_SOURCE_BIT(i);
         bool is_wanted = watch->choice == SWITCH_ON;
-        if ((slot->state == SLOT_EMPTY && (is_wanted || is_there)) ||
-            (slot->state == SLOT_FAILED && !slot->uses_smi && is_there))
+        if ((slot->state == SLOT_EMPTY && (is_wanted || is_present)) ||
+            (slot->state == SLOT_FAILED && !slot->uses_smi && is_present))
             begin_slot(slot);
     }
     watch->first_card = MAX(watch->first_card, (int64_t)gpu_nvidia_nodes(&watch->options.roots));
@@ -410,7 +410,7 @@ static void describe_slot(const struct slot *slot, struct text *out)
         text_printf(out, "%s: %zu device%s", name, slot->latest->gpus.count,
                     slot->latest->gpus.count == 1 ? "" : "s");
     if (slot->uses_smi)
-        text_printf(out, ", without NVML (%s)", slot->no_thread);
+        text_printf(out, ", without NVML (%s)", slot->nvml_reason);
 }
 
 void gpu_watch_describe(const struct gpu_watch *watch, char ret[static GPU_TEXT_SIZE])
