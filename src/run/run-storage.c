@@ -12,15 +12,15 @@
 #include "model/record-copy.h"
 #include "run/run-record.h"
 
-/* A daemon answers in milliseconds, even during a snapshot; one that does not is stopped. */
+/* A daemon answers in milliseconds, even during a snapshot; one that does not hangs. */
 #define ANSWER_NS NS_PER_SEC
 /* Ticks that wait for that answer: more than there are in that time at the shortest interval. */
 #define WAITING_MAX 128
 /* Recent ticks, in case the daemon dies: it stores a tick within half a second. */
 #define RECENT_MAX 16
-/* For events to reach the disk before the end of the run; a slower disk hangs. */
+/* How long to wait until the events are on the disk, before the end of the run is reported. */
 #define EVENTS_WAIT_NS (2 * NS_PER_SEC)
-/* Between two attempts to find a daemon: one system call. */
+/* Time between two attempts to find a daemon; an attempt costs one system call. */
 #define ASK_AGAIN_NS NS_PER_SEC
 
 struct run_storage {
@@ -29,13 +29,13 @@ struct run_storage {
     uv_loop_t *loop;
     struct moment started;
     pid_t pid;
-    struct arena arena; /* owns what `job` points to */
+    struct arena arena; /* owns the texts of `job` */
     struct job job;     /* as it began */
     bool has_job;
 
     enum backend_state state;
-    bool was_kept;     /* by a daemon or here */
-    uint64_t asked_ns; /* monotonic */
+    bool was_kept;     /* the run was stored before, by a daemon or here */
+    uint64_t asked_ns; /* monotonic time of the last offer */
     struct fd_watch *watch;
     struct store_writer *writer; /* NULL: nothing is stored here */
     bool has_begun;              /* the writer has the run; else only events */
@@ -221,7 +221,7 @@ static void enter_state(struct run_storage *storage, enum backend_state state)
     release_waiting(storage);
 }
 
-/* The store may have given it another name. */
+/* Updates the name of the run: the store may have given it another one. */
 static void read_stored_name(struct run_storage *storage)
 {
     struct store_report report;
@@ -355,7 +355,7 @@ static void end_record(struct run_storage *storage, const struct run_summary *su
     store_writer_finish_job(storage->writer, job);
 }
 
-/* Without memory the summary's cause is used. */
+/* Copies the cause that the daemon reported. Without memory, the cause of the summary is used. */
 static void copy_cause(const struct run_backend *backend, struct arena *arena,
                        struct run_storage_end *ret)
 {
@@ -377,7 +377,7 @@ static bool finish_at_daemon(struct run_storage *storage, const struct job *job,
 
     if (!backend || storage->state != BACKEND_ACTIVE)
         return false;
-    if (storage->writer) /* its counts do not change after the end of the run */
+    if (storage->writer) /* the daemon counts the stored events when the run ends */
         store_writer_wait(storage->writer, EVENTS_WAIT_NS);
     int r = backend->finish(backend->context, job);
     if (r < 0)
